@@ -1,0 +1,70 @@
+package longshore
+
+import "time"
+
+// Ordering is how far a broker keeps the order in which messages were sent.
+type Ordering uint8
+
+const (
+	// OrderNone: no promise.
+	OrderNone Ordering = iota
+	// OrderQueue: one queue, in order on one consumer.
+	OrderQueue
+	// OrderPartition: within a partition.
+	OrderPartition
+	// OrderGroup: within a message group.
+	OrderGroup
+)
+
+// Capabilities is what a source, or a consumer once it is open, can do. The
+// container checks it against its configuration at Start. The zero value
+// promises nothing.
+type Capabilities struct {
+	// Ordering is the scope in which the broker keeps order.
+	Ordering Ordering
+	// Keyed: producers of this broker set a key, so a container without an
+	// explicit order works by key.
+	Keyed bool
+	// Partitions: deliveries carry a partition, so that work by partition is possible.
+	Partitions bool
+
+	// Delay: Nack with a delay is held by the broker (or the transport) and does
+	// not need the container to wait.
+	Delay bool
+	// MaxDelay is the longest such delay; 0 = no limit.
+	MaxDelay time.Duration
+	// Extend: a delivery's lease can be extended.
+	Extend bool
+	// Lease is how long a delivery may stay unsettled without anybody
+	// extending it; 0 = as long as the consumer lives. A transport that keeps
+	// leases by itself reports 0 up to KeptFor.
+	Lease time.Duration
+	// KeptFor is the longest time a transport can keep a lease; 0 = no limit.
+	KeptFor time.Duration
+
+	// Attempts: the attempt count survives a redelivery by the broker.
+	Attempts bool
+	// CountsReturns: giving an unworked delivery back raises the broker's
+	// count, and may dead-letter or drop it in the end.
+	CountsReturns bool
+	// DeliveryLimit is the count at which the broker itself gives up; 0 = none or unknown.
+	DeliveryLimit int
+
+	// DeadLetter: Reject leads to a dead-letter place that is known to exist.
+	DeadLetter bool
+	// KeepBlocks: a delivery that is never settled stops others behind it
+	// (a partition's window), so keeping failed messages for ever must be asked for.
+	KeepBlocks bool
+
+	// SingleActive: only one consumer of the queue is served at a time.
+	SingleActive bool
+	// LiveResize: the broker's window follows Resize without reopening.
+	LiveResize bool
+
+	// MaxPublishBatch is the most messages of one broker call; 0 = no limit.
+	MaxPublishBatch int
+	// MaxMessageBytes is the largest message with its headers; 0 = unknown.
+	MaxMessageBytes int64
+	// MaxHeaders is the most headers the broker itself holds; 0 = no limit.
+	MaxHeaders int
+}

@@ -1,0 +1,47 @@
+package transport
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// PartialError says which messages of one Publish failed, by their index. The
+// others are confirmed.
+type PartialError struct {
+	Failed map[int]error
+	Total  int
+}
+
+// Indexes returns the failed indexes, ascending.
+func (e *PartialError) Indexes() []int {
+	idx := make([]int, 0, len(e.Failed))
+	for i := range e.Failed {
+		idx = append(idx, i)
+	}
+	slices.Sort(idx)
+	return idx
+}
+
+// Error names the first three.
+func (e *PartialError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "longshore: %d of %d messages not published", len(e.Failed), e.Total)
+	for n, i := range e.Indexes() {
+		if n == 3 {
+			b.WriteString("; …")
+			break
+		}
+		fmt.Fprintf(&b, "; [%d] %s", i, strings.TrimPrefix(e.Failed[i].Error(), "longshore: "))
+	}
+	return b.String()
+}
+
+// Unwrap returns the errors in the order of their indexes.
+func (e *PartialError) Unwrap() []error {
+	errs := make([]error, 0, len(e.Failed))
+	for _, i := range e.Indexes() {
+		errs = append(errs, e.Failed[i])
+	}
+	return errs
+}

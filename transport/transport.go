@@ -1,0 +1,171 @@
+package transport
+
+import (
+	"context"
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+// Capabilities is what a source or an open consumer can do.
+type Capabilities = longshore.Capabilities
+
+// Source is a place to consume from. It is a value: making one does no I/O.
+type Source interface {
+	// Open connects, declares and subscribes, in this order. It returns an
+	// *longshore.Error when that fails and does not retry. ctx bounds the opening
+	// only. A source can be opened again after its consumer was closed, and by
+	// several consumers at once.
+	Open(ctx context.Context, opts OpenOptions) (Consumer, error)
+	// Capabilities is what is known without a connection. An open consumer may
+	// know better: see [CapabilityReporter].
+	Capabilities() Capabilities
+}
+
+// OpenOptions is what a container tells a source. The zero value works.
+type OpenOptions struct {
+	// Base is the parent of all delivery contexts; nil means context.Background().
+	// It outlives Open's ctx and is cancelled with longshore.ErrStopping as its
+	// cause when a drain runs out of time.
+	Base context.Context
+	// Observer hears what happens outside of calls; nil means nobody listens.
+	Observer Observer
+	// Window is how many deliveries the container wants to hold now, MaxWindow
+	// how many at the most; 0 leaves it to the transport.
+	Window, MaxWindow int
+	// DeadLetter is the container's dead-letter destination, to be declared with
+	// the source where the source declares anything. Empty: none.
+	DeadLetter string
+}
+
+// Consumer is an open subscription. Receive has one caller at a time; all other
+// methods may be called from any goroutine, also while Receive waits.
+type Consumer interface {
+	// Receive waits for at least one delivery and returns at most max. The slice
+	// is valid until the next call. A cancelled ctx returns ctx's error and
+	// loses nothing; what is ready comes first.
+	// Errors: longshore.ErrCanceled after Cancel once the buffer is empty,
+	// longshore.ErrClosed after Close, ctx.Err(), or an *longshore.Error that says
+	// why this consumer is at its end.
+	Receive(ctx context.Context, max int) ([]*longshore.Delivery, error)
+	// Cancel tells the broker to send no more and waits for its confirmation.
+	// What was received stays settleable, and Receive hands out what is buffered.
+	Cancel(ctx context.Context) error
+	// Release gives back to the broker what Receive has not handed out. It is
+	// called after Cancel.
+	Release(ctx context.Context) error
+	// Flush returns when every settlement accepted so far is confirmed by the
+	// broker, or reported to the observer; an error if any was not confirmed.
+	Flush(ctx context.Context) error
+	// Close ends the consumer. Unsettled deliveries go back to the broker and
+	// are lost here. Idempotent; it returns within ctx's time also when the broker
+	// does not answer.
+	Close(ctx context.Context) error
+}
+
+// Publisher sends messages. It is safe for concurrent use.
+type Publisher interface {
+	// Publish returns after the broker has confirmed all messages. An error
+	// is a *PartialError that names those that failed, an *longshore.Error if none
+	// was sent, or ctx's error; after that the outcome of those not named is open.
+	Publish(ctx context.Context, dest string, msgs ...*longshore.Message) error
+	Close(ctx context.Context) error
+}
+
+// Observer hears what happens to a consumer outside of calls. Its methods are
+// called from the transport's goroutines, must not block and must not call the
+// consumer.
+type Observer interface {
+	// Lost: the broker has taken these deliveries back. They were told already
+	// (Delivery.Lose).
+	Lost(ds []*longshore.Delivery, cause error)
+	// SettleFailed: an accepted settlement was not carried out.
+	SettleFailed(d *longshore.Delivery, s longshore.Settlement, err error)
+	// Down: the consumer is at its end, Receive would return err. It is called
+	// once, also when nobody is in Receive, and not after Cancel or Close were
+	// called by us.
+	Down(err error)
+	// Event is anything else worth a line in the log.
+	Event(e Event)
+}
+
+// Event is something that happened to a consumer which needs no action of the
+// container.
+type Event struct {
+	Kind EventKind
+	Text string // one line for the log
+	Err  error  // may be nil
+}
+
+// EventKind tells kinds of [Event] apart.
+type EventKind uint8
+
+// The kinds.
+const (
+	EventNotice    EventKind = iota // see Text
+	EventBlocked                    // the broker blocks publishers
+	EventUnblocked                  // and no longer does
+	EventStandby                    // subscribed, but another consumer is the active one
+	EventActive                     // now the active one
+	EventSkipped                    // messages were skipped (truncated, expired); see Text
+)
+
+// Description names a source for logs, metrics and errors.
+type Description struct {
+	Transport string // "rabbitmq", "kafka", "aws_sqs", "memory"
+	Kind      string // "queue", "group", "broadcast"
+	Name      string // what users call it: "orders"
+	Address   string // host and port, never credentials
+}
+
+// Optional on a Source.
+type (
+	// Describer names the source. Without it the source is called "source".
+	Describer interface{ Describe() Description }
+
+	// Checker finds what is wrong with the source's configuration without I/O;
+	// container.New calls it.
+	Checker interface{ Check() error }
+
+	// Outlet gives a publisher on the same broker and the destination that leads
+	// back to the source. The caller closes the publisher.
+	Outlet interface {
+		Publisher(ctx context.Context) (p Publisher, self string, err error)
+	}
+
+	// Browser looks at messages without taking them. They cannot be settled. from
+	// is where to go on ("" = the oldest), next is "" at the end.
+	Browser interface {
+		Browse(ctx context.Context, from string, n int) (msgs []*longshore.Delivery, next string, err error)
+	}
+
+	// Prober tests connection and access.
+	Prober interface{ Probe(ctx context.Context) error }
+)
+
+// Optional on a Consumer. Only the supervisor of a container calls them.
+type (
+	// Resizer follows the container's wish for more or fewer deliveries.
+	Resizer interface {
+		Resize(ctx context.Context, window int) error
+	}
+
+	// Bufferer tells how many deliveries the transport holds that Receive has not
+	// handed out.
+	Bufferer interface{ Buffered() int }
+
+	// Pauser stops fetching but keeps membership and leases. The wanted state is
+	// kept over reopens by the container.
+	Pauser interface {
+		Pause(ctx context.Context) error
+		Resume(ctx context.Context) error
+	}
+
+	// Backlogger tells how many messages wait at the broker and when that was read.
+	Backlogger interface {
+		Backlog(ctx context.Context) (count int64, at time.Time, err error)
+	}
+
+	// CapabilityReporter tells what this very queue can do, known once it is open.
+	CapabilityReporter interface{ Capabilities() Capabilities }
+)
