@@ -1,0 +1,76 @@
+package lifecycle
+
+import (
+	"context"
+	"fmt"
+
+	"go.uber.org/fx"
+	"go.uber.org/fx/fxevent"
+	"go.uber.org/zap"
+)
+
+// group is the fx value group of all components.
+const group = `group:"longshore.components"`
+
+// Provide adds constructors of components to an fx application: one line for
+// each container. A constructor may take whatever the graph has and returns a
+// [Component], or something that is one, and possibly an error. It is needed
+// instead of fx.Provide because fx refuses two constructors of one type.
+func Provide(constructors ...any) fx.Option {
+	opts := make([]fx.Option, 0, len(constructors))
+	for _, c := range constructors {
+		opts = append(opts, fx.Provide(fx.Annotate(c, fx.As(new(Component)), fx.ResultTags(group))))
+	}
+	return fx.Options(opts...)
+}
+
+// Module starts and stops everything that [Provide] added, by phases, inside
+// one fx hook, and sets fx.StopTimeout to cfg.StopTimeout. Give it last: fx obeys
+// the last StopTimeout, and with a smaller one the drain is cut short (a warning
+// says so). fx's own default of 15 s for all hooks together would skip the hooks
+// behind a slow one.
+//
+// Components get the application's *zap.Logger if there is one, and so do fx's
+// events.
+func Module(cfg Config) fx.Option {
+	if cfg.StopTimeout == 0 {
+		cfg.StopTimeout = defaultStopTimeout
+	}
+	return fx.Options(
+		fx.StopTimeout(cfg.StopTimeout),
+		fx.WithLogger(func(in optionalLogger) fxevent.Logger {
+			if in.Logger == nil {
+				return fxevent.NopLogger
+			}
+			return &fxevent.ZapLogger{Logger: in.Logger}
+		}),
+		fx.Invoke(func(lc fx.Lifecycle, in components) error {
+			if cfg.Logger == nil {
+				cfg.Logger = in.Logger
+			}
+			m, err := New(cfg, in.Parts...)
+			if err != nil {
+				return err
+			}
+			lc.Append(fx.StartStopHook(
+				func(ctx context.Context) error {
+					if err := m.Start(ctx); err != nil {
+						return fmt.Errorf("lifecycle: %w", err)
+					}
+					return nil
+				}, m.Stop))
+			return nil
+		}),
+	)
+}
+
+type optionalLogger struct {
+	fx.In
+	Logger *zap.Logger `optional:"true"`
+}
+
+type components struct {
+	fx.In
+	Parts  []Component `group:"longshore.components"`
+	Logger *zap.Logger `optional:"true"`
+}

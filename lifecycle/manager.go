@@ -1,0 +1,254 @@
+package lifecycle
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/longshore-go/longshore"
+)
+
+// Config of a [Manager]. The zero value is what the comments say.
+type Config struct {
+	// StopTimeout bounds the whole stop. Zero is 25 s, which fits a container with
+	// default settings into a kill grace of 30 s. The largest budget of each phase,
+	// summed over phases, and 3 s must fit in it.
+	StopTimeout time.Duration
+	// Logger gets a line for every component that fails or is slow. nil: none.
+	Logger *zap.Logger
+}
+
+const (
+	defaultStopTimeout = 25 * time.Second
+	// stopReserve is what has to be left of StopTimeout beside the components: a
+	// loaded machine, the process's own end.
+	stopReserve = 3 * time.Second
+	// leastPhase is what a phase gets even if those before it used up the time, so
+	// that connections are closed whatever happened.
+	leastPhase = 250 * time.Millisecond
+)
+
+// Manager starts components phase by phase and stops them in reverse. All
+// methods are safe for concurrent use.
+type Manager struct {
+	stopTimeout time.Duration
+	log         *zap.Logger
+	phases      []phase // ascending
+
+	mu      sync.Mutex // held over a whole Start
+	started bool
+	live    [][]Component // what Stop has to stop, by phase, ascending
+	stop    *stopping     // set by the first Stop of a run
+}
+
+type phase struct {
+	number int
+	parts  []Component
+	budget time.Duration
+}
+
+type stopping struct {
+	done chan struct{}
+	err  error
+}
+
+// New groups the components into phases. It returns an error with
+// longshore.CodeDrainBudget if they cannot stop in time, and for two components
+// with one name.
+func New(cfg Config, parts ...Component) (*Manager, error) {
+	m := &Manager{stopTimeout: cfg.StopTimeout, log: cfg.Logger}
+	if m.stopTimeout == 0 {
+		m.stopTimeout = defaultStopTimeout
+	}
+	if m.log == nil {
+		m.log = zap.NewNop()
+	}
+	m.phases = groupByPhase(parts)
+	return m, errors.Join(checkNames(parts), m.checkBudget())
+}
+
+func groupByPhase(parts []Component) []phase {
+	byNumber := map[int]*phase{}
+	for _, c := range parts {
+		n := phaseOf(c)
+		p := byNumber[n]
+		if p == nil {
+			p = &phase{number: n}
+			byNumber[n] = p
+		}
+		p.parts = append(p.parts, c)
+		p.budget = max(p.budget, budgetOf(c))
+	}
+	phases := make([]phase, 0, len(byNumber))
+	for _, p := range byNumber {
+		phases = append(phases, *p)
+	}
+	slices.SortFunc(phases, func(a, b phase) int { return cmp.Compare(a.number, b.number) })
+	return phases
+}
+
+func checkNames(parts []Component) error {
+	seen := map[string]bool{}
+	var errs []error
+	for _, c := range parts {
+		if name := c.Name(); seen[name] {
+			errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Op: fmt.Sprintf("lifecycle: two components are called %q", name),
+				Source: name, Hint: "give one another Name"})
+		} else {
+			seen[name] = true
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkBudget names the component with the largest budget of the most expensive
+// phase: shortening that one helps most.
+func (m *Manager) checkBudget() error {
+	var total time.Duration
+	var worst *phase
+	for i := range m.phases {
+		total += m.phases[i].budget
+		if worst == nil || m.phases[i].budget > worst.budget {
+			worst = &m.phases[i]
+		}
+	}
+	if worst == nil || total+stopReserve <= m.stopTimeout {
+		return nil
+	}
+	slow := slices.MaxFunc(worst.parts, func(a, b Component) int { return cmp.Compare(budgetOf(a), budgetOf(b)) })
+	left := max(0, m.stopTimeout-stopReserve-(total-worst.budget))
+	return &longshore.Error{
+		Code: longshore.CodeDrainBudget, Source: slow.Name(),
+		Op: fmt.Sprintf("lifecycle: %q may take %v to stop but StopTimeout %v leaves it %v", slow.Name(), worst.budget, m.stopTimeout, left),
+		Hint: fmt.Sprintf("lower its DrainTimeout or set lifecycle.Config.StopTimeout to %v or more (and the process's kill grace above it)",
+			total+stopReserve),
+	}
+}
+
+// StopTimeout returns the bound of Stop in force.
+func (m *Manager) StopTimeout() time.Duration { return m.stopTimeout }
+
+// Start starts the phases in ascending order and returns when all components
+// work. If one fails, or ctx ends, everything that had started is stopped again
+// and the error says which one it was. A Start while started does nothing.
+func (m *Manager) Start(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.started {
+		return nil
+	}
+	m.live, m.stop = nil, nil
+	for _, p := range m.phases {
+		touched, err := startPhase(ctx, p)
+		m.live = append(m.live, touched)
+		if err == nil {
+			continue
+		}
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.stopTimeout)
+		defer cancel()
+		if serr := m.stopPhases(undo, m.live); serr != nil {
+			m.log.Warn("undoing a failed start left something behind", zap.Error(serr))
+		}
+		return err
+	}
+	m.started = true
+	return nil
+}
+
+// startPhase returns the components that a Stop is owed: those that started
+// and those that had not returned when ctx ended.
+func startPhase(ctx context.Context, p phase) ([]Component, error) {
+	results := make([]chan error, len(p.parts))
+	for i, c := range p.parts {
+		results[i] = make(chan error, 1)
+		go func() { results[i] <- c.Start(ctx) }()
+	}
+	var touched []Component
+	var errs []error
+	for i, c := range p.parts {
+		err := <-results[i] // a Start obeys its context: this ends
+		if err == nil {
+			touched = append(touched, c)
+		} else {
+			errs = append(errs, fmt.Errorf("start %q: %w", c.Name(), err))
+		}
+	}
+	return touched, errors.Join(errs...)
+}
+
+// Stop stops the phases in descending order within StopTimeout, or ctx's
+// deadline if that is earlier. A phase that takes too long does not keep the
+// others from being stopped. A second Stop waits for the first and returns the
+// same; on a manager that never started it does nothing.
+func (m *Manager) Stop(ctx context.Context) error {
+	m.mu.Lock()
+	if m.stop != nil {
+		s := m.stop
+		m.mu.Unlock()
+		select {
+		case <-s.done:
+			return s.err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if !m.started {
+		m.mu.Unlock()
+		return nil
+	}
+	s := &stopping{done: make(chan struct{})}
+	m.stop, m.started = s, false
+	live := m.live
+	m.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(ctx, m.stopTimeout)
+	defer cancel()
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < m.stopTimeout-time.Second {
+		m.log.Warn("stop has less time than StopTimeout, the drain is cut short",
+			zap.Duration("have", time.Until(deadline)), zap.Duration("stop_timeout", m.stopTimeout))
+	}
+	s.err = m.stopPhases(ctx, live)
+	close(s.done)
+	return s.err
+}
+
+func (m *Manager) stopPhases(ctx context.Context, live [][]Component) error {
+	end, _ := ctx.Deadline()
+	var errs []error
+	for i := len(live) - 1; i >= 0; i-- {
+		// What later phases need is kept for them.
+		own := end
+		for _, p := range m.phases[:i] {
+			own = own.Add(-p.budget)
+		}
+		if least := time.Now().Add(leastPhase); own.Before(least) {
+			own = least
+		}
+		pctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), own)
+		errs = append(errs, m.stopPhase(pctx, live[i]))
+		cancel()
+	}
+	return errors.Join(errs...)
+}
+
+func (m *Manager) stopPhase(ctx context.Context, parts []Component) error {
+	results := make([]chan error, len(parts))
+	for i, c := range parts {
+		results[i] = make(chan error, 1)
+		go func() { results[i] <- c.Stop(ctx) }()
+	}
+	var errs []error
+	for i, c := range parts {
+		if err := <-results[i]; err != nil { // a Stop obeys its context: this ends
+			errs = append(errs, fmt.Errorf("stop %q: %w", c.Name(), err))
+			m.log.Error("component did not stop cleanly", zap.String("component", c.Name()), zap.Error(err))
+		}
+	}
+	return errors.Join(errs...)
+}
