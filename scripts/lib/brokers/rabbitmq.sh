@@ -1,0 +1,134 @@
+# RabbitMQ nodes of the distribution's version, each with its own ports, data,
+# cookie and a rabbitmqctl that reaches just it. They share an epmd of this checkout,
+# so that neither the host's own node nor another checkout is ever met.
+# shellcheck shell=bash
+
+RABBIT_BIN=/usr/lib/rabbitmq/bin
+
+rabbitmq_default_port() {
+  case $1 in
+    rabbitmq) echo 5672 ;;
+    rabbitmq-faults) echo 5671 ;;
+    rabbitmq-a) echo 5674 ;;
+    rabbitmq-b) echo 5675 ;;
+    rabbitmq40) echo 5640 ;;
+    rabbitmq43) echo 5643 ;;
+  esac
+}
+
+rabbitmq_ports() {
+  AMQP_PORT=$(port "$1" amqp "$(rabbitmq_default_port "$1")")
+  HTTP_PORT=$(port "$1" http $((10000 + $(rabbitmq_default_port "$1"))))
+  DIST_PORT=$(port "$1" dist $((20000 + $(rabbitmq_default_port "$1"))))
+}
+
+rabbitmq_start() {
+  local name=$1
+  need "$name" "$RABBIT_BIN/rabbitmq-server" rabbitmq-server
+  rabbitmq_epmd
+  rabbitmq_ports "$name"
+  rabbitmq_files "$name" "$RUN/$name" "$RUN/$name"
+  launch "$name" env "${RABBIT_ENV[@]}" "$RABBIT_BIN/rabbitmq-server"
+  await "$name" 90 rabbitmq_ready "$name"
+  rabbitmq_exports "$name"
+}
+
+# rabbitmq_files NAME HOST_DIR NODE_DIR: configuration and environment; NODE_DIR is
+# HOST_DIR as the node sees it (they differ in a chroot).
+rabbitmq_files() {
+  local name=$1 host=$2 node=$3
+  mkdir -p "$host/home" "$host/data"
+  ( umask 077; [ -s "$host/home/.erlang.cookie" ] || printf 'longshore' >"$host/home/.erlang.cookie" )
+  chmod 400 "$host/home/.erlang.cookie"
+  echo '[rabbitmq_management].' >"$host/enabled_plugins"
+  cat >"$host/rabbitmq.conf" <<CONF
+listeners.tcp.1 = 127.0.0.1:$AMQP_PORT
+management.tcp.ip = 127.0.0.1
+management.tcp.port = $HTTP_PORT
+collect_statistics_interval = 1000
+log.file = $node/rabbit.log
+log.file.level = info
+disk_free_limit.absolute = 50MB
+CONF
+  RABBIT_ENV=(
+    HOME="$node/home"
+    RUNNING_UNDER_SYSTEMD=true # exec the VM: the pid is the node's, kill -9 is a real crash
+    RABBITMQ_CONF_ENV_FILE=/dev/null
+    RABBITMQ_NODENAME="longshore-$name@localhost"
+    RABBITMQ_CONFIG_FILE="$node/rabbitmq.conf"
+    RABBITMQ_ENABLED_PLUGINS_FILE="$node/enabled_plugins"
+    RABBITMQ_MNESIA_BASE="$node/data"
+    RABBITMQ_LOG_BASE="$node"
+    RABBITMQ_DIST_PORT="$DIST_PORT"
+    RABBITMQ_CTL_DIST_PORT_MIN="$((DIST_PORT + 10000))"
+    RABBITMQ_CTL_DIST_PORT_MAX="$((DIST_PORT + 10020))"
+    ERL_EPMD_PORT="$(cat "$RUN/epmd/port.epmd")"
+    ERL_EPMD_ADDRESS=127.0.0.1
+    # Two cores are shared with the tests: schedulers sleep instead of spinning.
+    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="+sbwt none +sbwtdcpu none +sbwtdio none"
+  )
+  rabbitmq_write_ctl "$name"
+}
+
+rabbitmq_write_ctl() {
+  {
+    echo '#!/bin/sh'
+    echo "# rabbitmqctl for the node $1 only; written by scripts/brokers."
+    printf 'exec %s env' "${RABBIT_CHROOT:+chroot $RABBIT_CHROOT}"
+    printf ' %q' "${RABBIT_ENV[@]}"
+    printf ' %s "$@"\n' "$RABBIT_BIN/rabbitmqctl"
+  } >"$RUN/$1/rabbitmqctl"
+  chmod +x "$RUN/$1/rabbitmqctl"
+}
+
+# rabbitmq_ready: the AMQP port answers a protocol header with Connection.Start,
+# and the management API lets guest in.
+rabbitmq_ready() {
+  local first auth
+  rabbitmq_ports "$1"
+  first=$(
+    exec 3<>"/dev/tcp/127.0.0.1/$AMQP_PORT" || exit 1
+    printf 'AMQP\x00\x00\x09\x01' >&3
+    timeout 5 head -c 11 <&3 | od -An -tu1 | tr -s ' \n' ' '
+  ) 2>/dev/null
+  [[ $first == " 1 0 0 "* && $first == *" 0 10 0 10"* ]] || return 1
+  auth=$(printf guest:guest | base64)
+  http_ok "$HTTP_PORT" /api/whoami "Authorization: Basic $auth"
+}
+
+rabbitmq_exports() {
+  {
+    export_line AMQP_URL "amqp://guest:guest@127.0.0.1:$AMQP_PORT/"
+    export_line AMQP_MANAGEMENT "http://guest:guest@127.0.0.1:$HTTP_PORT"
+    export_line AMQP_NODE "$1"
+    export_line RABBITMQCTL "$RUN/$1/rabbitmqctl"
+  } >"$RUN/$1/env"
+}
+
+# rabbitmq_join NODE OTHER: once; a node that is already a member is left alone.
+rabbitmq_join() {
+  local ctl=$RUN/$1/rabbitmqctl
+  if "$ctl" cluster_status --formatter json 2>/dev/null | grep -q "longshore-$2@localhost"; then return 0; fi
+  "$ctl" -q stop_app && "$ctl" -q reset && "$ctl" -q join_cluster "longshore-$2@localhost" && "$ctl" -q start_app ||
+    die "$1 could not join the cluster of $2"
+  say "$1: clustered with $2"
+}
+
+# One name server for this checkout's nodes.
+rabbitmq_epmd() {
+  mkdir -p "$RUN/epmd"
+  (
+    flock 7
+    if running epmd; then exit 0; fi
+    launch epmd epmd -port "$(port epmd epmd 4369)" -address 127.0.0.1
+    await epmd 10 open_port "$(cat "$RUN/epmd/port.epmd")"
+  ) 7>"$RUN/epmd/lock"
+}
+
+rabbitmq_stop_epmd() {
+  local name
+  for name in "${KNOWN[@]}"; do
+    case $name in rabbitmq*) if running "$name"; then return 0; fi ;; esac
+  done
+  if running epmd; then stop_one epmd 2>/dev/null; fi
+}
