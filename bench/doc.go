@@ -1,0 +1,11 @@
+// Command bench measures Longshore beside a hand-written loop and Watermill, in one
+// run on one machine, and prints ratios.
+//
+//	go run . -case hot            # in process, nothing needed
+//	AMQP_URL=amqp://… go run . -case rabbit
+//
+// How to read it: all variants of a case run one after the other inside each round,
+// the order rotates, and a ratio is the median of the ratios within the rounds. Wall
+// time on shared cores swings; process CPU time per message (getrusage) is printed
+// beside it. `make bench` runs everything that its brokers allow.
+package main

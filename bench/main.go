@@ -1,0 +1,64 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// options of a run, shared by the cases.
+type options struct {
+	rounds int
+	scale  float64 // of the message counts
+}
+
+func (o options) count(n int) int { return max(100, int(float64(n)*o.scale)) }
+
+type benchCase struct {
+	name  string
+	needs string // environment variable, "" = nothing
+	run   func(o options, r *report) error
+}
+
+func cases() []benchCase {
+	return []benchCase{
+		{"hot", "", hotPath},
+		{"poison", "", poison},
+		{"drain", "", drain},
+		{"inflight", "", inFlight},
+		{"rabbit", "AMQP_URL", rabbit},
+	}
+}
+
+func main() {
+	var o options
+	only := flag.String("case", "", "comma-separated cases; empty = all whose broker is given")
+	flag.IntVar(&o.rounds, "rounds", 8, "interleaved rounds")
+	flag.Float64Var(&o.scale, "scale", 1, "factor on the number of messages")
+	flag.Parse()
+
+	r := &report{w: os.Stdout}
+	fmt.Printf("%s %s/%s, %d cores, %s, %d rounds\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
+		time.Now().Format(time.DateOnly), o.rounds)
+	for _, c := range cases() {
+		if *only != "" && !slices.Contains(strings.Split(*only, ","), c.name) {
+			continue
+		}
+		if c.needs != "" && os.Getenv(c.needs) == "" {
+			fmt.Printf("\n%s: not run, needs %s\n", c.name, c.needs)
+			continue
+		}
+		fmt.Fprintf(os.Stderr, "%s ", c.name)
+		if err := c.run(o, r); err != nil {
+			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", c.name, err)
+			os.Exit(1)
+		}
+	}
+	if !r.finish() {
+		os.Exit(1)
+	}
+}
