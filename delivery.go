@@ -98,12 +98,12 @@ func (d *Delivery) Ack(ctx context.Context) error {
 }
 
 // Nack gives the message back, to be delivered again not before delay; 0 is at
-// once.
+// once. It counts as an attempt where the broker lets us count.
 //
 // Errors: [ErrSettled], [ErrLost], [ErrClosed], or [CodeUnsupported] if the
 // broker cannot hold it that long; then the delivery stays open.
 func (d *Delivery) Nack(ctx context.Context, delay time.Duration) error {
-	return d.settle(ctx, Settlement{Verb: VerbNack, Delay: max(delay, 0)})
+	return d.settle(ctx, Settlement{Verb: VerbNack, Delay: max(delay, 0), Attempt: d.Attempt + 1})
 }
 
 // Reject says the message must never come again: it goes to the dead-letter

@@ -24,7 +24,7 @@ func (s *settler) note(v longshore.Verb) error {
 }
 
 func (s *settler) Ack(context.Context, uint64) error { return s.note(longshore.VerbAck) }
-func (s *settler) Nack(context.Context, uint64, time.Duration) error {
+func (s *settler) Nack(context.Context, uint64, time.Duration, int) error {
 	return s.note(longshore.VerbNack)
 }
 func (s *settler) Reject(context.Context, uint64, error) error { return s.note(longshore.VerbReject) }

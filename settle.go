@@ -19,7 +19,12 @@ import (
 // unless that call returned an error other than the sentinels.
 type Settler interface {
 	Ack(ctx context.Context, token uint64) error
-	Nack(ctx context.Context, token uint64, delay time.Duration) error
+	// Nack gives the message back, not before delay (0 = at once). attempt is the
+	// Delivery.Attempt that the next delivery of it should carry: the delivery's own
+	// when the return is not to count (a drain, a Release), one more when it is
+	// (a failed attempt). A transport uses the broker's cheapest way that keeps it, or
+	// writes it to its own header; where it can do neither the broker's count wins.
+	Nack(ctx context.Context, token uint64, delay time.Duration, attempt int) error
 	Reject(ctx context.Context, token uint64, reason error) error
 	Extend(ctx context.Context, token uint64, lease time.Duration) error
 }
@@ -59,12 +64,12 @@ func (v Verb) String() string {
 	return ""
 }
 
-// Settlement is a verb with its argument: Delay of a nack or length of an
-// extension, Reason of a rejection.
+// Settlement is a verb with its arguments.
 type Settlement struct {
-	Verb   Verb
-	Delay  time.Duration
-	Reason error
+	Verb    Verb
+	Delay   time.Duration // of a nack; length of an extension
+	Attempt int           // of a nack: what the next delivery should carry; see [Settler]
+	Reason  error         // of a rejection
 }
 
 // The bits of a delivery's state. An open delivery has none.
@@ -193,7 +198,7 @@ func (d *Delivery) call(ctx context.Context, s Settlement) error {
 	case VerbAck:
 		return d.settler.Ack(ctx, d.token)
 	case VerbNack:
-		return d.settler.Nack(ctx, d.token, s.Delay)
+		return d.settler.Nack(ctx, d.token, s.Delay, s.Attempt)
 	case VerbReject:
 		return d.settler.Reject(ctx, d.token, s.Reason)
 	case VerbExtend:
