@@ -33,9 +33,11 @@ chroot_build() {
   mirror=$(debian_mirror)
   [ -n "$mirror" ] || die "$name: no Debian mirror in this machine's apt sources"
   say "$name: building a Debian $(chroot_suite "$name") folder (600 MB, about two minutes)"
+  # The script for sid serves every release since 2005, also those that this
+  # machine's debootstrap is too old to know by name.
   for try in 1 2; do
     rm -rf --one-file-system "$RABBIT_CHROOT.new"
-    if debootstrap --variant=minbase --include=rabbitmq-server "$(chroot_suite "$name")" "$RABBIT_CHROOT.new" "$mirror" >>"$RUN/$name/log" 2>&1; then
+    if debootstrap --variant=minbase --include=rabbitmq-server "$(chroot_suite "$name")" "$RABBIT_CHROOT.new" "$mirror" /usr/share/debootstrap/scripts/sid >>"$RUN/$name/log" 2>&1; then
       umount "$RABBIT_CHROOT.new/proc" 2>/dev/null || true
       cp /etc/hosts "$RABBIT_CHROOT.new/etc/hosts"
       mv "$RABBIT_CHROOT.new" "$RABBIT_CHROOT"

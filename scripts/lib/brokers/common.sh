@@ -42,8 +42,13 @@ given() {
   ! grep -qsF "export $variable='$value'" "$RUN/$1/env" "$RUN/$1/env.last"
 }
 
-lock_state() { exec 9>"$RUN/lock"; flock 9; }
-unlock_state() { exec 9>&-; }
+# lock_instance NAME: one start or stop of an instance at a time; held until the
+# calling subshell ends.
+lock_instance() {
+  mkdir -p "$RUN/$1"
+  exec 9>"$RUN/$1/lock"
+  flock -w 900 9 || die "$1: another scripts/brokers has been busy with it for 15 minutes ($RUN/$1/lock)"
+}
 
 running() {
   local pid
@@ -56,6 +61,7 @@ running() {
 start_time() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20; }
 same_process() {
   [ -r "/proc/$2/stat" ] || return 0
+  ! grep -q '^[0-9]* (.*) [ZX]' "/proc/$2/stat" || return 1 # dead, not reaped yet
   [ "$(start_time "$2")" = "$(cat "$RUN/$1/started" 2>/dev/null)" ]
 }
 
@@ -65,7 +71,7 @@ launch() {
   local name=$1
   shift
   setsid bash -c 'echo $$ >"$1"; shift; exec "$@"' launch "$RUN/$name/pid.new" "$@" \
-    </dev/null >>"$RUN/$name/log" 2>&1 9>&- &
+    </dev/null >>"$RUN/$name/log" 2>&1 7>&- 8>&- 9>&- &
   until [ -s "$RUN/$name/pid.new" ]; do sleep 0.05; done
   start_time "$(cat "$RUN/$name/pid.new")" >"$RUN/$name/started"
   mv "$RUN/$name/pid.new" "$RUN/$name/pid"
@@ -155,8 +161,8 @@ write_env() {
     if [ -s "$RUN/rabbitmq-a/env" ] && [ -s "$RUN/rabbitmq-b/env" ]; then
       export_line AMQP_CLUSTER "$(value_of rabbitmq-a AMQP_URL),$(value_of rabbitmq-b AMQP_URL)"
     fi
-  } >"$RUN/env.new"
-  mv "$RUN/env.new" "$RUN/env"
+  } >"$RUN/env.$$"
+  mv "$RUN/env.$$" "$RUN/env"
 }
 
 value_of() { sed -n "s/^export $2='\(.*\)'\$/\1/p" "$RUN/$1/env"; }

@@ -11,7 +11,7 @@ need() {
     impossible "$name" "needs $(missing "$probe"); install it ($*), or run as root on Debian, or bring your own broker (scripts/brokers help)"
   fi
   (
-    flock 8
+    flock -w 900 8 || die "$name: another install holds $CACHE/apt.lock"
     [ -z "$(missing "$probe")" ] && exit 0
     apt_install "$name" "$@"
   ) 8>"$CACHE/apt.lock"

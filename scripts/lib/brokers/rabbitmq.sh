@@ -109,8 +109,9 @@ rabbitmq_exports() {
 rabbitmq_join() {
   local ctl=$RUN/$1/rabbitmqctl
   if "$ctl" cluster_status --formatter json 2>/dev/null | grep -q "longshore-$2@localhost"; then return 0; fi
-  "$ctl" -q stop_app && "$ctl" -q reset && "$ctl" -q join_cluster "longshore-$2@localhost" && "$ctl" -q start_app ||
-    die "$1 could not join the cluster of $2"
+  {
+    "$ctl" -q stop_app && "$ctl" -q reset && "$ctl" -q join_cluster "longshore-$2@localhost" && "$ctl" -q start_app
+  } >>"$RUN/$1/log" 2>&1 || die "$1 could not join the cluster of $2; log: $RUN/$1/log"
   say "$1: clustered with $2"
 }
 
@@ -118,7 +119,7 @@ rabbitmq_join() {
 rabbitmq_epmd() {
   mkdir -p "$RUN/epmd"
   (
-    flock 7
+    flock -w 60 7 || die "epmd: lock held"
     if running epmd; then exit 0; fi
     launch epmd epmd -port "$(port epmd epmd 4369)" -address 127.0.0.1
     await epmd 10 open_port "$(cat "$RUN/epmd/port.epmd")"
