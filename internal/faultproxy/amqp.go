@@ -41,11 +41,18 @@ func (p *Proxy) CutAtMethod(cut MethodCut) {
 	p.arm = cut
 }
 
-// Cuts lists the methods at which connections were cut, in order.
-func (p *Proxy) Cuts() []Method {
+// CutAtClientMethod is CutAtMethod with a FIN at the n-th method of every
+// connection accepted from now on; 0 ends it.
+func (p *Proxy) CutAtClientMethod(n int) { p.CutAtMethod(MethodCut{N: n}) }
+
+// Cuts counts the connections that were cut at a method.
+func (p *Proxy) Cuts() int { return len(p.CutMethods()) }
+
+// CutMethods lists the methods at which connections were cut, in order.
+func (p *Proxy) CutMethods() []Method {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]Method(nil), p.cuts...)
+	return append([]Method(nil), p.cutAt...)
 }
 
 // takeArm hands the armed cut to a new connection; callers hold p.mu.
@@ -90,7 +97,7 @@ func (l *link) frameReader(r *bufio.Reader) func() (chunk, error) {
 
 func (l *link) cutAt(method Method) {
 	l.proxy.mu.Lock()
-	l.proxy.cuts = append(l.proxy.cuts, method)
+	l.proxy.cutAt = append(l.proxy.cutAt, method)
 	l.proxy.mu.Unlock()
 	if l.arm.Reset {
 		l.reset()

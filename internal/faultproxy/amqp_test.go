@@ -54,7 +54,7 @@ func TestCutsAtTheNthMethodAfterTheHandshake(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			server := newEchoServer(t)
-			proxy := faultproxy.Start(t, server.addr())
+			proxy := faultproxy.New(t, server.addr())
 			tc.cut.Connections = 1
 			proxy.CutAtMethod(tc.cut)
 			conn := dial(t, proxy.Addr())
@@ -76,7 +76,7 @@ func TestCutsAtTheNthMethodAfterTheHandshake(t *testing.T) {
 			if got := server.received(); tc.end != syscall.ECONNRESET && !bytes.Equal(got, want) {
 				t.Fatalf("server received %d bytes, want %d", len(got), len(want))
 			}
-			if cuts := proxy.Cuts(); len(cuts) != 1 || cuts[0].String() != tc.at {
+			if cuts := proxy.CutMethods(); len(cuts) != 1 || cuts[0].String() != tc.at {
 				t.Fatalf("cut at %v, want %s", cuts, tc.at)
 			}
 			say(t, dial(t, proxy.Addr()), "the next connection is healthy and raw")
@@ -86,7 +86,7 @@ func TestCutsAtTheNthMethodAfterTheHandshake(t *testing.T) {
 
 func TestCutEveryConnectionUntilDisarmed(t *testing.T) {
 	server := newEchoServer(t)
-	proxy := faultproxy.Start(t, server.addr())
+	proxy := faultproxy.New(t, server.addr())
 	proxy.CutAtMethod(faultproxy.MethodCut{N: 1})
 	for range 3 {
 		conn := dial(t, proxy.Addr())
@@ -95,16 +95,16 @@ func TestCutEveryConnectionUntilDisarmed(t *testing.T) {
 			t.Fatalf("client saw %v, want EOF", err)
 		}
 	}
-	proxy.CutAtMethod(faultproxy.MethodCut{})
+	proxy.CutAtClientMethod(0)
 	say(t, dial(t, proxy.Addr()), "healthy")
-	if n := len(proxy.Cuts()); n != 3 {
+	if n := proxy.Cuts(); n != 3 {
 		t.Fatalf("%d cuts, want 3", n)
 	}
 }
 
 func TestShortStreamIsForwardedAsFarAsItCame(t *testing.T) {
 	server := newEchoServer(t)
-	proxy := faultproxy.Start(t, server.addr())
+	proxy := faultproxy.New(t, server.addr())
 	proxy.CutAtMethod(faultproxy.MethodCut{N: 1})
 	conn := dial(t, proxy.Addr())
 	stream := append([]byte("AMQP\x00\x00\x09\x01"), method(10, 11)[:9]...)

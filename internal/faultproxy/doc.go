@@ -2,10 +2,10 @@
 // connections on demand: it cuts (FIN), resets (RST), swallows, delays and
 // refuses them, and comes back on the same port.
 //
-//	proxy := faultproxy.Start(t, "127.0.0.1:5672")
+//	proxy := faultproxy.New(t, "127.0.0.1:5672")
 //	url := "amqp://guest:guest@" + proxy.Addr() + "/"
 //	// … connect through url …
-//	proxy.Reset()          // every live connection gets a RST
+//	proxy.ResetAll()       // every live connection gets a RST
 //	proxy.Refuse()         // nobody gets in
 //	err := proxy.Listen()  // same address as before
 //

@@ -10,13 +10,13 @@ import (
 // while the proxy was refusing.
 const relistenTimeout = 2 * time.Second
 
-// Cut ends every live connection with a FIN on both sides, as an orderly close
+// CutAll ends every live connection with a FIN on both sides, as an orderly close
 // of the peer looks. Bytes under way are lost. It returns how many it ended.
-func (p *Proxy) Cut() int { return p.endAll((*link).finish) }
+func (p *Proxy) CutAll() int { return p.endAll((*link).finish) }
 
-// Reset ends every live connection with a RST on both sides, as a crashed peer or
+// ResetAll ends every live connection with a RST on both sides, as a crashed peer or
 // a firewall does. It returns how many it ended.
-func (p *Proxy) Reset() int { return p.endAll((*link).reset) }
+func (p *Proxy) ResetAll() int { return p.endAll((*link).reset) }
 
 func (p *Proxy) endAll(end func(*link)) int {
 	p.mu.Lock()
@@ -54,8 +54,8 @@ func (p *Proxy) Latency(d time.Duration) {
 	p.latency = d
 }
 
-// Refuse closes the port: new connections are refused, live ones go on (Cut or
-// Reset end them). Calling it again does nothing.
+// Refuse closes the port: new connections are refused, live ones go on (CutAll
+// or ResetAll end them). Calling it again does nothing.
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

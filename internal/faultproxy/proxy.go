@@ -1,7 +1,6 @@
 package faultproxy
 
 import (
-	"fmt"
 	"net"
 	"sync"
 	"testing"
@@ -27,15 +26,16 @@ type Proxy struct {
 	open     chan struct{} // closed while bytes may pass; replaced by a black hole
 	hole     bool
 	arm      MethodCut
-	cuts     []Method
+	cutAt    []Method
 }
 
-// New listens on a free loopback port and forwards to target (host:port).
-// The caller must Close it.
-func New(target string) (*Proxy, error) {
+// New listens on a free loopback port and forwards to target (host:port). It
+// fails t when there is no port, and closes the proxy when t ends.
+func New(t testing.TB, target string) *Proxy {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("faultproxy: listen: %w", err)
+		t.Fatalf("faultproxy: listen: %v", err)
 	}
 	p := &Proxy{
 		target: target,
@@ -45,17 +45,6 @@ func New(target string) (*Proxy, error) {
 	}
 	close(p.open)
 	p.serve(listener)
-	return p, nil
-}
-
-// Start is New for a test: it fails t when the port cannot be had, and closes
-// the proxy when t ends.
-func Start(t testing.TB, target string) *Proxy {
-	t.Helper()
-	p, err := New(target)
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(p.Close)
 	return p
 }

@@ -147,7 +147,7 @@ func readEnd(t *testing.T, conn net.Conn) error {
 
 func TestForwardsBothWaysAndThePeersEnd(t *testing.T) {
 	server := newEchoServer(t)
-	proxy := faultproxy.Start(t, server.addr())
+	proxy := faultproxy.New(t, server.addr())
 	conn := dial(t, proxy.Addr())
 	say(t, conn, "hello")
 	if proxy.Live() != 1 || proxy.Accepted() != 1 {
@@ -161,10 +161,10 @@ func TestForwardsBothWaysAndThePeersEnd(t *testing.T) {
 
 func TestCutIsAFinOnBothSides(t *testing.T) {
 	server := newEchoServer(t)
-	proxy := faultproxy.Start(t, server.addr())
+	proxy := faultproxy.New(t, server.addr())
 	conn := dial(t, proxy.Addr())
 	say(t, conn, "hello")
-	if n := proxy.Cut(); n != 1 {
+	if n := proxy.CutAll(); n != 1 {
 		t.Fatalf("cut %d connections, want 1", n)
 	}
 	if err := readEnd(t, conn); !errors.Is(err, io.EOF) {
@@ -181,10 +181,10 @@ func TestCutIsAFinOnBothSides(t *testing.T) {
 
 func TestResetIsARstOnBothSides(t *testing.T) {
 	server := newEchoServer(t)
-	proxy := faultproxy.Start(t, server.addr())
+	proxy := faultproxy.New(t, server.addr())
 	conn := dial(t, proxy.Addr())
 	say(t, conn, "hello")
-	proxy.Reset()
+	proxy.ResetAll()
 	if err := readEnd(t, conn); !errors.Is(err, syscall.ECONNRESET) {
 		t.Fatalf("client saw %v, want a reset", err)
 	}
@@ -195,7 +195,7 @@ func TestResetIsARstOnBothSides(t *testing.T) {
 
 func TestBlackHoleHoldsBytesAndTheEnd(t *testing.T) {
 	server := newEchoServer(t)
-	proxy := faultproxy.Start(t, server.addr())
+	proxy := faultproxy.New(t, server.addr())
 	conn := dial(t, proxy.Addr())
 	say(t, conn, "before")
 	proxy.BlackHole(true)
@@ -220,7 +220,7 @@ func TestBlackHoleHoldsBytesAndTheEnd(t *testing.T) {
 
 func TestCloseDuringABlackHoleEndsEverything(t *testing.T) {
 	server := newEchoServer(t)
-	proxy := faultproxy.Start(t, server.addr())
+	proxy := faultproxy.New(t, server.addr())
 	conn := dial(t, proxy.Addr())
 	say(t, conn, "before")
 	proxy.BlackHole(true)
@@ -237,7 +237,7 @@ func TestCloseDuringABlackHoleEndsEverything(t *testing.T) {
 
 func TestLatencyDelaysEachDirection(t *testing.T) {
 	server := newEchoServer(t)
-	proxy := faultproxy.Start(t, server.addr())
+	proxy := faultproxy.New(t, server.addr())
 	conn := dial(t, proxy.Addr())
 	say(t, conn, "fast")
 	const latency = 60 * time.Millisecond
@@ -253,7 +253,7 @@ func TestLatencyDelaysEachDirection(t *testing.T) {
 
 func TestRefuseThenSamePortAgain(t *testing.T) {
 	server := newEchoServer(t)
-	proxy := faultproxy.Start(t, server.addr())
+	proxy := faultproxy.New(t, server.addr())
 	conn := dial(t, proxy.Addr())
 	say(t, conn, "hello")
 	proxy.Refuse()
@@ -274,7 +274,7 @@ func TestTargetDownLooksLikeAReset(t *testing.T) {
 	server := newEchoServer(t)
 	addr := server.addr()
 	_ = server.listener.Close()
-	proxy := faultproxy.Start(t, addr)
+	proxy := faultproxy.New(t, addr)
 	conn, err := net.DialTimeout("tcp", proxy.Addr(), limit)
 	if err == nil { // the reset may come as early as the dial
 		defer func() { _ = conn.Close() }()
@@ -287,7 +287,7 @@ func TestTargetDownLooksLikeAReset(t *testing.T) {
 
 func TestLargeTransfersAreUnharmed(t *testing.T) {
 	server := newEchoServer(t)
-	proxy := faultproxy.Start(t, server.addr())
+	proxy := faultproxy.New(t, server.addr())
 	proxy.Latency(time.Millisecond)
 	conn := dial(t, proxy.Addr())
 	sent := bytes.Repeat([]byte("0123456789abcdef"), 1<<18) // 4 MiB
