@@ -1,0 +1,122 @@
+package amqptest
+
+import "fmt"
+
+// method is class id << 16 | method id.
+type method uint32
+
+const (
+	connectionStart          method = 10<<16 | 10
+	connectionStartOk        method = 10<<16 | 11
+	connectionSecure         method = 10<<16 | 20
+	connectionSecureOk       method = 10<<16 | 21
+	connectionTune           method = 10<<16 | 30
+	connectionTuneOk         method = 10<<16 | 31
+	connectionOpen           method = 10<<16 | 40
+	connectionOpenOk         method = 10<<16 | 41
+	connectionClose          method = 10<<16 | 50
+	connectionCloseOk        method = 10<<16 | 51
+	connectionBlocked        method = 10<<16 | 60
+	connectionUnblocked      method = 10<<16 | 61
+	connectionUpdateSecret   method = 10<<16 | 70
+	connectionUpdateSecretOk method = 10<<16 | 71
+
+	channelOpen    method = 20<<16 | 10
+	channelOpenOk  method = 20<<16 | 11
+	channelFlow    method = 20<<16 | 20
+	channelFlowOk  method = 20<<16 | 21
+	channelClose   method = 20<<16 | 40
+	channelCloseOk method = 20<<16 | 41
+
+	exchangeDeclare   method = 40<<16 | 10
+	exchangeDeclareOk method = 40<<16 | 11
+	exchangeDelete    method = 40<<16 | 20
+	exchangeDeleteOk  method = 40<<16 | 21
+	exchangeBind      method = 40<<16 | 30
+	exchangeUnbind    method = 40<<16 | 40
+
+	queueDeclare   method = 50<<16 | 10
+	queueDeclareOk method = 50<<16 | 11
+	queueBind      method = 50<<16 | 20
+	queueBindOk    method = 50<<16 | 21
+	queuePurge     method = 50<<16 | 30
+	queuePurgeOk   method = 50<<16 | 31
+	queueDelete    method = 50<<16 | 40
+	queueDeleteOk  method = 50<<16 | 41
+	queueUnbind    method = 50<<16 | 50
+	queueUnbindOk  method = 50<<16 | 51
+
+	basicQos          method = 60<<16 | 10
+	basicQosOk        method = 60<<16 | 11
+	basicConsume      method = 60<<16 | 20
+	basicConsumeOk    method = 60<<16 | 21
+	basicCancel       method = 60<<16 | 30
+	basicCancelOk     method = 60<<16 | 31
+	basicPublish      method = 60<<16 | 40
+	basicReturn       method = 60<<16 | 50
+	basicDeliver      method = 60<<16 | 60
+	basicGet          method = 60<<16 | 70
+	basicGetOk        method = 60<<16 | 71
+	basicGetEmpty     method = 60<<16 | 72
+	basicAck          method = 60<<16 | 80
+	basicReject       method = 60<<16 | 90
+	basicRecoverAsync method = 60<<16 | 100
+	basicRecover      method = 60<<16 | 110
+	basicRecoverOk    method = 60<<16 | 111
+	basicNack         method = 60<<16 | 120
+
+	txSelect   method = 90<<16 | 10
+	txCommit   method = 90<<16 | 20
+	txRollback method = 90<<16 | 30
+
+	confirmSelect   method = 85<<16 | 10
+	confirmSelectOk method = 85<<16 | 11
+)
+
+// specs names the methods a client sends and their fields: s short string,
+// S long string, t table, b bit, B octet, w short, l long, L long long.
+var specs = map[method]struct{ name, fields string }{
+	connectionStartOk:      {"connection.start-ok", "client-properties:t mechanism:s response:S locale:s"},
+	connectionSecureOk:     {"connection.secure-ok", "response:S"},
+	connectionTuneOk:       {"connection.tune-ok", "channel-max:w frame-max:l heartbeat:w"},
+	connectionOpen:         {"connection.open", "virtual-host:s reserved-1:s reserved-2:b"},
+	connectionClose:        {"connection.close", "reply-code:w reply-text:s class-id:w method-id:w"},
+	connectionCloseOk:      {"connection.close-ok", ""},
+	connectionUpdateSecret: {"connection.update-secret", "new-secret:S reason:s"},
+	channelOpen:            {"channel.open", "reserved-1:s"},
+	channelFlow:            {"channel.flow", "active:b"},
+	channelFlowOk:          {"channel.flow-ok", "active:b"},
+	channelClose:           {"channel.close", "reply-code:w reply-text:s class-id:w method-id:w"},
+	channelCloseOk:         {"channel.close-ok", ""},
+	exchangeDeclare:        {"exchange.declare", "reserved-1:w exchange:s type:s passive:b durable:b auto-delete:b internal:b no-wait:b arguments:t"},
+	exchangeDelete:         {"exchange.delete", "reserved-1:w exchange:s if-unused:b no-wait:b"},
+	exchangeBind:           {"exchange.bind", "reserved-1:w destination:s source:s routing-key:s no-wait:b arguments:t"},
+	exchangeUnbind:         {"exchange.unbind", "reserved-1:w destination:s source:s routing-key:s no-wait:b arguments:t"},
+	queueDeclare:           {"queue.declare", "reserved-1:w queue:s passive:b durable:b exclusive:b auto-delete:b no-wait:b arguments:t"},
+	queueBind:              {"queue.bind", "reserved-1:w queue:s exchange:s routing-key:s no-wait:b arguments:t"},
+	queuePurge:             {"queue.purge", "reserved-1:w queue:s no-wait:b"},
+	queueDelete:            {"queue.delete", "reserved-1:w queue:s if-unused:b if-empty:b no-wait:b"},
+	queueUnbind:            {"queue.unbind", "reserved-1:w queue:s exchange:s routing-key:s arguments:t"},
+	basicQos:               {"basic.qos", "prefetch-size:l prefetch-count:w global:b"},
+	basicConsume:           {"basic.consume", "reserved-1:w queue:s consumer-tag:s no-local:b no-ack:b exclusive:b no-wait:b arguments:t"},
+	basicCancel:            {"basic.cancel", "consumer-tag:s no-wait:b"},
+	basicCancelOk:          {"basic.cancel-ok", "consumer-tag:s"},
+	basicPublish:           {"basic.publish", "reserved-1:w exchange:s routing-key:s mandatory:b immediate:b"},
+	basicGet:               {"basic.get", "reserved-1:w queue:s no-ack:b"},
+	basicAck:               {"basic.ack", "delivery-tag:L multiple:b"},
+	basicReject:            {"basic.reject", "delivery-tag:L requeue:b"},
+	basicRecoverAsync:      {"basic.recover-async", "requeue:b"},
+	basicRecover:           {"basic.recover", "requeue:b"},
+	basicNack:              {"basic.nack", "delivery-tag:L multiple:b requeue:b"},
+	txSelect:               {"tx.select", ""},
+	txCommit:               {"tx.commit", ""},
+	txRollback:             {"tx.rollback", ""},
+	confirmSelect:          {"confirm.select", "no-wait:b"},
+}
+
+func (m method) String() string {
+	if s, ok := specs[m]; ok {
+		return s.name
+	}
+	return fmt.Sprintf("method %d.%d", m>>16, m&0xffff)
+}
