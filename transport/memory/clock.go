@@ -1,0 +1,30 @@
+package memory
+
+import (
+	"context"
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }
+
+func (systemClock) AfterFunc(d time.Duration, f func()) longshore.Timer { return time.AfterFunc(d, f) }
+
+// sleep waits for d on the clock; it returns ctx's error if that ends first.
+func sleep(ctx context.Context, clock longshore.Clock, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	done := make(chan struct{})
+	timer := clock.AfterFunc(d, func() { close(done) })
+	defer timer.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,238 @@
+package memory
+
+import (
+	"fmt"
+	"hash/fnv"
+	"sort"
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+// queue is the broker's side of a queue. Everything here runs under Broker.mu.
+type queue struct {
+	b        *Broker
+	name     string
+	topic    *topic // of a broadcast consumer's own queue
+	declared bool
+	props    props
+
+	seq     uint64
+	turn    int32 // next partition of a message without a key
+	ready   backlog
+	groups  map[string]*group
+	waiting int // held back by their group
+	delayed int
+
+	consumers []*consumer
+	next      int // whose turn it is
+	exclusive bool
+
+	due   heap[due]
+	timer longshore.Timer
+	at    time.Time // when timer fires
+
+	published, acked, dead, dropped uint64
+}
+
+// entry is one message in a queue.
+type entry struct {
+	msg         longshore.Message
+	seq         uint64
+	attempt     int // what the next delivery carries
+	count       int // failures as the broker counts them
+	partition   int32
+	redelivered bool
+	group       *group
+}
+
+// group holds back the messages of one key behind the one that is out.
+type group struct {
+	key     string
+	waiting deque[*entry]
+}
+
+// backlog is what is ready, oldest first: new messages come last, returned ones
+// take their old place.
+type backlog struct {
+	fresh deque[*entry]
+	back  heap[*entry]
+}
+
+func older(a, b *entry) bool { return a.seq < b.seq }
+
+func (r *backlog) len() int { return r.fresh.len() + r.back.len() }
+
+func (r *backlog) put(e *entry) {
+	r.back.less = older
+	r.back.push(e)
+}
+
+func (r *backlog) pop() *entry {
+	switch {
+	case r.back.len() == 0:
+		return r.fresh.pop()
+	case r.fresh.len() > 0 && older(r.fresh.at(0), r.back.items[0]):
+		return r.fresh.pop()
+	}
+	return r.back.pop()
+}
+
+func (q *queue) title() string {
+	if q.topic != nil {
+		return fmt.Sprintf("memory topic %q", q.name)
+	}
+	return fmt.Sprintf("memory queue %q", q.name)
+}
+
+// declare gives the queue its properties, or checks them.
+func (q *queue) declare(p props) error {
+	switch {
+	case p == props{}:
+	case !q.declared:
+		q.declared, q.props = true, p
+		all := append(q.ready.back.items, q.ready.fresh.clear()...)
+		sort.Slice(all, func(i, j int) bool { return older(all[i], all[j]) })
+		q.ready.back.items = nil
+		for _, e := range all {
+			q.add(e)
+		}
+	case p != q.props:
+		return &longshore.Error{Code: longshore.CodeDiffers, Op: "open " + q.title(), Source: q.name,
+			Err:  fmt.Errorf("it exists with %+v, asked for is %+v", q.props, p),
+			Hint: "use the same QueueConfig for all sources of the queue"}
+	}
+	return nil
+}
+
+// publish takes a message of a producer. The entry keeps a copy, but the bytes
+// of body and key are shared.
+func (q *queue) publish(m *longshore.Message) {
+	q.seq++
+	q.published++
+	e := &entry{msg: *m, seq: q.seq, attempt: 1}
+	if m.Headers != nil {
+		e.msg.Headers = m.Headers.Clone()
+	}
+	q.add(e)
+}
+
+func (q *queue) add(e *entry) {
+	if q.props.partitions > 0 {
+		e.partition = q.partition(e.msg.Key)
+	}
+	if q.props.fifo && e.msg.Key != nil {
+		g, busy := q.groups[string(e.msg.Key)]
+		if !busy {
+			g = &group{key: string(e.msg.Key)}
+			if q.groups == nil {
+				q.groups = map[string]*group{}
+			}
+			q.groups[g.key] = g
+		}
+		e.group = g
+		if busy {
+			g.waiting.push(e)
+			q.waiting++
+			return
+		}
+	}
+	q.ready.fresh.push(e)
+}
+
+func (q *queue) partition(key []byte) int32 {
+	if key == nil {
+		q.turn = (q.turn + 1) % int32(q.props.partitions)
+		return q.turn
+	}
+	h := fnv.New32a()
+	_, _ = h.Write(key)
+	return int32(h.Sum32() % uint32(q.props.partitions))
+}
+
+// gone is called when a message has left the queue: the next one of its group
+// may go.
+func (q *queue) gone(e *entry) {
+	g := e.group
+	if g == nil {
+		return
+	}
+	if g.waiting.len() == 0 {
+		delete(q.groups, g.key)
+		return
+	}
+	q.waiting--
+	q.ready.put(g.waiting.pop())
+}
+
+// giveBack puts a message that was out back into its place. counted says
+// whether this was a failed attempt.
+func (q *queue) giveBack(e *entry, counted bool, delay time.Duration) {
+	e.redelivered = true
+	if counted || q.props.countsReturns {
+		e.count++
+	}
+	switch {
+	case q.props.deliveryLimit > 0 && e.count >= q.props.deliveryLimit:
+		q.bury(e)
+	case delay > 0:
+		q.delayed++
+		q.schedule(due{at: q.b.clock.Now().Add(delay), e: e})
+	default:
+		q.ready.put(e)
+	}
+}
+
+// bury moves a message to the dead-letter queue, or drops it where there is none.
+func (q *queue) bury(e *entry) {
+	q.gone(e)
+	if q.props.deadLetter == "" {
+		q.dropped++
+		return
+	}
+	q.dead++
+	dlq := q.b.queue(q.props.deadLetter)
+	dlq.publish(&e.msg)
+	dlq.dispatch()
+}
+
+// dispatch hands ready messages to consumers that have room, in turn.
+func (q *queue) dispatch() {
+	for q.ready.len() > 0 {
+		c := q.taker()
+		if c == nil {
+			return
+		}
+		c.push(q.ready.pop())
+	}
+}
+
+func (q *queue) taker() *consumer {
+	if q.props.singleActive {
+		if a := q.active(); a != nil && a.room() {
+			return a
+		}
+		return nil
+	}
+	for range q.consumers {
+		if q.next >= len(q.consumers) {
+			q.next = 0
+		}
+		c := q.consumers[q.next]
+		q.next++
+		if c.room() {
+			return c
+		}
+	}
+	return nil
+}
+
+// active is the consumer that a single-active queue serves.
+func (q *queue) active() *consumer {
+	for _, c := range q.consumers {
+		if !c.canceled {
+			return c
+		}
+	}
+	return nil
+}
