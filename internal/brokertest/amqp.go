@@ -1,0 +1,85 @@
+package brokertest
+
+import (
+	"net"
+	"net/url"
+	"os"
+	"testing"
+)
+
+// managementPort is where RabbitMQ's HTTP API is unless AMQP_MANAGEMENT says
+// otherwise.
+const managementPort = "15672"
+
+// AMQP returns the URL of a fresh vhost on the RabbitMQ of AMQP_URL, removed with
+// all that is in it when t ends. The vhost is made through the management API
+// (AMQP_MANAGEMENT, http://user:password@host:port; by default port 15672 of the
+// same host with the URL's user). A broker without it is refused rather than
+// tested on a vhost that may hold somebody's queues.
+func AMQP(t testing.TB) string {
+	t.Helper()
+	broker := value(t, RabbitMQ)
+	m, err := managementOf(broker, os.Getenv("AMQP_MANAGEMENT"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.freshVhost(t, broker)
+}
+
+// managementOf finds the management API that belongs to the broker's URL.
+func managementOf(broker, given string) (*management, error) {
+	if given != "" {
+		return newManagement(given)
+	}
+	u, err := url.Parse(broker)
+	if err != nil {
+		return nil, hideURL(err)
+	}
+	u.Scheme, u.Path, u.RawQuery = "http", "", ""
+	u.Host = net.JoinHostPort(u.Hostname(), managementPort)
+	return newManagement(u.String())
+}
+
+// freshVhost makes a vhost for t and returns the broker's URL with it.
+func (m *management) freshVhost(t testing.TB, broker string) string {
+	t.Helper()
+	u, err := url.Parse(broker)
+	if err != nil {
+		t.Fatal(hideURL(err))
+	}
+	vhost := Name(t, t.Name())
+	if err := m.addVhost(vhost, u.User.Username()); err != nil {
+		t.Fatalf("a vhost for the test: %v\nThe test needs the management API of the broker; set AMQP_MANAGEMENT=http://user:password@host:15672", err)
+	}
+	t.Cleanup(func() {
+		if err := m.deleteVhost(vhost); err != nil {
+			t.Errorf("removing the test's vhost: %v", err)
+		}
+	})
+	u.Path, u.RawPath = "/"+vhost, ""
+	return u.String()
+}
+
+// CloseConnections closes the connections of the vhost in amqpURL (one that
+// [AMQP] returned) from the broker's side; the client sees a connection.close
+// with code 320. It needs RABBITMQCTL, which `make test` sets.
+func CloseConnections(t testing.TB, amqpURL string) {
+	t.Helper()
+	ctl := os.Getenv("RABBITMQCTL")
+	if ctl == "" {
+		notRun(t, "set RABBITMQCTL to a rabbitmqctl that reaches the broker, or use `make test`")
+	}
+	u, err := url.Parse(amqpURL)
+	if err != nil {
+		t.Fatal(hideURL(err))
+	}
+	mustOutput(t, ctl, "-q", "close_all_connections", "--vhost", u.Path[1:], "closed by a test")
+}
+
+// hideURL keeps a URL with its password out of the error that quotes it.
+func hideURL(err error) error {
+	if e, ok := err.(*url.Error); ok { //nolint:errorlint // url.Parse returns exactly this
+		return e.Err
+	}
+	return err
+}

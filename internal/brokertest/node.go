@@ -1,0 +1,172 @@
+package brokertest
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+)
+
+// defaultFaultNode is the RabbitMQ that only tests with faults use.
+const defaultFaultNode = "rabbitmq-faults"
+
+// Node is a RabbitMQ node that a test may break. It belongs to the test until the
+// test ends, then it is put in order again. Methods fail the test when the node
+// does not obey; they return when the node has done what they say.
+type Node struct {
+	// URL of a fresh vhost on the node.
+	URL string
+
+	t      testing.TB
+	name   string // of scripts/brokers
+	script string
+	ctl    string
+	undo   map[string]func() // what is broken now, and how to repair it
+}
+
+// FaultNode returns the second RabbitMQ of this checkout (scripts/brokers start
+// rabbitmq-faults; LONGSHORE_FAULT_NODE names another), started if need be. One
+// test at a time has it, over all packages and processes. It can be had where
+// scripts/brokers can start a RabbitMQ; elsewhere the test is not run.
+func FaultNode(t testing.TB) *Node {
+	t.Helper()
+	value(t, RabbitMQ)
+	script, err := findScript()
+	if err != nil {
+		notRun(t, err.Error())
+	}
+	n := &Node{t: t, name: defaultFaultNode, script: script, undo: make(map[string]func())}
+	if name := os.Getenv("LONGSHORE_FAULT_NODE"); name != "" {
+		n.name = name
+	}
+	start := "start"
+	if lock(t, n.name, script) == leftBroken {
+		start = "restart"
+	}
+	if _, err := output(script, start, n.name); err != nil {
+		notRun(t, "no RabbitMQ that may be broken: "+err.Error())
+	}
+	env := n.environment()
+	n.ctl = env["RABBITMQCTL"]
+	m, err := managementOf(env[RabbitMQ], env["AMQP_MANAGEMENT"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.URL = m.freshVhost(t, env[RabbitMQ])
+	t.Cleanup(n.repair) // runs before the vhost is removed
+	return n
+}
+
+// Ctl runs rabbitmqctl on the node and returns what it printed.
+func (n *Node) Ctl(args ...string) string {
+	n.t.Helper()
+	return mustOutput(n.t, n.ctl, append([]string{"-q"}, args...)...)
+}
+
+// Eval evaluates an Erlang expression in the node.
+func (n *Node) Eval(expression string) string {
+	n.t.Helper()
+	return n.Ctl("eval", expression)
+}
+
+// StopApp stops the broker inside the node: every connection ends, the port refuses.
+func (n *Node) StopApp() {
+	n.t.Helper()
+	n.undo["app"] = n.StartApp
+	n.Ctl("stop_app")
+}
+
+// StartApp ends StopApp.
+func (n *Node) StartApp() {
+	n.t.Helper()
+	n.Ctl("start_app")
+	delete(n.undo, "app")
+}
+
+// CloseAllConnections closes them from the broker's side, code 320.
+func (n *Node) CloseAllConnections() {
+	n.t.Helper()
+	n.Ctl("close_all_connections", "closed by a test")
+}
+
+// MemoryAlarm blocks (and unblocks) every connection that publishes.
+func (n *Node) MemoryAlarm(on bool) {
+	n.t.Helper()
+	if on {
+		n.undo["alarm"] = func() { n.MemoryAlarm(false) }
+		n.Ctl("set_vm_memory_high_watermark", "0.0000001")
+		return
+	}
+	n.Ctl("set_vm_memory_high_watermark", "0.4")
+	delete(n.undo, "alarm")
+}
+
+// ConsumerTimeout sets the delivery acknowledgement timeout, checked four times
+// per d, for channels opened from now on; 0 sets the broker's defaults.
+func (n *Node) ConsumerTimeout(d time.Duration) {
+	n.t.Helper()
+	timeout, tick := 30*time.Minute, time.Minute
+	if d > 0 {
+		timeout, tick = d, d/4
+		n.undo["timeout"] = func() { n.ConsumerTimeout(0) }
+	}
+	n.Eval(fmt.Sprintf("application:set_env(rabbit, consumer_timeout, %d), application:set_env(rabbit, channel_tick_interval, %d).",
+		timeout.Milliseconds(), max(tick.Milliseconds(), 1)))
+	if d <= 0 {
+		delete(n.undo, "timeout")
+	}
+}
+
+// ChangePassword sets guest's password until the test ends.
+func (n *Node) ChangePassword(password string) {
+	n.t.Helper()
+	n.undo["password"] = func() { n.Ctl("change_password", "guest", "guest") }
+	n.Ctl("change_password", "guest", password)
+}
+
+// Kill is kill -9. Durable data stays.
+func (n *Node) Kill() {
+	n.t.Helper()
+	n.undo["process"] = n.Start
+	n.brokers("kill")
+}
+
+// Start starts the node after Kill and returns when it takes connections.
+func (n *Node) Start() {
+	n.t.Helper()
+	n.brokers("start")
+	for _, gone := range []string{"process", "app", "alarm", "timeout"} { // a new process has the defaults
+		delete(n.undo, gone)
+	}
+}
+
+// Restart stops the node in good order and starts it.
+func (n *Node) Restart() {
+	n.t.Helper()
+	n.undo["process"] = n.Start
+	n.brokers("stop")
+	n.Start()
+}
+
+// Freeze stops the node's process without ending it: connections stand, nothing answers.
+func (n *Node) Freeze() {
+	n.t.Helper()
+	n.undo["frozen"] = n.Thaw
+	n.brokers("freeze")
+}
+
+// Thaw ends Freeze.
+func (n *Node) Thaw() {
+	n.t.Helper()
+	n.brokers("thaw")
+	delete(n.undo, "frozen")
+}
+
+// repair leaves the node as every test expects it, whatever this one did.
+func (n *Node) repair() {
+	for _, what := range []string{"process", "frozen", "app", "alarm", "timeout", "password"} {
+		if undo := n.undo[what]; undo != nil {
+			undo()
+		}
+	}
+}
