@@ -1,0 +1,164 @@
+package container
+
+import (
+	"errors"
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+// batchReady says whether a batch should be taken now: it is full, its time is
+// over, or waiting would bring nothing more. The caller holds mu and knows that
+// something is ready.
+func (r *run) batchReady() bool {
+	return r.ready.n >= r.s.batch || r.batchDue || r.s.linger == 0 || r.stopping ||
+		r.ready.front().alone() || r.free() <= 0
+}
+
+// alone says that the item cannot share a batch.
+func (it *item) alone() bool { return it.solo || it.dead != nil || it.fail != nil }
+
+// armBatch lets the time of a batch begin with its first delivery. The caller
+// holds mu.
+func (r *run) armBatch() {
+	if r.s.batch == 0 || r.s.linger == 0 || r.ready.n == 0 || r.batchDue || r.batchArmed {
+		return
+	}
+	r.batchArmed = true
+	r.batchTimer = r.s.clock.AfterFunc(r.s.linger, func() {
+		r.mu.Lock()
+		r.batchArmed = false
+		r.batchDue = r.ready.n > 0
+		r.wakeOne()
+		r.mu.Unlock()
+	})
+}
+
+// nextBatch gives the worker up to a batch: ready items, each with the followers
+// in its lane. The caller holds mu.
+func (r *run) nextBatch(w *worker) bool {
+	if !r.startable() {
+		return false
+	}
+	w.batch = w.batch[:0]
+	for r.ready.n > 0 && len(w.batch) < r.s.batch {
+		it := r.ready.front()
+		if !it.d.Owned() {
+			r.ready.pop()
+			r.running++
+			r.gone(it)
+			continue
+		}
+		if len(w.batch) > 0 && it.alone() {
+			break
+		}
+		// A batch is one call and needs one permit.
+		if len(w.batch) == 0 && r.s.gate != nil && it.dead == nil && !r.acquire(it) {
+			return false
+		}
+		r.ready.pop()
+		r.begin(w, it)
+		if it.dead != nil || it.fail != nil {
+			w.it, w.d = it, it.d
+			return true
+		}
+		w.batch = append(w.batch, it)
+		if it.solo {
+			break
+		}
+		r.takeFollowers(w, it.lane)
+	}
+	r.batchDue = false
+	if r.batchArmed {
+		r.batchTimer.Stop()
+		r.batchArmed = false
+	}
+	r.armBatch()
+	return len(w.batch) > 0
+}
+
+func (r *run) takeFollowers(w *worker, l *lane) {
+	for l != nil && l.head != nil && len(w.batch) < r.s.batch {
+		it := l.head
+		if it.alone() {
+			return
+		}
+		l.pop()
+		r.queued--
+		r.begin(w, it)
+		w.batch = append(w.batch, it)
+	}
+}
+
+// processBatch calls the batch handler and carries out a verdict for each.
+func (r *run) processBatch(w *worker) {
+	start := r.s.clock.Now()
+	w.began = start
+	w.ds = w.ds[:0]
+	for _, it := range w.batch {
+		if it.d.Owned() { // the last moment to notice a loss
+			it.d.Own(r, start)
+			it.started = start
+			w.ds = append(w.ds, it.d)
+		}
+	}
+	w.busy.Store(start.UnixNano())
+	var err error
+	if len(w.ds) > 0 {
+		err = r.callBatch(w.ds)
+	}
+	r.batchEnd(w, err, r.s.clock.Now())
+}
+
+func (r *run) callBatch(ds []*longshore.Delivery) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicError(p)
+		}
+	}()
+	return r.c.batch.HandleBatch(r.base, ds)
+}
+
+// batchEnd carries the verdicts out. An error for the whole batch does not tell
+// which of them is at fault: next time each comes alone, so that a bad one does
+// not take its neighbours with it.
+func (r *run) batchEnd(w *worker, err error, end time.Time) {
+	start := w.began
+	var each longshore.BatchError
+	whole := err != nil && !errors.As(err, &each)
+	r.mu.Lock()
+	batch := w.batch
+	w.batch = nil
+	r.execEnd(w, end, end.Sub(start), err != nil)
+	r.mu.Unlock()
+	i := -1 // in what the handler saw
+	for _, it := range batch {
+		if it.started != start {
+			r.conclude(nil, it, longshore.ErrLost, end, 0)
+			continue
+		}
+		i++
+		own := each[i]
+		if whole {
+			own, it.solo = err, len(batch) > 1
+		}
+		waited, explicit := it.read()
+		if explicit != nil {
+			own = explicit
+		}
+		it.d.Finish(nil)
+		r.batchOutcome(it, own, end, end.Sub(start)-waited)
+	}
+}
+
+func (r *run) batchOutcome(it *item, err error, end time.Time, took time.Duration) {
+	if err != nil {
+		r.conclude(nil, it, err, end, took)
+		return
+	}
+	j := judgement{verdict: longshore.VerdictAck}
+	if e := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck}); e != nil {
+		j.verdict = r.refused(it, longshore.VerbAck, e)
+	}
+	r.done(nil, it, j, end, took)
+}

@@ -1,0 +1,294 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// ListenerContainer consumes from one source: it receives, runs the handler on a
+// pool of workers that follows the load, settles by the handler's result, and
+// keeps the subscription alive until it is stopped. All methods are safe for
+// concurrent use and idempotent.
+type ListenerContainer struct {
+	src       transport.Source
+	set       *settings
+	handler   longshore.Handler
+	batch     longshore.BatchHandler
+	observers []longshore.OutcomeObserver
+	checks    []longshore.Checker
+	watchers  []longshore.Watcher
+	names     []string // of the watchers
+	hub       *eventHub
+
+	mu      sync.Mutex
+	cur     *run
+	workers Workers
+	paused  bool
+	done    chan struct{} // of the current run, or of the next if none was started
+}
+
+// New makes a container for a handler of single deliveries. It does no I/O. The
+// error joins everything that is wrong with the configuration.
+func New(src transport.Source, h longshore.Handler, cfg Config) (*ListenerContainer, error) {
+	c, err := build(src, cfg, h == nil, false)
+	if err != nil {
+		return nil, err
+	}
+	c.handler = longshore.Chain(h, cfg.Middleware...)
+	return c, nil
+}
+
+// NewBatch makes a container for a handler of several deliveries at once, of at
+// most Config.Batch.Size. Deliveries of one lane come in order.
+func NewBatch(src transport.Source, h longshore.BatchHandlerFunc, cfg Config) (*ListenerContainer, error) {
+	c, err := build(src, cfg, h == nil, true)
+	if err != nil {
+		return nil, err
+	}
+	c.batch = h
+	for i := len(cfg.Middleware) - 1; i >= 0; i-- {
+		c.batch = cfg.Middleware[i].(longshore.BatchWrapper).WrapBatch(c.batch)
+	}
+	return c, nil
+}
+
+func build(src transport.Source, cfg Config, noHandler, batch bool) (*ListenerContainer, error) {
+	var errs []error
+	if src == nil {
+		errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Op: "make a container", Err: errors.New("the source is nil")})
+	}
+	if noHandler {
+		errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Op: "make a container", Err: errors.New("the handler is nil")})
+	}
+	if src == nil {
+		return nil, errors.Join(errs...)
+	}
+	s, w, err := resolve(src, cfg, batch)
+	if err = errors.Join(append(errs, err)...); err != nil {
+		return nil, err
+	}
+	c := &ListenerContainer{src: src, set: s, workers: w, paused: cfg.StartPaused, done: make(chan struct{})}
+	c.hub = newEventHub(s.name, newLimitedLog(s))
+	for _, m := range cfg.Middleware {
+		if o, ok := m.(longshore.OutcomeObserver); ok {
+			c.observers = append(c.observers, o)
+		}
+		if k, ok := m.(longshore.Checker); ok {
+			c.checks = append(c.checks, k)
+		}
+		if x, ok := m.(longshore.Watcher); ok {
+			c.watchers, c.names = append(c.watchers, x), append(c.names, nameOf(m))
+		}
+	}
+	for _, text := range s.warnings {
+		c.hub.log.event(Event{Time: s.clock.Now(), Kind: EventNotice, Text: text})
+	}
+	return c, nil
+}
+
+// Name returns Config.Name, or the source's.
+func (c *ListenerContainer) Name() string { return c.set.name }
+
+// Source returns what it consumes from.
+func (c *ListenerContainer) Source() transport.Source { return c.src }
+
+// StopBudget is the longest time that Stop takes: DrainTimeout and CancelGrace.
+func (c *ListenerContainer) StopBudget() time.Duration { return c.set.drain + c.set.grace }
+
+// Start subscribes and returns when deliveries can flow. A missing queue, refused
+// credentials or a wrong declaration fail it. A broker that cannot be reached does
+// not: the container is then live, not ready, and goes on trying, unless
+// Config.WaitForBroker, with which Start waits until ctx ends and fails. ctx
+// bounds the start only. On a running container it does nothing; after Stop it
+// begins a new run.
+func (c *ListenerContainer) Start(ctx context.Context) error {
+	for {
+		r, fresh, ended := c.begin()
+		if fresh {
+			r.start()
+		}
+		if !ended {
+			return c.awaitStart(ctx, r)
+		}
+		select { // an earlier run drains
+		case <-r.ended:
+		case <-ctx.Done():
+			return c.stateError("start", context.Cause(ctx))
+		}
+	}
+}
+
+// begin returns the run to wait for; ended says that it is on its way out.
+func (c *ListenerContainer) begin() (r *run, fresh, ended bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cur != nil {
+		if !c.cur.over() {
+			return c.cur, false, c.cur.isStopping()
+		}
+		c.done = make(chan struct{})
+	}
+	c.cur = newRun(c)
+	return c.cur, true, false
+}
+
+func (c *ListenerContainer) awaitStart(ctx context.Context, r *run) error {
+	select {
+	case <-r.started:
+		return r.failed
+	case <-ctx.Done():
+	}
+	select {
+	case <-r.started:
+		return r.failed
+	default:
+	}
+	r.mu.Lock()
+	last := r.lastErr
+	r.mu.Unlock()
+	r.stop(r.s.clock.Now(), r.s.clock.Now().Add(r.s.grace))
+	<-r.ended
+	if last == nil {
+		last = context.Cause(ctx)
+	}
+	return c.stateError("start", last)
+}
+
+func (c *ListenerContainer) stateError(op string, err error) error {
+	var le *longshore.Error
+	if errors.As(err, &le) {
+		return err
+	}
+	return &longshore.Error{Code: longshore.CodeState, Source: c.set.name, Op: fmt.Sprintf("%s container %q", op, c.set.name), Err: err}
+}
+
+// Stop drains: nothing new starts, running handlers finish, what was not started
+// goes back to the broker, settlements are flushed, the consumer is closed. It takes
+// at most StopBudget, less if ctx has an earlier deadline; a ctx that is cancelled
+// ends the waiting for handlers at once. The result is nil, or a *DrainError if
+// anything was abandoned or not flushed. Report has the details either way.
+func (c *ListenerContainer) Stop(ctx context.Context) error {
+	c.mu.Lock()
+	r := c.cur
+	c.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	now := r.s.clock.Now()
+	soft, hard := now.Add(r.s.drain), now.Add(r.s.drain+r.s.grace)
+	if d, ok := ctx.Deadline(); ok {
+		if left := time.Until(d); now.Add(left).Before(hard) {
+			hard = now.Add(max(left, 0))
+			soft = earlier(soft, now.Add(max(left-min(r.s.grace, left/2), 0)))
+		}
+	}
+	r.stop(soft, hard)
+	select {
+	case <-r.ended:
+	case <-ctx.Done():
+		now = r.s.clock.Now()
+		r.stop(now, earlier(hard, now.Add(r.s.grace)))
+		<-r.ended
+	}
+	return r.result()
+}
+
+// Run starts, waits until ctx ends or the container does, and stops.
+func (c *ListenerContainer) Run(ctx context.Context) error {
+	if err := c.Start(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+	case <-c.Done():
+	}
+	return c.Stop(context.WithoutCancel(ctx))
+}
+
+// Pause takes nothing more from the broker until Resume. What was received is
+// worked off; membership and leases are kept.
+func (c *ListenerContainer) Pause() { c.setPaused(true) }
+
+// Resume ends a pause.
+func (c *ListenerContainer) Resume() { c.setPaused(false) }
+
+func (c *ListenerContainer) setPaused(on bool) {
+	c.mu.Lock()
+	c.paused = on
+	r := c.cur
+	c.mu.Unlock()
+	if r != nil {
+		r.setPaused(on)
+	}
+}
+
+// Scale changes the bounds of the workers, now and for later runs. Zero means
+// what it means in Config.Workers.
+func (c *ListenerContainer) Scale(lo, hi int) error {
+	p := &problems{source: c.set.name}
+	p.number("min", lo, 0, maxWorkers)
+	p.number("max", hi, 0, maxWorkers)
+	w := Workers{lo, hi}.filled()
+	if w.Min > w.Max {
+		p.addf("min", "is %d: must be at most max, which is %d", w.Min, w.Max)
+	}
+	if len(p.errs) > 0 {
+		return errors.Join(p.errs...)
+	}
+	c.mu.Lock()
+	c.workers = w
+	r := c.cur
+	c.mu.Unlock()
+	if r != nil {
+		r.bounds(w)
+	}
+	return nil
+}
+
+// State returns what the container does.
+func (c *ListenerContainer) State() State {
+	c.mu.Lock()
+	r := c.cur
+	c.mu.Unlock()
+	if r == nil {
+		return StateNew
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state()
+}
+
+// Done returns a channel that is closed when the current run ends; before the
+// first Start, when the first run ends.
+func (c *ListenerContainer) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.done
+}
+
+// Report returns how the last drain went; nil if there was none.
+func (c *ListenerContainer) Report() *Report {
+	c.mu.Lock()
+	r := c.cur
+	c.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.report
+}
+
+// DrainReport is the report in one line, "" if there is none.
+func (c *ListenerContainer) DrainReport() string {
+	if rep := c.Report(); rep != nil {
+		return rep.String()
+	}
+	return ""
+}

@@ -1,0 +1,211 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// The headers of a dead letter. Each is replaced and never appended, so that a
+// message does not grow when it fails again and again.
+const (
+	HeaderAttempt      = "longshore-attempt"       // on the retry path: the attempt this delivery is
+	HeaderDeadReason   = "longshore-dead-reason"   // code of the error
+	HeaderDeadError    = "longshore-dead-error"    // its text, at most 512 bytes
+	HeaderDeadAttempts = "longshore-dead-attempts" // how often a handler saw it
+	HeaderDeadAt       = "longshore-dead-at"       // when it was given up
+	HeaderDeadSource   = "longshore-dead-source"   // where it came from
+	HeaderDeadBy       = "longshore-dead-by"       // container and host
+	HeaderDeadReplays  = "longshore-dead-replays"  // how often it was put back
+)
+
+const maxErrorText = 512
+
+// deadLetter is a message that was given up and whose move did not succeed yet.
+type deadLetter struct {
+	err   error
+	tries int
+}
+
+// terminalState is the terminal policy and the publisher it needs.
+type terminalState struct {
+	policy Policy
+
+	mu  sync.Mutex
+	pub transport.Publisher
+}
+
+// bury applies the terminal policy.
+func (r *run) bury(w *worker, it *item, j judgement, end time.Time, took time.Duration) {
+	j.verdict = longshore.VerdictReject
+	switch {
+	case r.s.dead.To != "":
+		r.deadLetter(w, it, j, end, took)
+	case r.terms.policy == Native:
+		err := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbReject, Reason: j.err})
+		if err != nil && errors.Is(err, longshore.CodeUnsupported) {
+			r.keep(w, it, j, end, took)
+			return
+		}
+		if err != nil {
+			j.verdict = r.refused(it, longshore.VerbReject, err)
+		} else {
+			r.buried(it, j.err, "the broker's dead-letter place")
+		}
+		r.done(w, it, j, end, took)
+	case r.terms.policy == Discard:
+		j.verdict = longshore.VerdictDiscard
+		if err := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck}); err != nil {
+			j.verdict = r.refused(it, longshore.VerbAck, err)
+		}
+		r.done(w, it, j, end, took)
+	default:
+		r.keep(w, it, j, end, took)
+	}
+}
+
+// keep tries again at the longest delay, for ever.
+func (r *run) keep(w *worker, it *item, j judgement, end time.Time, took time.Duration) {
+	j.verdict, j.delay = longshore.VerdictRetry, r.s.retry.Max
+	r.comeBack(w, it, j, it.d.Attempt+1, end, took)
+}
+
+// deadLetter publishes the message to the dead-letter destination and acks it
+// once that is confirmed. If it cannot, the message stays.
+func (r *run) deadLetter(w *worker, it *item, j judgement, end time.Time, took time.Duration) {
+	// The old delivery must not be settled by a goroutine the handler left behind
+	// while the copy is on its way.
+	own, err := it.d.Again(it.d.Attempt)
+	if err == nil {
+		r.mu.Lock()
+		it.d = own
+		r.mu.Unlock()
+		if err = r.publishDead(own, j.err); err != nil {
+			r.stays(w, it, j, err, end, took)
+			return
+		}
+		err = it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck})
+		r.buried(it, j.err, r.s.dead.To)
+	}
+	if err != nil {
+		j.verdict = r.refused(it, longshore.VerbReject, err)
+	}
+	r.done(w, it, j, end, took)
+}
+
+// buryAgain is a further try to move a message; its handler is not called.
+func (r *run) buryAgain(w *worker, it *item) {
+	now := r.s.clock.Now()
+	if !it.d.Owned() {
+		r.done(w, it, judgement{verdict: longshore.VerdictLost, err: it.dead.err}, now, 0)
+		return
+	}
+	r.deadLetter(w, it, judgement{verdict: longshore.VerdictReject, err: it.dead.err}, now, 0)
+}
+
+// stays keeps a message that could not be moved, to try the move again.
+func (r *run) stays(w *worker, it *item, j judgement, err error, end time.Time, took time.Duration) {
+	if it.dead == nil {
+		it.dead = &deadLetter{err: j.err}
+	}
+	it.dead.tries++
+	j.verdict, j.delay = longshore.VerdictNone, r.backoff(it.dead.tries)
+	r.mu.Lock()
+	r.count.deadFailed++
+	r.mu.Unlock()
+	e := &longshore.Error{Code: longshore.CodeDeadLetter, Source: r.s.dead.To, Err: err,
+		Op:   fmt.Sprintf("dead-letter %q message %.64s to %q", r.s.name, idOf(it.d), r.s.dead.To),
+		Hint: fmt.Sprintf("the message stays and is tried again in %v; see that the destination exists and takes it, or correct DeadLetter.To", round(j.delay))}
+	r.emit(Event{Kind: EventDeadLetterFailed, Err: e, Delay: j.delay, Delivery: factsOf(it.d), Text: e.Error()})
+	if r.isStopping() {
+		j.verdict = longshore.VerdictRelease
+		if r.giveBack(w, it, j, it.d.Attempt, false, end, took) {
+			return
+		}
+	}
+	r.park(w, it, j, it.d.Attempt, end, took)
+}
+
+// publishDead publishes with a deadline of its own: a worker must not wait for a
+// broker that takes nothing.
+func (r *run) publishDead(d *longshore.Delivery, reason error) error {
+	ctx, cancel := context.WithTimeout(r.settle, publishTimeout)
+	defer cancel()
+	pub, err := r.deadPublisher(ctx)
+	if err != nil {
+		return err
+	}
+	err = pub.Publish(ctx, r.s.dead.To, r.deadMessage(d, reason, true))
+	if errors.Is(err, longshore.CodeTooLarge) || errors.Is(err, longshore.CodeBadHeader) {
+		// The diagnostics may be what is too much: the move matters more.
+		err = pub.Publish(ctx, r.s.dead.To, r.deadMessage(d, reason, false))
+	}
+	return err
+}
+
+// deadPublisher returns the publisher given, or one on the source's own broker.
+func (r *run) deadPublisher(ctx context.Context) (transport.Publisher, error) {
+	if r.s.dead.Via != nil {
+		return r.s.dead.Via, nil
+	}
+	r.terms.mu.Lock()
+	defer r.terms.mu.Unlock()
+	if r.terms.pub != nil {
+		return r.terms.pub, nil
+	}
+	pub, _, err := r.src.(transport.Outlet).Publisher(ctx)
+	if err == nil {
+		r.terms.pub = pub
+	}
+	return pub, err
+}
+
+// deadMessage is what was received, with the reasons in its headers.
+func (r *run) deadMessage(d *longshore.Delivery, reason error, full bool) *longshore.Message {
+	m := *d.Received()
+	headers := make(longshore.Headers, 0, len(m.Headers)+8)
+	for _, h := range m.Headers {
+		switch h.Name {
+		case HeaderAttempt, HeaderDeadReason, HeaderDeadError, HeaderDeadAttempts, HeaderDeadAt, HeaderDeadSource, HeaderDeadBy:
+		default:
+			headers = append(headers, h)
+		}
+	}
+	if full {
+		host, _ := os.Hostname()
+		text := ""
+		if reason != nil {
+			text = reason.Error()
+		}
+		headers = append(headers,
+			longshore.Header{Name: HeaderDeadReason, Value: string(longshore.CodeOf(reason))},
+			longshore.Header{Name: HeaderDeadError, Value: cutText(text, maxErrorText)},
+			longshore.Header{Name: HeaderDeadAttempts, Value: int64(d.Attempt)},
+			longshore.Header{Name: HeaderDeadAt, Value: r.s.clock.Now().UTC().Format(time.RFC3339Nano)},
+			longshore.Header{Name: HeaderDeadSource, Value: cutText(r.s.about.Name, 255)},
+			longshore.Header{Name: HeaderDeadBy, Value: cutText(r.s.name+"@"+host, 255)})
+	}
+	m.Headers = headers
+	m.Expiration = 0 // it must not expire where it waits for people
+	return &m
+}
+
+// cutText makes the text valid UTF-8 and cuts it at a rune boundary.
+func cutText(s string, limit int) string {
+	s = strings.ToValidUTF8(s, "?")
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
+}

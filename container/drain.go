@@ -1,0 +1,394 @@
+package container
+
+import (
+	"errors"
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+// stop asks the run to drain. From this moment nothing new starts, except where
+// the broker counts what is given back: there what was received is worked off.
+// Called again it can only shorten the time.
+func (r *run) stop(soft, hard time.Time) {
+	r.mu.Lock()
+	if !r.stopping {
+		r.stopping = true
+		r.stopAt, r.drainEnd, r.hardEnd = r.s.clock.Now(), soft, hard
+		g := r.gen
+		r.workOff = g != nil && g.down == nil && g.caps.CountsReturns && len(r.holds) == 0
+		r.noStart = !r.workOff
+		if r.noStart && g != nil {
+			g.interrupt()
+		}
+		r.openCancel()
+		r.emit(Event{Kind: EventState, Text: string(StateDraining)})
+	}
+	r.drainEnd, r.hardEnd = earlier(r.drainEnd, soft), earlier(r.hardEnd, hard)
+	r.changed()
+	r.wakeOne()
+	r.mu.Unlock()
+	r.wake()
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// over says that the run has ended.
+func (r *run) over() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// drain ends the run, within its deadline whatever the broker does.
+func (r *run) drain() {
+	r.mu.Lock()
+	if !r.stopping { // a start that failed
+		now := r.s.clock.Now()
+		r.stopAt, r.drainEnd, r.hardEnd = now, now, now.Add(r.s.grace)
+		r.noStart = true
+	} else {
+		r.phase = phaseDraining
+	}
+	g := r.gen
+	last := g != nil && g.caps.SingleActive
+	r.mu.Unlock()
+
+	if g != nil && !last {
+		r.cancelIntake(g)
+	}
+	r.awaitWork(last)
+	if g != nil && last { // the role moves on only when nothing of ours runs any more
+		r.cancelIntake(g)
+	}
+	r.cutOff()
+	r.giveUp(g)
+}
+
+// cancelIntake ends the subscription and gives back what was not started.
+func (r *run) cancelIntake(g *generation) {
+	r.mu.Lock()
+	g.canceled = true
+	off := r.workOff && r.s.clock.Now().Before(r.drainEnd)
+	until := r.drainEnd
+	if !off {
+		until = r.hardEnd
+		r.noStart = true
+		g.interrupt()
+	}
+	if off && g.ctx.Err() != nil { // paused until now
+		g.rearm(r.base)
+	}
+	r.mu.Unlock()
+	if err := r.bounded(until, g.c.Cancel); err != nil && r.alive(g) {
+		r.notice(EventNotice, err, "cancelling the consumer failed")
+	}
+	r.mu.Lock()
+	r.wakeOne()
+	r.mu.Unlock()
+	if off {
+		return // workers receive what is buffered, until ErrCanceled
+	}
+	r.returnBuffer(g)
+	r.releaseReady()
+}
+
+func (r *run) alive(g *generation) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return g.down == nil
+}
+
+// returnBuffer gives back what the transport holds. With an order the followers
+// of a running head must not be given to another consumer before it ends: so what
+// is buffered is received and sorted into the lanes. Where nothing moves before
+// Close (partitions), that is not needed.
+func (r *run) returnBuffer(g *generation) {
+	r.mu.Lock()
+	sort := r.s.ordered && !g.caps.KeepBlocks && r.running > 0
+	until := earlier(r.drainEnd, r.s.clock.Now().Add(r.s.grace))
+	r.mu.Unlock()
+	if sort && r.alive(g) {
+		r.waitFor(until, func() bool { return !r.receiving })
+		r.pull(g, until)
+	}
+	if err := r.bounded(r.hardEnd, g.c.Release); err != nil && r.alive(g) {
+		r.notice(EventNotice, err, "giving back what was buffered failed")
+	}
+}
+
+// pull receives what is buffered after Cancel.
+func (r *run) pull(g *generation, until time.Time) {
+	ctx, cancel := r.until(until)
+	defer cancel()
+	for {
+		ds, err := g.c.Receive(ctx, maxFree)
+		keys := r.keys(ds)
+		r.mu.Lock()
+		for i, d := range ds {
+			var k laneKey
+			if keys != nil {
+				k = keys[i]
+			}
+			r.accept(g, d, k)
+		}
+		r.mu.Unlock()
+		if err != nil || len(ds) == 0 {
+			return
+		}
+	}
+}
+
+// awaitWork waits until nothing runs, or the drain's time is over. Followers whose
+// head has ended meanwhile are given back.
+func (r *run) awaitWork(holdBack bool) {
+	for {
+		if !holdBack {
+			r.releaseReady()
+		}
+		r.mu.Lock()
+		if r.worked() {
+			r.mu.Unlock()
+			return
+		}
+		nudge, end := r.nudge, r.drainEnd
+		r.mu.Unlock()
+		if !r.pass(nudge, end) {
+			break
+		}
+	}
+	r.mu.Lock()
+	off := r.workOff && !r.noStart
+	r.noStart = true
+	g := r.gen
+	if g != nil {
+		g.interrupt()
+	}
+	r.mu.Unlock()
+	if off && g != nil && !holdBack {
+		_ = r.bounded(r.hardEnd, g.c.Release)
+	}
+	if !holdBack {
+		r.releaseReady()
+	}
+}
+
+// worked says whether everything that is to be worked on has been. The caller
+// holds mu.
+func (r *run) worked() bool {
+	if r.running > 0 {
+		return false
+	}
+	if r.noStart {
+		return true
+	}
+	g := r.gen
+	more := g != nil && g.down == nil && !g.exhausted && !g.caps.SingleActive
+	return r.ready.n == 0 && r.queued == 0 && !more
+}
+
+// pass waits for a change; false when end is reached.
+func (r *run) pass(nudge <-chan struct{}, end time.Time) bool {
+	left := end.Sub(r.s.clock.Now())
+	if left <= 0 {
+		return false
+	}
+	timeout, stop := r.after(left)
+	defer stop()
+	select {
+	case <-nudge:
+		return true
+	case <-r.kick: // the deadline may have moved
+		return true
+	case <-timeout:
+		return false
+	}
+}
+
+// waitFor waits for a condition that is checked with mu held.
+func (r *run) waitFor(end time.Time, cond func() bool) bool {
+	for {
+		r.mu.Lock()
+		ok, nudge := cond(), r.nudge
+		r.mu.Unlock()
+		if ok {
+			return true
+		}
+		if !r.pass(nudge, end) {
+			return false
+		}
+	}
+}
+
+// releaseReady gives back, uncounted, everything that waits and must not start:
+// what is ready with the followers in its lane, and what is parked. Followers of a
+// running head stay until it ends.
+func (r *run) releaseReady() {
+	r.mu.Lock()
+	var out []*item
+	for len(r.parked) > 0 {
+		it := r.parked.pop()
+		if it.lane != nil && it.lane.running > 0 {
+			r.unpark(it) // a batch it was in is not through
+			continue
+		}
+		r.unpark(it)
+	}
+	if !r.noStart {
+		r.wakeOne()
+		r.mu.Unlock()
+		return
+	}
+	for r.ready.n > 0 {
+		it := r.ready.pop()
+		out = r.takeLane(out, it)
+	}
+	r.mu.Unlock()
+	for _, it := range out {
+		r.release(it, it.d.Attempt)
+	}
+}
+
+// takeLane appends an item and its followers, in order, marked as running so that
+// release can finish them. The caller holds mu.
+func (r *run) takeLane(out []*item, it *item) []*item {
+	l := it.lane
+	r.running++
+	out = append(out, it)
+	if l == nil {
+		return out
+	}
+	l.running++
+	for next := l.pop(); next != nil; next = l.pop() {
+		r.queued--
+		r.running++
+		l.running++
+		out = append(out, next)
+	}
+	return out
+}
+
+// cutOff ends the contexts of handlers that still run, and waits for them as long
+// as flushing and closing still find time.
+func (r *run) cutOff() {
+	r.baseCancel(longshore.ErrStopping)
+	reserve := min(r.s.grace/4, 500*time.Millisecond)
+	r.waitFor(r.hardEnd.Add(-reserve), func() bool { return r.running == 0 })
+	r.releaseReady()
+}
+
+// giveUp flushes and closes, counts what is left behind and ends the workers.
+func (r *run) giveUp(g *generation) {
+	var errs []error
+	gens := append([]*generation{}, r.old...)
+	if g != nil {
+		gens = append(gens, g)
+	}
+	for _, o := range gens {
+		if o.down == nil {
+			errs = append(errs, r.bounded(r.hardEnd, o.c.Flush))
+		}
+	}
+	r.mu.Lock()
+	flushErr := errors.Join(errs...)
+	rep := r.abandoned()
+	r.phase = phaseStopped
+	r.wakeOne()
+	r.mu.Unlock()
+	for _, o := range gens {
+		errs = append(errs, r.close(o, r.hardEnd))
+		r.loseAll(o)
+	}
+	r.settleEnd()
+	r.unwatchGate()
+	r.closePublisher()
+	r.stopTimers()
+	r.waitFor(earlier(r.hardEnd, r.s.clock.Now().Add(r.s.grace)), func() bool { return len(r.workers) == 0 })
+	r.conclusion(rep, flushErr, errors.Join(errs...))
+}
+
+// abandoned begins the report. The caller holds mu.
+func (r *run) abandoned() *Report {
+	rep := &Report{Container: r.s.name, Started: r.stopAt, Budget: r.drainEnd.Sub(r.stopAt)}
+	name := func(d *longshore.Delivery) {
+		if len(rep.AbandonedIDs) < 10 {
+			rep.AbandonedIDs = append(rep.AbandonedIDs, idOf(d))
+		}
+	}
+	rep.Abandoned = r.running
+	for _, it := range r.manual {
+		name(it.d)
+	}
+	for _, w := range r.workers {
+		if w.it != nil && r.manual == nil {
+			name(w.it.d)
+		}
+		for _, it := range w.batch {
+			name(it.d)
+		}
+	}
+	return rep
+}
+
+// conclusion completes the report and tells of it.
+func (r *run) conclusion(rep *Report, flushErr, err error) {
+	r.mu.Lock()
+	t := r.tally
+	rep.Took = r.s.clock.Now().Sub(r.stopAt)
+	rep.Completed, rep.Released, rep.Lost = t.completed, t.released, t.lost
+	rep.Unflushed, rep.UnflushedIDs, rep.Err = t.unflushed, t.unflushedIDs, err
+	if flushErr != nil && rep.Unflushed == 0 {
+		rep.Unflushed = 1 // at least one: the transport did not say which
+	}
+	if r.stopping {
+		r.report = rep
+	}
+	failed := !r.stopping
+	r.mu.Unlock()
+	if !failed {
+		r.emit(Event{Kind: EventDrained, Report: rep, Text: rep.String()})
+	}
+	r.emit(Event{Kind: EventState, Text: string(StateStopped)})
+}
+
+// closePublisher closes the publisher for dead letters if we opened it.
+func (r *run) closePublisher() {
+	r.terms.mu.Lock()
+	pub := r.terms.pub
+	r.terms.pub = nil
+	r.terms.mu.Unlock()
+	if pub != nil {
+		if err := r.bounded(r.hardEnd, pub.Close); err != nil {
+			r.notice(EventNotice, err, "closing the dead-letter publisher failed")
+		}
+	}
+}
+
+// stopTimers ends what could still call back.
+func (r *run) stopTimers() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range []longshore.Timer{r.parkTimer, r.batchTimer, r.gateAgain, r.tick.timer, r.reopenTimer} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+}
+
+// result is what Stop returns.
+func (r *run) result() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.report != nil && r.report.Bad() {
+		return &DrainError{Report: r.report}
+	}
+	return nil
+}

@@ -1,0 +1,204 @@
+package container
+
+import (
+	"sync"
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+// EventKind tells events apart.
+type EventKind string
+
+// The kinds of events.
+const (
+	EventState            EventKind = "state"              // State changed; see Text
+	EventSubscribed       EventKind = "subscribed"         // Count = generation
+	EventDown             EventKind = "down"               // the consumer was lost, or could not be opened; Delay until the next try
+	EventLost             EventKind = "lost"               // Count deliveries were taken back by the broker
+	EventScaled           EventKind = "scaled"             // workers From, To, Reason
+	EventFailed           EventKind = "failed"             // a delivery failed; Delivery, Err, Delay
+	EventDiscarded        EventKind = "discarded"          // a failed delivery was acked
+	EventDeadLettered     EventKind = "dead-lettered"      // Delivery, Err, Reason = where to
+	EventDeadLetterFailed EventKind = "dead-letter-failed" // it stays; Delivery, Err, Delay
+	EventDelayCut         EventKind = "delay-cut"          // a delay was longer than can be held
+	EventParkingFull      EventKind = "parking-full"       // no more retries can wait here
+	EventLaneFull         EventKind = "lane-full"          // one key holds half of the window or more; Count
+	EventStuck            EventKind = "stuck"              // a handler does not return; Delivery, Stack
+	EventUnstuck          EventKind = "unstuck"            // it returned after all
+	EventHeld             EventKind = "held"               // a middleware holds the intake; Reason
+	EventReleased         EventKind = "released"           // and no longer does
+	EventSettleFailed     EventKind = "settle-failed"      // an accepted settlement was not carried out
+	EventDrained          EventKind = "drained"            // Report
+	EventStandby          EventKind = "standby"            // subscribed, another consumer is the active one
+	EventActive           EventKind = "active"             // now the active one
+	EventBlocked          EventKind = "blocked"            // the broker blocks publishers
+	EventUnblocked        EventKind = "unblocked"          // and no longer does
+	EventSkipped          EventKind = "skipped"            // messages were skipped by the broker; see Text
+	EventNotice           EventKind = "notice"             // anything else; see Text
+)
+
+// Event is something that happened in a container. Fields that its kind does not
+// name are zero.
+type Event struct {
+	Time      time.Time
+	Container string
+	Kind      EventKind
+	Text      string // one line
+	Err       error
+	Reason    string
+	From, To  int
+	Count     int
+	Delay     time.Duration
+	Delivery  *DeliveryFacts
+	Report    *Report
+	Stack     string
+	// Dropped is how many events this subscriber missed before this one.
+	Dropped int
+}
+
+// DeliveryFacts identifies a delivery in an event without keeping it alive.
+type DeliveryFacts struct {
+	MessageID  string
+	Key        string // cut at 64 bytes
+	Attempt    int
+	Of         int // MaxAttempts
+	Partition  int32
+	Position   uint64
+	ReceivedAt time.Time
+	Age        time.Duration // of the handler call
+}
+
+func factsOf(d *longshore.Delivery) *DeliveryFacts {
+	return &DeliveryFacts{MessageID: idOf(d), Key: keyOf(d), Attempt: d.Attempt,
+		Partition: d.Origin.Partition, Position: d.Origin.Position, ReceivedAt: d.Origin.ReceivedAt}
+}
+
+func idOf(d *longshore.Delivery) string {
+	return cutText(longshore.Identity(d), 256)
+}
+
+func keyOf(d *longshore.Delivery) string { return cutText(string(d.Key), 64) }
+
+// The bounds of event queues.
+const (
+	eventQueue   = 4096
+	onEventQueue = 256
+)
+
+// eventHub hands events on. Whoever emits never waits: not for a log, not for a
+// subscriber.
+type eventHub struct {
+	name string
+	log  *limitedLog
+
+	mu      sync.Mutex
+	queue   []Event
+	dropped int
+	subs    map[*subscriber]struct{}
+	signal  chan struct{}
+}
+
+type subscriber struct {
+	ch      chan Event
+	dropped int
+}
+
+func newEventHub(name string, log *limitedLog) *eventHub {
+	return &eventHub{name: name, log: log, subs: map[*subscriber]struct{}{}, signal: make(chan struct{}, 1)}
+}
+
+// emit queues an event; it may be called with any lock held.
+func (h *eventHub) emit(e Event) {
+	e.Container = h.name
+	h.mu.Lock()
+	if len(h.queue) < eventQueue {
+		h.queue = append(h.queue, e)
+	} else {
+		h.dropped++
+	}
+	h.mu.Unlock()
+	select {
+	case h.signal <- struct{}{}:
+	default:
+	}
+}
+
+// pump logs events and hands them to subscribers until stop is closed and the
+// queue is empty.
+func (h *eventHub) pump(stop <-chan struct{}) {
+	for {
+		select {
+		case <-h.signal:
+			h.flush()
+		case <-stop:
+			h.flush()
+			return
+		}
+	}
+}
+
+func (h *eventHub) flush() {
+	for {
+		h.mu.Lock()
+		batch, dropped := h.queue, h.dropped
+		h.queue, h.dropped = nil, 0
+		h.mu.Unlock()
+		if len(batch) == 0 {
+			return
+		}
+		if dropped > 0 {
+			batch[len(batch)-1].Dropped += dropped
+		}
+		for _, e := range batch {
+			h.log.event(e)
+			h.fanOut(e)
+		}
+	}
+}
+
+func (h *eventHub) fanOut(e Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for s := range h.subs {
+		own := e
+		own.Dropped += s.dropped
+		select {
+		case s.ch <- own:
+			s.dropped = 0
+		default:
+			s.dropped++
+		}
+	}
+}
+
+func (h *eventHub) subscribe(buffer int) (*subscriber, func()) {
+	s := &subscriber{ch: make(chan Event, max(buffer, 1))}
+	h.mu.Lock()
+	h.subs[s] = struct{}{}
+	h.mu.Unlock()
+	return s, sync.OnceFunc(func() {
+		h.mu.Lock()
+		delete(h.subs, s)
+		close(s.ch)
+		h.mu.Unlock()
+	})
+}
+
+// Events subscribes to what happens in the container. A subscriber that is more
+// than buffer events behind misses some, and Event.Dropped of the next one says
+// how many. stop ends the subscription and closes the channel; it may be called
+// more than once.
+func (c *ListenerContainer) Events(buffer int) (events <-chan Event, stop func()) {
+	s, stop := c.hub.subscribe(buffer)
+	return s.ch, stop
+}
+
+func (r *run) emit(e Event) {
+	e.Time = r.s.clock.Now()
+	r.c.hub.emit(e)
+}
+
+func (r *run) notice(kind EventKind, err error, text string) {
+	r.emit(Event{Kind: kind, Err: err, Text: text})
+}

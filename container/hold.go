@@ -1,0 +1,106 @@
+package container
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// watch follows the middlewares that can hold the intake, and the gate.
+func (r *run) watch() (stop func()) {
+	stops := []func(){}
+	for i, w := range r.c.watchers {
+		stops = append(stops, w.Watch(func(held bool, reason string) { r.setHold(i, held, reason) }))
+	}
+	gate := r.watchGate()
+	return func() {
+		for _, s := range stops {
+			s()
+		}
+		// A gate must go on opening while received work is worked off.
+		r.unwatchGate = gate
+	}
+}
+
+func (r *run) setHold(i int, held bool, reason string) {
+	r.mu.Lock()
+	if _, was := r.holds[i]; was == held {
+		r.mu.Unlock()
+		return
+	}
+	e := Event{Kind: EventReleased, Reason: r.c.names[i], Text: "released by " + r.c.names[i]}
+	if held {
+		r.holds[i] = r.c.names[i] + ": " + reason
+		e = Event{Kind: EventHeld, Reason: r.holds[i], Text: "held by " + r.holds[i]}
+		if r.gen != nil && !r.stopping {
+			r.gen.interrupt()
+		}
+	} else {
+		delete(r.holds, i)
+		if len(r.holds) == 0 {
+			r.reopenAt = time.Time{} // we left by our own wish: come back at once
+			r.wakeOne()
+		}
+	}
+	r.mu.Unlock()
+	r.emit(e)
+	r.wake()
+}
+
+// holdReason joins the reasons. The caller holds mu.
+func (r *run) holdReason() string {
+	reasons := make([]string, 0, len(r.holds))
+	for _, s := range r.holds {
+		reasons = append(reasons, s)
+	}
+	slices.Sort(reasons)
+	return strings.Join(reasons, ", ")
+}
+
+// letGo cancels the consumer because a middleware holds the intake: the broker
+// and its monitoring see that nobody consumes. What runs goes on and is settled
+// on the old consumer, which is closed when the last of it is. What was not
+// started is given back, except where the broker counts that: there it waits here.
+func (r *run) letGo(g *generation) {
+	r.mu.Lock()
+	g.canceled = true
+	g.interrupt()
+	r.gen = nil
+	r.old = append(r.old, g)
+	r.mu.Unlock()
+	until := r.s.clock.Now().Add(r.s.grace)
+	if err := r.bounded(until, g.c.Cancel); err != nil {
+		r.notice(EventNotice, err, "cancelling the consumer failed")
+	}
+	if err := r.bounded(until, g.c.Release); err != nil {
+		r.notice(EventNotice, err, "giving back what was buffered failed")
+	}
+	if !g.caps.CountsReturns {
+		r.returnReady(g)
+	}
+	r.mu.Lock()
+	r.standby = false
+	r.mu.Unlock()
+}
+
+// returnReady gives the ready items of a generation back with their followers.
+func (r *run) returnReady(g *generation) {
+	r.mu.Lock()
+	var out []*item
+	r.ready.filter(func(it *item) bool {
+		if it.gen != g || it.dead != nil {
+			return true
+		}
+		out = append(out, it)
+		return false
+	})
+	heads := out
+	out = nil
+	for _, it := range heads {
+		out = r.takeLane(out, it)
+	}
+	r.mu.Unlock()
+	for _, it := range out {
+		r.release(it, it.d.Attempt)
+	}
+}

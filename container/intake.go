@@ -1,0 +1,182 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/longshore-go/longshore"
+)
+
+// mayReceive says whether a worker without work should become the receiver. The
+// caller holds mu.
+func (r *run) mayReceive() bool {
+	g := r.gen
+	if r.receiving || g == nil || g.down != nil || g.exhausted || r.noStart || g.ctx.Err() != nil {
+		return false
+	}
+	return (!r.paused || r.stopping) && len(r.holds) == 0 && !r.gateShut && r.free() > 0
+}
+
+// free is how many more deliveries may be held. The caller holds mu.
+func (r *run) free() int {
+	held := r.ready.n + r.queued + r.running
+	free := r.s.window(r.target) - held - max(r.waitPark-r.s.parked, 0)
+	if r.s.gate != nil {
+		free = min(free, r.gateRoom(held))
+	}
+	room := r.s.maxBytes - r.bytes
+	if room <= 0 {
+		return 0
+	}
+	// How large the next ones are is not known: as large as the last ones.
+	return min(free, int(max(room/max(r.meanSize, 1), 1)))
+}
+
+// gateRoom keeps what cannot start soon at the broker: its lease does not run
+// there.
+func (r *run) gateRoom(held int) int {
+	permits, rate := r.s.gate.Limits()
+	room := math.MaxInt
+	if permits >= 0 {
+		room = permits + min(permits, minLookahead) - held
+	}
+	if rate >= 0 {
+		perSecond := int(min(math.Ceil(rate), 1e6))
+		room = min(room, perSecond+r.running-held)
+	}
+	return room
+}
+
+// receive fetches deliveries on the calling worker. The caller holds mu, which
+// is given up meanwhile.
+func (r *run) receive() {
+	g, n := r.gen, r.free()
+	r.receiving = true
+	r.mu.Unlock()
+	ds, err := g.c.Receive(g.ctx, n)
+	keys := r.keys(ds)
+	r.mu.Lock()
+	r.receiving = false
+	now := r.s.clock.Now()
+	for i, d := range ds {
+		var k laneKey
+		if keys != nil {
+			k = keys[i]
+		}
+		r.accept(g, d, k)
+	}
+	if len(ds) > 0 {
+		r.count.last = now
+		r.armBatch()
+	}
+	if err != nil || len(ds) == 0 {
+		r.receiveEnded(g, err)
+	}
+}
+
+// laneKey is a lane's name that user code made.
+type laneKey struct {
+	key []byte
+	ok  bool
+	err error
+}
+
+// keys asks the user's order function, without the mutex.
+func (r *run) keys(ds []*longshore.Delivery) []laneKey {
+	f, ok := r.s.order.(OrderFunc)
+	if !ok {
+		return nil
+	}
+	keys := make([]laneKey, len(ds))
+	for i, d := range ds {
+		keys[i] = safeKey(f, d)
+	}
+	return keys
+}
+
+func safeKey(f OrderFunc, d *longshore.Delivery) (k laneKey) {
+	defer func() {
+		if p := recover(); p != nil {
+			k = laneKey{err: panicError(p)}
+		}
+	}()
+	k.key, k.ok = f.laneKey(nil, d)
+	return k
+}
+
+// accept takes a delivery in: into its lane, or to the ready ones. The caller
+// holds mu.
+func (r *run) accept(g *generation, d *longshore.Delivery, k laneKey) {
+	it := r.items.get()
+	it.d, it.gen, it.size, it.fail = d, g, int64(len(d.Body)+len(d.Key)), k.err
+	g.items++
+	r.bytes += it.size
+	r.meanSize += (it.size - r.meanSize) / 8
+	r.count.received++
+	if d.Origin.Redelivered || d.Attempt > 1 {
+		r.count.redelivered++
+	}
+	if r.s.ordered {
+		if !r.s.byFunc {
+			k.key, k.ok = r.s.order.laneKey(r.keyBuf, d)
+		}
+		if r.s.byPartition {
+			r.keyBuf = k.key
+		}
+		if k.ok && !r.enterLane(it, k.key) {
+			return
+		}
+	}
+	r.ready.push(it)
+}
+
+// enterLane reports whether the item may start now, being the first of its lane.
+func (r *run) enterLane(it *item, key []byte) bool {
+	l, fresh := r.lanes.get(key)
+	it.lane = l
+	if fresh {
+		return true
+	}
+	l.push(it)
+	if l.parked {
+		r.bytes -= it.size
+		r.parkBytes += it.size
+		r.waitPark++
+	} else {
+		r.queued++
+	}
+	return false
+}
+
+// receiveEnded looks at why Receive brought nothing. The caller holds mu.
+func (r *run) receiveEnded(g *generation, err error) {
+	switch {
+	case g.ctx.Err() != nil: // our own wish
+	case errors.Is(err, longshore.ErrCanceled):
+		g.exhausted = true
+		if !g.canceled && g.down == nil {
+			g.down = &longshore.Error{Code: longshore.CodeCanceledBy, Source: r.s.name,
+				Op: fmt.Sprintf("receive from %q", r.s.name), Err: err}
+		}
+	case g.down != nil:
+	case err == nil:
+		g.down = &longshore.Error{Code: longshore.CodeInternal, Source: r.s.name,
+			Op: fmt.Sprintf("receive from %q", r.s.name), Err: errors.New("the transport returned neither a delivery nor an error")}
+	default:
+		g.down = err
+	}
+	r.changed()
+	r.wake()
+}
+
+// interrupt makes the receiver come back. The caller holds mu.
+func (g *generation) interrupt() { g.cancel() }
+
+// rearm lets a generation receive again after an interrupt. The caller holds mu.
+func (g *generation) rearm(parent context.Context) {
+	if g.ctx == nil || g.ctx.Err() != nil {
+		g.ctx, g.cancel = context.WithCancel(parent)
+	}
+}

@@ -1,0 +1,173 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+var errNacked = errors.New("given back by the handler")
+
+// Settle implements longshore.Owner: the verbs that a handler calls.
+func (r *run) Settle(ctx context.Context, d *longshore.Delivery, s longshore.Settlement) error {
+	switch {
+	case s.Verb == longshore.VerbExtend:
+		return d.Apply(ctx, s)
+	case r.s.manual:
+		return r.settleByHand(ctx, d, s)
+	}
+	return r.settleEarly(ctx, d, s)
+}
+
+// settleEarly is a verb in a handler whose result settles. An ack is carried out
+// at once. The others wait for the handler's return: carried out now, the message
+// could be handled again beside this handler, or overtaken by its followers.
+func (r *run) settleEarly(ctx context.Context, d *longshore.Delivery, s longshore.Settlement) error {
+	r.mu.Lock()
+	_, it := r.find(d)
+	var n *notes
+	if it != nil {
+		n = it.write()
+	}
+	r.mu.Unlock()
+	if n == nil { // the handler has returned: its result counts
+		if d.Owned() {
+			return longshore.ErrSettled
+		}
+		return d.Apply(ctx, s)
+	}
+	defer n.mu.Unlock()
+	switch {
+	case n.explicit != nil:
+		return longshore.ErrSettled
+	case s.Verb == longshore.VerbAck || !d.Owned():
+		return d.Apply(ctx, s)
+	case s.Verb == longshore.VerbNack:
+		n.explicit = longshore.Retry(errNacked, max(s.Delay, 1))
+	default:
+		n.explicit = longshore.Reject(s.Reason)
+	}
+	return nil
+}
+
+// find returns the worker and item of a delivery that is being handled. The
+// caller holds mu.
+func (r *run) find(d *longshore.Delivery) (*worker, *item) {
+	for _, w := range r.workers {
+		if w.d == d {
+			return w, w.it
+		}
+		for _, it := range w.batch {
+			if it.d == d {
+				return w, it
+			}
+		}
+	}
+	return nil, nil
+}
+
+// settleByHand is a verb where the handler settles: slot, lane and context end
+// here.
+func (r *run) settleByHand(ctx context.Context, d *longshore.Delivery, s longshore.Settlement) error {
+	r.mu.Lock()
+	it := r.manual[d]
+	delete(r.manual, d)
+	r.mu.Unlock()
+	if it == nil {
+		return d.Apply(ctx, s)
+	}
+	now := r.s.clock.Now()
+	took := now.Sub(it.started)
+	switch {
+	case s.Verb == longshore.VerbAck || !d.Owned():
+		return r.applyByHand(ctx, it, s, now, took)
+	case s.Verb == longshore.VerbNack:
+		d.Finish(nil)
+		r.comeBack(nil, it, judgement{verdict: longshore.VerdictRetry, delay: max(s.Delay, 1), err: errNacked}, d.Attempt+1, now, took)
+	default:
+		d.Finish(nil)
+		r.bury(nil, it, judgement{verdict: longshore.VerdictReject, err: s.Reason}, now, took)
+	}
+	return nil
+}
+
+func (r *run) applyByHand(ctx context.Context, it *item, s longshore.Settlement, now time.Time, took time.Duration) error {
+	d := it.d
+	err := d.Apply(ctx, s)
+	j := judgement{verdict: longshore.VerdictAck}
+	switch {
+	case err == nil, errors.Is(err, longshore.ErrSettled):
+	case errors.Is(err, longshore.ErrLost), errors.Is(err, longshore.ErrClosed):
+		j.verdict = longshore.VerdictLost
+	default: // refused: it is open still
+		r.mu.Lock()
+		r.manual[d] = it
+		r.mu.Unlock()
+		return err
+	}
+	d.Finish(nil)
+	r.done(nil, it, j, now, took)
+	return err
+}
+
+// manualReturn is the return of a handler that settles by hand: nothing, unless it
+// failed with the delivery still open, or lost it.
+func (r *run) manualReturn(w *worker, d *longshore.Delivery, start time.Time, err error, end time.Time) {
+	r.mu.Lock()
+	r.execEnd(w, end, end.Sub(start), err != nil)
+	it := r.manual[d]
+	if it != nil {
+		it.returned = true
+	}
+	take := it != nil && (err != nil || !d.Owned())
+	if take {
+		delete(r.manual, d)
+	}
+	r.mu.Unlock()
+	switch {
+	case take:
+		d.Finish(nil)
+		r.conclude(nil, it, err, end, end.Sub(start))
+	case err != nil:
+		r.notice(EventNotice, err, "the handler settled the delivery itself and returned an error, which is ignored")
+	}
+}
+
+// Wait implements longshore.Owner: the time of fn is neither busy nor latency.
+func (r *run) Wait(ctx context.Context, d *longshore.Delivery, fn func(context.Context) error) error {
+	start := r.s.clock.Now()
+	r.mu.Lock()
+	w, it := r.find(d)
+	if w != nil {
+		if w.waits++; w.waits == 1 {
+			w.waitAt = start
+		}
+	}
+	r.mu.Unlock()
+	if w == nil {
+		return fn(ctx)
+	}
+	defer r.waited(w, it, d, start)
+	return fn(ctx)
+}
+
+func (r *run) waited(w *worker, it *item, d *longshore.Delivery, start time.Time) {
+	now := r.s.clock.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now2, _ := r.find(d); now2 != w || w.waits == 0 {
+		return // the handler has returned
+	}
+	if w.waits--; w.waits == 0 {
+		r.count.busySec -= r.busySince(w.waitAt.UnixNano(), now)
+	}
+	if it == nil {
+		return
+	}
+	if n := it.write(); n != nil {
+		n.waited += now.Sub(start)
+		n.mu.Unlock()
+	}
+}

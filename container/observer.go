@@ -1,0 +1,179 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// observer hears of one generation. A report of an earlier one finds its own
+// generation and not the current one.
+type observer struct {
+	r *run
+	g *generation
+}
+
+func rnd() float64 { return rand.Float64() }
+
+// Lost implements transport.Observer.
+func (o *observer) Lost(ds []*longshore.Delivery, cause error) {
+	r := o.r
+	r.mu.Lock()
+	r.count.lost += int64(len(ds))
+	if r.stopping {
+		r.tally.lost += len(ds)
+	}
+	r.sweep()
+	r.wakeOne()
+	r.mu.Unlock()
+	if len(ds) > 0 {
+		r.emit(Event{Kind: EventLost, Err: cause, Count: len(ds), Delivery: factsOf(ds[0]),
+			Text: fmt.Sprintf("%d deliveries were taken back by the broker", len(ds))})
+	}
+}
+
+// SettleFailed implements transport.Observer.
+func (o *observer) SettleFailed(d *longshore.Delivery, s longshore.Settlement, err error) {
+	o.r.settleFailed(d, s, err)
+}
+
+// Down implements transport.Observer.
+func (o *observer) Down(err error) {
+	r := o.r
+	if err == nil {
+		err = &longshore.Error{Code: longshore.CodeConnLost, Source: r.s.name, Op: fmt.Sprintf("consume from %q", r.s.name), Err: errors.New("the consumer ended")}
+	}
+	r.mu.Lock()
+	if o.g.down == nil {
+		o.g.down = err
+	}
+	if o.g.cancel != nil {
+		o.g.interrupt()
+	}
+	r.changed()
+	r.mu.Unlock()
+	r.wake()
+}
+
+// Event implements transport.Observer.
+func (o *observer) Event(e transport.Event) {
+	r := o.r
+	kind := EventNotice
+	r.mu.Lock()
+	switch e.Kind {
+	case transport.EventBlocked:
+		kind, r.blocked = EventBlocked, true
+	case transport.EventUnblocked:
+		kind, r.blocked = EventUnblocked, false
+	case transport.EventStandby:
+		kind, r.standby = EventStandby, true
+	case transport.EventActive:
+		kind, r.standby = EventActive, false
+	case transport.EventSkipped:
+		kind = EventSkipped
+	}
+	r.mu.Unlock()
+	r.emit(Event{Kind: kind, Err: e.Err, Text: e.Text})
+}
+
+// loseAll tells every delivery of a closed consumer that it is lost, in case the
+// transport did not, and forgets those that no handler has. It returns how many
+// there were.
+func (r *run) loseAll(g *generation) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	lose := func(it *item) {
+		if it.gen == g {
+			n++
+			it.d.Root().Lose(longshore.ErrLost)
+		}
+	}
+	for i := range r.ready.n {
+		lose(r.ready.at(i))
+	}
+	for _, it := range r.parked {
+		lose(it)
+	}
+	r.lanes.each(func(l *lane) {
+		for it := l.head; it != nil; it = it.next {
+			lose(it)
+		}
+	})
+	for _, w := range r.workers {
+		if w.it != nil && r.manual == nil {
+			lose(w.it)
+		}
+		for _, it := range w.batch {
+			lose(it)
+		}
+	}
+	for _, it := range r.manual {
+		lose(it)
+	}
+	r.sweep()
+	r.wakeOne()
+	return n
+}
+
+// sweep forgets the lost deliveries that no handler has. The caller holds mu.
+func (r *run) sweep() {
+	var gone []*item
+	r.lanes.each(func(l *lane) {
+		l.filter(func(it *item) bool {
+			if it.d.Owned() {
+				return true
+			}
+			r.uncount(it, l.parked)
+			r.drop(it)
+			r.items.put(it)
+			return false
+		})
+	})
+	r.ready.filter(func(it *item) bool {
+		if it.d.Owned() {
+			return true
+		}
+		gone = append(gone, it)
+		return false
+	})
+	for _, it := range gone {
+		r.running++
+		r.gone(it)
+	}
+	r.sweepParked()
+	for d, it := range r.manual {
+		if !d.Owned() && it.returned {
+			delete(r.manual, d)
+			r.finish(it)
+		}
+	}
+}
+
+// uncount takes an item that waits in a lane off the sums.
+func (r *run) uncount(it *item, parked bool) {
+	if parked {
+		r.waitPark--
+		r.parkBytes -= it.size
+		return
+	}
+	r.queued--
+	r.bytes -= it.size
+}
+
+func (r *run) sweepParked() {
+	kept := r.parked
+	r.parked = nil
+	for _, it := range kept {
+		if it.d.Owned() {
+			r.parked.push(it)
+			continue
+		}
+		r.unparkCounts(it)
+		r.running++
+		r.gone(it)
+	}
+}

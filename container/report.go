@@ -1,0 +1,87 @@
+package container
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/longshore-go/longshore"
+)
+
+// Report says how a drain went.
+type Report struct {
+	Container string
+	Started   time.Time     // when Stop was called
+	Took      time.Duration // until everything was closed
+	Budget    time.Duration // DrainTimeout of this drain
+
+	Completed int // settled by a verdict while draining
+	Released  int // not started, or cancelled by the drain: given back uncounted
+	Abandoned int // still with their handlers when the time was over; the broker has them back
+	Unflushed int // accepted settlements that the broker did not confirm
+	Lost      int // taken back by the broker meanwhile
+
+	// AbandonedIDs and UnflushedIDs name up to ten of them.
+	AbandonedIDs, UnflushedIDs []string
+	// Err is what flushing or closing said.
+	Err error
+}
+
+// Bad tells whether anything was abandoned or unflushed.
+func (r *Report) Bad() bool { return r.Abandoned > 0 || r.Unflushed > 0 }
+
+// String is the line that people see.
+func (r *Report) String() string {
+	return fmt.Sprintf("drained in %.2f s of %v: completed %d, released %d, abandoned %d, unflushed %d",
+		r.Took.Seconds(), round(r.Budget), r.Completed, r.Released, r.Abandoned, r.Unflushed)
+}
+
+func (r *Report) fields() []zap.Field {
+	fs := []zap.Field{zap.Duration("took", r.Took), zap.Int("completed", r.Completed), zap.Int("released", r.Released),
+		zap.Int("abandoned", r.Abandoned), zap.Int("unflushed", r.Unflushed)}
+	if len(r.AbandonedIDs) > 0 {
+		fs = append(fs, zap.Strings("abandoned_ids", r.AbandonedIDs))
+	}
+	if len(r.UnflushedIDs) > 0 {
+		fs = append(fs, zap.Strings("unflushed_ids", r.UnflushedIDs))
+	}
+	return fs
+}
+
+// DrainError is what Stop returns when something was left behind.
+type DrainError struct{ Report *Report }
+
+// Error names what was left behind.
+func (e *DrainError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "longshore: stop container %q: %v", e.Report.Container, e.Report)
+	if ids := append(append([]string{}, e.Report.AbandonedIDs...), e.Report.UnflushedIDs...); len(ids) > 0 {
+		fmt.Fprintf(&b, " (%s)", strings.Join(ids, ", "))
+	}
+	b.WriteString("; what was left comes back from the broker: raise DrainTimeout, or let handlers obey their context")
+	return b.String()
+}
+
+// Unwrap returns what flushing or closing said.
+func (e *DrainError) Unwrap() error { return e.Report.Err }
+
+// Is makes errors.Is(err, longshore.CodeDrain) true.
+func (e *DrainError) Is(target error) bool { return target == error(longshore.CodeDrain) }
+
+// tally counts while draining.
+type tally struct {
+	completed, released, lost, unflushed int
+	unflushedIDs                         []string
+}
+
+func round(d time.Duration) time.Duration {
+	switch {
+	case d > 10*time.Second:
+		return d.Round(time.Second)
+	case d > time.Second:
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Millisecond)
+}

@@ -1,0 +1,277 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+// brokerDelay is the shortest delay worth a journey to the broker and back.
+const brokerDelay = time.Second
+
+// comeBack lets a delivery be delivered again, not before the judgement's delay:
+// by the broker where it can hold the message and nothing must be overtaken, else
+// parked here, without a worker and without a slot.
+func (r *run) comeBack(w *worker, it *item, j judgement, attempt int, end time.Time, took time.Duration) {
+	caps := it.gen.caps
+	r.mu.Lock()
+	stopping, full := r.stopping, r.parkingFull()
+	r.mu.Unlock()
+	holds := it.lane == nil && caps.Delay
+	j.delay = r.cut(it, j.delay, holds)
+	counts := caps.Attempts || j.verdict == longshore.VerdictRelease
+	switch {
+	case stopping, holds && counts && j.delay >= brokerDelay, holds && full:
+		if r.giveBack(w, it, j, attempt, holds, end, took) {
+			return
+		}
+	case full && j.verdict == longshore.VerdictRetry && r.terms.policy != Keep:
+		// No room to wait: better early in the dead-letter place than a silent stop.
+		r.bury(w, it, j, end, took)
+		return
+	}
+	r.park(w, it, j, attempt, end, took)
+}
+
+// cut shortens a delay to what broker or lease allow.
+func (r *run) cut(it *item, d time.Duration, holds bool) time.Duration {
+	limit := keepLimit(it.gen.caps)
+	if holds {
+		limit = it.gen.caps.MaxDelay
+	}
+	if limit <= 0 || d <= limit {
+		return d
+	}
+	if it.dead == nil {
+		r.emit(Event{Kind: EventDelayCut, Delay: limit, Delivery: factsOf(it.d),
+			Text: fmt.Sprintf("delay %v cut to %v, the longest that %q can be held", d, limit, r.s.name)})
+	}
+	return limit
+}
+
+// giveBack returns the delivery to the broker. It reports false if the broker
+// refused and the delivery is still ours.
+func (r *run) giveBack(w *worker, it *item, j judgement, attempt int, holds bool, end time.Time, took time.Duration) bool {
+	delay := j.delay
+	if !holds {
+		delay = 0
+	}
+	err := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbNack, Delay: delay, Attempt: attempt})
+	switch {
+	case err == nil:
+		r.returned(j)
+	case errors.Is(err, longshore.CodeUnsupported) && !r.isStopping():
+		return false
+	default:
+		j.verdict = r.refused(it, longshore.VerbNack, err)
+	}
+	r.done(w, it, j, end, took)
+	return true
+}
+
+func (r *run) isStopping() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stopping
+}
+
+// returned counts what a drain gave back.
+func (r *run) returned(j judgement) {
+	r.mu.Lock()
+	if r.stopping && j.verdict == longshore.VerdictRelease {
+		r.tally.released++
+	}
+	r.mu.Unlock()
+}
+
+// parkingFull says whether the space for waiting retries is used up. The caller
+// holds mu.
+func (r *run) parkingFull() bool {
+	full := r.waitPark >= r.s.parked || r.parkBytes >= r.s.maxBytes
+	if full && !r.parkFull {
+		r.emit(Event{Kind: EventParkingFull, Count: r.waitPark,
+			Text: fmt.Sprintf("%d retries wait, as many as Redelivery.Parked allows; new failures go to the broker or the dead-letter place early", r.waitPark)})
+	}
+	if full || r.waitPark < r.s.parked*9/10 {
+		r.parkFull = full
+	}
+	return full
+}
+
+// park puts the delivery aside until its time has come. With an order the lane
+// waits with it.
+func (r *run) park(w *worker, it *item, j judgement, attempt int, end time.Time, took time.Duration) {
+	next, err := it.d.Again(attempt)
+	if err != nil {
+		j.verdict = r.refused(it, longshore.VerbNack, err)
+		r.done(w, it, j, end, took)
+		return
+	}
+	r.outcome(it, j, took)
+	if it.permit {
+		r.s.gate.Release()
+	}
+	r.mu.Lock()
+	r.counts(w, j, end, took)
+	if j.verdict == longshore.VerdictRelease {
+		it.releases++
+	}
+	it.d, it.permit, it.due = next, false, end.Add(j.delay)
+	it.notes.Store(nil)
+	if r.stopping { // it began after we looked
+		r.mu.Unlock()
+		r.release(it, attempt)
+		return
+	}
+	r.running--
+	r.bytes -= it.size
+	if it.lane == nil || r.parkLane(it) {
+		r.waitPark++
+		r.parkBytes += it.size
+		r.parked.push(it)
+		r.armPark(end)
+	}
+	r.changed()
+	r.wakeOne()
+	r.mu.Unlock()
+}
+
+// release gives one back uncounted that is still marked as running.
+func (r *run) release(it *item, attempt int) {
+	err := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbNack, Attempt: attempt})
+	r.mu.Lock()
+	if err == nil && r.stopping {
+		r.tally.released++
+	}
+	r.count.verdicts[longshore.VerdictRelease]++
+	r.finish(it)
+	r.wakeOne()
+	r.mu.Unlock()
+	if err != nil {
+		r.refused(it, longshore.VerbNack, err)
+	}
+}
+
+// parkLane parks the item's lane. It reports false if the lane had something
+// before it, which happens when several of a batch failed: then the item waits
+// behind that, in the list. The caller holds mu.
+func (r *run) parkLane(it *item) bool {
+	l := it.lane
+	l.running--
+	if l.parked || l.running > 0 {
+		l.insert(it)
+		if l.parked {
+			r.waitPark++
+			r.parkBytes += it.size
+		} else {
+			r.queued++
+			r.bytes += it.size
+		}
+		return false
+	}
+	l.parked = true
+	r.queued -= l.waiting
+	r.waitPark += l.waiting
+	r.bytes -= l.bytes
+	r.parkBytes += l.bytes
+	return true
+}
+
+// unpark makes a parked item ready. The caller holds mu and has taken it off the
+// heap.
+func (r *run) unpark(it *item) {
+	r.unparkCounts(it)
+	r.ready.push(it)
+}
+
+// unparkCounts moves the item and the followers in its lane from the parked ones
+// to the others.
+func (r *run) unparkCounts(it *item) {
+	r.waitPark--
+	r.parkBytes -= it.size
+	r.bytes += it.size
+	if l := it.lane; l != nil {
+		l.parked, l.mark = false, nil
+		r.waitPark -= l.waiting
+		r.queued += l.waiting
+		r.parkBytes -= l.bytes
+		r.bytes += l.bytes
+	}
+}
+
+// armPark sets the timer to the first that is due. The caller holds mu.
+func (r *run) armPark(now time.Time) {
+	if len(r.parked) == 0 {
+		return
+	}
+	due := r.parked[0].due
+	if r.parkTimer != nil {
+		if !due.Before(r.parkArmed) {
+			return
+		}
+		r.parkTimer.Stop()
+	}
+	r.parkArmed = due
+	r.parkTimer = r.s.clock.AfterFunc(max(due.Sub(now), 0), r.parkDue)
+}
+
+func (r *run) parkDue() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.parkTimer = nil
+	if r.endWorkers() {
+		return
+	}
+	now := r.s.clock.Now()
+	for len(r.parked) > 0 && !r.parked[0].due.After(now) {
+		r.unpark(r.parked.pop())
+	}
+	r.armBatch()
+	r.armPark(now)
+	r.wakeOne()
+}
+
+// parkHeap is a binary heap of parked items, the first due on top.
+type parkHeap []*item
+
+func (h *parkHeap) push(it *item) {
+	q := append(*h, it)
+	i := len(q) - 1
+	for i > 0 {
+		p := (i - 1) / 2
+		if !q[i].due.Before(q[p].due) {
+			break
+		}
+		q[i], q[p] = q[p], q[i]
+		i = p
+	}
+	*h = q
+}
+
+func (h *parkHeap) pop() *item {
+	q := *h
+	top, last := q[0], len(q)-1
+	q[0], q[last] = q[last], nil
+	q = q[:last]
+	for i := 0; ; {
+		c := 2*i + 1
+		if c >= last {
+			break
+		}
+		if c+1 < last && q[c+1].due.Before(q[c].due) {
+			c++
+		}
+		if !q[c].due.Before(q[i].due) {
+			break
+		}
+		q[i], q[c] = q[c], q[i]
+		i = c
+	}
+	*h = q
+	if last == 0 && cap(q) > maxFree {
+		*h = nil
+	}
+	return top
+}

@@ -1,0 +1,172 @@
+package container
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/autoscale"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// run is one life of a container, from Start to the end of its drain. Late
+// callbacks hold the run and not the container, so they cannot touch the next one.
+//
+// mu guards the dispatcher: what is ready, the lanes, the workers and the wishes
+// that steer them. It is never held while user code, a transport or a log is
+// called, except for Gate.TryAcquire, which does not block.
+type run struct {
+	c   *ListenerContainer
+	s   *settings
+	src transport.Source
+
+	base       context.Context // of all deliveries; ends with ErrStopping
+	baseCancel context.CancelCauseFunc
+	settle     context.Context // of settlements; ends with the run
+	settleEnd  context.CancelFunc
+	open       context.Context // of opening; ends when Stop is called
+	openCancel context.CancelFunc
+
+	kick    chan struct{} // wakes the supervisor
+	started chan struct{} // closed when the first start is decided
+	failed  error         // its error; read after started
+	ended   chan struct{} // closed at the end
+
+	mu    sync.Mutex
+	phase phase
+	gen   *generation   // nil: not subscribed
+	old   []*generation // cancelled, with deliveries still out
+	gens  int
+
+	items     freeItems
+	ready     ring
+	lanes     *laneTable
+	queued    int // waiting in lanes that are not parked
+	running   int // with a handler, or outstanding with manual settling
+	bytes     int64
+	waitPark  int // parked, with the followers in their lanes
+	parkBytes int64
+	parked    parkHeap
+	manual    map[*longshore.Delivery]*item
+	keyBuf    []byte
+	meanSize  int64
+
+	workers   []*worker
+	idle      []*worker // the hottest last
+	live      int       // workers, retiring ones not counted
+	target    int
+	min, max  int
+	replacing int // extra workers for stuck ones
+	waking    bool
+	receiving bool
+	wg        sync.WaitGroup // workers
+
+	paused    bool
+	holds     map[int]string // by watcher
+	stopping  bool
+	workOff   bool // draining: what was received is still started
+	noStart   bool // draining: nothing new starts
+	hardStop  bool // the base context has ended
+	drainEnd  time.Time
+	hardEnd   time.Time
+	stopAt    time.Time
+	nudge     chan struct{} // closed and replaced when something ends, while somebody waits
+	gateShut  bool
+	gateAgain longshore.Timer
+
+	batchDue   bool
+	batchTimer longshore.Timer
+	batchArmed bool
+	parkTimer  longshore.Timer
+	parkArmed  time.Time
+
+	scaler autoscale.Scaler
+	tick   tickState
+	terms  terminalState
+	count  counters
+	report *Report
+	tally  tally
+
+	reopenTries int
+	reopenAt    time.Time
+	reopenTimer longshore.Timer
+	lastErr     error
+	standby     bool
+	unwatchGate func()
+	blocked     bool
+	parkFull    bool
+	laneFull    bool
+}
+
+type phase uint8
+
+const (
+	phaseStarting phase = iota
+	phaseRunning
+	phaseDraining
+	phaseStopped
+)
+
+// generation is one subscription. Everything that reports about it holds a
+// pointer to it, so a report from an earlier one is recognised.
+type generation struct {
+	id     int
+	c      transport.Consumer
+	caps   longshore.Capabilities
+	ctx    context.Context // of Receive
+	cancel context.CancelFunc
+	items  int // deliveries held, parked ones included
+
+	down      error // it is at its end
+	exhausted bool  // Receive said ErrCanceled
+	canceled  bool  // we called Cancel
+	paused    bool  // Pauser.Pause is in force
+	window    int   // last asked of the Resizer
+	since     time.Time
+}
+
+func newRun(c *ListenerContainer) *run {
+	r := &run{c: c, s: c.set, src: c.src,
+		kick: make(chan struct{}, 1), started: make(chan struct{}), ended: make(chan struct{}),
+		holds: map[int]string{}, lanes: newLaneTable(), meanSize: 1024,
+		min: c.workers.Min, max: c.workers.Max, target: c.workers.Min, paused: c.paused,
+		scaler: c.set.policy.New(), nudge: make(chan struct{})}
+	if r.s.manual {
+		r.manual = map[*longshore.Delivery]*item{}
+	}
+	r.base, r.baseCancel = context.WithCancelCause(context.Background())
+	r.settle, r.settleEnd = context.WithCancel(context.Background())
+	r.open, r.openCancel = context.WithCancel(context.Background())
+	return r
+}
+
+// wake lets the supervisor look at everything again.
+func (r *run) wake() {
+	select {
+	case r.kick <- struct{}{}:
+	default:
+	}
+}
+
+// changed tells whoever waits for something to end; the caller holds mu.
+func (r *run) changed() {
+	if r.stopping {
+		close(r.nudge)
+		r.nudge = make(chan struct{})
+	}
+}
+
+// after returns a channel that is closed in d, and a function that gives it up.
+func (r *run) after(d time.Duration) (<-chan struct{}, func()) {
+	ch := make(chan struct{})
+	t := r.s.clock.AfterFunc(max(d, 0), func() { close(ch) })
+	return ch, func() { t.Stop() }
+}
+
+// until is a context that ends at t by the container's clock.
+func (r *run) until(t time.Time) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	timer := r.s.clock.AfterFunc(max(t.Sub(r.s.clock.Now()), 0), func() { cancel(context.DeadlineExceeded) })
+	return ctx, func() { timer.Stop(); cancel(nil) }
+}

@@ -1,0 +1,244 @@
+package container
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/autoscale"
+	"github.com/longshore-go/longshore/transport"
+)
+
+const (
+	tickEvery    = 500 * time.Millisecond
+	resizeEvery  = time.Second
+	backlogEvery = 5 * time.Second
+	backlogWait  = 2 * time.Second
+)
+
+// tickState is what the sampling keeps; the fields read by Stats are guarded by
+// run.mu, and the supervisor is the only writer.
+type tickState struct {
+	began, last time.Time
+	due         bool
+	timer       longshore.Timer
+
+	fullHits, fullSeen int // how often at least half of the lookahead waited
+	capacity           float64
+	buffered           int
+	backlog            int64
+	backlogAt          time.Time // time of the reading
+	askedAt            time.Time
+	resizedAt          time.Time
+}
+
+func (r *run) armTick() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopping {
+		return
+	}
+	r.tick.timer = r.s.clock.AfterFunc(tickEvery, func() {
+		r.mu.Lock()
+		r.tick.due = true
+		r.mu.Unlock()
+		r.wake()
+	})
+}
+
+// onTick samples, asks the policy, and does what is done now and then.
+func (r *run) onTick() {
+	r.mu.Lock()
+	g := r.gen
+	r.tick.due = false
+	r.mu.Unlock()
+	buffered := 0
+	if g != nil {
+		if b, ok := g.c.(transport.Bufferer); ok {
+			buffered = b.Buffered()
+		}
+		r.readBacklog(g)
+	}
+	now := r.s.clock.Now()
+	r.mu.Lock()
+	r.tick.buffered = buffered
+	sample := r.sample(now)
+	r.hotLane()
+	r.mu.Unlock()
+	d := r.scaler.Next(sample)
+	if !sample.Paused {
+		r.scaleTo(d.Target, d.Reason)
+	}
+	r.lookForStuck(now)
+	if g != nil {
+		r.resize(g, now)
+	}
+	r.armTick()
+}
+
+// sample closes a tick. The caller holds mu.
+func (r *run) sample(now time.Time) autoscale.Sample {
+	c := &r.count
+	s := autoscale.Sample{Now: now, Dt: now.Sub(r.tick.last), Min: r.min, Max: r.max, Workers: r.target,
+		BusySec: c.busySec, Completed: c.completed, Execs: c.execs, Failed: c.failed, SumLog: c.sumLog, SumLog2: c.sumLog2,
+		Queued: r.ready.n + r.queued + r.tick.buffered, Backlog: r.tick.backlog, BacklogAge: -1, Permits: -1, Lanes: -1,
+		Paused: r.paused || r.stopping || r.gen == nil || r.gen.down != nil || len(r.holds) > 0}
+	for _, w := range r.workers {
+		if started := w.busy.Load(); started != 0 {
+			s.Busy++
+			s.BusySec += r.busySince(started, now)
+			if w.waits > 0 {
+				s.BusySec -= r.busySince(w.waitAt.UnixNano(), now)
+			}
+		}
+	}
+	s.BusySec = max(s.BusySec, 0)
+	r.noteFull()
+	s.FullFrac = float64(r.tick.fullHits) / float64(r.tick.fullSeen)
+	r.tick.fullHits, r.tick.fullSeen = 0, 0
+	if !r.tick.backlogAt.IsZero() {
+		s.BacklogAge = now.Sub(r.tick.backlogAt)
+	}
+	if r.s.gate != nil {
+		s.Permits, _ = r.s.gate.Limits()
+	}
+	if r.s.ordered {
+		s.Lanes = r.lanes.n
+	}
+	if s.Dt > 0 {
+		r.tick.capacity = min(s.BusySec/s.Dt.Seconds()/float64(max(r.target, 1)), 1)
+	}
+	r.tick.last = now
+	c.busySec, c.completed, c.execs, c.failed, c.sumLog, c.sumLog2 = 0, 0, 0, 0, 0, 0
+	return s
+}
+
+// noteFull notes whether work waits; called whenever a call ends and at the tick.
+// The caller holds mu.
+func (r *run) noteFull() {
+	r.tick.fullSeen++
+	look := r.s.window(r.target) - r.target
+	if waits := r.ready.n + r.queued + r.tick.buffered; waits > 0 && 2*waits >= look {
+		r.tick.fullHits++
+	}
+}
+
+// scaleTo moves the target, within the bounds in force.
+func (r *run) scaleTo(n int, reason string) {
+	r.mu.Lock()
+	from := r.target
+	n = min(max(n, r.min), r.max)
+	if n != from && !r.stopping {
+		r.setTarget(n)
+	}
+	r.mu.Unlock()
+	if n != from {
+		r.emit(Event{Kind: EventScaled, From: from, To: n, Reason: reason,
+			Text: fmt.Sprintf("%d → %d workers: %s", from, n, reason)})
+	}
+}
+
+// bounds applies new bounds at once.
+func (r *run) bounds(w Workers) {
+	r.mu.Lock()
+	r.min, r.max = w.Min, w.Max
+	n := r.target
+	r.mu.Unlock()
+	r.scaleTo(n, "bounds changed")
+}
+
+// resize tells the transport how much is held, if that has changed.
+func (r *run) resize(g *generation, now time.Time) {
+	z, ok := g.c.(transport.Resizer)
+	if !ok || now.Sub(r.tick.resizedAt) < resizeEvery {
+		return
+	}
+	r.mu.Lock()
+	want := r.s.window(r.target) + r.waitPark
+	r.mu.Unlock()
+	if want == g.window {
+		return
+	}
+	r.tick.resizedAt = now
+	ctx, cancel := context.WithTimeout(r.open, backlogWait)
+	defer cancel()
+	if err := z.Resize(ctx, want); err != nil {
+		if r.open.Err() == nil {
+			r.notice(EventNotice, err, "resizing the broker's window failed; tried again")
+		}
+		return
+	}
+	g.window = want
+}
+
+// readBacklog asks the broker now and then how much waits.
+func (r *run) readBacklog(g *generation) {
+	b, ok := g.c.(transport.Backlogger)
+	now := r.s.clock.Now()
+	if !ok || now.Sub(r.tick.askedAt) < backlogEvery {
+		return
+	}
+	r.tick.askedAt = now
+	ctx, cancel := context.WithTimeout(r.open, backlogWait)
+	defer cancel()
+	n, at, err := b.Backlog(ctx)
+	if err != nil {
+		return // the age of the last reading tells
+	}
+	r.mu.Lock()
+	r.tick.backlog, r.tick.backlogAt = n, at
+	r.mu.Unlock()
+}
+
+// hotLane tells when one lane fills half of the window: more workers would not
+// help then. The caller holds mu.
+func (r *run) hotLane() {
+	if !r.s.ordered || r.lanes.n == 0 {
+		r.laneFull = false
+		return
+	}
+	var hot *lane
+	r.lanes.each(func(l *lane) {
+		if hot == nil || l.waiting > hot.waiting {
+			hot = l
+		}
+	})
+	window := r.s.window(r.target)
+	full := hot.waiting+1 >= minLookahead && 2*(hot.waiting+1) >= window
+	if full && !r.laneFull {
+		r.emit(Event{Kind: EventLaneFull, Count: hot.waiting + 1, Reason: cutText(string(hot.key), 64),
+			Text: fmt.Sprintf("key %q holds %d of %d places: its share of the load limits the whole to 1/(share × handler time)",
+				cutText(string(hot.key), 64), hot.waiting+1, window)})
+	}
+	r.laneFull = full
+}
+
+// Idle reports whether nothing is queued at the broker as far as it tells, in the
+// transport, or here: waiting, running or parked. For tests and tools.
+func (c *ListenerContainer) Idle(ctx context.Context) (bool, error) {
+	c.mu.Lock()
+	r := c.cur
+	c.mu.Unlock()
+	if r == nil {
+		return false, nil
+	}
+	r.mu.Lock()
+	g := r.gen
+	held := r.ready.n + r.queued + r.running + r.waitPark
+	r.mu.Unlock()
+	if g == nil || held > 0 {
+		return false, nil
+	}
+	if b, ok := g.c.(transport.Bufferer); ok && b.Buffered() > 0 {
+		return false, nil
+	}
+	if b, ok := g.c.(transport.Backlogger); ok {
+		if n, _, err := b.Backlog(ctx); err != nil || n > 0 {
+			return false, err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gen == g && r.ready.n+r.queued+r.running+r.waitPark == 0, nil
+}

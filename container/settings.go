@@ -1,0 +1,238 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/autoscale"
+	"github.com/longshore-go/longshore/internal/backoff"
+	"github.com/longshore-go/longshore/internal/clock"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// The defaults of Config.
+const (
+	defaultMaxWorkers = 10
+	minLookahead      = 8
+	defaultMaxBytes   = 64 << 20
+	defaultAttempts   = 5
+	defaultBatch      = 100
+	defaultLinger     = 50 * time.Millisecond
+	defaultDrain      = 20 * time.Second
+	defaultGrace      = 2 * time.Second
+	defaultStuck      = 5 * time.Minute
+	parkedFactor      = 16
+
+	maxWorkers     = 100_000
+	maxBatch       = 100_000
+	maxTime        = 366 * 24 * time.Hour
+	publishTimeout = 10 * time.Second
+	openTimeout    = 30 * time.Second
+)
+
+var (
+	redeliverySpacing = Backoff{Initial: time.Second, Max: 5 * time.Minute, Multiplier: 2, Jitter: 0.2}
+	reopenSpacing     = Backoff{Initial: 250 * time.Millisecond, Max: 30 * time.Second, Multiplier: 2, Jitter: 0.2}
+)
+
+// settings is a Config with every default filled in.
+type settings struct {
+	name        string
+	about       transport.Description
+	policy      autoscale.Policy
+	look        int // 0 = follows the workers
+	maxBytes    int64
+	order       Order
+	ordered     bool
+	byFunc      bool
+	byPartition bool
+	attempts    int
+	retry       backoff.Policy
+	retrySet    bool // the delays were asked for
+	reopen      backoff.Policy
+	classify    func(error) error
+	parked      int
+	dead        DeadLetter
+	gate        Gate
+	manual      bool
+	batch       int // 0 = single deliveries
+	linger      time.Duration
+	drain       time.Duration
+	grace       time.Duration
+	stuck       Stuck
+	wait        bool
+	clock       longshore.Clock
+	log         *zap.Logger
+	onEvent     func(Event)
+	warnings    []string
+}
+
+// problems collects everything that is wrong, so that it is told at once.
+type problems struct {
+	source string
+	errs   []error
+}
+
+func (p *problems) addf(field, format string, args ...any) {
+	p.errs = append(p.errs, &longshore.Error{Code: longshore.CodeConfig, Source: p.source,
+		Op: fmt.Sprintf("container %q", p.source), Err: fmt.Errorf(field+" "+format, args...)})
+}
+
+func (p *problems) number(field string, v, lo, hi int) {
+	if v < lo || v > hi {
+		p.addf(field, "is %d: must be within %d to %d", v, lo, hi)
+	}
+}
+
+func (p *problems) duration(field string, v time.Duration) {
+	if v > maxTime || (v < 0 && v != -1) {
+		p.addf(field, "is %v: must be positive and at most %v, or 0 for the default", v, maxTime)
+	}
+}
+
+// resolve fills the defaults in. It never looks at a broker.
+func resolve(src transport.Source, cfg Config, batch bool) (*settings, Workers, error) {
+	s := &settings{about: transport.Description{Name: "source"}, classify: cfg.Redelivery.Classify, gate: cfg.Throttle,
+		manual: cfg.Settle == Manual, stuck: cfg.Stuck, wait: cfg.WaitForBroker, onEvent: cfg.OnEvent, dead: cfg.DeadLetter}
+	if d, ok := src.(transport.Describer); ok {
+		s.about = d.Describe()
+	}
+	s.name = first(cfg.Name, s.about.Name)
+	p := &problems{source: s.name}
+	s.clock, s.log = clock.Or(cfg.Clock), cfg.Logger
+	if s.log == nil {
+		s.log = stderrLogger()
+	}
+	w := s.workers(p, cfg)
+	s.intake(p, cfg, w, batch)
+	s.redelivery(p, src, cfg, w)
+	s.stopping(p, cfg)
+	s.middleware(p, cfg, batch)
+	if c, ok := src.(transport.Checker); ok {
+		if err := c.Check(); err != nil {
+			p.errs = append(p.errs, err)
+		}
+	}
+	return s, w, errors.Join(p.errs...)
+}
+
+func (s *settings) workers(p *problems, cfg Config) Workers {
+	w := cfg.Workers
+	p.number("Workers.Min", w.Min, 0, maxWorkers)
+	p.number("Workers.Max", w.Max, 0, maxWorkers)
+	w = w.filled()
+	if w.Min > w.Max {
+		p.addf("Workers.Min", "is %d: must be at most Workers.Max, which is %d", w.Min, w.Max)
+	}
+	if s.policy = cfg.Autoscale; s.policy == nil {
+		s.policy = autoscale.Adaptive{}
+	}
+	if err := s.policy.Check(); err != nil {
+		p.addf("Autoscale", "%w", err)
+	}
+	return w
+}
+
+func (w Workers) filled() Workers {
+	if w.Max == 0 {
+		w.Max = max(defaultMaxWorkers, w.Min)
+	}
+	if w.Min == 0 {
+		w.Min = 1
+	}
+	return w
+}
+
+func (s *settings) intake(p *problems, cfg Config, w Workers, batch bool) {
+	p.number("Lookahead", cfg.Lookahead, -1, maxBatch)
+	s.look = cfg.Lookahead
+	if cfg.MaxBytes < 0 {
+		p.addf("MaxBytes", "is %d: must be positive, or 0 for 64 MiB", cfg.MaxBytes)
+	}
+	if s.maxBytes = cfg.MaxBytes; s.maxBytes == 0 {
+		s.maxBytes = defaultMaxBytes
+	}
+	if cfg.Settle > Manual {
+		p.addf("Settle", "is %d: must be Auto or Manual", cfg.Settle)
+	}
+	if cfg.Stuck.Action > Replace {
+		p.addf("Stuck.Action", "is %d: must be Wait or Replace", cfg.Stuck.Action)
+	}
+	p.duration("Stuck.After", cfg.Stuck.After)
+	if s.stuck.After == 0 {
+		s.stuck.After = defaultStuck
+	}
+	if !batch {
+		if cfg.Batch != (Batch{}) {
+			p.addf("Batch", "is set: it needs container.NewBatch")
+		}
+		return
+	}
+	s.batching(p, cfg, w)
+}
+
+func (s *settings) batching(p *problems, cfg Config, w Workers) {
+	p.number("Batch.Size", cfg.Batch.Size, 0, maxBatch)
+	p.duration("Batch.Linger", cfg.Batch.Linger)
+	if s.manual {
+		p.addf("Settle", "is Manual: a batch handler's result settles, so it must be Auto")
+	}
+	if s.batch = cfg.Batch.Size; s.batch == 0 {
+		s.batch = defaultBatch
+	}
+	if s.linger = cfg.Batch.Linger; s.linger == 0 {
+		s.linger = defaultLinger
+	}
+	s.linger = max(s.linger, 0)
+	if cfg.Lookahead > 0 && w.Max+cfg.Lookahead < w.Max*s.batch {
+		p.addf("Lookahead", "is %d: Workers.Max %d × Batch.Size %d need a window of %d, so it must be at least %d, or 0 to follow",
+			cfg.Lookahead, w.Max, s.batch, w.Max*s.batch, w.Max*s.batch-w.Max)
+	}
+}
+
+func (s *settings) stopping(p *problems, cfg Config) {
+	p.duration("DrainTimeout", cfg.DrainTimeout)
+	switch s.drain = cfg.DrainTimeout; {
+	case s.drain == 0:
+		s.drain = defaultDrain
+	case s.drain < 0:
+		s.drain = 0
+	}
+	if cfg.CancelGrace < 0 || cfg.CancelGrace > maxTime {
+		p.addf("CancelGrace", "is %v: must be positive, or 0 for %v", cfg.CancelGrace, defaultGrace)
+	}
+	if s.grace = cfg.CancelGrace; s.grace == 0 {
+		s.grace = defaultGrace
+	}
+}
+
+// window is how many deliveries may be held beside n workers, parked retries not
+// counted.
+func (s *settings) window(n int) int {
+	look := s.look
+	switch {
+	case look < 0:
+		look = 0
+	case s.batch > 0 && look == 0:
+		return n*s.batch + max(s.batch, minLookahead)
+	case look == 0:
+		look = max(n, minLookahead)
+	}
+	if s.batch > 0 {
+		return max(n+look, n*s.batch)
+	}
+	return n + look
+}
+
+func first(names ...string) string {
+	for _, n := range names {
+		if n != "" {
+			return n
+		}
+	}
+	return ""
+}

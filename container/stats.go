@@ -1,0 +1,259 @@
+package container
+
+import (
+	"math"
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+// counters are the sums of one run; guarded by run.mu.
+type counters struct {
+	received, redelivered int64
+	verdicts              [longshore.VerdictLost + 1]int64
+	dead                  map[longshore.Code]int64
+	settle                map[longshore.Code]int64
+	reopens               map[longshore.Code]int64
+	deadFailed            int64
+	lost                  int64
+	stuck                 int64
+	last                  time.Time
+
+	// Since the last tick, for the policy.
+	completed, execs, failed int
+	sumLog, sumLog2, busySec float64
+}
+
+// counts ends a worker's busy time and counts the verdict. The caller holds mu. w
+// is nil when the delivery was settled by hand.
+func (r *run) counts(w *worker, j judgement, end time.Time, took time.Duration) {
+	c := &r.count
+	c.verdicts[j.verdict]++
+	c.completed++
+	switch j.verdict {
+	case longshore.VerdictRelease, longshore.VerdictLost, longshore.VerdictNone:
+	default:
+		if r.stopping {
+			r.tally.completed++
+		}
+	}
+	if w != nil {
+		r.execEnd(w, end, took, j.err != nil)
+	}
+}
+
+// execEnd ends a handler call. The caller holds mu.
+func (r *run) execEnd(w *worker, end time.Time, took time.Duration, failed bool) {
+	if started := w.busy.Swap(0); started != 0 {
+		r.count.busySec += r.busySince(started, end)
+		r.count.execs++
+		if failed {
+			r.count.failed++
+		}
+		ln := math.Log(max(took.Seconds(), 1e-9))
+		r.count.sumLog += ln
+		r.count.sumLog2 += ln * ln
+	}
+	if w.stuck {
+		r.unstuck(w)
+	}
+	w.it, w.d = nil, nil
+	w.waits = 0
+	r.noteFull()
+}
+
+// busySince is the part of a call within the tick that runs, in seconds.
+func (r *run) busySince(started int64, now time.Time) float64 {
+	from := max(started, r.tick.last.UnixNano())
+	return max(float64(now.UnixNano()-from)/1e9, 0)
+}
+
+// State is what a container does.
+type State string
+
+// The states.
+const (
+	StateNew        State = "new"
+	StateStarting   State = "starting"
+	StateRunning    State = "running"
+	StateRecovering State = "recovering" // running, but not subscribed
+	StatePaused     State = "paused"
+	StateDraining   State = "draining"
+	StateStopped    State = "stopped"
+)
+
+// Stats is what a container did in its current or last run, and what it holds.
+type Stats struct {
+	Name      string
+	Transport string
+	Source    string
+	State     State
+	Since     time.Time // start of the run
+
+	// Live is false only when the container ended without being told to. Ready is
+	// true while deliveries flow or could; Reason says why not.
+	Live, Ready bool
+	Reason      string
+
+	// Generation counts subscriptions; Subscribed is when the current one began.
+	Generation int
+	Subscribed time.Time
+	Standby    bool // another consumer is the active one
+
+	Workers, Target, Min, Max int
+	Busy                      int // handler calls that run now
+	InFlight                  int // deliveries held: running, ready, queued in lanes
+	ReadyToStart              int
+	Queued                    int // behind others of their lane
+	Parked                    int // waiting for a retry, with their followers
+	Buffered                  int // in the transport, not yet handed out
+	Window                    int
+	Lanes                     int
+	Bytes                     int64
+	// HotShare is the largest share of the window that one lane holds.
+	HotShare float64
+	// Capacity is the share of worker time that was busy in the last tick, 0 to 1.
+	Capacity float64
+	// Permits is Throttle's; −1 = no limit.
+	Permits int
+
+	Received, Redelivered, Lost int64
+	Acked, Retried, Rejected    int64
+	Discarded, Released         int64
+	VerdictLost                 int64
+	DeadLetters                 map[longshore.Code]int64
+	DeadLetterFailures          int64
+	SettleFailures              map[longshore.Code]int64
+	Reopens                     map[longshore.Code]int64
+	Stuck                       int   // handlers that are stuck now
+	StuckTotal                  int64 // that ever were
+
+	// LastDelivery is when something was received last. Oldest is the age of the
+	// oldest delivery that waits or runs.
+	LastDelivery time.Time
+	Oldest       time.Duration
+
+	// Backlog is the broker's count of waiting messages, read at BacklogAt; zero
+	// time: unknown.
+	Backlog   int64
+	BacklogAt time.Time
+}
+
+// Stats returns a snapshot.
+func (c *ListenerContainer) Stats() Stats {
+	c.mu.Lock()
+	r := c.cur
+	st := Stats{Name: c.set.name, Transport: c.set.about.Transport, Source: c.set.about.Name,
+		State: StateNew, Live: true, Reason: "not started", Min: c.workers.Min, Max: c.workers.Max, Permits: -1}
+	c.mu.Unlock()
+	if r != nil {
+		r.stats(&st)
+	}
+	return st
+}
+
+func (r *run) stats(st *Stats) {
+	now := r.s.clock.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	st.State = r.state()
+	st.Since, st.Standby = r.tick.began, r.standby
+	st.Live, st.Ready, st.Reason = r.health()
+	st.Workers, st.Target, st.Min, st.Max = r.live, r.target, r.min, r.max
+	st.InFlight, st.ReadyToStart, st.Queued = r.ready.n+r.queued+r.running, r.ready.n, r.queued
+	st.Parked, st.Window, st.Lanes, st.Bytes = r.waitPark, r.s.window(r.target), r.lanes.n, r.bytes+r.parkBytes
+	st.Generation, st.Capacity, st.Buffered = r.gens, r.tick.capacity, r.tick.buffered
+	st.Backlog, st.BacklogAt, st.LastDelivery = r.tick.backlog, r.tick.backlogAt, r.count.last
+	if r.gen != nil {
+		st.Subscribed = r.gen.since
+	}
+	if r.s.gate != nil {
+		st.Permits, _ = r.s.gate.Limits()
+	}
+	c := &r.count
+	st.Received, st.Redelivered, st.Lost = c.received, c.redelivered, c.lost
+	st.Acked, st.Retried, st.Rejected = c.verdicts[longshore.VerdictAck], c.verdicts[longshore.VerdictRetry], c.verdicts[longshore.VerdictReject]
+	st.Discarded, st.Released, st.VerdictLost = c.verdicts[longshore.VerdictDiscard], c.verdicts[longshore.VerdictRelease], c.verdicts[longshore.VerdictLost]
+	st.DeadLetters, st.SettleFailures, st.Reopens = clone(c.dead), clone(c.settle), clone(c.reopens)
+	st.DeadLetterFailures, st.StuckTotal = c.deadFailed, c.stuck
+	for _, w := range r.workers {
+		if started := w.busy.Load(); started != 0 {
+			st.Busy++
+			st.Oldest = max(st.Oldest, now.Sub(time.Unix(0, started)))
+		}
+		if w.stuck {
+			st.Stuck++
+		}
+	}
+	if r.manual != nil {
+		for _, it := range r.manual {
+			st.Oldest = max(st.Oldest, now.Sub(it.started))
+		}
+	}
+	if r.ready.n > 0 {
+		if at := r.ready.front().d.Origin.ReceivedAt; !at.IsZero() {
+			st.Oldest = max(st.Oldest, now.Sub(at))
+		}
+	}
+	st.HotShare = r.hotShare()
+}
+
+func clone(m map[longshore.Code]int64) map[longshore.Code]int64 {
+	c := make(map[longshore.Code]int64, len(m))
+	for k, v := range m {
+		c[k] = v
+	}
+	return c
+}
+
+// hotShare looks at every lane; there are never more than deliveries held.
+func (r *run) hotShare() float64 {
+	most := 0
+	r.lanes.each(func(l *lane) { most = max(most, l.waiting+1) })
+	if r.lanes.n == 0 {
+		return 0
+	}
+	return float64(most) / float64(max(r.s.window(r.target), most))
+}
+
+// health judges liveness and readiness. The caller holds mu.
+func (r *run) health() (live, ready bool, reason string) {
+	switch {
+	case r.phase == phaseStopped && !r.stopping:
+		return false, false, "ended: " + errText(r.lastErr)
+	case r.phase == phaseStopped:
+		return true, false, "stopped"
+	case r.phase == phaseDraining:
+		return true, false, "draining"
+	case r.phase == phaseStarting:
+		return true, false, "starting"
+	case len(r.holds) > 0:
+		return true, false, "held by " + r.holdReason()
+	case r.gen == nil || r.gen.down != nil:
+		return true, false, "recovering: " + errText(r.lastErr)
+	case r.paused:
+		return true, true, "paused"
+	case r.parkFull:
+		return true, false, "parking full"
+	case r.allStuck():
+		return true, false, "all handlers stuck"
+	}
+	return true, true, ""
+}
+
+func errText(err error) string {
+	if err == nil {
+		return "not subscribed"
+	}
+	return err.Error()
+}
+
+func (r *run) allStuck() bool {
+	n := 0
+	for _, w := range r.workers {
+		if w.stuck {
+			n++
+		}
+	}
+	return n > 0 && n >= r.target+r.replacing
+}

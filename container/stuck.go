@@ -1,0 +1,119 @@
+package container
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+// lookForStuck reports handlers that have run too long, once each, with the stack
+// of their goroutine. The supervisor calls it.
+func (r *run) lookForStuck(now time.Time) {
+	limit := r.s.stuck.After
+	if limit < 0 {
+		return
+	}
+	var found []Event
+	var ids []int64
+	r.mu.Lock()
+	for _, w := range r.workers {
+		started := w.busy.Load()
+		if started == 0 || w.stuck || now.Sub(time.Unix(0, started)) < limit {
+			continue
+		}
+		w.stuck = true
+		r.count.stuck++
+		d := w.d
+		if len(w.batch) > 0 {
+			d = w.batch[0].d
+		}
+		f := factsOf(d)
+		f.Age = now.Sub(time.Unix(0, started))
+		found = append(found, Event{Kind: EventStuck, Delivery: f,
+			Text: fmt.Sprintf("the handler of message %.64s (key %q) has not returned for %v", f.MessageID, f.Key, round(f.Age))})
+		ids = append(ids, w.gid.Load())
+		if r.s.stuck.Action == Replace {
+			w.extra = true
+			r.replacing++
+		}
+	}
+	if len(found) > 0 {
+		r.setTarget(r.target)
+	}
+	r.mu.Unlock()
+	if len(found) == 0 {
+		return
+	}
+	stacks := stacksOf(ids)
+	for i, e := range found {
+		e.Stack = stacks[i]
+		r.emit(e)
+	}
+}
+
+// unstuck is for a handler that returned after all. The caller holds mu.
+func (r *run) unstuck(w *worker) {
+	w.stuck = false
+	if w.extra {
+		w.extra = false
+		r.replacing--
+	}
+	e := Event{Kind: EventUnstuck, Text: "a handler that was reported as stuck has returned"}
+	if w.d != nil {
+		e.Delivery = factsOf(w.d)
+	}
+	r.emit(e)
+}
+
+// stacksOf finds goroutines in a dump of all; "" for one that is gone.
+func stacksOf(ids []int64) []string {
+	buf := make([]byte, 1<<20)
+	for {
+		n := runtime.Stack(buf, true)
+		if n < len(buf) || len(buf) >= 64<<20 {
+			buf = buf[:n]
+			break
+		}
+		buf = make([]byte, 2*len(buf))
+	}
+	stacks := make([]string, len(ids))
+	for part := range bytes.SplitSeq(buf, []byte("\n\n")) {
+		for i, id := range ids {
+			if bytes.HasPrefix(part, fmt.Appendf(nil, "goroutine %d ", id)) {
+				stacks[i] = string(part)
+			}
+		}
+	}
+	return stacks
+}
+
+var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit, or FailNow of a test)")
+
+// goexit runs when a worker's goroutine ends in the middle of a handler: the
+// delivery has failed like by a panic, and another worker takes the place.
+func (r *run) goexit(w *worker) {
+	if p := recover(); p != nil {
+		panic(p) // not a handler's: those are caught where they are called
+	}
+	err := &longshore.Error{Code: longshore.CodePanic, Err: errGoexit}
+	now := r.s.clock.Now()
+	switch {
+	case len(w.batch) > 0:
+		r.batchEnd(w, err, now)
+	case r.manual != nil:
+		r.manualReturn(w, w.d, now, err, now)
+	default:
+		w.it.read()
+		w.it.d.Finish(nil)
+		r.conclude(w, w.it, err, now, 0)
+	}
+	r.mu.Lock()
+	r.live--
+	r.leave(w)
+	r.setTarget(r.target)
+	r.mu.Unlock()
+}

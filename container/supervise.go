@@ -1,0 +1,404 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// steady is how long a subscription must last before the spacing of attempts
+// begins anew: one that dies at once must not be reopened in a hot loop.
+const steady = 10 * time.Second
+
+// start begins the run's goroutines.
+func (r *run) start() {
+	r.tick.began = r.s.clock.Now()
+	r.tick.last = r.tick.began
+	stopPump, pumped := make(chan struct{}), make(chan struct{})
+	go func() {
+		r.c.hub.pump(stopPump)
+		close(pumped)
+	}()
+	stopCalls := r.callOnEvent()
+	go func() {
+		unwatch := r.watch()
+		r.supervise(unwatch)
+		close(stopPump)
+		<-pumped
+		stopCalls()
+		r.c.mu.Lock()
+		done := r.c.done
+		r.c.mu.Unlock()
+		r.startDecided(nil)
+		close(r.ended)
+		close(done)
+	}()
+}
+
+// callOnEvent runs the user's function on a goroutine of its own.
+func (r *run) callOnEvent() (stop func()) {
+	if r.s.onEvent == nil {
+		return func() {}
+	}
+	events, end := r.c.Events(onEventQueue)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		for e := range events {
+			r.s.onEvent(e)
+		}
+	}()
+	return func() { end(); <-gone }
+}
+
+// supervise is the one goroutine that changes the run's phase and its
+// subscription. It looks at what is wished and what is, does one thing, and
+// looks again.
+func (r *run) supervise(unwatch func()) {
+	r.armTick()
+	for {
+		act := r.todo()
+		if act == nil {
+			<-r.kick
+			continue
+		}
+		if !act() {
+			break
+		}
+	}
+	unwatch()
+	r.drain()
+}
+
+// todo returns the next thing to do; nil: nothing now. What it returns reports
+// false when the run is to end.
+func (r *run) todo() func() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g := r.gen
+	switch {
+	case r.stopping || r.failed != nil:
+		return func() bool { return false }
+	case g != nil && g.down != nil:
+		return func() bool { r.lose(g); return true }
+	case g != nil && len(r.holds) > 0:
+		return func() bool { r.letGo(g); return true }
+	case g == nil && len(r.holds) == 0 && !r.s.clock.Now().Before(r.reopenAt):
+		return func() bool { r.subscribe(); return true }
+	}
+	for _, o := range r.old {
+		if o.items == 0 || o.down != nil {
+			return func() bool { r.closeOld(o); return true }
+		}
+	}
+	switch {
+	case g != nil && g.paused != r.paused:
+		return func() bool { r.applyPause(g); return true }
+	case r.tick.due:
+		return func() bool { r.onTick(); return true }
+	}
+	return nil
+}
+
+// subscribe opens the source.
+func (r *run) subscribe() {
+	r.mu.Lock()
+	r.gens++
+	g := &generation{id: r.gens, window: r.s.window(r.target)}
+	opts := transport.OpenOptions{Base: r.base, Observer: &observer{r, g}, Window: g.window, MaxWindow: r.s.window(r.max)}
+	r.mu.Unlock()
+	if r.s.dead.Via == nil {
+		opts.DeadLetter = r.s.dead.To
+	}
+	ctx, cancel := context.WithTimeout(r.open, openTimeout)
+	defer cancel()
+	c, err := r.src.Open(ctx, opts)
+	if err != nil {
+		r.openFailed(g, err)
+		return
+	}
+	g.c, g.caps = c, r.src.Capabilities()
+	if cr, ok := c.(transport.CapabilityReporter); ok {
+		g.caps = cr.Capabilities()
+	}
+	if err = r.check(ctx, g); err != nil {
+		r.close(g, r.s.clock.Now().Add(r.s.grace))
+		r.openFailed(g, err)
+		return
+	}
+	r.subscribed(g)
+}
+
+// check asks everybody who may have something against this consumer.
+func (r *run) check(ctx context.Context, g *generation) error {
+	policy, err := r.s.terminal(g.caps)
+	if err != nil {
+		return err
+	}
+	if policy == Keep && r.s.dead.Policy == Default && g.id == 1 {
+		r.notice(EventNotice, nil, "no dead-letter place is known: messages that fail for the last time are kept and tried again at Redelivery.Backoff.Max; set DeadLetter")
+	}
+	if g.caps.CountsReturns && g.caps.DeliveryLimit > 0 && g.id == 1 {
+		r.notice(EventNotice, nil, fmt.Sprintf("the broker gives up after %d returns and counts those that no handler saw: restarts work off what was received", g.caps.DeliveryLimit))
+	}
+	r.mu.Lock()
+	r.terms.policy = policy
+	facts := longshore.Facts{Container: r.s.name, WorkersMax: r.max, Order: r.s.order.String(), Batch: r.s.batch,
+		Manual: r.s.manual, DrainTimeout: r.s.drain, Capabilities: g.caps}
+	r.mu.Unlock()
+	var errs []error
+	for _, k := range r.c.checks {
+		errs = append(errs, k.Check(ctx, facts))
+	}
+	return errors.Join(errs...)
+}
+
+// subscribed lets deliveries of the new generation in.
+func (r *run) subscribed(g *generation) {
+	r.mu.Lock()
+	if r.stopping {
+		r.mu.Unlock()
+		r.close(g, r.s.clock.Now().Add(r.s.grace))
+		return
+	}
+	pause := r.paused
+	r.mu.Unlock()
+	if p, ok := g.c.(transport.Pauser); ok && pause {
+		if err := p.Pause(r.open); err != nil {
+			r.notice(EventNotice, err, "pausing failed")
+		}
+	}
+	g.paused = pause
+	r.mu.Lock()
+	g.since = r.s.clock.Now()
+	g.rearm(r.base)
+	if r.paused {
+		g.interrupt()
+	}
+	r.gen, r.phase, r.lastErr = g, phaseRunning, nil
+	r.setTarget(r.target)
+	live, window := r.target, r.s.window(r.target)
+	r.mu.Unlock()
+	r.emit(Event{Kind: EventSubscribed, Count: g.id, To: live,
+		Text: fmt.Sprintf("subscribed, generation %d, %d workers, window %d", g.id, live, window)})
+	r.startDecided(nil)
+}
+
+// openFailed decides what a failed opening means.
+func (r *run) openFailed(g *generation, err error) {
+	if r.open.Err() != nil {
+		return // Stop ended it
+	}
+	now := r.s.clock.Now()
+	r.mu.Lock()
+	first := !r.decided()
+	r.reopenTries++
+	delay := r.s.reopen.Delay(r.reopenTries, rnd())
+	r.reopenAt, r.lastErr = now.Add(delay), err
+	r.mu.Unlock()
+	if first && fatal(err) {
+		r.fail(err)
+		return
+	}
+	r.armReopen(delay)
+	r.emit(Event{Kind: EventDown, Err: err, Delay: delay, Count: 0,
+		Text: fmt.Sprintf("%v; trying again in %v (attempt %d)", err, round(delay), r.reopenTries+1)})
+	if first && !r.s.wait {
+		r.mu.Lock()
+		r.phase = phaseRunning
+		r.setTarget(r.target)
+		r.mu.Unlock()
+		r.startDecided(nil)
+	}
+}
+
+// armReopen wakes the supervisor when it is to try again.
+func (r *run) armReopen(delay time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reopenTimer = r.s.clock.AfterFunc(delay, r.wake)
+}
+
+// fatal errors fail the first start: waiting would not cure them.
+func fatal(err error) bool {
+	var e *longshore.Error
+	if !errors.As(err, &e) {
+		return !errors.Is(err, context.DeadlineExceeded)
+	}
+	switch e.Code {
+	case longshore.CodeUnreachable, longshore.CodeConnLost, longshore.CodeTimeout, longshore.CodeBlocked,
+		longshore.CodeExclusive, longshore.CodeCanceledBy, longshore.CodeFenced:
+		return false
+	}
+	return true
+}
+
+// fail ends the run before it began.
+func (r *run) fail(err error) {
+	r.mu.Lock()
+	r.failed = err
+	r.mu.Unlock()
+}
+
+// startDecided lets Start return. The supervisor calls it.
+func (r *run) startDecided(err error) {
+	if r.decided() {
+		return
+	}
+	r.mu.Lock()
+	if r.failed == nil {
+		r.failed = err
+	}
+	if r.failed == nil && r.phase == phaseStopped {
+		r.failed = &longshore.Error{Code: longshore.CodeState, Source: r.s.name,
+			Op: fmt.Sprintf("start container %q", r.s.name), Err: errors.New("it was stopped before it had subscribed")}
+	}
+	r.mu.Unlock()
+	close(r.started)
+}
+
+func (r *run) decided() bool {
+	select {
+	case <-r.started:
+		return true
+	default:
+		return false
+	}
+}
+
+// lose gives up a consumer that is at its end. What it delivered is lost; what
+// still runs keeps its lane until it returns.
+func (r *run) lose(g *generation) {
+	now := r.s.clock.Now()
+	r.mu.Lock()
+	r.gen = nil
+	err := g.down
+	r.lastErr = err
+	g.interrupt()
+	if now.Sub(g.since) >= steady {
+		r.reopenTries = 0
+	}
+	r.reopenTries++
+	delay := r.s.reopen.Delay(r.reopenTries, rnd())
+	r.reopenAt = now.Add(delay)
+	if r.count.reopens == nil {
+		r.count.reopens = map[longshore.Code]int64{}
+	}
+	r.count.reopens[longshore.CodeOf(err)]++
+	r.standby, r.blocked = false, false
+	r.mu.Unlock()
+	r.armReopen(delay)
+	r.close(g, now.Add(r.s.grace))
+	lost := r.loseAll(g)
+	r.emit(Event{Kind: EventDown, Err: err, Delay: delay, Count: lost,
+		Text: fmt.Sprintf("%v; subscribing again in %v", err, round(delay))})
+}
+
+// closeOld closes a cancelled consumer whose last delivery is settled.
+func (r *run) closeOld(g *generation) {
+	r.mu.Lock()
+	for i, o := range r.old {
+		if o == g {
+			r.old = append(r.old[:i], r.old[i+1:]...)
+			break
+		}
+	}
+	r.mu.Unlock()
+	until := r.s.clock.Now().Add(r.s.grace)
+	if g.down == nil {
+		if err := r.bounded(until, g.c.Flush); err != nil {
+			r.notice(EventNotice, err, "flushing a cancelled consumer failed")
+		}
+	}
+	r.close(g, until)
+	r.loseAll(g)
+}
+
+// close closes a consumer; a broker that does not answer cannot stop us.
+func (r *run) close(g *generation, until time.Time) error {
+	err := r.bounded(until, g.c.Close)
+	if g.cancel != nil {
+		g.cancel()
+	}
+	return err
+}
+
+// bounded calls a transport and gives up on it shortly after until: a transport
+// that breaks its promise to return must not take the container with it.
+func (r *run) bounded(until time.Time, call func(context.Context) error) error {
+	ctx, cancel := r.until(until)
+	defer cancel()
+	result := make(chan error, 1)
+	go func() { result <- call(ctx) }()
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+	}
+	late, stop := r.after(50 * time.Millisecond)
+	defer stop()
+	select {
+	case err := <-result:
+		return err
+	case <-late:
+		return &longshore.Error{Code: longshore.CodeTimeout, Source: r.s.name, Op: fmt.Sprintf("close the consumer of %q", r.s.name), Err: errors.New("the transport did not return in time")}
+	}
+}
+
+// applyPause tells a consumer that can stop fetching.
+func (r *run) applyPause(g *generation) {
+	r.mu.Lock()
+	want := r.paused
+	g.paused = want
+	r.mu.Unlock()
+	p, ok := g.c.(transport.Pauser)
+	if !ok {
+		return
+	}
+	call := p.Resume
+	if want {
+		call = p.Pause
+	}
+	if err := call(r.open); err != nil && r.open.Err() == nil {
+		r.notice(EventNotice, err, "pausing or resuming failed")
+	}
+}
+
+func (r *run) setPaused(on bool) {
+	r.mu.Lock()
+	if r.paused != on {
+		r.paused = on
+		if g := r.gen; g != nil && !r.stopping {
+			if on {
+				g.interrupt()
+			} else {
+				g.rearm(r.base)
+			}
+		}
+		r.wakeOne()
+		r.emit(Event{Kind: EventState, Text: string(r.state())})
+	}
+	r.mu.Unlock()
+	r.wake()
+}
+
+// state derives the state from what is. The caller holds mu.
+func (r *run) state() State {
+	switch {
+	case r.phase == phaseStopped:
+		return StateStopped
+	case r.stopping:
+		return StateDraining
+	case r.phase == phaseStarting:
+		return StateStarting
+	case r.gen == nil || r.gen.down != nil:
+		return StateRecovering
+	case r.paused:
+		return StatePaused
+	}
+	return StateRunning
+}

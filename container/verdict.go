@@ -1,0 +1,214 @@
+package container
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+// process runs the handler on what the worker took and carries out the verdict.
+// It returns with mu held, so that a message costs one lock.
+func (r *run) process(w *worker) {
+	it := w.it
+	switch {
+	case len(w.batch) > 0:
+		r.processBatch(w)
+	case it.dead != nil:
+		r.buryAgain(w, it)
+	case it.fail != nil:
+		r.conclude(w, it, it.fail, r.s.clock.Now(), 0)
+	default:
+		r.handle(w, it)
+		return
+	}
+	r.mu.Lock()
+}
+
+// handle calls the handler. It returns with mu held.
+func (r *run) handle(w *worker, it *item) {
+	d := it.d
+	start := r.s.clock.Now()
+	d.Own(r, start)
+	it.started = start
+	w.busy.Store(start.UnixNano())
+	err := r.call(d)
+	end := r.s.clock.Now()
+	if r.manual != nil {
+		r.manualReturn(w, d, start, err, end)
+		r.mu.Lock()
+		return
+	}
+	waited, explicit := it.read()
+	took := end.Sub(start) - waited
+	if err == nil && explicit == nil {
+		r.ack(w, it, end, took)
+		return
+	}
+	if explicit != nil {
+		if err != nil {
+			r.notice(EventNotice, err, "the handler settled the delivery itself and returned an error, which is ignored")
+		}
+		err = explicit
+	}
+	d.Finish(nil)
+	r.conclude(w, it, err, end, took)
+	r.mu.Lock()
+}
+
+// call runs the chain; a panic is an error with its stack.
+func (r *run) call(d *longshore.Delivery) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicError(p)
+		}
+	}()
+	return r.c.handler.Handle(d.Context(), d)
+}
+
+// Panic is the cause inside a CodePanic error.
+type Panic struct {
+	Value any
+	Stack []byte
+}
+
+// Error returns the value that was given to panic, without the stack.
+func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
+
+func panicError(p any) error {
+	return &longshore.Error{Code: longshore.CodePanic, Err: &Panic{Value: p, Stack: debug.Stack()}}
+}
+
+// judgement is a verdict with what is needed to carry it out.
+type judgement struct {
+	verdict longshore.Verdict
+	delay   time.Duration
+	err     error
+}
+
+// judge turns a handler's result into a verdict: the only place that does.
+func (r *run) judge(it *item, err error) judgement {
+	v, delay := longshore.VerdictOf(err)
+	if v == longshore.VerdictNone && !r.stopped() {
+		if mapped := r.classify(err); mapped != nil {
+			if v, delay = longshore.VerdictOf(mapped); v != longshore.VerdictNone {
+				err = mapped
+			}
+		}
+	}
+	j := judgement{verdict: v, delay: delay, err: err}
+	switch v {
+	case longshore.VerdictNone:
+		// Our own stop is neither success nor failure. What a handler makes of its
+		// dead context has any shape, so every error counts as that from then on.
+		if r.stopped() && !isPanic(err) {
+			j.verdict = longshore.VerdictRelease
+			return j
+		}
+		j.verdict = longshore.VerdictRetry
+	case longshore.VerdictRelease:
+		if delay <= 0 {
+			j.delay = r.backoff(it.releases + 1)
+		}
+		return j
+	}
+	if j.verdict != longshore.VerdictRetry {
+		return j
+	}
+	if it.d.Attempt >= r.s.attempts {
+		j.verdict = longshore.VerdictReject
+	} else if j.delay <= 0 {
+		j.delay = r.backoff(it.d.Attempt)
+	}
+	return j
+}
+
+// stopped says whether the drain deadline has ended the handlers' contexts.
+func (r *run) stopped() bool { return r.base.Err() != nil }
+
+func (r *run) backoff(n int) time.Duration { return r.s.retry.Delay(n, rand.Float64()) }
+
+// classify asks the user's function, which may panic like any other.
+func (r *run) classify(err error) (mapped error) {
+	if r.s.classify == nil {
+		return nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			r.notice(EventNotice, panicError(p), "Redelivery.Classify panicked; the error follows the policy")
+			mapped = nil
+		}
+	}()
+	return r.s.classify(err)
+}
+
+func isPanic(err error) bool { return errors.Is(err, longshore.CodePanic) }
+
+// ack is the way of nearly all messages. It returns with mu held.
+func (r *run) ack(w *worker, it *item, end time.Time, took time.Duration) {
+	d := it.d
+	j := judgement{verdict: longshore.VerdictAck}
+	if err := d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck}); err != nil {
+		j.verdict = r.refused(it, longshore.VerbAck, err)
+	}
+	d.Finish(nil)
+	r.lockDone(w, it, j, end, took)
+}
+
+// refused interprets the error of a settlement: what became of the delivery
+// instead.
+func (r *run) refused(it *item, verb longshore.Verb, err error) longshore.Verdict {
+	switch {
+	case errors.Is(err, longshore.ErrSettled):
+		return longshore.VerdictAck // by the handler itself
+	case errors.Is(err, longshore.ErrLost), errors.Is(err, longshore.ErrClosed):
+		return longshore.VerdictLost
+	}
+	r.settleFailed(it.d, longshore.Settlement{Verb: verb}, err)
+	return longshore.VerdictNone
+}
+
+// conclude judges a failure and carries the verdict out.
+func (r *run) conclude(w *worker, it *item, err error, end time.Time, took time.Duration) {
+	j := r.judge(it, err)
+	if !it.d.Owned() && j.verdict != longshore.VerdictAck {
+		j.verdict = longshore.VerdictLost
+	}
+	r.tell(it, j)
+	switch j.verdict {
+	case longshore.VerdictAck, longshore.VerdictDiscard:
+		if e := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck}); e != nil {
+			j.verdict = r.refused(it, longshore.VerbAck, e)
+		}
+		r.done(w, it, j, end, took)
+	case longshore.VerdictRetry:
+		r.comeBack(w, it, j, it.d.Attempt+1, end, took)
+	case longshore.VerdictRelease:
+		r.comeBack(w, it, j, it.d.Attempt, end, took)
+	case longshore.VerdictReject:
+		r.bury(w, it, j, end, took)
+	default:
+		r.done(w, it, j, end, took)
+	}
+}
+
+// done ends an item: the permit, the counts, the observers, the slot, the lane.
+func (r *run) done(w *worker, it *item, j judgement, end time.Time, took time.Duration) {
+	r.lockDone(w, it, j, end, took)
+	r.wakeOne()
+	r.mu.Unlock()
+}
+
+// lockDone is done, returning with mu held.
+func (r *run) lockDone(w *worker, it *item, j judgement, end time.Time, took time.Duration) {
+	r.outcome(it, j, took)
+	if it.permit {
+		r.s.gate.Release()
+	}
+	r.mu.Lock()
+	r.counts(w, j, end, took)
+	r.finish(it)
+}

@@ -1,0 +1,233 @@
+package container
+
+import (
+	"bytes"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+// worker is one goroutine that runs handlers. One without work becomes the
+// receiver, if there is none; else it waits on the idle stack.
+type worker struct {
+	wake chan struct{}
+	gid  atomic.Int64 // its goroutine's number in stack dumps
+	busy atomic.Int64 // when its handler was called, Unix nanoseconds; 0 = none runs
+
+	// Guarded by run.mu.
+	at     int                 // place in run.workers
+	it     *item               // what it works on
+	d      *longshore.Delivery // its delivery, also when the item is gone (manual settling)
+	batch  []*item
+	began  time.Time // of the batch
+	retire bool
+	stuck  bool // reported, and perhaps replaced
+	extra  bool // a replacement was started for it
+	waits  int  // calls of Delivery.Wait that run now
+	waitAt time.Time
+
+	ds []*longshore.Delivery // scratch of a batch
+}
+
+// setTarget starts workers or retires the coldest idle ones. The caller holds mu.
+func (r *run) setTarget(n int) {
+	r.target = n
+	for r.live < r.target+r.replacing && !r.endWorkers() {
+		r.startWorker()
+	}
+	for r.live > r.target+r.replacing && len(r.idle) > 0 {
+		w := r.idle[0]
+		r.idle = append(r.idle[:0], r.idle[1:]...)
+		w.retire = true
+		r.live--
+		w.wake <- struct{}{}
+	}
+	r.wakeOne()
+}
+
+func (r *run) startWorker() {
+	w := &worker{wake: make(chan struct{}, 1), at: len(r.workers)}
+	r.workers = append(r.workers, w)
+	r.live++
+	r.wg.Add(1)
+	go r.work(w)
+}
+
+// endWorkers says that there is nothing to do for workers any more.
+func (r *run) endWorkers() bool { return r.phase == phaseStopped }
+
+// work is a worker's life.
+func (r *run) work(w *worker) {
+	defer r.wg.Done()
+	w.gid.Store(goroutineID())
+	clean := false
+	defer func() {
+		if !clean {
+			r.goexit(w)
+		}
+	}()
+	r.mu.Lock()
+	for !w.retire && !r.endWorkers() {
+		if r.live > r.target+r.replacing {
+			break
+		}
+		switch {
+		case r.next(w):
+			r.wakeOne()
+			r.mu.Unlock()
+			r.process(w) // comes back with mu held
+		case r.mayReceive():
+			r.receive()
+		default:
+			r.idle = append(r.idle, w)
+			r.mu.Unlock()
+			<-w.wake
+			r.mu.Lock()
+			if !w.retire {
+				r.waking = false
+			}
+		}
+	}
+	if !w.retire {
+		r.live--
+	}
+	r.leave(w)
+	clean = true
+	r.mu.Unlock()
+}
+
+// leave takes the worker off the list. A wake-up it got must be passed on: what it
+// was for still waits.
+func (r *run) leave(w *worker) {
+	last := r.workers[len(r.workers)-1]
+	r.workers[w.at], last.at = last, w.at
+	r.workers = r.workers[:len(r.workers)-1]
+	r.wakeOne()
+	r.changed()
+}
+
+// wakeOne wakes the hottest idle worker if there is something for it to do. One
+// wake-up is in flight at a time; who was woken wakes the next. The caller holds mu.
+func (r *run) wakeOne() {
+	if r.waking || len(r.idle) == 0 {
+		return
+	}
+	if !r.startable() && !r.mayReceive() && !r.endWorkers() {
+		return
+	}
+	w := r.idle[len(r.idle)-1]
+	r.idle = r.idle[:len(r.idle)-1]
+	r.waking = true
+	w.wake <- struct{}{}
+}
+
+// startable says whether a worker would find something. The caller holds mu.
+func (r *run) startable() bool {
+	if r.ready.n == 0 || r.gateShut || r.noStart || len(r.holds) > 0 {
+		return false
+	}
+	return r.s.batch == 0 || r.batchReady()
+}
+
+// next gives the worker something to do. The caller holds mu.
+func (r *run) next(w *worker) bool {
+	if r.s.batch > 0 {
+		return r.nextBatch(w)
+	}
+	for r.startable() {
+		it := r.ready.front()
+		if !it.d.Owned() {
+			r.ready.pop()
+			r.running++
+			r.gone(it)
+			continue
+		}
+		if r.s.gate != nil && it.dead == nil && !r.acquire(it) {
+			return false
+		}
+		r.ready.pop()
+		r.begin(w, it)
+		w.it, w.d = it, it.d
+		return true
+	}
+	return false
+}
+
+// begin marks an item as running. The caller holds mu.
+func (r *run) begin(w *worker, it *item) {
+	r.running++
+	if it.lane != nil {
+		it.lane.running++
+	}
+	if r.manual != nil {
+		r.manual[it.d] = it
+	}
+}
+
+// gone forgets a delivery that the broker took back before it was started. The
+// caller holds mu and has counted it as running.
+func (r *run) gone(it *item) {
+	if it.lane != nil {
+		it.lane.running++
+	}
+	r.finish(it)
+}
+
+// finish ends what begin began: the slot is free and the lane goes on. The
+// caller holds mu.
+func (r *run) finish(it *item) {
+	r.running--
+	r.bytes -= it.size
+	r.drop(it)
+	r.advance(it)
+	r.items.put(it)
+	r.changed()
+}
+
+// drop takes the item off its generation's count.
+func (r *run) drop(it *item) {
+	g := it.gen
+	if g.items--; g.items == 0 && g != r.gen {
+		r.wake() // the supervisor closes it
+	}
+}
+
+// advance lets the lane of an item that ends go on. The follower goes to the
+// tail of the ready ones, so that a hot lane waits like everybody else.
+func (r *run) advance(it *item) {
+	l := it.lane
+	if l == nil {
+		return
+	}
+	if l.running--; l.running > 0 || l.parked {
+		return
+	}
+	r.nextOf(l)
+}
+
+// nextOf makes the lane's next item ready, or forgets the lane.
+func (r *run) nextOf(l *lane) {
+	next := l.pop()
+	if next == nil {
+		r.lanes.drop(l)
+		return
+	}
+	r.queued--
+	r.ready.push(next)
+	r.armBatch()
+}
+
+// goroutineID reads the number under which stack dumps show this goroutine.
+func goroutineID() int64 {
+	var buf [40]byte
+	line := buf[:runtime.Stack(buf[:], false)]
+	line = bytes.TrimPrefix(line, []byte("goroutine "))
+	if i := bytes.IndexByte(line, ' '); i > 0 {
+		n, _ := strconv.ParseInt(string(line[:i]), 10, 64)
+		return n
+	}
+	return 0
+}

@@ -1,0 +1,27 @@
+// Package clock is the system's time as a longshore.Clock.
+//
+//	c := clock.Or(cfg.Clock) // the one given, else the system's
+package clock
+
+import (
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+// System is the system's clock.
+type System struct{}
+
+// Now returns time.Now.
+func (System) Now() time.Time { return time.Now() }
+
+// AfterFunc is time.AfterFunc.
+func (System) AfterFunc(d time.Duration, f func()) longshore.Timer { return time.AfterFunc(d, f) }
+
+// Or returns c, or the system's clock if c is nil.
+func Or(c longshore.Clock) longshore.Clock {
+	if c == nil {
+		return System{}
+	}
+	return c
+}
