@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+	"go.uber.org/zap"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/transport/amqp"
+)
+
+// rabbit compares with a hand-written loop over amqp091-go and with Watermill on
+// one queue of one node. All sides have the same prefetch; who acks each message
+// and who coalesces is in the name.
+func rabbit(o options, r *report) error {
+	url := os.Getenv("AMQP_URL")
+	quick := []variant{
+		{"hand-written loop, ack each", rabbitRun(url, o.count(20_000), func(n int) (sample, error) { return handLoop(url, n, 1, 0) })},
+		{"longshore, 1 worker, ack each", rabbitRun(url, o.count(20_000), func(n int) (sample, error) { return longshoreRabbit(url, n, 1, 0, amqp.AckEach) })},
+		{"longshore, 1 worker, coalesced acks", rabbitRun(url, o.count(20_000), func(n int) (sample, error) { return longshoreRabbit(url, n, 1, 0, 0) })},
+		{"watermill-amqp", rabbitRun(url, o.count(5_000), func(n int) (sample, error) { return watermillRabbit(url, n, 0) })},
+	}
+	ss, err := interleave(o.rounds, quick)
+	if err != nil {
+		return err
+	}
+	rabbitTable(r, "RabbitMQ, no-op handler, prefetch 250", quick, ss)
+	each := median(ratios(ss[1], ss[0], sample.rate))
+	cpu := median(ratios(ss[1], ss[0], sample.cpuPer))
+	r.bar("rabbit no-op, ack each on both sides", fmt.Sprintf("%.2f × (CPU %.2f ×)", each, cpu), "≥ 0.95 × (or within 0.15 with CPU ≤ 1.05 ×)", each >= 0.95 || (each >= 0.85 && cpu <= 1.05))
+	coalesced := median(ratios(ss[2], ss[0], sample.rate))
+	r.bar("rabbit no-op, coalesced against ack each", fmt.Sprintf("%.2f ×", coalesced), "≥ 1.15 ×", coalesced >= 1.15)
+
+	slow := []variant{
+		{"100 goroutines, ack each", rabbitRun(url, o.count(20_000), func(n int) (sample, error) { return handLoop(url, n, 100, 5*time.Millisecond) })},
+		{"longshore, 100 workers, coalesced acks", rabbitRun(url, o.count(20_000), func(n int) (sample, error) { return longshoreRabbit(url, n, 100, 5*time.Millisecond, 0) })},
+	}
+	if ss, err = interleave(o.rounds, slow); err != nil {
+		return err
+	}
+	rabbitTable(r, "RabbitMQ, 5 ms handler, 100 at once, prefetch 250", slow, ss)
+	ratio := median(ratios(ss[1], ss[0], sample.rate))
+	r.bar("rabbit 5 ms, coalesced against ack each", fmt.Sprintf("%.2f ×", ratio), "≥ 1.1 ×", ratio >= 1.1)
+	return nil
+}
+
+func rabbitTable(r *report, title string, vs []variant, ss [][]sample) {
+	var rows [][]string
+	for i, v := range vs {
+		rows = append(rows, []string{v.name, spread(each(ss[i], sample.rate), "%.0f"), fmt.Sprintf("%.2f", median(ratios(ss[i], ss[0], sample.rate))),
+			fmt.Sprintf("%.1f", median(each(ss[i], sample.cpuPer))/1000), fmt.Sprintf("%.2f", median(ratios(ss[i], ss[0], sample.cpuPer)))})
+	}
+	r.table(title, []string{"variant", "msg/s min / median / max", "ratio", "client CPU µs/msg", "ratio"}, rows)
+}
+
+const (
+	rabbitQueue    = "longshore-bench"
+	rabbitPrefetch = 250
+)
+
+// rabbitRun fills a fresh queue, runs f and removes the queue.
+func rabbitRun(url string, n int, f func(n int) (sample, error)) func() (sample, error) {
+	return func() (sample, error) {
+		conn, err := amqp091.Dial(url)
+		if err != nil {
+			return sample{}, err
+		}
+		defer func() { _ = conn.Close() }() // the queue is deleted before
+		ch, err := conn.Channel()
+		if err != nil {
+			return sample{}, err
+		}
+		if err := fillRabbit(ch, n); err != nil {
+			return sample{}, err
+		}
+		s, err := f(n)
+		if _, derr := ch.QueueDelete(rabbitQueue, false, false, false); err == nil {
+			err = derr
+		}
+		return s, err
+	}
+}
+
+func fillRabbit(ch *amqp091.Channel, n int) error {
+	if _, err := ch.QueueDeclare(rabbitQueue, false, false, false, false, nil); err != nil {
+		return err
+	}
+	if err := ch.Confirm(false); err != nil {
+		return err
+	}
+	body := make([]byte, 256)
+	var last *amqp091.DeferredConfirmation
+	for i := range n {
+		var err error
+		last, err = ch.PublishWithDeferredConfirmWithContext(context.Background(), "", rabbitQueue, false, false,
+			amqp091.Publishing{Body: body, MessageId: fmt.Sprint(i)})
+		if err != nil {
+			return err
+		}
+	}
+	last.Wait()
+	for { // until the broker has written all of them
+		q, err := ch.QueueDeclarePassive(rabbitQueue, false, false, false, false, nil)
+		if err != nil || q.Messages == n {
+			return err
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+func handLoop(url string, n, workers int, work time.Duration) (sample, error) {
+	conn, err := amqp091.Dial(url)
+	if err != nil {
+		return sample{}, err
+	}
+	ch, err := conn.Channel()
+	if err != nil {
+		return sample{}, err
+	}
+	if err := ch.Qos(rabbitPrefetch, 0, false); err != nil {
+		return sample{}, err
+	}
+	w := startWatch()
+	in, err := ch.Consume(rabbitQueue, "", false, false, false, false, nil)
+	if err != nil {
+		return sample{}, err
+	}
+	var left atomic.Int64
+	left.Store(int64(n))
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for d := range in {
+				if work > 0 {
+					<-time.After(work)
+				}
+				if err := d.Ack(false); err != nil {
+					return
+				}
+				if left.Add(-1) == 0 {
+					close(done)
+				}
+			}
+		})
+	}
+	<-done
+	s := w.stop(n)
+	err = conn.Close()
+	wg.Wait()
+	return s, err
+}
+
+func longshoreRabbit(url string, n, workers int, work time.Duration, linger time.Duration) (sample, error) {
+	var left atomic.Int64
+	left.Store(int64(n))
+	done := make(chan struct{})
+	src := amqp.New(url, amqp.Config{}).Queue(rabbitQueue, amqp.QueueConfig{Prefetch: rabbitPrefetch, SettleLinger: linger})
+	c, err := container.New(src, longshore.HandlerFunc(func(context.Context, *longshore.Delivery) error {
+		if work > 0 {
+			<-time.After(work)
+		}
+		if left.Add(-1) == 0 {
+			close(done)
+		}
+		return nil
+	}), container.Config{Workers: container.Workers{Min: workers, Max: workers}, Order: container.Unordered, Logger: zap.NewNop()})
+	if err != nil {
+		return sample{}, err
+	}
+	w := startWatch()
+	if err := c.Start(context.Background()); err != nil {
+		return sample{}, err
+	}
+	<-done
+	s := w.stop(n)
+	return s, c.Stop(context.Background())
+}
