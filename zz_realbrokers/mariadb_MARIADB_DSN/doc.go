@@ -1,0 +1,2 @@
+// Package mariadb shows whether the tests on a real MariaDB ran: see zz_realbrokers.
+package mariadb

@@ -1,0 +1,2 @@
+// Package postgres shows whether the tests on a real PostgreSQL ran: see zz_realbrokers.
+package postgres
