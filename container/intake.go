@@ -53,9 +53,10 @@ func (r *run) gateRoom(held int) int {
 // is given up meanwhile.
 func (r *run) receive() {
 	g, n := r.gen, r.free()
-	r.receiving = true
+	ctx := g.ctx
+	r.receiving, r.receiver, r.receiverCtx = true, g, ctx
 	r.mu.Unlock()
-	ds, err := g.c.Receive(g.ctx, n)
+	ds, err := g.c.Receive(ctx, n)
 	keys := r.keys(ds)
 	r.mu.Lock()
 	r.receiving = false
@@ -72,7 +73,7 @@ func (r *run) receive() {
 		r.armBatch()
 	}
 	if err != nil || len(ds) == 0 {
-		r.receiveEnded(g, err)
+		r.receiveEnded(g, ctx, err)
 	}
 }
 
@@ -151,9 +152,9 @@ func (r *run) enterLane(it *item, key []byte) bool {
 }
 
 // receiveEnded looks at why Receive brought nothing. The caller holds mu.
-func (r *run) receiveEnded(g *generation, err error) {
+func (r *run) receiveEnded(g *generation, ctx context.Context, err error) {
 	switch {
-	case g.ctx.Err() != nil: // our own wish
+	case ctx.Err() != nil && !errors.Is(err, longshore.ErrCanceled): // our own wish
 	case errors.Is(err, longshore.ErrCanceled):
 		g.exhausted = true
 		if !g.canceled && g.down == nil {

@@ -61,7 +61,7 @@ func (r *run) giveBack(w *worker, it *item, j judgement, attempt int, holds bool
 	err := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbNack, Delay: delay, Attempt: attempt})
 	switch {
 	case err == nil:
-		r.returned(j)
+		r.returned(j, end.Add(delay))
 	case errors.Is(err, longshore.CodeUnsupported) && !r.isStopping():
 		return false
 	default:
@@ -78,8 +78,11 @@ func (r *run) isStopping() bool {
 }
 
 // returned counts what a drain gave back.
-func (r *run) returned(j judgement) {
+func (r *run) returned(j judgement, due time.Time) {
 	r.mu.Lock()
+	if due.After(r.awayUntil) {
+		r.awayUntil = due
+	}
 	if r.stopping && j.verdict == longshore.VerdictRelease {
 		r.tally.released++
 	}

@@ -52,15 +52,18 @@ type run struct {
 	keyBuf    []byte
 	meanSize  int64
 
-	workers   []*worker
-	idle      []*worker // the hottest last
-	live      int       // workers, retiring ones not counted
-	target    int
-	min, max  int
-	replacing int // extra workers for stuck ones
-	waking    bool
-	receiving bool
-	wg        sync.WaitGroup // workers
+	workers     []*worker
+	idle        []*worker // the hottest last
+	live        int       // workers, retiring ones not counted
+	target      int
+	min, max    int
+	replacing   int // extra workers for stuck ones
+	waking      bool
+	receiving   bool
+	receiver    *generation // of the Receive that runs
+	receiverCtx context.Context
+	awayUntil   time.Time      // when the last delivery given back with a delay is due
+	wg          sync.WaitGroup // workers
 
 	paused    bool
 	holds     map[int]string // by watcher

@@ -226,8 +226,9 @@ func (c *ListenerContainer) Idle(ctx context.Context) (bool, error) {
 	r.mu.Lock()
 	g := r.gen
 	held := r.ready.n + r.queued + r.running + r.waitPark
+	away := r.awayUntil.After(r.s.clock.Now())
 	r.mu.Unlock()
-	if g == nil || held > 0 {
+	if g == nil || held > 0 || away {
 		return false, nil
 	}
 	if b, ok := g.c.(transport.Bufferer); ok && b.Buffered() > 0 {

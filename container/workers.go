@@ -112,7 +112,13 @@ func (r *run) leave(w *worker) {
 // wakeOne wakes the hottest idle worker if there is something for it to do. One
 // wake-up is in flight at a time; who was woken wakes the next. The caller holds mu.
 func (r *run) wakeOne() {
-	if r.waking || len(r.idle) == 0 {
+	if r.waking {
+		return
+	}
+	if len(r.idle) == 0 {
+		if r.receiving && r.startable() {
+			r.callReceiver()
+		}
 		return
 	}
 	if !r.startable() && !r.mayReceive() && !r.endWorkers() {
@@ -122,6 +128,16 @@ func (r *run) wakeOne() {
 	r.idle = r.idle[:len(r.idle)-1]
 	r.waking = true
 	w.wake <- struct{}{}
+}
+
+// callReceiver brings the receiver back to work that became ready while it waits
+// for the broker: a retry that is due, a lane that goes on, an opened gate. The
+// caller holds mu.
+func (r *run) callReceiver() {
+	if g := r.receiver; r.receiverCtx.Err() == nil {
+		g.interrupt()
+		g.rearm(r.base)
+	}
 }
 
 // startable says whether a worker would find something. The caller holds mu.
