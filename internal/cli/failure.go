@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/longshore-go/longshore"
+)
+
+// Problem is one error in the form in which the command and its JSON show it.
+type Problem struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	Help    string `json:"help,omitempty"`
+}
+
+// Problems takes an error apart: joined ones, and every *longshore.Error among
+// them with its code and its hint.
+func Problems(err error) []Problem {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *CodeError:
+		return Problems(e.Err)
+	case *UsageError:
+		return []Problem{{Code: string(CodeUsage), Message: e.Text, Help: e.Hint}}
+	case *longshore.Error:
+		return []Problem{{Code: string(e.Code), Message: e.Text(), Help: e.Hint}}
+	case interface{ Unwrap() []error }:
+		var out []Problem
+		for _, part := range e.Unwrap() {
+			out = append(out, Problems(part)...)
+		}
+		return out
+	}
+	text := strings.TrimPrefix(err.Error(), "longshore: ")
+	if errors.Is(err, context.DeadlineExceeded) {
+		return []Problem{{Code: string(longshore.CodeTimeout), Message: "no answer in time", Help: "raise --timeout, or look whether the broker is well"}}
+	}
+	var inner *longshore.Error
+	if errors.As(err, &inner) {
+		return []Problem{{Code: string(inner.Code), Message: strings.TrimSuffix(text, "; "+inner.Hint), Help: inner.Hint}}
+	}
+	return []Problem{{Code: string(plainCode(err)), Message: text}}
+}
+
+// plainCode finds a code in an error that is not a *longshore.Error.
+func plainCode(err error) longshore.Code {
+	var code longshore.Code
+	if errors.As(err, &code) {
+		return code
+	}
+	if errors.Is(err, longshore.CodeDrain) {
+		return longshore.CodeDrain
+	}
+	return longshore.CodeInternal
+}
+
+// Failure writes an error: "error[code]: what" and, if there is something to do
+// about it, "help: what" below. A CodeError without a cause, an interrupt and nil
+// write nothing.
+func (p *Printer) Failure(err error) {
+	var stopped *Interrupted
+	if errors.As(err, &stopped) {
+		return
+	}
+	for _, x := range Problems(err) {
+		if p.JSON {
+			_ = encodeLine(p.Streams.Err, x) // nowhere left to report a broken stderr
+			continue
+		}
+		label := p.PaintErr(Red, "error["+x.Code+"]:")
+		fmt.Fprintf(p.Streams.Err, "%s %s\n", label, Printable(x.Message))
+		if x.Help != "" {
+			fmt.Fprintf(p.Streams.Err, "%s %s\n", p.PaintErr(Cyan, "help:"), Printable(x.Help))
+		}
+	}
+}

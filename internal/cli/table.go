@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Table aligns columns with two spaces between them and no borders, so that awk
+// can read it. Columns whose header is in Right are aligned right.
+type Table struct {
+	Header []string
+	Right  map[int]bool
+	Rows   [][]string
+}
+
+// Lines returns the header, if there is one, and the rows, without trailing spaces.
+func (t Table) Lines() []string {
+	rows := t.Rows
+	if t.Header != nil {
+		rows = append([][]string{t.Header}, rows...)
+	}
+	var widths []int
+	for _, row := range rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	lines := make([]string, len(rows))
+	for n, row := range rows {
+		var b strings.Builder
+		for i, cell := range row {
+			if i > 0 {
+				b.WriteString("  ")
+			}
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if t.Right[i] {
+				b.WriteString(pad + cell)
+			} else {
+				b.WriteString(cell + pad)
+			}
+		}
+		lines[n] = strings.TrimRight(b.String(), " ")
+	}
+	return lines
+}
