@@ -5,6 +5,9 @@ import "time"
 // timeoutOf is how long a delivery from q may stay unacknowledged on this
 // channel; 0 = for ever.
 func (ch *channel) timeoutOf(q *queue) time.Duration {
+	if ch.s.cfg.Flavor >= V4_3 && !q.quorum {
+		return 0 // only quorum queues look after it there
+	}
 	if q.ackTimeout > 0 {
 		return q.ackTimeout
 	}
@@ -39,7 +42,7 @@ func (ch *channel) checkAckTimeout() {
 
 // timedOut takes late deliveries back; false = the channel went with them.
 func (ch *channel) timedOut(late *held) bool {
-	if ch.s.cfg.Flavor < V4_3 || !late.queue.quorum {
+	if ch.s.cfg.Flavor < V4_3 {
 		t := ch.timeoutOf(late.queue)
 		ch.closeWith(&replyError{code: codePreconditionFailed, text: replyText(codePreconditionFailed,
 			"delivery acknowledgement on channel %d timed out. Timeout value used: %d ms. This timeout value can be configured, see consumers doc guide to learn more", ch.n, t.Milliseconds())})
@@ -49,56 +52,62 @@ func (ch *channel) timedOut(late *held) bool {
 	return true
 }
 
-// takeBackLate is RabbitMQ 4.3 on a quorum queue: the consumer is cancelled and
-// the channel stays open. The tags stay known, so that a late ack is no error
-// and removes nothing.
+// takeBackLate is RabbitMQ 4.3: late deliveries go back to their queue, their
+// consumer gets basic.cancel and no more messages, the channel stays open and a
+// late settlement is no error and changes nothing. Once all late ones of the
+// consumer are settled the queue believes it well again and sends it messages,
+// under a tag that the client has forgotten: they are stuck, and on a
+// single-active-consumer queue everything is, until the channel closes.
 func (ch *channel) takeBackLate() {
 	now := ch.s.now
-	consumers := map[*consumer]bool{}
-	for i := range ch.unacked.items {
-		if h := &ch.unacked.items[i]; h.entry != nil && h.queue.quorum && h.consumer != nil && !h.deadline.IsZero() && !h.deadline.After(now) {
-			consumers[h.consumer] = true
-		}
-	}
-	list := ch.unacked.takeIf(func(h *held) bool {
-		return h.queue.quorum && (consumers[h.consumer] || h.consumer == nil && !h.deadline.After(now))
-	})
-	if ch.stale == nil {
-		ch.stale = map[uint64]*queue{}
+	list := ch.unacked.takeIf(func(h *held) bool { return !h.deadline.IsZero() && !h.deadline.After(now) })
+	if ch.late == nil {
+		ch.late = map[uint64]*consumer{}
 	}
 	for _, h := range list {
-		ch.stale[h.tag] = h.queue
-	}
-	for c := range consumers {
-		c.cancelled()
+		c := h.consumer
+		ch.late[h.tag] = c
+		if c == nil {
+			continue
+		}
+		if c.late++; c.late == 1 && ch.consumers[c.tag] == c {
+			delete(ch.consumers, c.tag)
+			c.notifyCancel()
+		}
+		c.queue.elect()
 	}
 	ch.finish(list, returnTimeout)
 }
 
-// settleStale swallows a settlement of what was taken back. On a
-// single-active-consumer queue it freezes the queue until this channel closes,
-// as RabbitMQ 4.3.6 was seen to do.
-func (ch *channel) settleStale(tag uint64, multiple bool) (found bool) {
-	for t, q := range ch.stale {
-		if t == tag || multiple && (tag == 0 || t < tag) {
-			found = true
-			if q.singleActive && !q.gone {
-				q.frozen = ch
-			}
+// settleLate swallows a settlement of what was taken back.
+func (ch *channel) settleLate(tag uint64, multiple bool) (found bool) {
+	for t, c := range ch.late {
+		if t != tag && (!multiple || t > tag && tag != 0) {
+			continue
+		}
+		found = true
+		delete(ch.late, t)
+		if c == nil || c.removed {
+			continue
+		}
+		if c.late--; c.late == 0 {
+			c.queue.elect()
+			ch.s.touch(c.queue)
+			ch.revived = append(ch.revived, c)
 		}
 	}
 	return found
 }
 
-func (ch *channel) wasStale(tag uint64) bool { return ch.stale[tag] != nil }
-
-// thaw lets the queues go that a late settlement on this channel froze.
-func (ch *channel) thaw() {
-	for _, q := range ch.stale {
-		if q.frozen == ch {
-			q.frozen = nil
-			ch.s.touch(q)
+// forgetLate ends the consumers that the client believes cancelled.
+func (ch *channel) forgetLate() {
+	for _, c := range ch.late {
+		if c != nil {
+			c.remove()
 		}
 	}
-	ch.stale = nil
+	for _, c := range ch.revived {
+		c.remove()
+	}
+	ch.late, ch.revived = nil, nil
 }

@@ -80,7 +80,11 @@ func inequivalent(where string, have, got Table, names []string) error {
 		h, hok := have.lookup(name)
 		g, gok := got.lookup(name)
 		if hok != gok || !sameValue(h, g) {
-			return softErr(codePreconditionFailed, "inequivalent arg '%s' for %s: received %s but current is %s", name, where, showArg(g, gok), showArg(h, hok))
+			got, have := showArg(g, gok), showArg(h, hok)
+			if hok && gok && typeName(g) == typeName(h) {
+				got, have = fmt.Sprintf("'%v'", g), fmt.Sprintf("'%v'", h)
+			}
+			return softErr(codePreconditionFailed, "inequivalent arg '%s' for %s: received %s but current is %s", name, where, got, have)
 		}
 	}
 	return nil
@@ -99,6 +103,8 @@ func (r *argReader) invalid(name, reason string) {
 	}
 }
 
+func notInteger(v any) string { return "\"expected integer, got " + typeName(v) + "\"" }
+
 func (r *argReader) number(name string) (int64, bool) {
 	v, ok := r.args.lookup(name)
 	if !ok {
@@ -107,7 +113,7 @@ func (r *argReader) number(name string) (int64, bool) {
 	n, isInt := toInt(v)
 	switch {
 	case !isInt:
-		r.invalid(name, fmt.Sprintf("{unacceptable_type,%s}", typeName(v)))
+		r.invalid(name, notInteger(v))
 	case n < 0:
 		r.invalid(name, fmt.Sprintf("{value_negative,%d}", n))
 	}
@@ -167,7 +173,11 @@ func readQueueArgs(where string, args Table, flavor Flavor) (queueArgs, error) {
 	if n, ok := r.number("x-max-length-bytes"); ok {
 		a.maxBytes = n
 	}
-	a.dlx, a.hasDLX = r.text("x-dead-letter-exchange")
+	if v, ok := args.lookup("x-dead-letter-exchange"); ok {
+		if a.dlx, a.hasDLX = v.(string); !a.hasDLX && r.err == nil {
+			r.err = softErr(codePreconditionFailed, "invalid type '%s' for arg 'x-dead-letter-exchange' in %s", typeName(v), where)
+		}
+	}
 	a.dlk, a.hasDLK = r.text("x-dead-letter-routing-key")
 	if a.hasDLK && !a.hasDLX {
 		r.invalid("x-dead-letter-routing-key", "routing_key_but_no_dlx_defined")
@@ -186,11 +196,8 @@ func (r *argReader) overflow(a *queueArgs) {
 	switch a.overflow {
 	case "drop-head", "reject-publish":
 	case "reject-publish-dlx":
-		if a.quorum {
-			r.invalid("x-overflow", "{unsupported,reject-publish-dlx}")
-		}
 	default:
-		r.invalid("x-overflow", "invalid overflow")
+		r.invalid("x-overflow", "invalid_overflow")
 	}
 }
 

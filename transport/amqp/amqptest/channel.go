@@ -26,7 +26,8 @@ type channel struct {
 	prefetch       int // for consumers to come
 	globalPrefetch int // for the channel as a whole
 	globalUnacked  int
-	stale          map[uint64]*queue // tags the broker took back with the channel left open (4.3)
+	late           map[uint64]*consumer // tags taken back with the channel left open (4.3)
+	revived        []*consumer          // see takeBackLate
 	ackTimeout     time.Duration
 	ackAlarm       alarm
 	reply          *replyConsumer
@@ -117,7 +118,7 @@ func (ch *channel) release() {
 	}
 	clear(ch.consumers)
 	ch.requeueAll(returnClosed)
-	ch.thaw()
+	ch.forgetLate()
 	ch.dropReplyConsumer()
 	ch.s.unset(&ch.ackAlarm)
 }

@@ -16,6 +16,7 @@ type consumer struct {
 	unacked   int
 	priority  int64
 	removed   bool
+	late      int // deliveries taken back from it that it has not settled since, see takeBackLate
 }
 
 func (ch *channel) basicConsume(d *decoder) error {
@@ -61,15 +62,15 @@ func (c *consumer) check(args Table) error {
 	if v, ok := args.lookup("x-priority"); ok {
 		n, isInt := toInt(v)
 		if !isInt {
-			return softErr(codePreconditionFailed, "invalid arg 'x-priority' for %s: {unacceptable_type,%s}", q.where(), typeName(v))
+			return softErr(codePreconditionFailed, "invalid arg 'x-priority' for %s: %s", q.where(), notInteger(v))
 		}
 		c.priority = n
 	}
-	if q.quorum && c.ch.globalPrefetch > 0 {
+	if q.quorum && c.ch.globalPrefetch > 0 && q.s.cfg.Flavor < V4_3 {
 		return notImplemented(q.where() + " does not support global qos")
 	}
 	held := len(q.consumers) > 0 && (c.exclusive || q.consumers[0].exclusive)
-	if held || c.exclusive && q.singleActive {
+	if held || c.exclusive && q.singleActive && !q.quorum {
 		return softErr(codeAccessRefused, "%s in exclusive use", q.where())
 	}
 	return nil
@@ -94,13 +95,19 @@ func (q *queue) enqueueConsumer(c *consumer) {
 // elect names the active consumer of a single-active-consumer queue. A quorum
 // queue of RabbitMQ 4 prefers a higher priority; else the active one stays.
 func (q *queue) elect() {
-	if !q.singleActive || len(q.consumers) == 0 {
+	var best *consumer
+	for _, c := range q.consumers {
+		if c.late == 0 {
+			best = c
+			break
+		}
+	}
+	if !q.singleActive || best == nil {
 		q.active = nil
 		return
 	}
-	best := q.consumers[0]
 	prefer := q.quorum && q.s.cfg.Flavor >= V4_0 && q.active != nil && best.priority > q.active.priority
-	if q.active == nil || q.active.removed || prefer {
+	if q.active == nil || q.active.removed || q.active.late > 0 || prefer {
 		q.active = best
 	}
 }
@@ -111,7 +118,9 @@ func (c *consumer) remove() {
 		return
 	}
 	c.removed = true
-	delete(c.ch.consumers, c.tag)
+	if c.ch.consumers[c.tag] == c {
+		delete(c.ch.consumers, c.tag)
+	}
 	q := c.queue
 	if q.gone {
 		return
@@ -132,6 +141,10 @@ func (c *consumer) remove() {
 // if it asked to be told.
 func (c *consumer) cancelled() {
 	c.remove()
+	c.notifyCancel()
+}
+
+func (c *consumer) notifyCancel() {
 	if c.ch.conn.caps.cancelNotify && !c.ch.gone {
 		c.ch.send(basicCancel, func(b []byte) []byte { return append(appendShortstr(b, c.tag), 1) })
 	}
@@ -164,7 +177,11 @@ func (ch *channel) basicGet(d *decoder) error {
 		return softErr(codeAccessRefused, "%s in exclusive use", q.where())
 	}
 	if q.quorum && q.singleActive {
-		return softErr(codeResourceLocked, "cannot obtain access to locked %s. basic.get operations are not supported by quorum queues with single active consumer", q.where())
+		kind := "quorum"
+		if q.s.cfg.Flavor >= V4_3 {
+			kind = `<<"quorum">>`
+		}
+		return softErr(codeResourceLocked, "cannot obtain access to locked %s. basic.get operations are not supported by %s queues with single active consumer", q.where(), kind)
 	}
 	q.used()
 	q.dropExpired(true)
@@ -182,7 +199,7 @@ func (ch *channel) basicGet(d *decoder) error {
 			b = appendShortstr(appendShortstr(b, m.exchange), m.key)
 			return binary.BigEndian.AppendUint32(b, uint32(q.count))
 		})
-		return appendContent(b, ch.n, q.propsFor(e), m.body, ch.conn.frameMax)
+		return appendContent(b, ch.n, q.propsFor(e, true), m.body, ch.conn.frameMax)
 	})
 	return nil
 }

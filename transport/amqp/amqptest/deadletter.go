@@ -22,7 +22,7 @@ func (q *queue) deadLetter(m *message, reason string) {
 }
 
 func (q *queue) deadMessage(m *message, reason string) *message {
-	dead := &message{exchange: q.dlx, key: m.key, body: m.body, routing: m.routing,
+	dead := &message{wasHeld: reason == "rejected" || reason == "delivery_limit", exchange: q.dlx, key: m.key, body: m.body, routing: m.routing,
 		persistent: m.persistent, priority: m.priority}
 	p, _ := splitProperties(m.props) // was checked when it was published
 	headers := m.headers
@@ -35,7 +35,9 @@ func (q *queue) deadMessage(m *message, reason string) *message {
 	}
 	if q.hasDLK {
 		dead.key, dead.routing = q.dlk, []string{q.dlk}
-		headers = headers.without("CC")
+		if q.s.cfg.Flavor < V4_0 {
+			headers = headers.without("CC")
+		}
 	}
 	p.field[propExpiration] = nil
 	p.setHeaders(headers)

@@ -22,9 +22,6 @@ func (q *queue) dispatch() {
 
 // nextConsumer is the one whose turn it is, nil when none may take a message.
 func (q *queue) nextConsumer() *consumer {
-	if q.frozen != nil {
-		return nil
-	}
 	if q.singleActive {
 		if q.active != nil && q.active.ready() {
 			return q.active
@@ -41,7 +38,7 @@ func (q *queue) nextConsumer() *consumer {
 
 func (c *consumer) ready() bool {
 	ch := c.ch
-	if ch.gone || ch.conn.congested {
+	if ch.gone || ch.conn.congested || c.late > 0 {
 		return false
 	}
 	if c.noAck {
@@ -61,7 +58,7 @@ func (q *queue) deliver(c *consumer, e *entry) {
 		b = binary.BigEndian.AppendUint64(appendShortstr(b, c.tag), tag)
 		b = appendFlag(b, e.redelivered)
 		b = endFrame(appendShortstr(appendShortstr(b, m.exchange), m.key), start)
-		return appendContent(b, ch.n, q.propsFor(e), m.body, ch.conn.frameMax)
+		return appendContent(b, ch.n, q.propsFor(e, false), m.body, ch.conn.frameMax)
 	})
 	if !q.singleActive && len(q.consumers) > 1 {
 		q.consumers = remove(q.consumers, c)
@@ -70,13 +67,17 @@ func (q *queue) deliver(c *consumer, e *entry) {
 }
 
 // propsFor are the properties to deliver: a quorum queue tells how often the
-// message came back.
-func (q *queue) propsFor(e *entry) []byte {
-	if !q.quorum || e.acquired == 0 {
+// message came back (3.10 tells basic.get even when it never did).
+func (q *queue) propsFor(e *entry, get bool) []byte {
+	zero := get && q.s.cfg.Flavor < V4_0
+	if !q.quorum || e.acquired == 0 && !zero {
 		return e.msg.props
 	}
 	p, _ := splitProperties(e.msg.props) // was checked when it was published
-	h := e.msg.headers.with("x-delivery-count", int64(e.returns))
+	h := e.msg.headers
+	if e.returns > 0 || zero {
+		h = h.with("x-delivery-count", int64(e.returns))
+	}
 	if q.s.cfg.Flavor >= V4_3 {
 		h = h.with("x-acquired-count", int64(e.acquired))
 	}

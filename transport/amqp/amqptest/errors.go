@@ -59,6 +59,11 @@ func hardErr(code uint16, format string, args ...any) error {
 	return &replyError{code: code, text: replyText(code, format, args...), hard: true}
 }
 
+func code404(err error) bool {
+	re, ok := err.(*replyError)
+	return ok && re.code == codeNotFound
+}
+
 func notImplemented(what string) error { return hardErr(codeNotImplemented, "%s", what) }
 
 func noQueue(vhost, name string) error {

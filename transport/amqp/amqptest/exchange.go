@@ -175,6 +175,22 @@ func topicMatch(pattern, words []string) bool {
 	return len(words) > 0 && (pattern[0] == "*" || pattern[0] == words[0]) && topicMatch(pattern[1:], words[1:])
 }
 
+// checkArgs checks what a headers exchange wants of a binding.
+func (x *exchange) checkArgs(args Table) error {
+	v, ok := args.lookup("x-match")
+	if x.kind != "headers" || !ok {
+		return nil
+	}
+	mode, isText := v.(string)
+	switch {
+	case !isText:
+		return softErr(codePreconditionFailed, "Invalid x-match field type %s (value %v); expected longstr", typeName(v), v)
+	case mode != "all" && mode != "any" && mode != "all-with-x" && mode != "any-with-x":
+		return softErr(codePreconditionFailed, "Invalid x-match field value <<%q>>; expected all, any, all-with-x, or any-with-x", mode)
+	}
+	return nil
+}
+
 func headersMatch(args, headers Table) bool {
 	mode, _ := args.Get("x-match").(string)
 	any, withX := strings.HasPrefix(mode, "any"), strings.HasSuffix(mode, "-with-x")

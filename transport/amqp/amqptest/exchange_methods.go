@@ -47,6 +47,9 @@ func (ch *channel) newExchange(name, kind string, args Table) error {
 	switch kind {
 	case "direct", "fanout", "topic", "headers":
 	default:
+		if ch.s.cfg.Flavor >= V4_0 {
+			return softErr(codePreconditionFailed, "unknown exchange type '%s'", kind)
+		}
 		return hardErr(codeCommandInvalid, "unknown exchange type '%s'", kind)
 	}
 	if err := ch.mayConfigure("exchange", name); err != nil {

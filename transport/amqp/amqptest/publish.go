@@ -2,7 +2,9 @@ package amqptest
 
 import (
 	"encoding/binary"
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -18,6 +20,7 @@ type message struct {
 	priority      uint8
 	ttl           time.Duration
 	hasTTL        bool
+	wasHeld       bool    // dead-lettered out of a consumer's hands
 	deaths        []Table // 4.x keeps its own record and does not trust the header
 }
 
@@ -149,6 +152,9 @@ func (ch *channel) message(in *incoming) (*message, error) {
 	if err != nil || ms < 0 {
 		return nil, softErr(codePreconditionFailed, "invalid expiration '%s': %s", p.text(propExpiration), badExpiration(p.text(propExpiration), err))
 	}
+	if ch.s.cfg.Flavor < V4_0 && p.field[propDeliveryMode] != nil && p.octet(propDeliveryMode) != 1 && p.octet(propDeliveryMode) != 2 {
+		return nil, softErr(codePreconditionFailed, "invalid message: {delivery_mode_unknown,%d}", p.octet(propDeliveryMode))
+	}
 	m.ttl, m.hasTTL = time.Duration(ms)*time.Millisecond, set
 	if m.headers, err = p.headers(); err != nil {
 		return nil, hardErr(codeSyntaxError, "illegal table value")
@@ -165,7 +171,11 @@ func badExpiration(text string, err error) string {
 	if err == nil {
 		return "{value_negative," + text + "}"
 	}
-	return "no_integer"
+	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
+	if digits == 0 {
+		return "no_integer"
+	}
+	return fmt.Sprintf("{leftover_string,%q}", text[digits:])
 }
 
 // fixRouting reads the CC and BCC headers; BCC is not delivered.
@@ -178,7 +188,7 @@ func (m *message) fixRouting(p *properties) error {
 		}
 		list, ok := v.([]any)
 		if !ok {
-			return softErr(codePreconditionFailed, "unsupported type in '%s' header", name)
+			return softErr(codePreconditionFailed, "invalid message: {unacceptable_type_in_header,%q,%s}", name, typeName(v))
 		}
 		for _, e := range list {
 			if key, ok := e.(string); ok {

@@ -23,7 +23,6 @@ type queue struct {
 
 	consumers []*consumer // by priority, then by whose turn it is
 	active    *consumer   // of a single-active-consumer queue
-	frozen    *channel    // see thaw
 	dirty     bool
 	ttlAlarm  alarm
 	idleAlarm alarm
@@ -63,24 +62,32 @@ func (s *Server) work() {
 }
 
 func (q *queue) equivalent(durable, exclusive, autoDelete bool, args Table) error {
+	if exclusive != (q.owner != nil) {
+		return q.lockedErr()
+	}
 	checks := []struct {
 		name      string
 		got, have bool
-	}{{"durable", durable, q.durable}, {"auto_delete", autoDelete, q.autoDelete}, {"exclusive", exclusive, q.owner != nil}}
+	}{{"durable", durable, q.durable}, {"auto_delete", autoDelete, q.autoDelete}}
 	for _, c := range checks {
 		if c.got != c.have {
 			return softErr(codePreconditionFailed, "inequivalent arg '%s' for %s: received '%t' but current is '%t'", c.name, q.where(), c.got, c.have)
 		}
 	}
-	return inequivalent(q.where(), withType(q.args), withType(args), comparedArgs)
+	return inequivalent(q.where(), q.s.normalType(q.args), q.s.normalType(args), comparedArgs)
 }
 
-// withType makes the default queue type explicit, so that it equals "classic".
-func withType(args Table) Table {
-	if _, ok := args.lookup("x-queue-type"); ok {
-		return args
+// normalType makes no difference of a queue type that is the default or named
+// as the default: RabbitMQ 3.10 takes it out, RabbitMQ 4 puts it in.
+func (s *Server) normalType(args Table) Table {
+	kind, named := args.lookup("x-queue-type")
+	switch {
+	case s.cfg.Flavor >= V4_0 && !named:
+		return args.with("x-queue-type", "classic")
+	case s.cfg.Flavor < V4_0 && kind == "classic":
+		return args.without("x-queue-type")
 	}
-	return args.with("x-queue-type", "classic")
+	return args
 }
 
 // used postpones x-expires.
@@ -100,6 +107,11 @@ func (q *queue) publish(m *message) bool {
 	}
 	q.nextSeq++
 	e := &entry{msg: m, seq: q.nextSeq, level: q.level(m)}
+	if m.wasHeld && q.s.cfg.Flavor >= V4_3 {
+		// RabbitMQ 4.3 calls it redelivered in its new queue too, unless a
+		// consumer is waiting for it there.
+		e.redelivered = q.count > 0 || q.nextConsumer() == nil
+	}
 	if ttl, ok := q.ttlOf(m); ok {
 		e.expires = q.s.now.Add(ttl)
 	}

@@ -61,6 +61,10 @@ func (ch *channel) notLocked(q *queue) error {
 	if q.owner == nil || q.owner == ch.conn {
 		return nil
 	}
+	return q.lockedErr()
+}
+
+func (q *queue) lockedErr() error {
 	return softErr(codeResourceLocked, "cannot obtain exclusive access to locked %s. It could be originally declared on another connection or the exclusive property value does not match that of the original declaration.", q.where())
 }
 
@@ -107,7 +111,7 @@ func (q *queue) allowed(ch *channel) error {
 		for _, c := range []struct {
 			bad  bool
 			name string
-		}{{!q.durable, "durable"}, {q.owner != nil, "exclusive"}, {q.autoDelete, "auto-delete"}} {
+		}{{!q.durable, "non-durable"}, {q.owner != nil, "exclusive-owner"}, {q.autoDelete, "auto-delete"}} {
 			if c.bad {
 				return softErr(codePreconditionFailed, "invalid property '%s' for %s", c.name, q.where())
 			}
@@ -141,6 +145,9 @@ func (ch *channel) queueBind(d *decoder) error {
 	if name == "" && key == "" {
 		key = q.name
 	}
+	if err := x.checkArgs(args); err != nil {
+		return err
+	}
 	x.bind(q, key, args)
 	if flags&1 == 0 {
 		ch.send(queueBindOk, nil)
@@ -155,10 +162,13 @@ func (ch *channel) queueUnbind(d *decoder) error {
 		return nil
 	}
 	q, x, err := ch.bindingEnds(name, source)
-	if err != nil {
+	switch {
+	case err == nil:
+		x.unbind(q, key, args)
+	case code404(err): // unbinding what is gone succeeds
+	default:
 		return err
 	}
-	x.unbind(q, key, args)
 	ch.send(queueUnbindOk, nil)
 	return nil
 }

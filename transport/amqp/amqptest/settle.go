@@ -114,14 +114,12 @@ func (ch *channel) hold(e *entry, q *queue, c *consumer, noAck bool) uint64 {
 
 // settle is basic.ack, reject and nack.
 func (ch *channel) settle(tag uint64, multiple bool, v verdict) error {
-	if ch.settleStale(tag, multiple) && !multiple {
+	late := ch.settleLate(tag, multiple)
+	list, ok := ch.unacked.take(tag, multiple)
+	if !ok && late {
 		return nil
 	}
-	list, ok := ch.unacked.take(tag, multiple)
 	if !ok {
-		if multiple && ch.wasStale(tag) {
-			return nil
-		}
 		return softErr(codePreconditionFailed, "unknown delivery tag %d", tag)
 	}
 	ch.finish(list, v)
@@ -183,13 +181,17 @@ func (q *queue) takeBackQuorum(e *entry, v verdict) {
 	}
 	e.redelivered = true
 	e.acquired++
-	if v != returnNacked || q.s.cfg.Flavor < V4_3 {
+	if q.s.cfg.Flavor < V4_3 || v == returnRejected || v == returnClosed {
 		e.returns++
 	}
 	if q.deliveryLimit >= 0 && int64(e.returns) > q.deliveryLimit {
 		q.deadLetter(e.msg, "delivery_limit")
 		return
 	}
-	q.returned.pushBack(e)
+	if q.deliveryLimit < 0 && v != returnClosed && v != returnTimeout {
+		q.list(e.level).pushBack(e) // without a limit, RabbitMQ requeues at the end
+	} else {
+		q.returned.pushBack(e)
+	}
 	q.added(e)
 }
