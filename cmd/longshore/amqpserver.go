@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/transport/amqp/amqptest"
+)
+
+func (a *app) amqpServer() *cobra.Command {
+	var addr, flavor string
+	cmd := &cobra.Command{
+		Use:   "amqp-server",
+		Short: "Run an in-memory AMQP server that behaves as RabbitMQ, for tests and trying out",
+		Long: "amqp-server runs an AMQP 0-9-1 server that behaves as RabbitMQ does, for user guest\n" +
+			"with password guest. Everything is in memory and gone at the end. Not for production.\n" +
+			"It runs until Ctrl-C.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runAMQPServer(cmd.Context(), addr, flavor) },
+	}
+	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:5672", "`host:port` to listen on; port 0 takes a free one")
+	cmd.Flags().StringVar(&flavor, "flavor", "3.10", "RabbitMQ `version` to behave like: 3.10, 4.0 or 4.3")
+	return cmd
+}
+
+func (a *app) runAMQPServer(ctx context.Context, addr, flavor string) error {
+	flavors := map[string]amqptest.Flavor{"3.10": amqptest.V3_10, "4.0": amqptest.V4_0, "4.3": amqptest.V4_3}
+	version, ok := flavors[flavor]
+	if !ok {
+		return &cli.UsageError{Text: "--flavor " + flavor + " is not known", Hint: "use 3.10, 4.0 or 4.3"}
+	}
+	server, err := amqptest.Start(amqptest.Config{Addr: addr, Flavor: version})
+	if err != nil {
+		return &cli.CodeError{Code: cli.ExitUsage, Err: &longshore.Error{Code: longshore.CodeConfig, Op: "listen on " + addr,
+			Err: errors.New(strings.TrimPrefix(err.Error(), "amqptest: ")), Hint: "choose a free address by --addr"}}
+	}
+	if err := a.announce("amqp", server.Addr, server.URL); err != nil {
+		return errors.Join(err, server.Close())
+	}
+	<-ctx.Done()
+	return server.Close()
+}
+
+// announce prints where a server listens, once it does.
+func (a *app) announce(kind, addr, url string) error {
+	if a.print.JSON {
+		return a.print.Line(map[string]string{"server": kind, "addr": addr, "url": url})
+	}
+	a.print.Notef("%s server on %s, in memory; Ctrl-C ends it", kind, addr)
+	return a.print.Printf("%s\n", url)
+}

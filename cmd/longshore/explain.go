@@ -1,0 +1,65 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-go/longshore/docs"
+	"github.com/longshore-go/longshore/internal/cli"
+)
+
+func (a *app) explain() *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain [CODE]",
+		Short: "Explain an error code; without one, list them",
+		Example: "  longshore explain not-found\n" +
+			"  longshore explain 'error[not-found]'",
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeCodes,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return a.listCodes()
+			}
+			return a.explainCode(args[0])
+		},
+	}
+}
+
+func completeCodes(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var out []string
+	if len(args) == 0 {
+		for _, page := range docs.ErrorPages() {
+			out = append(out, cobra.CompletionWithDesc(page.Code, page.Summary))
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (a *app) listCodes() error {
+	pages := docs.ErrorPages()
+	if a.print.JSON {
+		return a.print.Document(pages)
+	}
+	var t cli.Table
+	for _, page := range pages {
+		t.Rows = append(t.Rows, []string{page.Code, page.Summary})
+	}
+	return a.print.Printf("%s\n", strings.Join(t.Lines(), "\n"))
+}
+
+func (a *app) explainCode(asked string) error {
+	code := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(asked), "error["), "]")
+	page, ok := docs.ErrorPage(code)
+	if !ok {
+		hint := "longshore explain lists all codes"
+		if near := docs.Nearest(code); near != "" {
+			hint = "did you mean " + near + "? " + hint
+		}
+		return &cli.UsageError{Text: "there is no code " + quote(asked), Hint: hint}
+	}
+	if a.print.JSON {
+		return a.print.Document(page)
+	}
+	return a.print.Printf("%s\n\n%s\n", a.print.PaintOut(cli.Bold, page.Code+": "+page.Summary), page.Text)
+}

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/internal/inspect"
+	"github.com/longshore-go/longshore/transport"
+)
+
+type publishFlags struct {
+	draft  inspect.Draft
+	to     string
+	dryRun bool
+}
+
+type publishResult struct {
+	Target    string `json:"target"`
+	Published int    `json:"published"`
+	Failed    int    `json:"failed"`
+	DryRun    bool   `json:"dry_run,omitempty"`
+}
+
+func (a *app) publish() *cobra.Command {
+	var f publishFlags
+	cmd := &cobra.Command{
+		Use:   "publish TARGET [FILE|-]",
+		Short: "Publish a file, or what comes on standard input, and wait for the confirmation",
+		Long: "publish sends FILE as the body of one message, or with --lines each line as one,\n" +
+			"and returns when the broker has confirmed all of them. - is standard input, which\n" +
+			"is also read when it is no terminal and FILE is left out.",
+		Example: "  longshore publish 'amqp://guest@localhost/?queue=orders' order.json --key c-91\n" +
+			"  seq 100 | longshore publish 'amqp://guest@localhost/?queue=orders' --lines",
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f.draft.HasKey = cmd.Flags().Changed("key")
+			return a.runPublish(cmd.Context(), f, args)
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.draft.Key, "key", "", "ordering key")
+	fs.StringArrayVarP(&f.draft.Headers, "header", "H", nil, "header as `name=value`; repeat for more")
+	fs.StringVar(&f.draft.ID, "id", "", "message id; with --lines a number is added")
+	fs.StringVar(&f.draft.ContentType, "content-type", "", "media type of the body")
+	fs.BoolVarP(&f.draft.Lines, "lines", "l", false, "one message for each line, empty lines left out")
+	fs.StringVar(&f.to, "to", "", "another destination on the same broker, for example exchange/routing.key")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "say what would be published")
+	return cmd
+}
+
+func (a *app) runPublish(ctx context.Context, f publishFlags, args []string) error {
+	src, name, err := a.target(args[0])
+	if err != nil {
+		return err
+	}
+	outlet, ok := src.(transport.Outlet)
+	if !ok {
+		return &longshore.Error{Code: longshore.CodeUnsupported, Op: "publish to " + name, Err: errors.New("this source has no publisher")}
+	}
+	in, closeIn, err := a.input(args[1:])
+	if err != nil {
+		return err
+	}
+	defer closeIn()
+	msgs, err := f.draft.Read(in)
+	if err != nil {
+		return &cli.UsageError{Text: err.Error(), Hint: "see longshore publish --help"}
+	}
+	if len(msgs) == 0 || (len(args) == 1 && len(msgs) == 1 && len(msgs[0].Body) == 0) {
+		return &cli.UsageError{Text: "there is nothing to publish", Hint: "the input is empty; an empty body is sent with an empty FILE named on the command line"}
+	}
+	res := publishResult{Target: name, Published: len(msgs), DryRun: f.dryRun}
+	if !f.dryRun {
+		bounded, cancel := a.bounded(ctx)
+		defer cancel()
+		err = send(bounded, outlet, f.to, msgs)
+		var partial *transport.PartialError
+		switch {
+		case errors.As(err, &partial):
+			res.Failed = len(partial.Failed)
+			res.Published -= res.Failed
+		case err != nil:
+			return err
+		}
+	}
+	return errors.Join(a.showPublished(res), err)
+}
+
+// publishBatch bounds how many messages are unconfirmed at once.
+const publishBatch = 1000
+
+func send(ctx context.Context, outlet transport.Outlet, to string, msgs []*longshore.Message) error {
+	pub, self, err := outlet.Publisher(ctx)
+	if err != nil {
+		return err
+	}
+	if to != "" {
+		self = to
+	}
+	failed := map[int]error{}
+	for at := 0; at < len(msgs); at += publishBatch {
+		err = pub.Publish(ctx, self, msgs[at:min(at+publishBatch, len(msgs))]...)
+		var partial *transport.PartialError
+		if errors.As(err, &partial) {
+			for i, e := range partial.Failed {
+				failed[at+i] = e
+			}
+			err = nil
+		}
+		if err != nil {
+			break
+		}
+	}
+	err = errors.Join(err, pub.Close(context.WithoutCancel(ctx)))
+	if err == nil && len(failed) > 0 {
+		err = &transport.PartialError{Failed: failed, Total: len(msgs)}
+	}
+	return err
+}
+
+func (a *app) showPublished(res publishResult) error {
+	if a.print.JSON {
+		return a.print.Document(res)
+	}
+	verb := "published"
+	if res.DryRun {
+		verb = "would publish"
+	}
+	noun := "messages"
+	if res.Published == 1 {
+		noun = "message"
+	}
+	line := fmt.Sprintf("%s %d %s to %s", verb, res.Published, noun, res.Target)
+	if res.Failed > 0 {
+		line += fmt.Sprintf(", %d failed", res.Failed)
+	}
+	return a.print.Printf("%s\n", line)
+}
+
+// input opens FILE or standard input.
+func (a *app) input(args []string) (io.Reader, func(), error) {
+	none := func() {}
+	if len(args) == 0 && a.streams.InTerminal {
+		return nil, none, &cli.UsageError{Text: "no FILE and nothing on standard input", Hint: "name a file, or - to type the body"}
+	}
+	if len(args) == 0 || args[0] == "-" {
+		return a.streams.In, none, nil
+	}
+	file, err := os.Open(args[0])
+	if err != nil {
+		return nil, none, &cli.UsageError{Text: err.Error(), Hint: "name a readable file, or - for standard input"}
+	}
+	return file, func() { _ = file.Close() }, nil // only read from
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// app is one run of the command.
+type app struct {
+	streams    cli.Streams
+	options    cli.Options
+	timeout    time.Duration
+	print      *cli.Printer
+	interrupts *cli.Interrupts
+	reached    bool // the command line was understood
+	// source turns a TARGET into a source.
+	source func(target string) (transport.Source, error)
+}
+
+// run executes a command line and returns the exit code.
+func run(args []string, s cli.Streams) int {
+	a := &app{streams: s, source: nil}
+	return a.run(args)
+}
+
+func (a *app) run(args []string) int {
+	a.interrupts = cli.Watch(a.streams.Signals)
+	defer a.interrupts.Stop()
+	a.print = cli.NewPrinter(a.streams, cli.Options{Color: "auto"})
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(a.interrupts.Soft)
+	if err != nil && !a.reached {
+		err = a.usage(root, args, err)
+		a.print = cli.NewPrinter(a.streams, a.options) // as far as the flags were read
+	}
+	if errors.Is(err, context.Canceled) {
+		if cause := context.Cause(a.interrupts.Soft); cause != nil {
+			err = cause
+		}
+	}
+	a.print.Failure(err)
+	return cli.ExitCode(err)
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "longshore",
+		Short:         "Consume from RabbitMQ, Kafka and SQS through one listener container",
+		Long:          "longshore shows, publishes, looks at and explains what a service built on Longshore does.\nTARGET is a source URL: amqp://user@host/vhost?queue=NAME",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetIn(a.streams.In)
+	root.SetOut(a.streams.Out)
+	root.SetErr(a.streams.Err)
+	f := root.PersistentFlags()
+	f.BoolVar(&a.options.JSON, "json", false, "print JSON: one document, streams one object a line")
+	f.BoolVarP(&a.options.Quiet, "quiet", "q", false, "print the answer and errors only")
+	f.BoolVarP(&a.options.Verbose, "verbose", "v", false, "print a debug log on stderr")
+	f.StringVar(&a.options.Color, "color", "auto", "`when` to use colours: auto, always or never")
+	f.DurationVar(&a.timeout, "timeout", 30*time.Second, "longest `time` to wait for a broker's answer")
+	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.prepare() }
+	root.AddCommand(a.explain(), a.version(), a.amqpServer())
+	a.completion(root)
+	return root
+}
+
+// prepare checks the flags that all verbs have.
+func (a *app) prepare() error {
+	switch a.options.Color {
+	case "auto", "always", "never":
+	default:
+		return &cli.UsageError{Text: "--color " + a.options.Color + " is not known", Hint: "use auto, always or never"}
+	}
+	if a.timeout <= 0 {
+		return &cli.UsageError{Text: "--timeout must be more than 0", Hint: "write for example --timeout 30s"}
+	}
+	if a.options.Quiet && a.options.Verbose {
+		return &cli.UsageError{Text: "-q and -v exclude each other", Hint: "give one of them"}
+	}
+	a.print = cli.NewPrinter(a.streams, a.options)
+	a.reached = true
+	return nil
+}
+
+// usage makes what cobra says about a command line an error with a hint.
+func (a *app) usage(root *cobra.Command, args []string, err error) error {
+	var own *cli.UsageError
+	if errors.As(err, &own) {
+		return err
+	}
+	text, rest, _ := strings.Cut(err.Error(), "\n")
+	hint := "see longshore --help"
+	if cmd, _, ferr := root.Find(args); ferr == nil && cmd != root {
+		hint = "usage: " + cmd.UseLine()
+	}
+	if _, names, ok := strings.Cut(rest, "Did you mean this?"); ok {
+		hint = "did you mean " + strings.Join(strings.Fields(names), " or ") + "?"
+	}
+	return &cli.UsageError{Text: text, Hint: hint}
+}
+
+// bounded is ctx with --timeout.
+func (a *app) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, a.timeout)
+}
