@@ -7,7 +7,7 @@ need() {
   local name=$1 probe=$2
   shift 2
   [ -z "$(missing "$probe")" ] && return 0
-  if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
+  if [ -n "${LONGSHORE_NO_INSTALL:-}" ] || [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
     impossible "$name" "needs $(missing "$probe"); install it ($*), or run as root on Debian, or bring your own broker (scripts/brokers help)"
   fi
   (

@@ -1,0 +1,44 @@
+# Everything a contributor runs; `make help` lists it. The work is in scripts/.
+
+.DEFAULT_GOAL := help
+SHELL := bash
+CACHE := $(or $(LONGSHORE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/longshore)
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: brokers brokers-stop
+brokers: ## get and start RabbitMQ, Kafka, ElasticMQ, PostgreSQL, MariaDB; exports in .cache/brokers/env
+	@scripts/brokers start
+brokers-stop: ## stop what `make brokers` started
+	@scripts/brokers stop
+
+.PHONY: test test-matrix cover
+test: ## start real brokers, test everything with -race, stop them
+	@scripts/test
+test-matrix: ## the RabbitMQ suites on 4.0, 4.3 and a cluster (root, 10 minutes the first time)
+	@scripts/test-matrix
+cover: ## test coverage by package, embedded servers only; coverage.txt
+	go test -coverprofile=coverage.txt ./...
+	go tool cover -func=coverage.txt | tail -n 1
+
+.PHONY: bench
+bench: ## measure against hand-written loops and Watermill, print the tables
+	@scripts/brokers run rabbitmq -- bash -c 'cd bench && go run . $(BENCHFLAGS)'
+
+.PHONY: amqptest-conformance
+amqptest-conformance: ## the embedded AMQP server against a real RabbitMQ
+	@scripts/amqptest-conformance.sh
+
+.PHONY: fmt lint vuln docs deps
+fmt: ## format the code
+	gofmt -w $$(git ls-files -co --exclude-standard '*.go')
+lint: ## golangci-lint, built once into the cache
+	@scripts/lint
+vuln: ## known vulnerabilities, where their database can be reached
+	@scripts/vuln
+docs: ## compile the Go code in the documentation
+	go run ./scripts/docscheck
+deps: ## what each package may depend on
+	@scripts/depscheck
