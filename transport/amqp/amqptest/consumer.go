@@ -69,8 +69,11 @@ func (c *consumer) check(args Table) error {
 	if q.quorum && c.ch.globalPrefetch > 0 && q.s.cfg.Flavor < V4_3 {
 		return notImplemented(q.where() + " does not support global qos")
 	}
+	if q.quorum {
+		c.exclusive = false // a quorum queue does not know exclusive consumers, and says nothing
+	}
 	held := len(q.consumers) > 0 && (c.exclusive || q.consumers[0].exclusive)
-	if held || c.exclusive && q.singleActive && !q.quorum {
+	if held || c.exclusive && q.singleActive {
 		return softErr(codeAccessRefused, "%s in exclusive use", q.where())
 	}
 	return nil
@@ -172,9 +175,6 @@ func (ch *channel) basicGet(d *decoder) error {
 	}
 	if err := ch.mayRead("queue", q.name); err != nil {
 		return err
-	}
-	if len(q.consumers) > 0 && q.consumers[0].exclusive {
-		return softErr(codeAccessRefused, "%s in exclusive use", q.where())
 	}
 	if q.quorum && q.singleActive {
 		kind := "quorum"

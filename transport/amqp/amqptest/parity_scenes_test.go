@@ -335,6 +335,22 @@ var settleScenes = []scene{
 			p.fails(kind+" get", func(ch pch) error { _, _, err := ch.Get("parity.sac", true); return err })
 		}
 	}},
+	{"exclusive consumers", func(p *player) {
+		for _, kind := range []string{"classic", "quorum"} {
+			ch := p.ch()
+			p.queue(ch, "parity.ex", table{"x-queue-type": kind})
+			take := func(exclusive bool) func(pch) error {
+				return func(ch pch) error {
+					_, err := ch.Consume("parity.ex", "", false, exclusive, false, false, nil)
+					return err
+				}
+			}
+			p.fails(kind+" first", take(true))
+			p.fails(kind+" second", take(false))
+			p.fails(kind+" second exclusive", take(true))
+			p.fails(kind+" get", func(ch pch) error { _, _, err := ch.Get("parity.ex", true); return err })
+		}
+	}},
 	{"global prefetch on a quorum queue", func(p *player) {
 		p.queue(p.ch(), "parity.qq", table{"x-queue-type": "quorum"})
 		p.fails("consume", func(ch pch) error {
