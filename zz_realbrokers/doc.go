@@ -6,4 +6,4 @@
 // its variable, last in the list: "[no tests to run]" behind the name means that
 // the variable is not set and the tests on that broker, in whatever package, were
 // not run. With the variable set the package checks that the broker answers.
-package zz_realbrokers //nolint:revive // the name puts it last
+package zz_realbrokers

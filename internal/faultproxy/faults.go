@@ -31,9 +31,9 @@ func (p *Proxy) endAll(end func(*link)) int {
 	return n
 }
 
-// BlackHole(true) lets connections stand and come, yet no byte passes, not even
-// the end of a stream: what a broken route looks like. BlackHole(false) lets
-// everything held go on.
+// BlackHole lets connections stand and come, yet no byte passes, not even the end
+// of a stream: what a broken route looks like. BlackHole(false) lets everything
+// held go on.
 func (p *Proxy) BlackHole(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,7 +83,7 @@ func (p *Proxy) Listen() error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("faultproxy: listen again: %w", err)
 		}
-		time.Sleep(10 * time.Millisecond) // the kernel still holds the old socket
+		<-time.After(10 * time.Millisecond) // the kernel still holds the old socket
 	}
 }
 

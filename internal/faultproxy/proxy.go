@@ -105,7 +105,7 @@ func (p *Proxy) acceptLoop(listener net.Listener) {
 		if err != nil {
 			return // closed by Refuse or Close
 		}
-		p.wg.Go(func() { p.connect(client.(*net.TCPConn)) }) //nolint:forcetypeassert // a TCP listener accepts nothing else
+		p.wg.Go(func() { p.connect(client.(*net.TCPConn)) }) //nolint:forcetypeassert,errcheck // a TCP listener accepts nothing else
 	}
 }
 
@@ -117,7 +117,7 @@ func (p *Proxy) connect(client *net.TCPConn) {
 		reset(client)
 		return
 	}
-	server := conn.(*net.TCPConn) //nolint:forcetypeassert // the network is "tcp"
+	server := conn.(*net.TCPConn) //nolint:forcetypeassert,errcheck // the network is "tcp"
 	l := newLink(p, client, server)
 	if !p.add(l) {
 		l.close()

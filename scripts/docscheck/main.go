@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -83,7 +84,7 @@ func importablePackages(root string) (map[string]string, error) {
 		"kgo":     "github.com/twmb/franz-go/pkg/kgo",
 	}
 	for _, pattern := range []string{"./...", "std"} {
-		cmd := exec.Command("go", "list", "-f", "{{.Name}} {{.ImportPath}}", pattern)
+		cmd := exec.CommandContext(context.Background(), "go", "list", "-f", "{{.Name}} {{.ImportPath}}", pattern)
 		cmd.Dir, cmd.Stderr = root, os.Stderr
 		out, err := cmd.Output()
 		if err != nil {
@@ -121,7 +122,7 @@ func compile(work, name string, b block, imports map[string]string) error {
 	if err := os.WriteFile(filepath.Join(dir, "block.go"), []byte(source), 0o644); err != nil {
 		return err
 	}
-	cmd := exec.Command("go", "build", "-gcflags=-e", "-o", os.DevNull, ".")
+	cmd := exec.CommandContext(context.Background(), "go", "build", "-gcflags=-e", "-o", os.DevNull, ".")
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	if err == nil {

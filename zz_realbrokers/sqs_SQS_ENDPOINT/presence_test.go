@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { brokertest.Main(m, brokertest.SQSServer) }
 func TestServerAnswers(t *testing.T) {
 	brokertest.Presence(t, brokertest.SQSServer)
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Get(brokertest.SQS(t) + "/?Action=ListQueues") //nolint:noctx // the client has a timeout
+	resp, err := client.Get(brokertest.SQS(t) + "/?Action=ListQueues")
 	if err != nil {
 		t.Fatalf("the server of SQS_ENDPOINT: %v", err)
 	}
