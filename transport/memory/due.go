@@ -83,6 +83,11 @@ func (c *consumer) leaseEnd(token uint64, now time.Time) {
 	if s == nil || s.pending || s.until.After(now) {
 		return
 	}
+	c.takeBack(idx)
+}
+
+// takeBack gives a message back to the queue and tells who holds its delivery.
+func (c *consumer) takeBack(idx uint32) {
 	e, d := c.vacate(idx)
 	if d == nil {
 		c.unbuffer(idx)

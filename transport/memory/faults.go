@@ -144,3 +144,25 @@ func (b *Broker) slow(ctx context.Context, op Op) error {
 	}
 	return sleep(ctx, b.clock, d)
 }
+
+// DelayAll is Delay for every op.
+func (b *Broker) DelayAll(d time.Duration) {
+	for op := range numOps {
+		b.Delay(op, d)
+	}
+}
+
+// TakeBack ends the leases of all that consumers of the named queues hold, as if
+// their time had passed. The consumers live on.
+func (b *Broker) TakeBack(names ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.consumersOf(names) {
+		for idx := range c.slots {
+			if s := &c.slots[idx]; s.e != nil && !s.pending {
+				c.takeBack(uint32(idx))
+			}
+		}
+		c.q.dispatch()
+	}
+}
