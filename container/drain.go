@@ -24,7 +24,8 @@ func (r *run) stop(soft, hard time.Time) {
 		r.openCancel()
 		r.emit(Event{Kind: EventState, Text: string(StateDraining)})
 	}
-	r.drainEnd, r.hardEnd = earlier(r.drainEnd, soft), earlier(r.hardEnd, hard)
+	r.drainEnd = earlier(r.drainEnd, soft)
+	r.armHard(earlier(r.hardEnd, hard))
 	r.changed()
 	r.wakeOne()
 	r.mu.Unlock()
@@ -36,6 +37,15 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// armHard sets the time at which everything is over. The caller holds mu.
+func (r *run) armHard(end time.Time) {
+	r.hardEnd = end
+	if r.hardTimer != nil {
+		r.hardTimer.Stop()
+	}
+	r.hardTimer = r.s.clock.AfterFunc(max(end.Sub(r.s.clock.Now()), 0), r.hardCancel)
 }
 
 // over says that the run has ended.
@@ -53,7 +63,8 @@ func (r *run) drain() {
 	r.mu.Lock()
 	if !r.stopping { // a start that failed
 		now := r.s.clock.Now()
-		r.stopAt, r.drainEnd, r.hardEnd = now, now, now.Add(r.s.grace)
+		r.stopAt, r.drainEnd = now, now
+		r.armHard(now.Add(r.s.grace))
 		r.noStart = true
 	} else {
 		r.phase = phaseDraining
@@ -117,10 +128,10 @@ func (r *run) returnBuffer(g *generation) {
 	until := earlier(r.drainEnd, r.s.clock.Now().Add(r.s.grace))
 	r.mu.Unlock()
 	if sort && r.alive(g) {
-		r.waitFor(until, func() bool { return !r.receiving })
+		r.waitFor(func() time.Time { return until }, func() bool { return !r.receiving })
 		r.pull(g, until)
 	}
-	if err := r.bounded(r.hardEnd, g.c.Release); err != nil && r.alive(g) {
+	if err := r.within(r.hard, g.c.Release); err != nil && r.alive(g) {
 		r.notice(EventNotice, err, "giving back what was buffered failed")
 	}
 }
@@ -174,7 +185,7 @@ func (r *run) awaitWork(holdBack bool) {
 	}
 	r.mu.Unlock()
 	if off && g != nil && !holdBack {
-		_ = r.bounded(r.hardEnd, g.c.Release)
+		_ = r.within(r.hard, g.c.Release)
 	}
 	if !holdBack {
 		r.releaseReady()
@@ -192,7 +203,7 @@ func (r *run) worked() bool {
 	}
 	g := r.gen
 	more := g != nil && g.down == nil && !g.exhausted && !g.caps.SingleActive
-	return r.ready.n == 0 && r.queued == 0 && !more
+	return r.ready.n == 0 && r.queued == 0 && r.waitPark == 0 && !more
 }
 
 // pass waits for a change; false when end is reached.
@@ -213,16 +224,16 @@ func (r *run) pass(nudge <-chan struct{}, end time.Time) bool {
 	}
 }
 
-// waitFor waits for a condition that is checked with mu held.
-func (r *run) waitFor(end time.Time, cond func() bool) bool {
+// waitFor waits for a condition until end; both are asked with mu held.
+func (r *run) waitFor(end func() time.Time, cond func() bool) bool {
 	for {
 		r.mu.Lock()
-		ok, nudge := cond(), r.nudge
+		ok, nudge, limit := cond(), r.nudge, end()
 		r.mu.Unlock()
 		if ok {
 			return true
 		}
-		if !r.pass(nudge, end) {
+		if !r.pass(nudge, limit) {
 			return false
 		}
 	}
@@ -232,24 +243,29 @@ func (r *run) waitFor(end time.Time, cond func() bool) bool {
 // what is ready with the followers in its lane, and what is parked. Followers of a
 // running head stay until it ends.
 func (r *run) releaseReady() {
+	r.releaseOrphans()
 	r.mu.Lock()
-	var out []*item
+	var out, wait []*item
 	for len(r.parked) > 0 {
 		it := r.parked.pop()
-		if it.lane != nil && it.lane.running > 0 {
+		switch {
+		case !r.noStart && !it.due.After(r.drainEnd):
+			wait = append(wait, it)
+		case it.lane != nil && it.lane.running > 0:
 			r.unpark(it) // a batch it was in is not through
-			continue
+		default:
+			r.unparkCounts(it)
+			out = r.takeLane(out, it)
 		}
-		r.unpark(it)
+	}
+	for _, it := range wait {
+		r.parked.push(it)
 	}
 	if !r.noStart {
 		r.wakeOne()
-		r.mu.Unlock()
-		return
 	}
-	for r.ready.n > 0 {
-		it := r.ready.pop()
-		out = r.takeLane(out, it)
+	for r.noStart && r.ready.n > 0 {
+		out = r.takeLane(out, r.ready.pop())
 	}
 	r.mu.Unlock()
 	for _, it := range out {
@@ -281,7 +297,7 @@ func (r *run) takeLane(out []*item, it *item) []*item {
 func (r *run) cutOff() {
 	r.baseCancel(longshore.ErrStopping)
 	reserve := min(r.s.grace/4, 500*time.Millisecond)
-	r.waitFor(r.hardEnd.Add(-reserve), func() bool { return r.running == 0 })
+	r.waitFor(func() time.Time { return r.hardEnd.Add(-reserve) }, func() bool { return r.running == 0 })
 	r.releaseReady()
 }
 
@@ -294,7 +310,7 @@ func (r *run) giveUp(g *generation) {
 	}
 	for _, o := range gens {
 		if o.down == nil {
-			errs = append(errs, r.bounded(r.hardEnd, o.c.Flush))
+			errs = append(errs, r.within(r.hard, o.c.Flush))
 		}
 	}
 	r.mu.Lock()
@@ -304,14 +320,14 @@ func (r *run) giveUp(g *generation) {
 	r.wakeOne()
 	r.mu.Unlock()
 	for _, o := range gens {
-		errs = append(errs, r.close(o, r.hardEnd))
+		errs = append(errs, r.close(r.hard, o))
 		r.loseAll(o)
 	}
 	r.settleEnd()
 	r.unwatchGate()
 	r.closePublisher()
 	r.stopTimers()
-	r.waitFor(earlier(r.hardEnd, r.s.clock.Now().Add(r.s.grace)), func() bool { return len(r.workers) == 0 })
+	r.waitFor(func() time.Time { return r.hardEnd }, func() bool { return len(r.workers) == 0 })
 	r.conclusion(rep, flushErr, errors.Join(errs...))
 }
 
@@ -366,7 +382,7 @@ func (r *run) closePublisher() {
 	r.terms.pub = nil
 	r.terms.mu.Unlock()
 	if pub != nil {
-		if err := r.bounded(r.hardEnd, pub.Close); err != nil {
+		if err := r.within(r.hard, pub.Close); err != nil {
 			r.notice(EventNotice, err, "closing the dead-letter publisher failed")
 		}
 	}
@@ -376,7 +392,7 @@ func (r *run) closePublisher() {
 func (r *run) stopTimers() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, t := range []longshore.Timer{r.parkTimer, r.batchTimer, r.gateAgain, r.tick.timer, r.reopenTimer} {
+	for _, t := range []longshore.Timer{r.parkTimer, r.batchTimer, r.gateAgain, r.tick.timer, r.reopenTimer, r.hardTimer} {
 		if t != nil {
 			t.Stop()
 		}

@@ -158,10 +158,10 @@ func (r *run) uncount(it *item, parked bool) {
 	if parked {
 		r.waitPark--
 		r.parkBytes -= it.size
-		return
+	} else {
+		r.queued--
+		r.bytes -= it.size
 	}
-	r.queued--
-	r.bytes -= it.size
 }
 
 func (r *run) sweepParked() {

@@ -17,7 +17,10 @@ const brokerDelay = time.Second
 func (r *run) comeBack(w *worker, it *item, j judgement, attempt int, end time.Time, took time.Duration) {
 	caps := it.gen.caps
 	r.mu.Lock()
-	stopping, full := r.stopping, r.parkingFull()
+	// While received work is worked off, a lane's head waits here like always: were
+	// it given back, its followers would overtake it.
+	stopping := r.stopping && (r.noStart || it.lane == nil)
+	full := r.parkingFull()
 	r.mu.Unlock()
 	holds := it.lane == nil && caps.Delay
 	j.delay = r.cut(it, j.delay, holds)
@@ -123,7 +126,7 @@ func (r *run) park(w *worker, it *item, j judgement, attempt int, end time.Time,
 	}
 	it.d, it.permit, it.due = next, false, end.Add(j.delay)
 	it.notes.Store(nil)
-	if r.stopping { // it began after we looked
+	if r.noStart && r.stopping { // it began after we looked
 		r.mu.Unlock()
 		r.release(it, attempt)
 		return

@@ -27,6 +27,8 @@ type run struct {
 	settleEnd  context.CancelFunc
 	open       context.Context // of opening; ends when Stop is called
 	openCancel context.CancelFunc
+	hard       context.Context // of the last steps; ends when a stop must be over
+	hardCancel context.CancelFunc
 
 	kick    chan struct{} // wakes the supervisor
 	started chan struct{} // closed when the first start is decided
@@ -49,6 +51,7 @@ type run struct {
 	parkBytes int64
 	parked    parkHeap
 	manual    map[*longshore.Delivery]*item
+	orphans   []*item // to be given back because what was before them is lost
 	keyBuf    []byte
 	meanSize  int64
 
@@ -72,6 +75,7 @@ type run struct {
 	noStart   bool // draining: nothing new starts
 	hardStop  bool // the base context has ended
 	drainEnd  time.Time
+	hardTimer longshore.Timer
 	hardEnd   time.Time
 	stopAt    time.Time
 	nudge     chan struct{} // closed and replaced when something ends, while somebody waits
@@ -140,6 +144,7 @@ func newRun(c *ListenerContainer) *run {
 	}
 	r.base, r.baseCancel = context.WithCancelCause(context.Background())
 	r.settle, r.settleEnd = context.WithCancel(context.Background())
+	r.hard, r.hardCancel = context.WithCancel(context.Background())
 	r.open, r.openCancel = context.WithCancel(context.Background())
 	return r
 }

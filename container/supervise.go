@@ -83,6 +83,8 @@ func (r *run) todo() func() bool {
 	switch {
 	case r.stopping || r.failed != nil:
 		return func() bool { return false }
+	case len(r.orphans) > 0:
+		return func() bool { r.releaseOrphans(); return true }
 	case g != nil && g.down != nil:
 		return func() bool { r.lose(g); return true }
 	case g != nil && len(r.holds) > 0:
@@ -126,7 +128,7 @@ func (r *run) subscribe() {
 		g.caps = cr.Capabilities()
 	}
 	if err = r.check(ctx, g); err != nil {
-		r.close(g, r.s.clock.Now().Add(r.s.grace))
+		r.closeSoon(g)
 		r.openFailed(g, err)
 		return
 	}
@@ -162,7 +164,7 @@ func (r *run) subscribed(g *generation) {
 	r.mu.Lock()
 	if r.stopping {
 		r.mu.Unlock()
-		r.close(g, r.s.clock.Now().Add(r.s.grace))
+		r.closeSoon(g)
 		return
 	}
 	pause := r.paused
@@ -292,7 +294,7 @@ func (r *run) lose(g *generation) {
 	r.standby, r.blocked = false, false
 	r.mu.Unlock()
 	r.armReopen(delay)
-	r.close(g, now.Add(r.s.grace))
+	r.closeSoon(g)
 	lost := r.loseAll(g)
 	r.emit(Event{Kind: EventDown, Err: err, Delay: delay, Count: lost,
 		Text: fmt.Sprintf("%v; subscribing again in %v", err, round(delay))})
@@ -314,24 +316,36 @@ func (r *run) closeOld(g *generation) {
 			r.notice(EventNotice, err, "flushing a cancelled consumer failed")
 		}
 	}
-	r.close(g, until)
+	r.closeSoon(g)
 	r.loseAll(g)
 }
 
 // close closes a consumer; a broker that does not answer cannot stop us.
-func (r *run) close(g *generation, until time.Time) error {
-	err := r.bounded(until, g.c.Close)
+func (r *run) close(ctx context.Context, g *generation) error {
+	err := r.within(ctx, g.c.Close)
 	if g.cancel != nil {
 		g.cancel()
 	}
 	return err
 }
 
-// bounded calls a transport and gives up on it shortly after until: a transport
-// that breaks its promise to return must not take the container with it.
+// closeSoon closes one that is of no use any more.
+func (r *run) closeSoon(g *generation) {
+	ctx, cancel := r.until(r.s.clock.Now().Add(r.s.grace))
+	defer cancel()
+	_ = r.close(ctx, g) // its deliveries are lost either way
+}
+
+// bounded is within, until a point in time.
 func (r *run) bounded(until time.Time, call func(context.Context) error) error {
 	ctx, cancel := r.until(until)
 	defer cancel()
+	return r.within(ctx, call)
+}
+
+// within calls a transport and gives up on it shortly after ctx has ended: a
+// transport that breaks its promise to return must not take the container with it.
+func (r *run) within(ctx context.Context, call func(context.Context) error) error {
 	result := make(chan error, 1)
 	go func() { result <- call(ctx) }()
 	select {

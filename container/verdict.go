@@ -210,5 +210,8 @@ func (r *run) lockDone(w *worker, it *item, j judgement, end time.Time, took tim
 	}
 	r.mu.Lock()
 	r.counts(w, j, end, took)
+	if j.verdict == longshore.VerdictLost {
+		r.orphan(it)
+	}
 	r.finish(it)
 }

@@ -189,7 +189,44 @@ func (r *run) gone(it *item) {
 	if it.lane != nil {
 		it.lane.running++
 	}
+	r.orphan(it)
 	r.finish(it)
+}
+
+// orphan takes the followers of a lost item out of its lane, to be given back:
+// the lost one comes again, and they must not be handled before it. The caller
+// holds mu.
+func (r *run) orphan(it *item) {
+	l := it.lane
+	if l == nil || l.waiting == 0 {
+		return
+	}
+	l.filter(func(f *item) bool {
+		if f.gen != it.gen {
+			return true
+		}
+		r.uncount(f, l.parked)
+		r.bytes += f.size
+		r.running++
+		l.running++
+		r.orphans = append(r.orphans, f)
+		return false
+	})
+	if len(r.orphans) > 0 {
+		r.changed()
+		r.wake()
+	}
+}
+
+// releaseOrphans gives back what orphan took.
+func (r *run) releaseOrphans() {
+	r.mu.Lock()
+	out := r.orphans
+	r.orphans = nil
+	r.mu.Unlock()
+	for _, it := range out {
+		r.release(it, it.d.Attempt)
+	}
 }
 
 // finish ends what begin began: the slot is free and the lane goes on. The
