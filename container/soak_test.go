@@ -215,13 +215,7 @@ func (s *soak) bad(format string, args ...any) {
 func (s *soak) handle(ctx context.Context, d *longshore.Delivery) error {
 	no, _ := strconv.Atoi(string(d.Body))
 	s.begin(d, no)
-	s.mu.Lock()
-	trace("begin", no, d, nil)
-	s.mu.Unlock()
 	err := s.act(ctx, d, no)
-	s.mu.Lock()
-	trace("end", no, d, err)
-	s.mu.Unlock()
 	s.end(d, no, err)
 	return err
 }
