@@ -1,0 +1,253 @@
+package amqp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+// address is what a URL says.
+type address struct {
+	tls               bool
+	nodes             []node
+	user, password    string
+	hasUser           bool
+	vhost             string
+	external          bool
+	heartbeat         time.Duration
+	timeout           time.Duration
+	caFile, certFile  string
+	keyFile, peerName string
+}
+
+// node is one broker of a cluster.
+type node struct{ host, port string }
+
+func (n node) String() string { return net.JoinHostPort(n.host, n.port) }
+
+const encodeHint = "percent-encode / ? # @ : % in user, password and virtual host, or use Config.User and Config.Password, which take them as they are"
+
+// parseURL reads amqp[s]://[user[:password]@]host[:port][,host[:port]…][/vhost][?query].
+// It reads by hand, because url.Parse quotes its input in errors, password
+// included, and returns all problems at once.
+func parseURL(raw string) (address, error) {
+	a := address{vhost: "/"}
+	rest, err := a.scheme(raw)
+	if err != nil {
+		return a, err
+	}
+	if strings.ContainsAny(rest, "#") {
+		return a, badAddress("the URL has a # in it, which ends an address", encodeHint)
+	}
+	rest, query, _ := strings.Cut(rest, "?")
+	authority, path, hasPath := strings.Cut(rest, "/")
+	if strings.Contains(path, "@") || strings.Contains(query, "@") {
+		return a, badAddress("the URL has an @ behind its host", encodeHint)
+	}
+	var errs []error
+	add := func(err error) {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	hosts := authority
+	if i := strings.LastIndex(authority, "@"); i >= 0 {
+		hosts = authority[i+1:]
+		add(a.userinfo(authority[:i]))
+	}
+	add(a.hosts(hosts))
+	if hasPath {
+		add(a.path(path))
+	}
+	add(a.query(query))
+	return a, errors.Join(errs...)
+}
+
+func (a *address) scheme(raw string) (rest string, err error) {
+	scheme, rest, ok := strings.Cut(raw, "://")
+	switch {
+	case strings.TrimSpace(raw) == "":
+		return "", badAddress("the URL is empty", "write amqp://host/vhost")
+	case !ok:
+		return "", badAddress("the URL has no scheme", "write amqp://host/vhost, or amqps:// for TLS")
+	case strings.EqualFold(scheme, "amqp"):
+	case strings.EqualFold(scheme, "amqps"):
+		a.tls = true
+	default:
+		return "", badAddress("the URL's scheme is neither amqp nor amqps", "write amqp://host/vhost, or amqps:// for TLS")
+	}
+	return rest, nil
+}
+
+func (a *address) userinfo(s string) error {
+	user, password, _ := strings.Cut(s, ":")
+	u, err1 := url.PathUnescape(user)
+	p, err2 := url.PathUnescape(password)
+	if err1 != nil || err2 != nil {
+		return badAddress("a % in the URL's user or password is not followed by two hex digits", encodeHint)
+	}
+	a.user, a.password, a.hasUser = u, p, true
+	return nil
+}
+
+// path maps the URL's path to a virtual host: none and "/" are the virtual host
+// "/", as with amqp091-go; everything else is the path without its first slash,
+// decoded.
+func (a *address) path(p string) error {
+	v, err := url.PathUnescape(p)
+	if err != nil {
+		return badAddress("a % in the URL's virtual host is not followed by two hex digits", encodeHint)
+	}
+	if v != "" {
+		a.vhost = v
+	}
+	if len(a.vhost) > maxShort {
+		return badAddress("the virtual host's name is longer than 255 bytes", "")
+	}
+	return nil
+}
+
+func (a *address) hosts(s string) error {
+	var errs []error
+	for i, h := range strings.Split(s, ",") {
+		if h == "" && s == "" {
+			h = "localhost"
+		}
+		n, err := parseNode(h, a.tls)
+		if err != nil {
+			// Not quoted: a password that was not encoded would be in it.
+			errs = append(errs, badAddress(fmt.Sprintf("host %d of the URL: %v", i+1, err), encodeHint))
+			continue
+		}
+		a.nodes = append(a.nodes, n)
+	}
+	return errors.Join(errs...)
+}
+
+func (a *address) query(q string) error {
+	values, err := url.ParseQuery(q)
+	if err != nil {
+		return badAddress("the URL's query cannot be read", encodeHint)
+	}
+	var errs []error
+	for name, v := range values {
+		if err := a.parameter(name, v[len(v)-1]); err != nil {
+			errs = append(errs, badAddress(fmt.Sprintf("the URL's parameter %q: %v", name, err), ""))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (a *address) parameter(name, v string) (err error) {
+	switch name {
+	case "heartbeat":
+		a.heartbeat, err = number(v, time.Second, 65535)
+	case "connection_timeout":
+		a.timeout, err = number(v, time.Millisecond, 1<<31)
+	case "auth_mechanism":
+		switch strings.ToLower(v) {
+		case "plain":
+		case "external":
+			a.external = true
+		default:
+			return errors.New("must be plain or external")
+		}
+	case "cacertfile":
+		a.caFile = v
+	case "certfile":
+		a.certFile = v
+	case "keyfile":
+		a.keyFile = v
+	case "server_name_indication":
+		a.peerName = v
+	default:
+		return errors.New("is not known; known are auth_mechanism, cacertfile, certfile, connection_timeout, heartbeat, keyfile and server_name_indication")
+	}
+	return err
+}
+
+func number(v string, unit time.Duration, limit int64) (time.Duration, error) {
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n < 1 || n > limit {
+		return 0, fmt.Errorf("must be a number from 1 to %d", limit)
+	}
+	return time.Duration(n) * unit, nil
+}
+
+// parseNode reads name, name:port, IPv4, ::1, [::1] and [::1]:port, with zone.
+func parseNode(s string, tls bool) (node, error) {
+	n := node{host: s, port: "5672"}
+	if tls {
+		n.port = "5671"
+	}
+	switch {
+	case s == "":
+		return n, errors.New("is empty")
+	case strings.ContainsAny(s, " \t\r\n"):
+		return n, errors.New("has a blank in it")
+	case strings.Contains(s, "://"):
+		return n, errors.New("has a protocol in front of it; only host and port belong here")
+	case strings.ContainsAny(s, "@/?#\\"):
+		return n, errors.New("has a character in it that no host name has")
+	}
+	if _, err := netip.ParseAddr(s); err == nil {
+		return n, nil // also ::1, which has no port
+	}
+	if strings.HasPrefix(s, "[") {
+		return bracketed(s, n)
+	}
+	host, port, hasPort := strings.Cut(s, ":")
+	n.host = host
+	switch {
+	case host == "":
+		return n, errors.New("has no host name")
+	case strings.ContainsAny(host, "[]%"):
+		return n, errors.New("has a character in it that no host name has")
+	case strings.Contains(port, ":"):
+		return n, errors.New("has more than one port; an IPv6 address with a port is written [::1]:5672")
+	case hasPort:
+		n.port = port
+		return n, checkPort(port)
+	}
+	return n, nil
+}
+
+func bracketed(s string, n node) (node, error) {
+	host, rest, ok := strings.Cut(s[1:], "]")
+	host = strings.Replace(host, "%25", "%", 1) // a zone as RFC 6874 writes it in URLs
+	addr, err := netip.ParseAddr(host)
+	switch {
+	case !ok:
+		return n, errors.New("has no closing ]")
+	case err != nil || !addr.Is6():
+		return n, errors.New("has no IPv6 address in its brackets")
+	}
+	n.host = host
+	if rest == "" {
+		return n, nil
+	}
+	port, ok := strings.CutPrefix(rest, ":")
+	if !ok {
+		return n, errors.New("has something behind its ] that is no port")
+	}
+	n.port = port
+	return n, checkPort(port)
+}
+
+func checkPort(port string) error {
+	if p, err := strconv.ParseUint(port, 10, 16); err != nil || p == 0 {
+		return errors.New("its port is not a number from 1 to 65535")
+	}
+	return nil
+}
+
+func badAddress(what, hint string) error {
+	return &longshore.Error{Code: longshore.CodeBadAddress, Op: "rabbitmq address", Err: errors.New(what), Hint: hint}
+}

@@ -1,0 +1,99 @@
+package amqp
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// BroadcastConfig is the configuration of a broadcast source. The zero value
+// works.
+type BroadcastConfig struct {
+	// Kind declares the exchange, durable. Zero: it must exist.
+	Kind ExchangeKind
+	// Keys are the binding keys; patterns on a topic exchange. Zero: everything
+	// ("" on a fanout, "#" on a topic exchange).
+	Keys []string
+	// Prefetch, SettleLinger, AutoAck and Key are those of [QueueConfig].
+	Prefetch     int
+	SettleLinger time.Duration
+	AutoAck      bool
+	Key          string
+}
+
+// broadcast is a queue of our own, bound to an exchange.
+type broadcast struct {
+	exchange string
+	cfg      BroadcastConfig
+}
+
+// Broadcast is a source of which every consumer, so every instance of a program,
+// gets every message of the exchange while it is open. Each has a queue of its
+// own that goes away with it: what it has not settled then is gone.
+func (b *Broker) Broadcast(exchange string, cfg BroadcastConfig) transport.Source {
+	return &queueSource{b: b, cast: &broadcast{exchange: exchange, cfg: cfg},
+		cfg: cfg.queue()}
+}
+
+func (c *BroadcastConfig) queue() QueueConfig {
+	return QueueConfig{Prefetch: c.Prefetch, SettleLinger: c.SettleLinger, AutoAck: c.AutoAck, Key: c.Key}
+}
+
+func (s *broadcast) keys() []string {
+	switch {
+	case len(s.cfg.Keys) > 0:
+		return s.cfg.Keys
+	case s.cfg.Kind == Fanout:
+		return []string{""}
+	}
+	return []string{"#"} // means nothing special to a fanout exchange
+}
+
+// sample is a routing key that leads to the queue where the bindings are plain.
+func (s *broadcast) sample() string { return s.keys()[0] }
+
+func (s *broadcast) check() error {
+	var errs []error
+	bad := func(what string) {
+		errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Source: s.exchange,
+			Op: fmt.Sprintf("rabbitmq broadcast %q", s.exchange), Err: errors.New(what)})
+	}
+	if s.exchange == "" || len(s.exchange) > maxShort {
+		bad("the exchange's name must be 1 to 255 bytes long")
+	}
+	for i, k := range s.cfg.Keys {
+		if len(k) > maxShort {
+			bad(fmt.Sprintf("Keys[%d] is %d bytes long, must be at most 255", i, len(k)))
+		}
+	}
+	cfg := s.cfg.queue()
+	return errors.Join(append(errs, cfg.check(s.exchange))...)
+}
+
+// prepare makes queue, exchange and bindings. The queue is exclusive, so it ends
+// with the connection, but not auto-deleted, so that a pause keeps it.
+func (s *broadcast) prepare(b *Broker, ch channel) ([]amqp091.Queue, error) {
+	name := "longshore.broadcast." + s.exchange
+	if len(name) > 200 {
+		name = name[:200]
+	}
+	q, err := ch.QueueDeclare(name+"."+rand.Text()[:10], false, false, true, false, nil)
+	if err != nil {
+		return nil, b.set.brokerError(fmt.Sprintf("declare a queue for rabbitmq broadcast %q", s.exchange), s.exchange, err)
+	}
+	if err := b.declareExchange(ch, s.exchange, s.cfg.Kind); err != nil {
+		return nil, err
+	}
+	for _, key := range s.keys() {
+		if err := ch.QueueBind(q.Name, key, s.exchange, false, nil); err != nil {
+			return nil, b.set.brokerError(fmt.Sprintf("bind to rabbitmq exchange %q", s.exchange), s.exchange, err)
+		}
+	}
+	return []amqp091.Queue{q}, nil
+}

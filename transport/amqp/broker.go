@@ -1,0 +1,120 @@
+package amqp
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// Broker is a RabbitMQ node or cluster with two shared connections, one to
+// consume and one to publish. All methods are safe for concurrent use. It needs
+// no closing: a connection ends with its last consumer or publisher.
+type Broker struct {
+	set     settings
+	consume *link
+	publish *link
+
+	mu        sync.Mutex
+	listeners map[*consumer]struct{}
+}
+
+// New describes a broker; it does no I/O. The URL is
+//
+//	amqp[s]://[user[:password]@]host[:port][,host[:port]…][/vhost][?parameter=value…]
+//
+// No path and "/" mean the virtual host "/"; "/shop" means "shop", "/%2Fshop"
+// means "/shop". A wrong URL or configuration is reported by the source's Check
+// and Open and by [Broker.Publisher].
+func New(url string, cfg Config) *Broker {
+	b := &Broker{set: newSettings(url, cfg), listeners: map[*consumer]struct{}{}}
+	b.consume = newLink(&b.set, "consume", b.shuffled(), nil)
+	b.publish = newLink(&b.set, "publish", b.shuffled(), b.announce)
+	return b
+}
+
+func (b *Broker) shuffled() []node {
+	nodes := append([]node(nil), b.set.nodes...)
+	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+	return nodes
+}
+
+// String names the broker without credentials.
+func (b *Broker) String() string { return "rabbitmq at " + b.address() }
+
+// GoString is String: a Broker holds secrets that no format may show.
+func (b *Broker) GoString() string { return b.String() }
+
+func (b *Broker) address() string {
+	switch len(b.set.nodes) {
+	case 0:
+		return ""
+	case 1:
+		return b.set.nodes[0].String()
+	}
+	s := b.set.nodes[0].String()
+	for _, n := range b.set.nodes[1:] {
+		s += "," + n.String()
+	}
+	return s
+}
+
+// Queue is a source that consumes from the named queue. It is also a
+// transport.Describer, Checker, Outlet, Browser and Prober.
+func (b *Broker) Queue(name string, cfg QueueConfig) transport.Source {
+	return &queueSource{b: b, queues: []string{name}, cfg: cfg}
+}
+
+// Queues is one source of several queues with the same configuration: a queue
+// is bound to one core of the broker, so more throughput needs more queues. The
+// window is shared out among them. Everything a message says of its origin
+// names its own queue.
+func (b *Broker) Queues(cfg QueueConfig, names ...string) transport.Source {
+	return &queueSource{b: b, queues: append([]string(nil), names...), cfg: cfg}
+}
+
+// announce passes an event of the publishing connection to everybody who may
+// have to publish a retry or a dead letter.
+func (b *Broker) announce(e transport.Event) {
+	b.mu.Lock()
+	cs := make([]*consumer, 0, len(b.listeners))
+	for c := range b.listeners {
+		cs = append(cs, c)
+	}
+	b.mu.Unlock()
+	for _, c := range cs {
+		c.tell.event(e)
+	}
+}
+
+func (b *Broker) listen(c *consumer) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.listeners[c] = struct{}{}
+}
+
+func (b *Broker) unlisten(c *consumer) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.listeners, c)
+}
+
+// scratch runs f on a channel of its own: a refused declaration ends the channel
+// it was made on.
+func (s *session) scratch(ctx context.Context, f func(ch channel) error) error {
+	return s.within(ctx, func() error {
+		ch, err := s.conn.Channel()
+		if err != nil {
+			return err
+		}
+		err = f(ch)
+		if cerr := ch.Close(); err == nil {
+			err = cerr
+		}
+		return err
+	})
+}
+
+var errClosed = longshore.ErrClosed

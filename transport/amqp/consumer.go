@@ -1,0 +1,240 @@
+package amqp
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// consumer is one channel from its opening to its end. Its deliveries are settled
+// through its settler and no other, so a late settlement never reaches a tag of
+// a later channel.
+//
+// One goroutine, the sender, owns the channel: it writes settlements and calls
+// the methods that wait for an answer, in one order.
+type consumer struct {
+	b    *Broker
+	src  *queueSource
+	cfg  *QueueConfig
+	sess *session
+	base context.Context
+	tell teller
+	own  settler
+	subs []*longshore.Subscription // one for each queue
+
+	// Owned by the sender.
+	ch      channel
+	queues  []string // as the broker calls them
+	steps   []*step  // consumers on the channel, oldest first
+	qos     int
+	batch   batch // .sent is guarded by mu
+	limit   int   // the largest window
+	fixed   int   // the window where it cannot follow; 0 = unlimited
+	calm    time.Time
+	tagStem string
+
+	jobs   chan *job
+	wake   chan struct{} // something is to be sent
+	ready  chan struct{} // something is to be received
+	fetch  chan struct{} // something is wanted; for Pull
+	stop   chan struct{} // closed: the sender closes the channel and leaves
+	sender chan struct{} // closed: it has left
+	gone   chan struct{} // closed: end is set
+	intake context.Context
+	halt   context.CancelFunc // ends intake: no more pulling
+	wg     sync.WaitGroup     // pumps, watcher
+
+	mu       sync.Mutex
+	tags     tags
+	window   int   // sum of the prefetch of all consumers on the channel
+	wanted   int   // as Resize said
+	end      error // what Receive returns for ever; nil while the channel lives
+	leaving  bool  // Cancel or Close was called
+	canceled bool  // we have ended all consumers on the channel
+	paused   bool
+	muted    bool // nothing more may be sent
+	stopped  bool // stop is closed
+	urgent   bool // do not linger
+	failed   int  // settlements lost since the last Flush
+	demand   int  // what a Receive that waits would take; for Pull
+	standby  bool
+	out      []*longshore.Delivery // what the last Receive returned
+	retry    *Publisher            // for copies; made when first needed
+	released bool                  // the session was given back
+}
+
+// job is something the sender does between two passes.
+type job struct {
+	f    func() error
+	done chan error
+}
+
+func newConsumer(s *queueSource, sess *session, o transport.OpenOptions) *consumer {
+	c := &consumer{b: s.b, src: s, cfg: &s.cfg, sess: sess, base: o.Base, tags: newTags(),
+		jobs: make(chan *job), wake: make(chan struct{}, 1), ready: make(chan struct{}, 1), fetch: make(chan struct{}, 1),
+		stop: make(chan struct{}), sender: make(chan struct{}), gone: make(chan struct{}), wanted: o.Window}
+	if c.base == nil {
+		c.base = context.Background()
+	}
+	c.tell.obs = o.Observer
+	c.own.c = c
+	c.intake, c.halt = context.WithCancel(context.Background())
+	c.bound(o)
+	return c
+}
+
+// bound sets how far the window may go.
+func (c *consumer) bound(o transport.OpenOptions) {
+	switch p := c.cfg.Prefetch; {
+	case p > 0:
+		c.limit, c.fixed = p, p
+	case p == Unlimited || c.cfg.AutoAck:
+		c.limit = math.MaxUint16
+	default:
+		c.limit = max(defaultWindow, 2*max(o.MaxWindow, o.Window))
+		c.fixed = max(o.MaxWindow, o.Window)
+		if c.fixed == 0 {
+			c.fixed = defaultWindow
+		}
+	}
+	if c.wanted == 0 { // nobody asks
+		c.wanted = min(c.limit, defaultWindow)
+		if c.cfg.Prefetch > 0 {
+			c.wanted = c.cfg.Prefetch
+		}
+	}
+}
+
+// setUp opens the channel, declares and consumes. It runs on the sender.
+func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
+	ch, err := c.sess.conn.Channel()
+	if err != nil {
+		return err
+	}
+	c.ch = ch
+	closes := ch.NotifyClose(make(chan *amqp091.Error, 1))
+	cancels := ch.NotifyCancel(make(chan string, 16))
+	var declared []amqp091.Queue
+	if c.src.cast != nil {
+		declared, err = c.src.cast.prepare(c.b, ch)
+	} else {
+		declared, err = c.src.prepare(ctx, c.sess, ch, o.DeadLetter)
+	}
+	if err != nil {
+		return err
+	}
+	for _, q := range declared {
+		c.queues = append(c.queues, q.Name)
+		c.subs = append(c.subs, &longshore.Subscription{Transport: "rabbitmq", Source: c.src.name(), Tag: c.cfg.Tag})
+	}
+	c.standby = c.cfg.SingleActive && declared[0].Consumers > 0
+	if err := c.begin(); err != nil {
+		return err
+	}
+	if c.standby {
+		c.tell.event(transport.Event{Kind: transport.EventStandby,
+			Text: fmt.Sprintf("%s has an active consumer already; this one takes over when it ends", c.src.title())})
+	}
+	if t := c.b.set.TLS; t != nil && t.InsecureSkipVerify {
+		c.tell.event(transport.Event{Kind: transport.EventNotice,
+			Text: fmt.Sprintf("the certificate of rabbitmq at %s is NOT verified: TLS.InsecureSkipVerify is set", c.sess.node)})
+	}
+	c.wg.Go(func() { c.watch(closes, cancels) })
+	return nil
+}
+
+// abort ends a consumer that was never handed out.
+func (c *consumer) abort(ctx context.Context) {
+	c.forfeit(longshore.ErrClosed, longshore.ErrLost)
+	c.stopSender()
+	select {
+	case <-c.sender:
+		c.wg.Wait()
+	case <-ctx.Done(): // the sender ends with the connection at the latest
+	}
+	_ = c.release(ctx)
+}
+
+// Receive returns what is buffered, in the order of the queue.
+func (c *consumer) Receive(ctx context.Context, n int) ([]*longshore.Delivery, error) {
+	n = max(n, 1)
+	for {
+		ds, err := c.takeBuffered(n)
+		if len(ds) > 0 || err != nil {
+			return ds, err
+		}
+		select {
+		case <-c.ready:
+		case <-c.gone:
+		case <-ctx.Done():
+			c.want(0)
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (c *consumer) takeBuffered(n int) ([]*longshore.Delivery, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.end != nil {
+		return nil, c.end
+	}
+	clear(c.out)
+	c.out = c.tags.take(c.out[:0], n)
+	c.demand = 0
+	switch {
+	case len(c.out) > 0:
+		return c.out, nil
+	case c.canceled:
+		return nil, longshore.ErrCanceled
+	}
+	c.demand = n
+	if c.cfg.Pull {
+		signal(c.fetch)
+	}
+	return nil, nil
+}
+
+func (c *consumer) want(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.demand = n
+}
+
+// Buffered is how many deliveries Receive has not handed out.
+func (c *consumer) Buffered() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.end != nil {
+		return 0
+	}
+	return c.tags.buffered()
+}
+
+// Capabilities is what this queue can do on this version of the broker.
+func (c *consumer) Capabilities() transport.Capabilities {
+	caps := c.cfg.capabilities()
+	if caps.CountsReturns && c.sess.version.atLeast(4, 3) {
+		caps.CountsReturns = false // basic.nack does not count any more
+	}
+	if c.cfg.Declare.Type == Quorum && caps.DeliveryLimit == 0 && c.sess.version.atLeast(4, 0) && !c.cfg.AutoAck {
+		caps.DeliveryLimit = 20
+	}
+	caps.MaxMessageBytes = int64(c.sess.limit())
+	return caps
+}
+
+// signal wakes whoever reads c, now or later.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,165 @@
+package amqp
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/longshore-go/longshore"
+)
+
+// connect makes one attempt at one node.
+func (l *link) connect(ctx context.Context, n node) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.set.ConnectTimeout)
+	defer cancel()
+	cfg, token, err := l.set.client(ctx, l.purpose, n)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := l.set.dial(ctx, n)
+	if err != nil {
+		return nil, l.set.unreachable(n, err)
+	}
+	if cfg.TLSClientConfig != nil {
+		secure := tls.Client(raw, cfg.TLSClientConfig)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			_ = raw.Close()
+			return nil, l.set.tlsError(n, err)
+		}
+		raw = secure
+	}
+	noted := &notedConn{Conn: raw}
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	conn, err := amqp091.Open(noted, cfg)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = raw.Close()
+		if ctx.Err() != nil {
+			return nil, l.set.unreachable(n, ctx.Err())
+		}
+		return nil, l.set.refused(n, err, noted.eof.Load())
+	}
+	s := &session{conn: conn, raw: raw, node: n, version: parseVersion(conn.Properties), frame: conn.Config.FrameSize,
+		done: make(chan struct{}), changed: make(chan struct{})}
+	if !l.set.External {
+		s.user = l.set.User
+	}
+	s.watch(l.event)
+	l.set.renew(s, token)
+	return s, nil
+}
+
+// notedConn remembers that the peer closed the connection: a broker that refuses
+// a login just hangs up, and the client reports that as it reports any failure.
+type notedConn struct {
+	net.Conn
+	eof atomic.Bool
+}
+
+func (c *notedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if errors.Is(err, io.EOF) {
+		c.eof.Store(true)
+	}
+	return n, err
+}
+
+func (s *settings) dial(ctx context.Context, n node) (net.Conn, error) {
+	if s.Dial != nil {
+		return s.Dial(ctx, "tcp", n.String())
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", n.String())
+}
+
+// client is the client's configuration for one connect, with the password asked
+// now.
+func (s *settings) client(ctx context.Context, purpose string, n node) (amqp091.Config, string, error) {
+	cfg := amqp091.Config{Vhost: s.addr.vhost, Heartbeat: s.Heartbeat, Locale: "en_US", Properties: amqp091.NewConnectionProperties()}
+	name := s.ConnectionName
+	if name == "" {
+		name = filepath.Base(os.Args[0])
+	}
+	cfg.Properties.SetClientConnectionName(name + " (" + purpose + ")")
+	if s.Client != nil {
+		s.Client(&cfg)
+		if cfg.Recovery != nil || cfg.SASL != nil || cfg.TLSClientConfig != nil || cfg.Dial != nil || cfg.Vhost != s.addr.vhost {
+			return cfg, "", &longshore.Error{Code: longshore.CodeConfig, Op: "connect to rabbitmq at " + n.String(),
+				Err:  errors.New("Config.Client changed Recovery, SASL, TLSClientConfig, Dial or Vhost, which are ours"),
+				Hint: "use the fields of amqp.Config; Recovery must stay off, it lets late acks remove other messages"}
+		}
+	}
+	if s.addr.tls {
+		t, err := s.tlsConfig(n)
+		if err != nil {
+			return cfg, "", err
+		}
+		cfg.TLSClientConfig = t
+	}
+	if s.External {
+		cfg.SASL = []amqp091.Authentication{&amqp091.ExternalAuth{}}
+		return cfg, "", nil
+	}
+	password, err := s.Password.Get(ctx)
+	if err != nil {
+		return cfg, "", &longshore.Error{Code: longshore.CodeAuth, Op: "connect to rabbitmq at " + n.String(),
+			Err: fmt.Errorf("the password cannot be had from %s: %w", s.Password.From(), err)}
+	}
+	cfg.SASL = []amqp091.Authentication{&amqp091.PlainAuth{Username: s.User, Password: password}}
+	return cfg, password, nil
+}
+
+// tlsConfig is the configured one with the name of the node that is dialled.
+func (s *settings) tlsConfig(n node) (*tls.Config, error) {
+	t := &tls.Config{MinVersion: tls.VersionTLS12}
+	if s.TLS != nil {
+		t = s.TLS.Clone()
+	}
+	if t.ServerName == "" {
+		t.ServerName = s.addr.peerName
+	}
+	if t.ServerName == "" {
+		t.ServerName = n.host
+	}
+	bad := func(err error) (*tls.Config, error) {
+		return nil, &longshore.Error{Code: longshore.CodeTLS, Op: "connect to rabbitmq at " + n.String(), Err: err,
+			Hint: "check the files named by the URL's cacertfile, certfile and keyfile"}
+	}
+	if s.addr.caFile != "" {
+		pem, err := os.ReadFile(s.addr.caFile)
+		if err != nil {
+			return bad(err)
+		}
+		t.RootCAs = x509.NewCertPool()
+		if !t.RootCAs.AppendCertsFromPEM(pem) {
+			return bad(fmt.Errorf("no certificate in %s", s.addr.caFile))
+		}
+	}
+	if s.addr.certFile != "" || s.addr.keyFile != "" {
+		pair, err := tls.LoadX509KeyPair(s.addr.certFile, s.addr.keyFile)
+		if err != nil {
+			return bad(err)
+		}
+		t.Certificates = []tls.Certificate{pair}
+	}
+	return t, nil
+}
+
+// timeLeft is what remains until ctx's deadline, d at the most.
+func timeLeft(ctx context.Context, d time.Duration) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return min(d, time.Until(deadline))
+	}
+	return d
+}

@@ -1,0 +1,173 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/longshore-go/longshore"
+)
+
+// Cancel sends basic.cancel for every consumer on the channel and waits until
+// all that the broker had sent before it confirmed is in the buffer.
+func (c *consumer) Cancel(ctx context.Context) error {
+	c.mu.Lock()
+	c.leaving = true
+	end, done := c.end, c.canceled
+	c.mu.Unlock()
+	switch {
+	case errors.Is(end, longshore.ErrClosed):
+		return longshore.ErrClosed
+	case end != nil || done:
+		return nil
+	}
+	c.halt()
+	if err := c.do(ctx, c.dropAll); err != nil {
+		if c.over() {
+			return nil // lost meanwhile: nothing more comes
+		}
+		return c.b.set.brokerError("cancel "+c.src.title(), c.src.name(), err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.canceled = true
+	signal(c.ready)
+	return nil
+}
+
+func (c *consumer) over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.end != nil
+}
+
+// Release gives the buffer back by basic.nack, never before the broker confirmed
+// the cancel: it would send the messages straight back here. What was delivered
+// with AutoAck is published again, because the broker has forgotten it.
+func (c *consumer) Release(ctx context.Context) error {
+	c.mu.Lock()
+	switch {
+	case errors.Is(c.end, longshore.ErrClosed):
+		c.mu.Unlock()
+		return longshore.ErrClosed
+	case c.end != nil:
+		c.mu.Unlock()
+		return nil
+	}
+	var again []*longshore.Delivery
+	for t := &c.tags; t.next < t.top; t.next++ {
+		s := t.at(t.next)
+		if s.state != tagOpen {
+			continue
+		}
+		if c.cfg.AutoAck {
+			again = append(again, s.d)
+			continue
+		}
+		v := longshore.Settlement{Verb: longshore.VerbNack, Attempt: s.d.Attempt}
+		s.d = nil
+		t.accept(t.next, s, v, howNack)
+	}
+	c.mu.Unlock()
+	for i, d := range again {
+		if err := c.copyBack(ctx, d, 0, d.Attempt); err != nil {
+			return fmt.Errorf("%d of %d messages that were delivered with AutoAck could not be published again: %w", len(again)-i, len(again), err)
+		}
+	}
+	if err := c.do(ctx, func() error { c.pass(false); return nil }); err != nil && !c.over() {
+		return c.b.set.brokerError("release "+c.src.title(), c.src.name(), err)
+	}
+	return nil
+}
+
+// Flush writes all that was accepted and makes the broker answer on the same
+// channel: only then it has read it.
+func (c *consumer) Flush(ctx context.Context) error {
+	err := c.do(ctx, func() error { c.pass(true); return c.barrier() })
+	c.mu.Lock()
+	failed, end := c.failed, c.end
+	c.failed = 0
+	c.mu.Unlock()
+	switch {
+	case failed > 0:
+		return &longshore.Error{Code: longshore.CodeSettle, Op: "flush settlements of " + c.src.title(), Source: c.src.name(),
+			Err: fmt.Errorf("%d not confirmed", failed), Hint: "their messages may be delivered again"}
+	case errors.Is(end, longshore.ErrClosed):
+		return longshore.ErrClosed
+	case end != nil || err == nil:
+		return nil
+	}
+	return c.b.set.brokerError("flush settlements of "+c.src.title(), c.src.name(), err)
+}
+
+// Close settles what was accepted, gives everything else back and closes the
+// channel. If ctx ends before the broker answers, it ends as if the connection
+// had been cut.
+func (c *consumer) Close(ctx context.Context) error {
+	c.mu.Lock()
+	c.leaving = true
+	c.mu.Unlock()
+	c.halt()
+	err := c.do(ctx, c.finish)
+	if errors.Is(err, longshore.ErrClosed) { // the sender has left before
+		err = nil
+	}
+	c.forfeit(longshore.ErrClosed, longshore.ErrLost)
+	c.mu.Lock()
+	c.end = longshore.ErrClosed
+	c.mu.Unlock()
+	c.stopSender()
+	c.b.unlisten(c)
+	select {
+	case <-c.sender:
+		c.wg.Wait()
+	case <-ctx.Done(): // the release below cuts the connection, or others still use it
+		err = ctx.Err()
+	}
+	if err != nil {
+		err = c.b.set.brokerError("close "+c.src.title(), c.src.name(), err)
+	}
+	return errors.Join(err, c.release(ctx), c.tell.wait(ctx))
+}
+
+// finish is the last job of the sender in an orderly end. Returning by nack
+// matters on quorum queues from 4.3 on, where closing the channel counts as a
+// delivery and nack does not.
+func (c *consumer) finish() error {
+	if err := c.dropAll(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	if c.end != nil {
+		c.mu.Unlock()
+		return nil
+	}
+	c.muted = true
+	c.tags.collect(&c.batch, true)
+	highest := c.tags.highest()
+	c.mu.Unlock()
+	c.write(&c.batch)
+	if highest > 0 && !c.cfg.AutoAck {
+		_ = c.ch.Nack(highest, true, true)
+	}
+	if c.src.cast != nil {
+		_, _ = c.ch.QueueDelete(c.queues[0], false, false, false)
+	}
+	return c.barrier()
+}
+
+// release gives back the connections, once.
+func (c *consumer) release(ctx context.Context) error {
+	c.mu.Lock()
+	released, retry := c.released, c.retry
+	c.released, c.retry = true, nil
+	c.mu.Unlock()
+	if released {
+		return nil
+	}
+	var err error
+	if retry != nil {
+		err = retry.Close(ctx)
+	}
+	return errors.Join(err, c.b.consume.release(ctx, c.sess))
+}

@@ -1,0 +1,184 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/longshore-go/longshore"
+)
+
+// lostError makes the reason for a loss wrap ErrLost.
+type lostError struct{ error }
+
+func (e *lostError) Unwrap() []error { return []error{longshore.ErrLost, e.error} }
+
+// watch hears from the client that the channel or one of its consumers ended. It
+// needs nobody in Receive.
+func (c *consumer) watch(closes chan *amqp091.Error, cancels chan string) {
+	for {
+		select {
+		case e := <-closes:
+			if e != nil {
+				c.die(c.channelEnd(e))
+			}
+			return
+		case tag, ok := <-cancels:
+			if !ok {
+				cancels = nil
+				continue
+			}
+			if c.isOurs(tag) {
+				c.mute()
+				c.die(c.canceledBy(tag))
+			}
+		}
+	}
+}
+
+// channelEnd explains why the broker or the client closed the channel.
+func (c *consumer) channelEnd(e *amqp091.Error) error {
+	err := c.b.set.brokerError("consume from "+c.src.title(), c.src.name(), e)
+	switch err.Code {
+	case longshore.CodeAckTimeout:
+		return c.ackTimeout(describe(e))
+	case longshore.CodeConnLost:
+		err.Op = fmt.Sprintf("consume from %s at %s", c.src.title(), c.sess.node)
+		err.Err = fmt.Errorf("the connection is lost: %w", describe(e))
+		err.Hint = "the source is opened again by itself"
+	}
+	return err
+}
+
+// ackTimeout tells how much is lost and which delivery is the likely cause.
+func (c *consumer) ackTimeout(cause error) error {
+	c.mu.Lock()
+	open, oldest := c.tags.open, c.tags.oldest()
+	c.mu.Unlock()
+	err := &longshore.Error{Code: longshore.CodeAckTimeout, Op: c.src.title(), Source: c.src.name(),
+		Err:  fmt.Errorf("the broker took back %d deliveries because one stayed unacknowledged too long: %w", open, cause),
+		Hint: "raise x-consumer-timeout (quorum queues) or consumer_timeout, or shorten the handler"}
+	if oldest != nil {
+		age := time.Since(oldest.Origin.ReceivedAt).Round(time.Millisecond)
+		err.Hint += fmt.Sprintf("; the oldest is message %.64q, key %.64q, %s old", oldest.Received().ID, oldest.Received().Key, age)
+	}
+	return err
+}
+
+// canceledBy finds out why the broker cancelled a consumer: from 4.3 on an ack
+// timeout of a quorum queue looks like a queue that was deleted.
+func (c *consumer) canceledBy(tag string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	queue := c.queueOf(tag)
+	err := c.sess.scratch(ctx, func(ch channel) error {
+		_, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+		return err
+	})
+	out := &longshore.Error{Code: longshore.CodeCanceledBy, Op: "consume from " + c.src.title(), Source: c.src.name(),
+		Err:  errors.New("the broker cancelled the consumer"),
+		Hint: "the queue moved to another node or its leader changed; it is opened again by itself"}
+	if e, ok := asAMQP(err); ok && e.Code == amqp091.NotFound {
+		out.Err = fmt.Errorf("queue %q was deleted", queue)
+		out.Hint = "create it again, or set Declare"
+		return out
+	}
+	c.mu.Lock()
+	oldest := c.tags.oldest()
+	c.mu.Unlock()
+	if err == nil && oldest != nil && c.sess.version.atLeast(4, 3) {
+		return c.ackTimeout(errors.New("the broker cancelled the consumer"))
+	}
+	return out
+}
+
+// oldest returns the lowest delivery that was handed out and is open.
+func (t *tags) oldest() *longshore.Delivery {
+	for tag := t.base; tag < t.next; tag++ {
+		if s := t.at(tag); s.state == tagOpen || s.state == tagBusy {
+			return s.d
+		}
+	}
+	return nil
+}
+
+// mute stops the sender from writing: on a channel whose consumer was taken
+// away a late ack does harm until the channel closes.
+func (c *consumer) mute() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.muted = true
+}
+
+// die ends the consumer from the broker's side: deliveries are lost, then the
+// channel closes, and only then the container hears of it and may open again.
+func (c *consumer) die(err error) {
+	lost := c.forfeit(err, &lostError{err})
+	c.stopSender()
+	select {
+	case <-c.sender:
+	case <-time.After(5 * time.Second): // hung in a call; the connection ends it
+	}
+	c.tell.lost(lost, &lostError{err})
+	c.mu.Lock()
+	leaving := c.leaving
+	c.mu.Unlock()
+	if !leaving {
+		c.tell.down(err)
+	}
+}
+
+// forfeit makes end what Receive returns and gives up all deliveries: open ones
+// are told that they are lost and returned, accepted settlements have failed. It
+// does nothing the second time.
+func (c *consumer) forfeit(end, cause error) []*longshore.Delivery {
+	c.mu.Lock()
+	if c.end != nil {
+		c.mu.Unlock()
+		return nil
+	}
+	c.end = end
+	close(c.gone)
+	c.halt()
+	var open []*longshore.Delivery
+	t := &c.tags
+	for tag := t.base; tag < t.top; tag++ {
+		switch s := t.at(tag); s.state {
+		case tagOpen, tagBusy:
+			if tag < t.next && s.d != nil {
+				open = append(open, s.d)
+			}
+		case tagAcked, tagAlone:
+			c.failSettle(s.d, s.s, "was not sent", cause)
+		case tagAbsent, tagSent:
+		}
+	}
+	for _, p := range c.batch.sent {
+		c.failSettle(p.d, p.s, "was sent, but the broker did not confirm it", cause)
+	}
+	c.batch.sent = nil
+	c.tags = newTags()
+	c.mu.Unlock()
+	lost := open[:0]
+	for _, d := range open {
+		if d.Lose(cause) {
+			lost = append(lost, d)
+		}
+	}
+	return lost
+}
+
+// failSettle reports an accepted settlement. mu is held. A delivery that was
+// given back from the buffer is nobody's.
+func (c *consumer) failSettle(d *longshore.Delivery, s longshore.Settlement, what string, cause error) {
+	if d == nil {
+		return
+	}
+	c.failed++
+	c.tell.settleFailed(d, s, &longshore.Error{Code: longshore.CodeSettle, Source: c.src.name(),
+		Op:  fmt.Sprintf("%s a delivery of %s", s.Verb, c.src.title()),
+		Err: fmt.Errorf("it %s: %w", what, cause), Hint: "the message may be delivered again"})
+}

@@ -1,0 +1,245 @@
+package amqp
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/longshore-go/longshore"
+)
+
+// Headers that Longshore writes on RabbitMQ.
+const (
+	headerKey     = "longshore-key"     // the key, as bytes
+	headerAttempt = "longshore-attempt" // of a message that was given back as a copy
+	// Properties which the broker would act upon, refuse or lose on the way back.
+	headerUser       = "longshore-p-user-id"
+	headerReplyTo    = "longshore-p-reply-to"
+	headerExpiration = "longshore-p-expiration"
+	headerCC         = "longshore-p-cc"
+	headerBCC        = "longshore-p-bcc"
+	headerExchange   = "longshore-p-exchange"
+	headerRoutingKey = "longshore-p-routing-key"
+)
+
+// directReply is a name that means the publishing channel itself; as the
+// reply-to of somebody else's message it would end the channel.
+const directReply = "amq.rabbitmq.reply-to"
+
+// brokerOwned are headers that the broker writes and counts by. A copy does not
+// carry them: a repeated x-death is not counted by some versions and crashes
+// others.
+func brokerOwned(name string) bool {
+	switch name {
+	case "x-death", "x-delivery-count", "x-acquired-count", "x-received-from":
+		return true
+	}
+	return strings.HasPrefix(name, "x-first-death-") || strings.HasPrefix(name, "x-last-death-")
+}
+
+// decode fills a delivery from what the client received.
+func decode(d *longshore.Delivery, raw *amqp091.Delivery, keyFrom string) {
+	d.ID, d.Body = raw.MessageId, raw.Body
+	d.ContentType, d.ContentEncoding = raw.ContentType, raw.ContentEncoding
+	d.Type, d.CorrelationID, d.ReplyTo = raw.Type, raw.CorrelationId, raw.ReplyTo
+	d.AppID, d.UserID = raw.AppId, raw.UserId
+	d.Timestamp, d.Priority, d.DeliveryMode = raw.Timestamp, raw.Priority, raw.DeliveryMode
+	d.Origin.Exchange, d.Origin.RoutingKey = raw.Exchange, raw.RoutingKey
+	if ms, err := strconv.ParseInt(raw.Expiration, 10, 64); err == nil && ms > 0 && ms < math.MaxInt64/int64(time.Millisecond) {
+		d.Expiration = time.Duration(ms) * time.Millisecond
+	}
+	d.Headers = fromTable(raw.Headers)
+	if hasOurs(d.Headers) {
+		d.Headers = restore(d, d.Headers)
+	}
+	if d.Key == nil && keyFrom != "" {
+		d.Key = keyOf(d, keyFrom)
+	}
+	d.Attempt = attemptOf(raw)
+}
+
+func hasOurs(h longshore.Headers) bool {
+	for i := range h {
+		if strings.HasPrefix(h[i].Name, "longshore-") {
+			return true
+		}
+	}
+	return false
+}
+
+// restore takes our own headers out of h and puts what they hold where it belongs.
+func restore(d *longshore.Delivery, h longshore.Headers) longshore.Headers {
+	out := h[:0]
+	for _, x := range h {
+		text, isText := x.Value.(string)
+		switch {
+		case x.Name == headerKey:
+			d.Key = keyBytes(x.Value)
+		case x.Name == headerAttempt:
+		case x.Name == headerUser && isText:
+			d.UserID = text
+		case x.Name == headerReplyTo && isText:
+			d.ReplyTo = text
+		case x.Name == headerExchange && isText:
+			d.Origin.Exchange = text
+		case x.Name == headerRoutingKey && isText:
+			d.Origin.RoutingKey = text
+		case x.Name == headerExpiration:
+			if ms := integer(x.Value); ms > 0 && ms < math.MaxInt64/int64(time.Millisecond) {
+				d.Expiration = time.Duration(ms) * time.Millisecond
+			}
+		case x.Name == headerCC:
+			out = append(out, longshore.Header{Name: "CC", Value: x.Value})
+		case x.Name == headerBCC:
+			out = append(out, longshore.Header{Name: "BCC", Value: x.Value})
+		default:
+			out = append(out, x)
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+func keyOf(d *longshore.Delivery, from string) []byte {
+	if from == RoutingKey {
+		return []byte(d.Origin.RoutingKey)
+	}
+	v, ok := d.Headers.Get(from)
+	if !ok {
+		return nil
+	}
+	return keyBytes(v)
+}
+
+// keyBytes is a key from a header of any simple kind, nil if it is none.
+func keyBytes(v any) []byte {
+	switch v := v.(type) {
+	case nil, []any, longshore.Headers:
+		return nil
+	case []byte:
+		return v
+	}
+	return []byte(longshore.Headers{{Value: v}}.String(""))
+}
+
+// attemptHeader reads our own count; a value that cannot be one is not ours.
+func attemptHeader(t amqp091.Table) (int, bool) {
+	v, ok := t[headerAttempt]
+	if !ok {
+		return 0, false
+	}
+	n, ok := longshore.Headers{{Value: v}}.Int("")
+	if !ok || n < 1 || n > math.MaxInt32 {
+		return 0, false
+	}
+	return int(n), true
+}
+
+// attemptOf is our own count on our retry path, else the queue's, else what
+// "redelivered" tells.
+func attemptOf(raw *amqp091.Delivery) int {
+	if n, ok := attemptHeader(raw.Headers); ok {
+		return n
+	}
+	if v, ok := raw.Headers["x-delivery-count"]; ok {
+		return int(min(max(integer(v), 0), math.MaxInt32-1)) + 1
+	}
+	if raw.Redelivered {
+		return 2
+	}
+	return 1
+}
+
+// encode makes what the client sends of a message, or refuses it: everything the
+// broker would end the channel or the connection for is found here.
+func encode(m *longshore.Message, login string) (amqp091.Publishing, error) {
+	p := amqp091.Publishing{MessageId: m.ID, Body: m.Body, ContentType: m.ContentType, ContentEncoding: m.ContentEncoding,
+		Type: m.Type, CorrelationId: m.CorrelationID, ReplyTo: m.ReplyTo, AppId: m.AppID, UserId: m.UserID,
+		Timestamp: m.Timestamp, Priority: m.Priority, DeliveryMode: m.DeliveryMode}
+	if p.DeliveryMode == 0 {
+		p.DeliveryMode = amqp091.Persistent
+	}
+	if p.DeliveryMode > amqp091.Persistent {
+		return p, refuse(longshore.CodeRefused, fmt.Errorf("DeliveryMode is %d, must be 0, 1 or 2", p.DeliveryMode))
+	}
+	switch ms := m.Expiration.Milliseconds(); {
+	case m.Expiration < 0:
+		return p, refuse(longshore.CodeRefused, fmt.Errorf("Expiration is %s, must be 0 or more", m.Expiration))
+	case m.Expiration > 0:
+		p.Expiration = strconv.FormatInt(min(max(ms, 1), math.MaxUint32), 10)
+	}
+	if err := m.Headers.Check(); err != nil {
+		return p, err
+	}
+	t := make(amqp091.Table, len(m.Headers)+2)
+	if err := fillTable(t, m.Headers, 1); err != nil {
+		return p, refuse(longshore.CodeBadHeader, err)
+	}
+	p.Headers = t
+	if m.Key != nil {
+		t[headerKey] = m.Key
+	}
+	if m.ID == "" && t[longshore.HeaderID] == nil {
+		t[longshore.HeaderID] = newID()
+	}
+	moveAside(&p, login)
+	return p, checkShort(&p)
+}
+
+// moveAside takes out of a message what the broker must not see, and keeps it in
+// headers of ours where the handler would miss it.
+func moveAside(p *amqp091.Publishing, login string) {
+	for name := range p.Headers {
+		if brokerOwned(name) {
+			delete(p.Headers, name)
+		}
+	}
+	// A CC would be routed once more with each retry and dead letter.
+	for name, ours := range map[string]string{"CC": headerCC, "BCC": headerBCC} {
+		if v, ok := p.Headers[name]; ok {
+			delete(p.Headers, name)
+			p.Headers[ours] = v
+		}
+	}
+	if p.UserId != "" && p.UserId != login {
+		p.Headers[headerUser] = p.UserId
+		p.UserId = ""
+	}
+	if p.ReplyTo == directReply {
+		p.Headers[headerReplyTo] = p.ReplyTo
+		p.ReplyTo = ""
+	}
+}
+
+func checkShort(p *amqp091.Publishing) error {
+	for _, f := range [...]struct{ name, value string }{{"ID", p.MessageId}, {"ContentType", p.ContentType}, {"ContentEncoding", p.ContentEncoding},
+		{"Type", p.Type}, {"CorrelationID", p.CorrelationId}, {"ReplyTo", p.ReplyTo}, {"AppID", p.AppId}, {"UserID", p.UserId}} {
+		if len(f.value) > maxShort {
+			return refuse(longshore.CodeRefused, fmt.Errorf("%s is %d bytes long; AMQP takes 255", f.name, len(f.value)))
+		}
+	}
+	return nil
+}
+
+// frameSize is the size of the frame that holds the properties; it cannot be
+// split, and a broker ends the connection over one that is too large.
+func frameSize(p *amqp091.Publishing) int {
+	n := 8 + 2 + 2 + 8 + 2 + 1 + 1 + 8 // frame, class, weight, body size, flags, mode, priority, timestamp
+	for _, s := range [...]string{p.MessageId, p.ContentType, p.ContentEncoding, p.Type, p.CorrelationId, p.ReplyTo, p.AppId, p.UserId, p.Expiration} {
+		n += 1 + len(s)
+	}
+	return n + tableSize(p.Headers)
+}
+
+func refuse(code longshore.Code, err error) error {
+	return &longshore.Error{Code: code, Op: "publish to rabbitmq", Err: err}
+}
+
+var errEmptyDest = errors.New("the destination is empty")

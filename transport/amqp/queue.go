@@ -1,0 +1,245 @@
+package amqp
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/longshore-go/longshore"
+)
+
+// QueueType is RabbitMQ's x-queue-type.
+type QueueType string
+
+// The types of queues. Streams are consumed by naming x-stream-offset in
+// QueueConfig.Arguments.
+const (
+	Classic QueueType = "classic"
+	Quorum  QueueType = "quorum"
+)
+
+// ExchangeKind is the type of an exchange.
+type ExchangeKind string
+
+// The kinds of exchanges.
+const (
+	Direct      ExchangeKind = "direct"
+	Fanout      ExchangeKind = "fanout"
+	Topic       ExchangeKind = "topic"
+	HeadersKind ExchangeKind = "headers"
+)
+
+// Special values of QueueConfig fields.
+const (
+	// Unlimited is a Prefetch without any limit: the broker sends the whole queue,
+	// into this process's memory.
+	Unlimited = -1
+	// NoLinger is a SettleLinger that sends each settlement at once.
+	NoLinger time.Duration = -1
+	// RoutingKey is a Key that takes the message's routing key.
+	RoutingKey = ":routing-key"
+)
+
+// Declare says what is created if it is missing. The zero value declares nothing:
+// queues and exchanges must exist and are used as they are. What exists with
+// other properties makes Open fail with [longshore.CodeDiffers].
+type Declare struct {
+	// Type of the queue. Zero: the virtual host's default type.
+	Type QueueType
+	// Bindings lead messages of exchanges to the queue.
+	Bindings []Binding
+	// Arguments of the queue, for example x-message-ttl, x-dead-letter-exchange,
+	// x-delivery-limit. x-queue-type and x-single-active-consumer are set by Type
+	// and QueueConfig.SingleActive.
+	Arguments amqp091.Table
+	// Transient makes a queue that does not survive a restart of the broker.
+	// Zero: durable.
+	Transient bool
+	// AutoDelete makes a queue that goes away with its last consumer.
+	AutoDelete bool
+}
+
+// Binding leads the messages of an exchange to a queue.
+type Binding struct {
+	Exchange string
+	// Key is the routing key, or the pattern of a topic exchange.
+	Key string
+	// Kind declares the exchange, durable. Zero: it must exist.
+	Kind ExchangeKind
+	// Arguments of the binding, for headers exchanges.
+	Arguments amqp091.Table
+}
+
+func (d *Declare) isZero() bool {
+	return d.Type == "" && len(d.Bindings) == 0 && len(d.Arguments) == 0 && !d.Transient && !d.AutoDelete
+}
+
+// QueueConfig is the configuration of a queue and of how one consumes from it.
+// The zero value works.
+type QueueConfig struct {
+	// Declare creates what is missing, with the container's dead-letter queue.
+	// Zero: the queue must exist and is used as it is.
+	Declare Declare
+
+	// Prefetch is the most the broker sends ahead of settling. Zero: it follows
+	// the workers, from 16 up to max(250, twice the most the container can hold);
+	// 250 without a container. See also [Unlimited].
+	Prefetch int
+	// SettleLinger is the longest an accepted ack waits before it is sent, so that
+	// many go in one frame; half a window of them goes at once. Zero: 2 ms. See also
+	// [NoLinger].
+	SettleLinger time.Duration
+
+	// Exclusive consumes alone: Open fails with [longshore.CodeExclusive] while
+	// others consume, and they fail while this one does.
+	Exclusive bool
+	// SingleActive says that the queue serves one consumer at a time, and makes it
+	// so where Declare is set. The others stand by (transport.EventStandby).
+	SingleActive bool
+	// Priority is the consumer's x-priority: higher ones are served first.
+	Priority int
+	// Tag is the consumer tag. Zero: made up.
+	Tag string
+	// Arguments of the consumer, for example x-stream-offset.
+	Arguments amqp091.Table
+	// AutoAck lets the broker forget messages when it has sent them. They are lost
+	// with the process, and Prefetch does not limit them.
+	AutoAck bool
+	// Pull fetches messages one by one (basic.get) while Receive waits for them,
+	// instead of having them sent ahead. PullInterval is the pause after an empty
+	// queue was seen. Zero: 250 ms.
+	Pull         bool
+	PullInterval time.Duration
+
+	// Key names the header that holds a message's key, for producers that do not
+	// write longshore-key; [RoutingKey] takes the routing key. Zero: no key then.
+	Key string
+	// DeadLettered says that the queue has a dead-letter exchange which Declare
+	// does not show (set by a policy, or by who created it). Without one RabbitMQ
+	// drops a rejected message, so Reject is refused where none is known.
+	DeadLettered bool
+	// BrowseCounts allows Browse also where looking counts as a delivery: on quorum
+	// queues each look brings a message nearer to its delivery limit.
+	BrowseCounts bool
+}
+
+const (
+	defaultLinger       = 2 * time.Millisecond
+	defaultPullInterval = 250 * time.Millisecond
+	baseWindow          = 16  // the first slice of a window
+	defaultWindow       = 250 // without a container, and the least cap with one
+	defaultLease        = 30 * time.Minute
+)
+
+func (c *QueueConfig) linger() time.Duration {
+	switch {
+	case c.SettleLinger == 0:
+		return defaultLinger
+	case c.SettleLinger < 0:
+		return 0
+	}
+	return c.SettleLinger
+}
+
+func (c *QueueConfig) pullInterval() time.Duration {
+	if c.PullInterval == 0 {
+		return defaultPullInterval
+	}
+	return c.PullInterval
+}
+
+// live tells whether the window can follow the workers: it does so by more
+// consumers on the channel, which these settings do not allow.
+func (c *QueueConfig) live() bool {
+	_, stream := c.Arguments["x-stream-offset"]
+	return !c.Exclusive && !c.SingleActive && c.Priority == 0 && !c.AutoAck && !c.Pull && c.Prefetch != Unlimited && !stream
+}
+
+// check returns all that is wrong with the configuration of the named queue.
+func (c *QueueConfig) check(name string) error {
+	var errs []error
+	bad := func(field string, value any, want string) {
+		errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Source: name, Op: fmt.Sprintf("rabbitmq queue %q", name),
+			Err: fmt.Errorf("%s is %v, must be %s", field, value, want)})
+	}
+	if name == "" || len(name) > maxShort {
+		bad("the name", fmt.Sprintf("%d bytes long", len(name)), "1 to 255 bytes long")
+	}
+	if c.Prefetch < Unlimited || c.Prefetch > 65535 {
+		bad("Prefetch", c.Prefetch, "0 (follows the workers), 1 to 65535, or amqp.Unlimited")
+	}
+	if c.SettleLinger < 0 && c.SettleLinger != NoLinger {
+		bad("SettleLinger", c.SettleLinger, "0 (the default, 2ms), more, or amqp.NoLinger")
+	}
+	if c.PullInterval < 0 {
+		bad("PullInterval", c.PullInterval, "0 (the default, 250ms) or more")
+	}
+	if len(c.Tag) > maxShort-4 {
+		bad("Tag", fmt.Sprintf("%d bytes long", len(c.Tag)), "at most 251 bytes")
+	}
+	if c.Pull && (c.Exclusive || c.Priority != 0 || c.Tag != "" || len(c.Arguments) > 0 || c.SingleActive) {
+		bad("Pull", true, "used without Exclusive, SingleActive, Priority, Tag and Arguments: those belong to consumers that are sent messages")
+	}
+	if err := c.Arguments.Validate(); err != nil {
+		bad("Arguments", "a table", "one that AMQP can carry: "+err.Error())
+	}
+	c.Declare.check(bad)
+	return errors.Join(errs...)
+}
+
+func (d *Declare) check(bad func(field string, value any, want string)) {
+	if err := d.Arguments.Validate(); err != nil {
+		bad("Declare.Arguments", "a table", "one that AMQP can carry: "+err.Error())
+	}
+	if d.Type == Quorum && (d.Transient || d.AutoDelete) {
+		bad("Declare.Type", "quorum", "classic where Transient or AutoDelete is set: quorum queues always last")
+	}
+	for _, name := range []string{"x-queue-type", "x-single-active-consumer"} {
+		if _, ok := d.Arguments[name]; ok {
+			bad("Declare.Arguments", name, "set by Type or SingleActive instead")
+		}
+	}
+	if _, ok := d.Arguments["x-consumer-timeout"]; ok && d.Type != Quorum {
+		bad("Declare.Arguments", "x-consumer-timeout", "used with Type Quorum only: RabbitMQ refuses it elsewhere")
+	}
+	for i, b := range d.Bindings {
+		if b.Exchange == "" || len(b.Exchange) > maxShort || len(b.Key) > maxShort {
+			bad(fmt.Sprintf("Declare.Bindings[%d]", i), "without an exchange or with a name beyond 255 bytes", "an exchange and a key of at most 255 bytes each")
+		}
+		if err := b.Arguments.Validate(); err != nil {
+			bad(fmt.Sprintf("Declare.Bindings[%d].Arguments", i), "a table", "one that AMQP can carry: "+err.Error())
+		}
+	}
+}
+
+// deadLettered tells whether a rejected message is known to go somewhere.
+func (c *QueueConfig) deadLettered() bool {
+	_, ok := c.Declare.Arguments["x-dead-letter-exchange"]
+	return ok || c.DeadLettered
+}
+
+func (c *QueueConfig) capabilities() longshore.Capabilities {
+	caps := longshore.Capabilities{Ordering: longshore.OrderQueue, Delay: true, MaxDelay: maxDelay,
+		Lease: defaultLease, Attempts: true, DeadLetter: c.deadLettered(),
+		SingleActive: c.SingleActive, LiveResize: c.live()}
+	if c.Declare.Type == Quorum {
+		// True up to 4.2; an open consumer knows the broker's version.
+		caps.CountsReturns = true
+		caps.DeliveryLimit = int(integer(c.Declare.Arguments["x-delivery-limit"]))
+	}
+	if ms := integer(c.Declare.Arguments["x-consumer-timeout"]); ms > 0 {
+		caps.Lease = time.Duration(ms) * time.Millisecond
+	}
+	if c.AutoAck {
+		caps.Lease, caps.DeadLetter, caps.CountsReturns = 0, false, false
+	}
+	return caps
+}
+
+// integer reads a number of a table, 0 if it is none.
+func integer(v any) int64 {
+	n, _ := longshore.Headers{{Value: v}}.Int("")
+	return n
+}

@@ -1,0 +1,150 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+// settler is the consumer as its deliveries see it. The context of a verb is
+// used only where something is published: what was done is settled, also when
+// its context is over.
+type settler struct{ c *consumer }
+
+func (s *settler) Ack(_ context.Context, tag uint64) error {
+	return s.c.settle(tag, longshore.Settlement{Verb: longshore.VerbAck}, howAck)
+}
+
+// Nack gives the message back. With a delay, or where the broker would not show
+// the attempt that is asked for, a copy takes its place: confirmed first, then
+// the original is acked.
+func (s *settler) Nack(ctx context.Context, tag uint64, delay time.Duration, attempt int) error {
+	c := s.c
+	if delay > maxDelay {
+		return c.unsupported(fmt.Sprintf("nack with a delay of %s", delay), fmt.Sprintf("the longest is %s", maxDelay))
+	}
+	v := longshore.Settlement{Verb: longshore.VerbNack, Delay: delay, Attempt: attempt}
+	c.mu.Lock()
+	sl, err := c.held(tag)
+	if err != nil {
+		c.mu.Unlock()
+		return err
+	}
+	d := sl.d
+	if v.Attempt <= 0 {
+		v.Attempt = d.Attempt + 1
+	}
+	if how, ok := c.returnBy(d, v.Attempt); ok && delay <= 0 {
+		c.accept(tag, sl, v, how)
+		c.mu.Unlock()
+		return nil
+	}
+	sl.state = tagBusy
+	c.mu.Unlock()
+	err = c.copyBack(ctx, d, delay, v.Attempt)
+	return c.copied(tag, v, err)
+}
+
+// copied settles the original after its copy was confirmed, or opens it again.
+func (c *consumer) copied(tag uint64, v longshore.Settlement, err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.end != nil {
+		return longshore.ErrLost
+	}
+	sl := c.tags.find(tag)
+	if sl == nil {
+		return longshore.ErrLost
+	}
+	if err != nil {
+		sl.state = tagOpen
+		return err
+	}
+	c.accept(tag, sl, v, howAck)
+	return nil
+}
+
+// returnBy chooses the method that gives a delivery back so that it comes again
+// with this attempt, or says that there is none.
+//
+// What the broker will show: a message with our own header keeps what it says.
+// Without it a quorum queue counts (up to 4.2 every return, from 4.3 on
+// basic.reject only), and a classic queue knows only "redelivered", which is 2.
+func (c *consumer) returnBy(d *longshore.Delivery, attempt int) (how settleHow, ok bool) {
+	if c.cfg.AutoAck {
+		return 0, false
+	}
+	raw := nativeOf(d)
+	if _, own := attemptHeader(raw.Headers); own {
+		return howNack, attempt <= d.Attempt
+	}
+	how = howNack
+	if attempt > d.Attempt && c.sess.version.atLeast(4, 3) {
+		how = howRequeue
+	}
+	_, counted := raw.Headers["x-delivery-count"]
+	if counted || !raw.Redelivered {
+		return how, attempt <= d.Attempt+1
+	}
+	return how, attempt <= d.Attempt
+}
+
+func (s *settler) Reject(_ context.Context, tag uint64, reason error) error {
+	if s.c.cfg.AutoAck || !s.c.cfg.deadLettered() {
+		return s.c.unsupported("reject a delivery", "no dead-letter exchange of the queue is known, so RabbitMQ would drop the message; set x-dead-letter-exchange in Declare.Arguments, or DeadLettered")
+	}
+	return s.c.settle(tag, longshore.Settlement{Verb: longshore.VerbReject, Reason: reason}, howReject)
+}
+
+func (s *settler) Extend(context.Context, uint64, time.Duration) error {
+	return s.c.unsupported("extend a delivery", "RabbitMQ has no leases to extend; its consumer_timeout is a setting of the broker or the queue")
+}
+
+func (c *consumer) unsupported(op, why string) error {
+	return &longshore.Error{Code: longshore.CodeUnsupported, Op: op + " of " + c.src.title(), Source: c.src.name(), Err: errors.New(why)}
+}
+
+// held returns the slot of a tag that can be settled.
+func (c *consumer) held(tag uint64) (*slot, error) {
+	if c.end != nil {
+		return nil, longshore.ErrLost
+	}
+	sl := c.tags.find(tag)
+	if sl == nil || sl.state != tagOpen {
+		return nil, longshore.ErrSettled
+	}
+	return sl, nil
+}
+
+func (c *consumer) settle(tag uint64, v longshore.Settlement, how settleHow) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sl, err := c.held(tag)
+	if err != nil {
+		return err
+	}
+	c.accept(tag, sl, v, how)
+	return nil
+}
+
+// accept notes a settlement and sees to it that the sender comes by. mu is held.
+func (c *consumer) accept(tag uint64, sl *slot, v longshore.Settlement, how settleHow) {
+	if c.cfg.AutoAck { // the broker forgot it when it sent it
+		c.tags.forget(tag, sl)
+		return
+	}
+	first, window := c.tags.unsent == 0, c.window
+	if window == 0 { // unlimited
+		window = maxUnconfirmed
+	}
+	c.tags.accept(tag, sl, v, how)
+	if how != howAck || 2*c.tags.unsent >= window {
+		c.urgent = true
+		signal(c.wake)
+	} else if first {
+		signal(c.wake)
+	}
+}

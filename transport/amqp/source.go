@@ -1,0 +1,144 @@
+package amqp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// queueSource is one or several queues with the way to consume from them.
+type queueSource struct {
+	b      *Broker
+	queues []string
+	cfg    QueueConfig
+	cast   *broadcast // a queue of our own on an exchange, in place of queues
+}
+
+// Open connects, declares and consumes.
+func (s *queueSource) Open(ctx context.Context, o transport.OpenOptions) (transport.Consumer, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	if err := s.fits(o); err != nil {
+		return nil, err
+	}
+	sess, err := s.b.consume.acquire(ctx)
+	if err != nil {
+		return nil, s.opening(err)
+	}
+	c := newConsumer(s, sess, o)
+	c.start()
+	if err := c.do(ctx, func() error { return c.setUp(ctx, o) }); err != nil {
+		c.abort(ctx)
+		return nil, s.b.set.brokerError("open "+s.title(), s.name(), err)
+	}
+	s.b.listen(c)
+	return c, nil
+}
+
+// opening says what the connection was wanted for.
+func (s *queueSource) opening(err error) error {
+	var e *longshore.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	out := *e
+	out.Source = s.name()
+	out.Op = "open " + s.title() + strings.TrimPrefix(e.Op, "connect to rabbitmq")
+	return &out
+}
+
+// fits refuses a prefetch that would starve the workers.
+func (s *queueSource) fits(o transport.OpenOptions) error {
+	if s.cfg.Prefetch <= 0 || s.cfg.Pull || s.cfg.AutoAck || o.MaxWindow <= s.cfg.Prefetch {
+		return nil
+	}
+	return &longshore.Error{Code: longshore.CodeWindow, Op: "open " + s.title(), Source: s.name(),
+		Err:  fmt.Errorf("prefetch %d is less than the %d deliveries that workers and lookahead can hold", s.cfg.Prefetch, o.MaxWindow),
+		Hint: fmt.Sprintf("set Prefetch to 0 (follows the workers) or at least %d", o.MaxWindow)}
+}
+
+// Capabilities is what the configuration tells.
+func (s *queueSource) Capabilities() transport.Capabilities { return s.cfg.capabilities() }
+
+// Describe names the source.
+func (s *queueSource) Describe() transport.Description {
+	d := transport.Description{Transport: "rabbitmq", Kind: "queue", Name: s.name(), Address: s.b.address()}
+	if s.cast != nil {
+		d.Kind = "broadcast"
+	}
+	return d
+}
+
+func (s *queueSource) name() string {
+	if s.cast != nil {
+		return s.cast.exchange
+	}
+	return strings.Join(s.queues, ",")
+}
+
+func (s *queueSource) title() string {
+	switch {
+	case s.cast != nil:
+		return fmt.Sprintf("rabbitmq broadcast %q", s.cast.exchange)
+	case len(s.queues) > 1:
+		return fmt.Sprintf("rabbitmq queues %q", s.queues)
+	}
+	return fmt.Sprintf("rabbitmq queue %q", s.name())
+}
+
+// Check reports all that is wrong with the configuration, the broker's included.
+func (s *queueSource) Check() error {
+	errs := []error{s.b.set.problem}
+	if s.cast != nil {
+		errs = append(errs, s.cast.check())
+	} else if len(s.queues) == 0 {
+		errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Op: "rabbitmq queues", Err: errors.New("no queue is named")})
+	}
+	seen := map[string]bool{}
+	for _, q := range s.queues {
+		errs = append(errs, s.cfg.check(q))
+		if seen[q] {
+			errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Op: s.title(), Source: q, Err: fmt.Errorf("queue %q is named twice", q)})
+		}
+		seen[q] = true
+	}
+	return errors.Join(errs...)
+}
+
+// Publisher returns a publisher on the same broker and the destination that leads
+// back here: the first queue, or the exchange of a broadcast.
+func (s *queueSource) Publisher(context.Context) (transport.Publisher, string, error) {
+	p, err := s.b.Publisher(PublisherConfig{})
+	if s.cast != nil {
+		return p, To(s.cast.exchange, s.cast.sample()), err
+	}
+	return p, To("", s.queues[0]), err
+}
+
+// Probe connects and looks whether the queues are there.
+func (s *queueSource) Probe(ctx context.Context) error {
+	sess, err := s.b.consume.acquire(ctx)
+	if err != nil {
+		return s.opening(err)
+	}
+	err = sess.scratch(ctx, func(ch channel) error {
+		if s.cast != nil {
+			return s.b.declareExchange(ch, s.cast.exchange, "")
+		}
+		for _, q := range s.queues {
+			if _, err := ch.QueueDeclarePassive(q, true, false, false, false, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		err = s.b.set.brokerError("probe "+s.title(), s.name(), err)
+	}
+	return errors.Join(err, s.b.consume.release(ctx, sess))
+}

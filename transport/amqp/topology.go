@@ -1,0 +1,113 @@
+package amqp
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+)
+
+// prepare makes sure that the source's queues are there, in the order channel,
+// queues, exchanges, bindings. ch belongs to the consumer: a refusal ends it, and
+// with it the attempt to open.
+func (s *queueSource) prepare(ctx context.Context, sess *session, ch channel, deadLetter string) ([]amqp091.Queue, error) {
+	qs := make([]amqp091.Queue, 0, len(s.queues))
+	for _, name := range s.queues {
+		q, err := s.declareQueue(ch, name)
+		if err != nil {
+			return nil, err
+		}
+		qs = append(qs, q)
+	}
+	if s.cfg.Declare.isZero() {
+		return qs, nil
+	}
+	for _, b := range s.cfg.Declare.Bindings {
+		if err := s.b.declareExchange(ch, b.Exchange, b.Kind); err != nil {
+			return nil, err
+		}
+	}
+	for _, q := range qs {
+		for _, b := range s.cfg.Declare.Bindings {
+			if err := ch.QueueBind(q.Name, b.Key, b.Exchange, false, b.Arguments); err != nil {
+				return nil, s.b.set.brokerError(fmt.Sprintf("bind rabbitmq queue %q to exchange %q", q.Name, b.Exchange), q.Name, err)
+			}
+		}
+	}
+	return qs, s.b.declareDeadLetter(ctx, sess, deadLetter, s.cfg.Declare.Type)
+}
+
+// declareQueue declares the queue, or looks whether it is there.
+func (s *queueSource) declareQueue(ch channel, name string) (amqp091.Queue, error) {
+	d := &s.cfg.Declare
+	if d.isZero() {
+		q, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+		if err != nil {
+			return q, s.b.set.brokerError(fmt.Sprintf("open rabbitmq queue %q in vhost %q", name, s.b.set.addr.vhost), name, err)
+		}
+		return q, nil
+	}
+	args := maps.Clone(d.Arguments)
+	if args == nil {
+		args = amqp091.Table{}
+	}
+	if d.Type != "" {
+		args["x-queue-type"] = string(d.Type)
+	}
+	if s.cfg.SingleActive {
+		args["x-single-active-consumer"] = true
+	}
+	q, err := ch.QueueDeclare(name, !d.Transient, d.AutoDelete, false, false, args)
+	if err != nil {
+		return q, s.b.set.brokerError(fmt.Sprintf("declare rabbitmq queue %q", name), name, err)
+	}
+	return q, nil
+}
+
+// declareExchange declares a durable exchange, or looks whether it is there if
+// kind is empty.
+func (b *Broker) declareExchange(ch channel, name string, kind ExchangeKind) error {
+	if kind == "" {
+		if err := ch.ExchangeDeclarePassive(name, string(Direct), true, false, false, false, nil); err != nil {
+			return b.set.brokerError(fmt.Sprintf("use rabbitmq exchange %q in vhost %q", name, b.set.addr.vhost), name, err)
+		}
+		return nil
+	}
+	if err := ch.ExchangeDeclare(name, string(kind), true, false, false, false, nil); err != nil {
+		return b.set.brokerError(fmt.Sprintf("declare rabbitmq exchange %q", name), name, err)
+	}
+	return nil
+}
+
+// declareDeadLetter creates the container's dead-letter queue if it is missing.
+// One that exists is used whatever its properties are. A destination with an
+// exchange in it is somebody else's to create.
+func (b *Broker) declareDeadLetter(ctx context.Context, sess *session, dest string, kind QueueType) error {
+	exchange, queue := parseDest(dest)
+	if queue == "" || exchange != "" {
+		return nil
+	}
+	err := sess.scratch(ctx, func(ch channel) error {
+		_, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+		return err
+	})
+	if e, ok := asAMQP(err); !ok || e.Code != amqp091.NotFound {
+		if err != nil {
+			return b.set.brokerError(fmt.Sprintf("use rabbitmq dead-letter queue %q", queue), queue, err)
+		}
+		return nil
+	}
+	var args amqp091.Table
+	if kind != "" {
+		args = amqp091.Table{"x-queue-type": string(kind)}
+	}
+	err = sess.scratch(ctx, func(ch channel) error {
+		_, err := ch.QueueDeclare(queue, true, false, false, false, args)
+		return err
+	})
+	if err != nil {
+		return b.set.brokerError(fmt.Sprintf("declare rabbitmq dead-letter queue %q", queue), queue, err)
+	}
+	return nil
+}

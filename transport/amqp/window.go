@@ -1,0 +1,256 @@
+package amqp
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"math"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+)
+
+// A window is made of steps: basic.qos does not change a consumer that runs, so
+// growing means one more consumer on the same channel, and shrinking means
+// cancelling the newest, whose unsettled deliveries stay valid.
+
+// step is one consumer on each of the source's queues.
+type step struct {
+	size  int // prefetch of all of them together
+	parts []*part
+}
+
+// part is one consumer on the channel.
+type part struct {
+	tag   string
+	queue int
+	ours  bool          // we cancelled it; guarded by consumer.mu
+	done  chan struct{} // all it received is in the ring
+}
+
+// begin starts consuming.
+func (c *consumer) begin() error {
+	c.tagStem = c.cfg.Tag
+	if c.tagStem == "" {
+		c.tagStem = "longshore-" + rand.Text()[:10]
+	}
+	for _, s := range c.subs {
+		s.Tag = c.tagStem
+	}
+	if c.cfg.Pull {
+		c.setSteps(nil)
+		c.wg.Go(c.pull)
+		return nil
+	}
+	return c.adjust()
+}
+
+// addStep adds one consumer for each queue; size 0 is unlimited. It runs on the
+// sender.
+func (c *consumer) addStep(size int) error {
+	share := 0
+	if size > 0 {
+		share = min(max((size+len(c.queues)-1)/len(c.queues), 1), math.MaxUint16)
+	}
+	if err := c.ch.Qos(share, 0, false); err != nil {
+		return err
+	}
+	c.qos = share
+	st := &step{size: share * len(c.queues)}
+	for i := range c.queues {
+		p := &part{tag: c.tagStem, queue: i, done: make(chan struct{})}
+		if n := len(c.steps)*len(c.queues) + i; n > 0 {
+			p.tag = fmt.Sprintf("%s.%d", c.tagStem, n+1)
+		}
+		st.parts = append(st.parts, p)
+	}
+	c.setSteps(append(c.steps[:len(c.steps):len(c.steps)], st)) // before it can be cancelled
+	for _, p := range st.parts {
+		in, err := c.ch.Consume(c.queues[p.queue], p.tag, c.cfg.AutoAck, c.cfg.Exclusive, false, false, c.arguments())
+		if err != nil { // the channel has ended
+			c.setSteps(c.steps[:len(c.steps)-1])
+			return err
+		}
+		c.wg.Go(func() { c.pump(p, in) })
+	}
+	return nil
+}
+
+func (c *consumer) arguments() amqp091.Table {
+	args := maps.Clone(c.cfg.Arguments)
+	if c.cfg.Priority != 0 {
+		if args == nil {
+			args = amqp091.Table{}
+		}
+		args["x-priority"] = int32(c.cfg.Priority)
+	}
+	return args
+}
+
+// setSteps changes the steps, which the watcher and Resize read.
+func (c *consumer) setSteps(steps []*step) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.steps, c.window = steps, 0
+	if c.cfg.Pull {
+		c.window = c.limit
+	}
+	for _, st := range steps {
+		c.window += st.size
+	}
+}
+
+// pump moves deliveries of one consumer from the client to the ring.
+func (c *consumer) pump(p *part, in <-chan amqp091.Delivery) {
+	defer close(p.done)
+	for raw := range in {
+		c.arrived(&raw, p.queue)
+	}
+}
+
+// dropNewest cancels the consumers of the newest step and waits until all that
+// the broker had sent them is in the ring. It runs on the sender.
+func (c *consumer) dropNewest() error {
+	st := c.steps[len(c.steps)-1]
+	for _, p := range st.parts {
+		c.mu.Lock()
+		p.ours = true
+		c.mu.Unlock()
+		if err := c.ch.Cancel(p.tag, false); err != nil {
+			return err
+		}
+		<-p.done // the client has it all; the pump only moves it
+	}
+	c.setSteps(c.steps[:len(c.steps)-1])
+	return nil
+}
+
+// dropAll cancels all consumers: the broker sends no more.
+func (c *consumer) dropAll() error {
+	for len(c.steps) > 0 {
+		if err := c.dropNewest(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// goal is the wanted window within its bounds, 0 if nothing may come.
+func (c *consumer) goal() (goal, have int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.wanted <= 0 || c.paused || c.leaving {
+		return 0, c.window
+	}
+	return min(max(c.wanted, baseWindow), c.limit), c.window
+}
+
+// adjust makes the window follow. It grows at once, at least to the double so
+// that it takes few consumers, and shrinks when it was four times too large for a
+// while. It runs on the sender.
+func (c *consumer) adjust() error {
+	goal, have := c.goal()
+	if goal == 0 {
+		c.calm = time.Time{}
+		return c.dropAll()
+	}
+	if !c.cfg.live() {
+		if len(c.steps) == 0 {
+			return c.addStep(c.fixed)
+		}
+		return nil
+	}
+	for have < goal {
+		grow := min(baseWindow, c.limit)
+		if have > 0 {
+			grow = min(max(goal-have, have), c.limit-have)
+		}
+		if err := c.addStep(grow); err != nil {
+			return err
+		}
+		_, have = c.goal()
+	}
+	if have < 4*goal || len(c.steps) < 2 {
+		c.calm = time.Time{}
+		return nil
+	}
+	if c.calm.IsZero() {
+		c.calm = time.Now()
+	}
+	if time.Since(c.calm) < shrinkAfter {
+		return nil
+	}
+	c.calm = time.Time{}
+	for len(c.steps) > 1 && have-c.steps[len(c.steps)-1].size >= goal {
+		if err := c.dropNewest(); err != nil {
+			return err
+		}
+		_, have = c.goal()
+	}
+	return nil
+}
+
+// Resize makes the window follow the container's wish; 0 takes nothing more.
+func (c *consumer) Resize(ctx context.Context, window int) error {
+	c.mu.Lock()
+	c.wanted = max(window, 0)
+	c.mu.Unlock()
+	return c.reshape(ctx, "resize")
+}
+
+// Pause takes nothing more from the broker. What was received stays ours. A
+// single-active queue goes to the next consumer.
+func (c *consumer) Pause(ctx context.Context) error {
+	c.mu.Lock()
+	c.paused = true
+	c.mu.Unlock()
+	return c.reshape(ctx, "pause")
+}
+
+// Resume takes messages again.
+func (c *consumer) Resume(ctx context.Context) error {
+	c.mu.Lock()
+	c.paused = false
+	c.mu.Unlock()
+	return c.reshape(ctx, "resume")
+}
+
+func (c *consumer) reshape(ctx context.Context, what string) error {
+	if c.cfg.Pull {
+		signal(c.fetch)
+		return nil
+	}
+	err := c.do(ctx, c.adjust)
+	if err != nil {
+		return c.b.set.brokerError(what+" "+c.src.title(), c.src.name(), err)
+	}
+	return nil
+}
+
+// isOurs tells whether the tag is a consumer that we did not cancel.
+func (c *consumer) isOurs(tag string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, st := range c.steps {
+		for _, p := range st.parts {
+			if p.tag == tag {
+				return !p.ours
+			}
+		}
+	}
+	return false
+}
+
+func (c *consumer) queueOf(tag string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, st := range c.steps {
+		for _, p := range st.parts {
+			if p.tag == tag {
+				return c.queues[p.queue]
+			}
+		}
+	}
+	return c.queues[0]
+}
