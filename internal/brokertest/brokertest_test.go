@@ -163,3 +163,40 @@ func inOrder(t *testing.T) {
 		t.Errorf("consumer_timeout left at %s", timeout)
 	}
 }
+
+// The used node of a cluster is killed; the other has the same vhost and goes on.
+func TestClusterOutlivesItsKilledNode(t *testing.T) {
+	first, second := brokertest.Cluster(t)
+	conn, err := amqp091.Dial(second.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ch, err := conn.Channel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ch.QueueDeclare("orders", true, false, false, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	first.Kill()
+	if _, err := amqp091.Dial(first.URL); err == nil {
+		t.Error("the killed node takes connections")
+	}
+	if _, err := ch.QueueDeclarePassive("orders", true, false, false, false, nil); err != nil {
+		t.Errorf("the queue on the other node: %v", err)
+	}
+	first.Start()
+	again, err := amqp091.Dial(first.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	ch, err = again.Channel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ch.QueueDeclarePassive("orders", true, false, false, false, nil); err != nil {
+		t.Errorf("the queue seen from the node that came back: %v", err)
+	}
+}

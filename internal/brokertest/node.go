@@ -3,6 +3,7 @@ package brokertest
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -17,11 +18,13 @@ type Node struct {
 	// URL of a fresh vhost on the node.
 	URL string
 
-	t      testing.TB
-	name   string // of scripts/brokers
-	script string
-	ctl    string
-	undo   map[string]func() // what is broken now, and how to repair it
+	t          testing.TB
+	name       string // of scripts/brokers
+	script     string
+	ctl        string
+	broker     string            // AMQP URL of the default vhost
+	management string            // URL
+	undo       map[string]func() // what is broken now, and how to repair it
 }
 
 // FaultNode returns the second RabbitMQ of this checkout (scripts/brokers start
@@ -30,31 +33,69 @@ type Node struct {
 // scripts/brokers can start a RabbitMQ; elsewhere the test is not run.
 func FaultNode(t testing.TB) *Node {
 	t.Helper()
+	name := os.Getenv("LONGSHORE_FAULT_NODE")
+	if name == "" {
+		name = defaultFaultNode
+	}
+	n := takeNodes(t, name, name)[0]
+	n.URL = n.freshVhost()
+	t.Cleanup(n.repair)
+	return n
+}
+
+// Cluster returns two clustered RabbitMQ nodes under the conditions of
+// [FaultNode]. Their URLs name the same fresh vhost. A queue lives on the node
+// whose connection declared it; with one of two nodes gone there is no majority,
+// so a quorum queue waits until it is back.
+func Cluster(t testing.TB) (first, second *Node) {
+	t.Helper()
+	nodes := takeNodes(t, "rabbitmq-cluster", "rabbitmq-a", "rabbitmq-b")
+	first, second = nodes[0], nodes[1]
+	first.URL = first.freshVhost()
+	vhost := first.URL[strings.LastIndex(first.URL, "/")+1:]
+	second.URL = second.broker + vhost
+	t.Cleanup(second.repair)
+	t.Cleanup(first.repair)
+	return first, second
+}
+
+// takeNodes locks and starts nodes (start is what scripts/brokers calls them
+// together).
+func takeNodes(t testing.TB, start string, names ...string) []*Node {
+	t.Helper()
 	value(t, RabbitMQ)
 	script, err := findScript()
 	if err != nil {
 		notRun(t, err.Error())
 	}
-	n := &Node{t: t, name: defaultFaultNode, script: script, undo: make(map[string]func())}
-	if name := os.Getenv("LONGSHORE_FAULT_NODE"); name != "" {
-		n.name = name
+	how := "start"
+	for _, name := range names {
+		if lock(t, name, script) == leftBroken {
+			how = "restart"
+		}
 	}
-	start := "start"
-	if lock(t, n.name, script) == leftBroken {
-		start = "restart"
-	}
-	if _, err := output(script, start, n.name); err != nil {
+	if _, err := output(script, how, start); err != nil {
 		notRun(t, "no RabbitMQ that may be broken: "+err.Error())
 	}
-	env := n.environment()
-	n.ctl = env["RABBITMQCTL"]
-	m, err := managementOf(env[RabbitMQ], env["AMQP_MANAGEMENT"])
-	if err != nil {
-		t.Fatal(err)
+	var nodes []*Node
+	for _, name := range names {
+		n := &Node{t: t, name: name, script: script, undo: make(map[string]func())}
+		env := n.environment()
+		n.ctl, n.broker, n.management = env["RABBITMQCTL"], env[RabbitMQ], env["AMQP_MANAGEMENT"]
+		nodes = append(nodes, n)
 	}
-	n.URL = m.freshVhost(t, env[RabbitMQ])
-	t.Cleanup(n.repair) // runs before the vhost is removed
-	return n
+	return nodes
+}
+
+// freshVhost makes the test's vhost. A repair registered after it runs before the
+// vhost is removed, which needs a healthy node.
+func (n *Node) freshVhost() string {
+	n.t.Helper()
+	m, err := managementOf(n.broker, n.management)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return m.freshVhost(n.t, n.broker)
 }
 
 // Ctl runs rabbitmqctl on the node and returns what it printed.
