@@ -126,14 +126,13 @@ var record = flag.Bool("record", false, "write what the RabbitMQ at AMQP_URL sho
 
 // TestScenesAsOnRabbitMQ plays every scene on each flavor and compares with what
 // a client of that RabbitMQ saw (testdata). With AMQP_URL the broker there plays
-// them, too, in its virtual host amqptest, which must exist; -record notes the
-// result instead of comparing it.
+// them, too; -record notes the result instead of comparing it.
 func TestScenesAsOnRabbitMQ(t *testing.T) {
 	for f := V3_10; f <= V4_3; f++ {
 		want := readScenes(t, f.String())
 		for _, s := range scenes() {
 			t.Run(f.String()+"/"+s.name, func(t *testing.T) {
-				_, got := playScene(t, s, New(t, Config{VHosts: []string{"amqptest"}, Flavor: f}).URL)
+				_, got := playScene(t, s, New(t, Config{Flavor: f}).URL)
 				compareScene(t, got, want[s.name])
 			})
 		}
@@ -147,7 +146,7 @@ func TestScenesAsOnRabbitMQ(t *testing.T) {
 	for _, s := range scenes() {
 		t.Run("broker/"+s.name, func(t *testing.T) {
 			var got string
-			version, got = playScene(t, s, strings.TrimRight(url, "/")+"/amqptest")
+			version, got = playScene(t, s, url)
 			fmt.Fprintf(&all, "## %s\n%s\n", s.name, got)
 			if !*record {
 				compareScene(t, got, readScenes(t, version)[s.name])
@@ -167,7 +166,9 @@ func playScene(t *testing.T, s scene, url string) (version, seen string) {
 	conn := dial(t, url)
 	version, _ = conn.Properties["version"].(string)
 	s.play(p)
-	return version, p.out.String()
+	// The record must not depend on the virtual host that somebody's broker has.
+	vhost := fmt.Sprintf("vhost '%s'", conn.Config.Vhost)
+	return version, strings.ReplaceAll(p.out.String(), vhost, "vhost '/'")
 }
 
 func compareScene(t *testing.T, got, want string) {
@@ -182,7 +183,7 @@ func readScenes(t *testing.T, version string) map[string]string {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/" + version + ".txt")
 	if err != nil && !*record {
-		t.Fatalf("no record of RabbitMQ %s: %v", version, err)
+		t.Skipf("nothing to compare with: RabbitMQ %s has never been recorded (-record does)", version)
 	}
 	out := map[string]string{}
 	for _, part := range strings.Split(string(raw), "## ")[min(1, len(raw)):] {
