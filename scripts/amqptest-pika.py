@@ -24,7 +24,7 @@ ch.queue_declare("pika.work", durable=True, arguments={
 
 ch.confirm_delivery()
 props = pika.BasicProperties(delivery_mode=2, message_id="m1", headers={
-    "n": 1, "big": 2**40, "text": "ü", "list": [1, "a", True], "table": {"x": None}, "f": 1.5})
+    "n": 1, "big": 2**40, "text": "ü", "list": [1, "a", True], "table": {"x": None}})
 ch.basic_publish("", "pika.work", b"a" * 300_000, props, mandatory=True)
 check("publish and confirm", True)
 
