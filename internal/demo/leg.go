@@ -1,0 +1,170 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// leg is one broker's part of a demo: a producer, a container and a ledger.
+type leg struct {
+	rig      *rig
+	ledger   *ledger
+	gate     *gate
+	box      *container.ListenerContainer
+	pub      transport.Publisher
+	dest     string
+	producer *producer
+	tell     func(kind, text string)
+
+	events  sync.WaitGroup
+	unwatch func()
+
+	mu      sync.Mutex
+	nextTry time.Time // of a container that recovers
+	cutAt   time.Time
+	lateAt  int // late settlements before the cut
+	shown   int // workers in the last event that was shown
+	buried  int
+}
+
+func newLeg(r *rig, cfg Config, tell func(kind, text string)) (*leg, error) {
+	l := &leg{rig: r, ledger: &ledger{}, gate: newGate(), tell: tell, shown: 1}
+	log := cfg.Log.With(zap.String("demo", r.name))
+	var err error
+	l.box, err = container.New(r.source, handler(l.ledger), container.Config{
+		Name:       r.name,
+		Workers:    container.Workers{Min: 1, Max: workersMax},
+		Order:      container.ByKey,
+		Redelivery: container.Redelivery{Backoff: container.Backoff{Initial: 200 * time.Millisecond, Max: 2 * time.Second}},
+		DeadLetter: container.DeadLetter{To: r.deadTo},
+		Throttle:   l.gate,
+		Middleware: []longshore.Middleware{witness{l.ledger}},
+		// Long waits would not be seen in a run of seconds.
+		Reopen:        container.Backoff{Initial: 200 * time.Millisecond, Max: time.Second},
+		WaitForBroker: true,
+		Logger:        log,
+	})
+	return l, err
+}
+
+// start subscribes, makes the publisher and begins to listen to events.
+func (l *leg) start(ctx context.Context, seed uint64) error {
+	events, unwatch := l.box.Events(4096)
+	l.unwatch = unwatch
+	l.events.Go(func() {
+		for e := range events {
+			l.hear(e)
+		}
+	})
+	err := l.box.Start(ctx)
+	if err == nil {
+		l.pub, l.dest, err = l.rig.source.(transport.Outlet).Publisher(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", l.rig.name, err)
+	}
+	l.producer = newProducer(l.ledger, l.pub, l.dest, seed)
+	return nil
+}
+
+// hear follows the container's events.
+func (l *leg) hear(e container.Event) {
+	l.ledger.drop(e.Dropped)
+	switch e.Kind {
+	case container.EventSettleFailed:
+		if e.Delivery != nil && e.Reason != longshore.VerbNack.String() {
+			l.ledger.settled(numberOf(e.Delivery.MessageID), -1)
+			l.ledger.late()
+		}
+	case container.EventScaled:
+		l.scaled(e)
+	case container.EventDown:
+		l.mu.Lock()
+		l.nextTry = e.Time.Add(e.Delay)
+		l.mu.Unlock()
+	case container.EventSubscribed:
+		l.subscribed(e)
+	case container.EventDeadLettered:
+		l.mu.Lock()
+		l.buried++
+		n := l.buried
+		l.mu.Unlock()
+		if n == poisonSize {
+			l.tell("dead", fmt.Sprintf("%s: %d orders that cannot be decoded are in %s; the others go on", l.rig.name, n, e.Reason))
+		}
+	case container.EventStuck, container.EventParkingFull, container.EventDeadLetterFailed, container.EventSkipped:
+		l.tell(string(e.Kind), l.rig.name+": "+e.Text)
+	}
+}
+
+// scaled shows a decision when the workers have at least doubled or halved since
+// the last one that was shown.
+func (l *leg) scaled(e container.Event) {
+	l.mu.Lock()
+	from := l.shown
+	big := e.To >= 2*from || e.To <= from/2
+	if big {
+		l.shown = e.To
+	}
+	l.mu.Unlock()
+	if big {
+		l.tell("scale", fmt.Sprintf("%s %d → %d workers: %s, %s waiting", l.rig.name, from, e.To, e.Reason, thousands(l.ledger.waiting())))
+	}
+}
+
+func (l *leg) subscribed(e container.Event) {
+	l.mu.Lock()
+	cut := l.cutAt
+	l.cutAt, l.nextTry = time.Time{}, time.Time{}
+	late := l.ledger.lateCount() - l.lateAt
+	l.mu.Unlock()
+	if !cut.IsZero() && e.Count > 1 {
+		l.tell("recover", fmt.Sprintf("%s subscribed again after %.1f s; %s lost in work, their orders come back",
+			l.rig.name, e.Time.Sub(cut).Seconds(), count(late, "delivery", "deliveries")))
+	}
+}
+
+// cut breaks the connections and returns how many handlers ran.
+func (l *leg) cut() (running int) {
+	running = l.box.Stats().Busy
+	l.mu.Lock()
+	l.cutAt, l.lateAt = time.Now(), l.ledger.lateCount()
+	l.mu.Unlock()
+	l.rig.cut()
+	return running
+}
+
+// idle tells whether all that was published is done.
+func (l *leg) idle() bool {
+	if l.ledger.waiting() > 0 {
+		return false
+	}
+	st := l.box.Stats()
+	return st.InFlight == 0 && st.Parked == 0
+}
+
+// recovering is how long until the next try to subscribe; ok is false while
+// subscribed.
+func (l *leg) recovering(now time.Time) (in time.Duration, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(l.nextTry.Sub(now), 0), !l.nextTry.IsZero()
+}
+
+// close ends what start began, after the container was stopped.
+func (l *leg) close(ctx context.Context) error {
+	l.unwatch()
+	l.events.Wait()
+	if l.pub == nil {
+		return nil
+	}
+	return l.pub.Close(ctx)
+}

@@ -1,0 +1,148 @@
+package demo
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/internal/cli"
+)
+
+// Result is what was measured.
+type Result struct {
+	OK      bool     `json:"ok"`
+	Seed    uint64   `json:"seed"`
+	Seconds float64  `json:"seconds"`
+	Stopped bool     `json:"stopped,omitempty"` // at once, by the second signal: the counts say nothing about loss
+	Drain   Drain    `json:"drain"`
+	Brokers []Broker `json:"brokers"`
+}
+
+// Broker is the count of one broker.
+type Broker struct {
+	Name string `json:"name"`
+	Count
+}
+
+// Drain is how all containers stopped.
+type Drain struct {
+	Seconds   float64  `json:"seconds"`
+	Budget    float64  `json:"budget_seconds"`
+	Completed int      `json:"completed"`
+	Released  int      `json:"released"`
+	Abandoned int      `json:"abandoned"`
+	Unflushed int      `json:"unflushed"`
+	IDs       []string `json:"abandoned_ids,omitempty"`
+}
+
+func (d *Drain) add(r *container.Report) {
+	if r == nil {
+		return
+	}
+	d.Seconds = max(d.Seconds, r.Took.Seconds())
+	d.Budget = max(d.Budget, r.Budget.Seconds())
+	d.Completed += r.Completed
+	d.Released += r.Released
+	d.Abandoned += r.Abandoned
+	d.Unflushed += r.Unflushed
+	for _, id := range r.AbandonedIDs {
+		d.IDs = append(d.IDs, r.Container+" "+id)
+	}
+}
+
+func (d Drain) String() string {
+	return fmt.Sprintf("drained in %.2f s of %v: completed %d, released %d, abandoned %d, unflushed %d", d.Seconds,
+		time.Duration(d.Budget*float64(time.Second)).Round(time.Second), d.Completed, d.Released, d.Abandoned, d.Unflushed)
+}
+
+// Write prints the report; paint colours a word (nil = no colours).
+func (r Result) Write(w io.Writer, paint func(cli.Color, string) string) error {
+	if paint == nil {
+		paint = func(_ cli.Color, s string) string { return s }
+	}
+	lines := []string{r.Drain.String()}
+	if len(r.Drain.IDs) > 0 {
+		lines = append(lines, "abandoned: "+strings.Join(r.Drain.IDs, ", "))
+	}
+	if r.Stopped {
+		lines = append(lines, "stopped at once; what was abandoned goes back to its queue")
+	} else {
+		lines = append(lines, r.table()...)
+		lines = append(lines, r.findings(paint)...)
+		lines = append(lines, r.verdict(paint))
+	}
+	_, err := io.WriteString(w, strings.Join(lines, "\n")+"\n")
+	return err
+}
+
+func (r Result) table() []string {
+	t := cli.Table{Header: []string{"", "published", "handled", "dead", "redelivered", "lost", "settled twice", "out of order"},
+		Right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true, 6: true, 7: true, 8: true}}
+	left := r.total(func(c Count) int { return c.Left }) > 0
+	if left {
+		t.Header = append(t.Header, "still queued")
+	}
+	for _, b := range r.Brokers {
+		row := []string{b.Name}
+		for _, n := range []int{b.Published, b.Handled, b.Dead, b.Redelivered, b.Lost, b.Twice, b.Inverted} {
+			row = append(row, thousands(n))
+		}
+		if left {
+			row = append(row, thousands(b.Left))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t.Lines()
+}
+
+func (r Result) total(of func(Count) int) int {
+	n := 0
+	for _, b := range r.Brokers {
+		n += of(b.Count)
+	}
+	return n
+}
+
+// findings names the first orders of everything that must not happen.
+func (r Result) findings(paint func(cli.Color, string) string) []string {
+	var lines []string
+	for _, b := range r.Brokers {
+		for _, f := range []struct {
+			what string
+			n    int
+			ids  []int
+		}{{"lost", b.Lost, b.LostIDs}, {"settled twice", b.Twice, b.TwiceIDs}, {"out of order", b.Inverted, b.InvertedIDs}} {
+			if f.n == 0 {
+				continue
+			}
+			ids := make([]string, len(f.ids))
+			for i, id := range f.ids {
+				ids[i] = fmt.Sprintf("o-%d", id)
+			}
+			more := ""
+			if f.n > len(ids) {
+				more = fmt.Sprintf(" and %s more", thousands(f.n-len(ids)))
+			}
+			lines = append(lines, fmt.Sprintf("%s %s %s: %s%s", paint(cli.Red, "bad"), b.Name, f.what, strings.Join(ids, " "), more))
+		}
+		if b.Missed > 0 {
+			lines = append(lines, fmt.Sprintf("%s %s: the ledger missed %d events; settled twice may be too high", paint(cli.Yellow, "note"), b.Name, b.Missed))
+		}
+	}
+	return lines
+}
+
+func (r Result) verdict(paint func(cli.Color, string) string) string {
+	published := thousands(r.total(func(c Count) int { return c.Published }))
+	tail := fmt.Sprintf("%.1f s (seed %d)", r.Seconds, r.Seed)
+	if !r.OK {
+		return fmt.Sprintf("%s  %s orders, %s", paint(cli.Red, "FAILED"), published, tail)
+	}
+	queued := ""
+	if left := r.total(func(c Count) int { return c.Left }); left > 0 {
+		queued = ", " + thousands(left) + " were still queued"
+	}
+	return fmt.Sprintf("%s  %s orders, nothing lost%s, %s", paint(cli.Green, "ok"), published, queued, tail)
+}

@@ -1,0 +1,67 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/longshore-go/longshore/transport"
+)
+
+// rig is one broker made ready: a queue, its dead-letter queue and a way to break
+// the connections.
+type rig struct {
+	name  string // "rabbitmq"
+	label string // where it runs: "amqptest", or an address
+	// source and dead consume from the two queues.
+	source, dead transport.Source
+	deadTo       string // the dead-letter destination
+	// cut breaks every connection of this process to the broker.
+	cut func()
+	// remove deletes the queues.
+	remove func(ctx context.Context) error
+	// stop ends an embedded server.
+	stop func() error
+}
+
+// names of the queues, of their own for each seed so that several can run.
+func queueNames(seed uint64) (orders, dead string) {
+	orders = fmt.Sprintf("longshore-demo-%d-orders", seed)
+	return orders, orders + ".dlq"
+}
+
+// builder makes a rig without contacting a broker at an address.
+type builder struct {
+	name  string
+	build func(cfg Config) (*rig, error)
+}
+
+// builders lists the brokers in the order in which they are shown.
+func builders() []builder {
+	return []builder{{"memory", memoryRig}}
+}
+
+func rigs(cfg Config) (built []*rig, err error) {
+	for _, b := range builders() {
+		if cfg.only != nil && !slices.Contains(cfg.only, b.name) {
+			continue
+		}
+		r, err := b.build(cfg)
+		if err != nil {
+			return nil, errors.Join(err, stopRigs(built))
+		}
+		built = append(built, r)
+	}
+	return built, nil
+}
+
+func stopRigs(rs []*rig) error {
+	var errs []error
+	for _, r := range rs {
+		if r.stop != nil {
+			errs = append(errs, r.stop())
+		}
+	}
+	return errors.Join(errs...)
+}

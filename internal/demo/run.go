@@ -1,0 +1,297 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/longshore-go/longshore/container"
+)
+
+// run is one demo.
+type run struct {
+	cfg   Config
+	legs  []*leg
+	began time.Time
+
+	mu   sync.Mutex // calls of Show, one at a time
+	done bool
+}
+
+// Run runs a demo. It ends after cfg.For, or earlier when soft ends: then the
+// producers stop and the containers drain. When hard ends everything stops at
+// once. The error says why it could not run; what was measured is in the result.
+func Run(soft, hard context.Context, cfg Config) (Result, error) {
+	r := &run{cfg: cfg.filled()}
+	built, err := rigs(r.cfg)
+	if err != nil {
+		return Result{}, err
+	}
+	err = r.prepare(soft, built)
+	var res Result
+	if err == nil {
+		res = r.play(soft, hard)
+	}
+	return res, errors.Join(err, r.close(hard, built))
+}
+
+// prepare subscribes everywhere at the same time.
+func (r *run) prepare(ctx context.Context, built []*rig) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	r.began = time.Now()
+	for _, x := range built {
+		l, err := newLeg(x, r.cfg, r.event)
+		if err != nil {
+			return err
+		}
+		r.legs = append(r.legs, l)
+	}
+	errs := make([]error, len(r.legs))
+	var all sync.WaitGroup
+	for i, l := range r.legs {
+		all.Go(func() { errs[i] = l.start(ctx, r.cfg.Seed+uint64(i)) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// play runs the steps and drains.
+func (r *run) play(soft, hard context.Context) Result {
+	r.began = time.Now()
+	h := Header{Keys: keys, Seed: r.cfg.Seed, For: r.cfg.For}
+	for _, l := range r.legs {
+		h.Brokers = append(h.Brokers, l.rig.label)
+	}
+	r.show(func(s Show) { s.Begin(h) })
+
+	producing, stopProducers := context.WithCancel(soft)
+	var producers, watch sync.WaitGroup
+	for _, l := range r.legs {
+		producers.Go(func() { l.producer.run(producing) })
+	}
+	watching, stopWatching := context.WithCancel(context.Background())
+	watch.Go(func() { r.watch(watching) })
+
+	r.steps(producing)
+	if soft.Err() == nil {
+		r.finish(soft)
+		r.lastOrders(producing)
+	}
+	stopProducers()
+	producers.Wait()
+	drain := r.drain(hard)
+	stopWatching()
+	watch.Wait()
+	res := r.result(hard, drain)
+	r.show(func(s Show) { s.End(); r.done = true })
+	return res
+}
+
+// sleep waits until a share of the time has passed; false when ctx ends first.
+func (r *run) sleep(ctx context.Context, until time.Duration) bool {
+	t := time.NewTimer(time.Until(r.began.Add(until)))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// steps does what is to be seen, each at its share of the time.
+func (r *run) steps(ctx context.Context) {
+	for _, s := range []struct {
+		at int
+		do func(context.Context)
+	}{
+		{atBurst, r.burst}, {atPoison, r.poison}, {atThrottle, r.throttle}, {atCut, r.cut}, {atThrottleOff, r.throttleOff}, {atEnd, r.endProducers},
+	} {
+		if !r.sleep(ctx, r.cfg.at(s.at)) {
+			return
+		}
+		s.do(ctx)
+	}
+}
+
+// each does something on all legs at the same time.
+func (r *run) each(do func(*leg)) {
+	var all sync.WaitGroup
+	for _, l := range r.legs {
+		all.Go(func() { do(l) })
+	}
+	all.Wait()
+}
+
+func (r *run) burst(ctx context.Context) {
+	n := r.cfg.burst()
+	r.event("burst", fmt.Sprintf("%s orders at once, %s to each broker; %d ms of work per order", thousands(n*len(r.legs)), thousands(n), workTime.Milliseconds()))
+	r.each(func(l *leg) { l.producer.extra(ctx, n, false) })
+}
+
+func (r *run) poison(ctx context.Context) {
+	r.event("poison", count(poisonSize*len(r.legs), "order", "orders")+" that cannot be decoded")
+	r.each(func(l *leg) { l.producer.extra(ctx, poisonSize, true) })
+}
+
+func (r *run) throttle(context.Context) {
+	running := 0
+	for _, l := range r.legs {
+		l.gate.set(permits)
+		running += l.box.Stats().Busy
+	}
+	r.event("throttle", fmt.Sprintf("%d permits on each broker; %s left alone", permits, count(running, "running handler is", "running handlers are")))
+}
+
+func (r *run) cut(context.Context) {
+	var mu sync.Mutex
+	running := 0
+	r.each(func(l *leg) {
+		n := l.cut()
+		mu.Lock()
+		running += n
+		mu.Unlock()
+	})
+	r.event("fault", "all connections cut while "+count(running, "handler", "handlers")+" ran")
+}
+
+func (r *run) throttleOff(context.Context) {
+	for _, l := range r.legs {
+		l.gate.set(-1)
+	}
+	r.event("throttle", "off; "+r.waiting())
+}
+
+func (r *run) endProducers(context.Context) {
+	for _, l := range r.legs {
+		l.producer.rest()
+	}
+	r.event("end", "the producers end; "+r.waiting())
+}
+
+func (r *run) waiting() string {
+	parts := make([]string, len(r.legs))
+	for i, l := range r.legs {
+		parts[i] = l.rig.name + " " + thousands(l.ledger.waiting())
+	}
+	return "waiting: " + strings.Join(parts, ", ")
+}
+
+// finish waits until everything is done, at least until the time is over and not
+// much longer.
+func (r *run) finish(ctx context.Context) {
+	if !r.sleep(ctx, r.cfg.For) {
+		return
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(settleTime)
+	for {
+		idle := true
+		for _, l := range r.legs {
+			idle = idle && l.idle()
+		}
+		if idle {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-limit:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// lastOrders publishes a few more, as many as there are workers, so that the
+// drain finds handlers that run.
+func (r *run) lastOrders(ctx context.Context) {
+	r.each(func(l *leg) {
+		st := l.box.Stats()
+		n := min(lastSize, st.Workers)
+		if l.ledger.waiting() > 0 || n == 0 || ctx.Err() != nil {
+			return
+		}
+		l.producer.extra(ctx, n, false)
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for range workTime.Milliseconds() / 2 {
+			if l.box.Stats().Busy >= n {
+				return
+			}
+			<-tick.C
+		}
+	})
+}
+
+// drain stops all containers at the same time.
+func (r *run) drain(hard context.Context) Drain {
+	r.event("drain", "the containers stop")
+	r.each(func(l *leg) { _ = l.box.Stop(hard) }) // the report says it all
+	var d Drain
+	for _, l := range r.legs {
+		d.add(l.box.Report())
+	}
+	return d
+}
+
+func (r *run) result(hard context.Context, drain Drain) Result {
+	res := Result{OK: true, Seed: r.cfg.Seed, Seconds: time.Since(r.began).Seconds(), Drain: drain, Stopped: hard.Err() != nil}
+	for _, l := range r.legs {
+		l.unwatch()
+		l.events.Wait()
+	}
+	if !res.Stopped {
+		r.each(func(l *leg) { l.audit(hard) })
+	}
+	for _, l := range r.legs {
+		c := l.ledger.count()
+		res.Brokers = append(res.Brokers, Broker{Name: l.rig.name, Count: c})
+		res.OK = res.OK && !c.Bad()
+	}
+	res.OK = res.OK && !res.Stopped
+	return res
+}
+
+// close ends what was begun, queues included.
+func (r *run) close(hard context.Context, built []*rig) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(hard), 2*time.Second)
+	defer cancel()
+	var mu sync.Mutex
+	var errs []error
+	r.each(func(l *leg) {
+		state := l.box.State()
+		err := error(nil)
+		if state != container.StateStopped && state != container.StateNew {
+			err = l.box.Stop(ctx)
+		}
+		if l.unwatch != nil {
+			err = errors.Join(err, l.close(ctx))
+		}
+		if l.producer != nil { // only then anything was made
+			err = errors.Join(err, l.rig.remove(ctx))
+		}
+		mu.Lock()
+		errs = append(errs, err)
+		mu.Unlock()
+	})
+	return errors.Join(errors.Join(errs...), stopRigs(built))
+}
+
+func (r *run) show(call func(Show)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.done {
+		call(r.cfg.Show)
+	}
+}
+
+func (r *run) event(kind, text string) {
+	at := time.Since(r.began)
+	r.show(func(s Show) { s.Event(Event{At: at, Kind: kind, Text: text}) })
+}
