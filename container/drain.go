@@ -296,6 +296,9 @@ func (r *run) takeLane(out []*item, it *item) []*item {
 // as flushing and closing still find time.
 func (r *run) cutOff() {
 	r.baseCancel(longshore.ErrStopping)
+	r.mu.Lock()
+	r.armHard(earlier(r.hardEnd, r.s.clock.Now().Add(r.s.grace)))
+	r.mu.Unlock()
 	reserve := min(r.s.grace/4, 500*time.Millisecond)
 	r.waitFor(func() time.Time { return r.hardEnd.Add(-reserve) }, func() bool { return r.running == 0 })
 	r.releaseReady()
@@ -308,9 +311,10 @@ func (r *run) giveUp(g *generation) {
 	if g != nil {
 		gens = append(gens, g)
 	}
+	flushEnd, closeEnd := r.lastSteps()
 	for _, o := range gens {
 		if o.down == nil {
-			errs = append(errs, r.within(r.hard, o.c.Flush))
+			errs = append(errs, r.bounded(flushEnd, o.c.Flush))
 		}
 	}
 	r.mu.Lock()
@@ -320,8 +324,16 @@ func (r *run) giveUp(g *generation) {
 	r.wakeOne()
 	r.mu.Unlock()
 	for _, o := range gens {
-		errs = append(errs, r.close(r.hard, o))
+		ctx, cancel := r.until(closeEnd)
+		err := r.close(ctx, o)
+		cancel()
+		errs = append(errs, err)
 		r.loseAll(o)
+		if err != nil { // what failed to arrive is reported by the transport's own goroutine
+			late, done := r.after(20 * time.Millisecond)
+			<-late
+			done()
+		}
 	}
 	r.settleEnd()
 	r.unwatchGate()
@@ -329,6 +341,15 @@ func (r *run) giveUp(g *generation) {
 	r.stopTimers()
 	r.waitFor(func() time.Time { return r.hardEnd }, func() bool { return len(r.workers) == 0 })
 	r.conclusion(rep, flushErr, errors.Join(errs...))
+}
+
+// lastSteps divides what is left: a broker that does not confirm must leave time
+// for closing, and closing for hearing what was not confirmed.
+func (r *run) lastSteps() (flushEnd, closeEnd time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	left := max(r.hardEnd.Sub(r.s.clock.Now()), 0)
+	return r.hardEnd.Add(-left / 4), r.hardEnd.Add(-left / 8)
 }
 
 // abandoned begins the report. The caller holds mu.

@@ -110,7 +110,10 @@ func (r *run) judge(it *item, err error) judgement {
 		}
 		j.verdict = longshore.VerdictRetry
 	case longshore.VerdictRelease:
-		if delay <= 0 {
+		switch {
+		case r.stopped(): // somebody else may take it at once
+			j.delay = 0
+		case delay <= 0:
 			j.delay = r.backoff(it.releases + 1)
 		}
 		return j

@@ -1,0 +1,439 @@
+package container_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/memory"
+)
+
+// held describes where a queue's messages are.
+func held(b *memory.Broker, q string) string {
+	i := b.Inspect(q)
+	return fmt.Sprintf("ready %d, unsettled %d, delayed %d, acked %d", i.Ready, i.Unsettled, i.Delayed, i.Acked)
+}
+
+func wantHeld(t testing.TB, b *memory.Broker, q, want string) {
+	t.Helper()
+	if got := held(b, q); got != want {
+		t.Errorf("queue %q: %s; want %s", q, got, want)
+	}
+}
+
+// F-A01: what our own stop cancels is neither success nor failure, whatever the
+// handler makes of its dead context.
+func TestStopCancelsHandlersAndNothingIsCounted(t *testing.T) {
+	shapes := map[string]func(ctx context.Context, d *longshore.Delivery) error{
+		"the cause": func(ctx context.Context, _ *longshore.Delivery) error { return context.Cause(ctx) },
+		"the error": func(ctx context.Context, _ *longshore.Delivery) error { return ctx.Err() },
+		"another error": func(context.Context, *longshore.Delivery) error {
+			return errors.New("canceling statement due to user request")
+		},
+		"a release": func(context.Context, *longshore.Delivery) error {
+			return longshore.Release(errors.New("lock busy"), time.Hour)
+		},
+	}
+	for name, result := range shapes {
+		for _, order := range []container.Order{container.Unordered, container.ByKey} {
+			t.Run(fmt.Sprint(name, "/", order), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := memory.New(memory.Config{})
+					var bodies []string
+					for i := range 100 {
+						bodies = append(bodies, fmt.Sprintf("k%d:%d", i%7, i))
+					}
+					publish(t, b, "q", bodies...)
+					block := longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
+						<-ctx.Done()
+						if !errors.Is(context.Cause(ctx), longshore.ErrStopping) {
+							t.Errorf("cause %v", context.Cause(ctx))
+						}
+						return result(ctx, d)
+					})
+					src := b.Queue("q", memory.QueueConfig{})
+					c := start(t, src, block, container.Config{DrainTimeout: time.Second, Order: order, DeadLetter: container.DeadLetter{To: "dead"},
+						Redelivery: container.Redelivery{MaxAttempts: 1}, Workers: container.Workers{Min: 5}})
+					synctest.Wait()
+					begin := time.Now()
+					rep := stop(t, c)
+					if took := time.Since(begin); took < time.Second || took > 1100*time.Millisecond {
+						t.Errorf("stop took %v", took)
+					}
+					wantHeld(t, b, "q", "ready 100, unsettled 0, delayed 0, acked 0")
+					if n := b.Inspect("dead").Published; n != 0 {
+						t.Errorf("%d dead-lettered", n)
+					}
+					if rep.Completed != 0 || rep.Released < 5 {
+						t.Errorf("%v", rep)
+					}
+					var worst atomic.Int32
+					var n atomic.Int32
+					c = start(t, src, handle(func(d *longshore.Delivery) error {
+						worst.Store(max(worst.Load(), int32(d.Attempt)))
+						n.Add(1)
+						return nil
+					}), container.Config{Workers: container.Workers{Max: 1}})
+					synctest.Wait()
+					if stop(t, c); n.Load() != 100 || worst.Load() != 1 {
+						t.Errorf("%d handled after the restart, highest attempt %d", n.Load(), worst.Load())
+					}
+				})
+			})
+		}
+	}
+}
+
+// F-A01: also while deliveries wait for a retry here.
+func TestStopGivesParkedRetriesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		publish(t, b, "q", "k:1", "k:2", "other:3")
+		c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(d *longshore.Delivery) error {
+			if string(d.Key) == "k" {
+				return longshore.Retry(errors.New("later"), time.Hour)
+			}
+			return nil
+		}), container.Config{Order: container.ByKey})
+		synctest.Wait()
+		if st := c.Stats(); st.Parked != 2 || st.InFlight != 0 {
+			t.Errorf("parked %d, in flight %d", st.Parked, st.InFlight)
+		}
+		stop(t, c)
+		wantHeld(t, b, "q", "ready 2, unsettled 0, delayed 0, acked 1")
+		attempts := map[string]int{}
+		c = start(t, b.Queue("q", memory.QueueConfig{}), handle(func(d *longshore.Delivery) error {
+			attempts[string(d.Body)] = d.Attempt
+			return nil
+		}), container.Config{Workers: container.Workers{Max: 1}})
+		synctest.Wait()
+		stop(t, c)
+		if attempts["k:1"] != 2 || attempts["k:2"] != 1 {
+			t.Errorf("attempts after the restart: %v", attempts)
+		}
+	})
+}
+
+// F-A02: a handler that ignores its context is waited for, and what it did is
+// settled.
+func TestWhatWasDoneIsSettledWhileStopping(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		b.Delay(memory.OpSettle, 20*time.Millisecond)
+		publish(t, b, "q", "m")
+		c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(d *longshore.Delivery) error {
+			wait(2 * time.Second)
+			publish(t, b, "results", "r")
+			return nil
+		}), container.Config{DrainTimeout: 10 * time.Second})
+		wait(500 * time.Millisecond)
+		begin := time.Now()
+		rep := stop(t, c)
+		if took := time.Since(begin); took > 1600*time.Millisecond {
+			t.Errorf("stop took %v", took)
+		}
+		wantHeld(t, b, "q", "ready 0, unsettled 0, delayed 0, acked 1")
+		if n := b.Inspect("results").Published; n != 1 || rep.Completed != 1 {
+			t.Errorf("%d results, %v", n, rep)
+		}
+	})
+}
+
+// F-A03: settlements below the batch threshold are flushed at stop, or named.
+func TestSettlementsAreFlushedAtStop(t *testing.T) {
+	for n := 1; n <= 9; n++ {
+		for _, reachable := range []bool{true, false} {
+			t.Run(fmt.Sprint(n, " reachable=", reachable), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b := memory.New(memory.Config{})
+					publish(t, b, "q", numbered(n)...)
+					var done atomic.Int32
+					c := start(t, b.Queue("q", memory.QueueConfig{SettleLinger: time.Hour, Prefetch: 250}), handle(func(*longshore.Delivery) error {
+						done.Add(1)
+						return nil
+					}), container.Config{})
+					synctest.Wait()
+					if int(done.Load()) != n || b.Inspect("q").Acked != 0 {
+						t.Fatalf("%d done, %s", done.Load(), held(b, "q"))
+					}
+					if !reachable {
+						b.Delay(memory.OpFlush, time.Hour)
+						b.Delay(memory.OpClose, time.Hour)
+					}
+					begin := time.Now()
+					err := c.Stop(context.Background())
+					took, rep := time.Since(begin), c.Report()
+					if reachable {
+						if err != nil || took > time.Second || rep.Unflushed != 0 {
+							t.Errorf("%v after %v: %v", err, took, rep)
+						}
+						wantHeld(t, b, "q", fmt.Sprintf("ready 0, unsettled 0, delayed 0, acked %d", n))
+						return
+					}
+					if !errors.Is(err, longshore.CodeDrain) || took > c.StopBudget()+100*time.Millisecond || rep.Unflushed != n || len(rep.UnflushedIDs) != n {
+						t.Errorf("%v after %v: %v %v", err, took, rep, rep.UnflushedIDs)
+					}
+				})
+			})
+		}
+	}
+}
+
+// F-A04: what a receive brings after stop began is given back.
+func TestReceiveThatAnswersAfterStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, order := range []container.Order{container.Unordered, container.ByKey} {
+			for i := range 50 {
+				b := memory.New(memory.Config{})
+				b.Delay(memory.OpReceive, 100*time.Millisecond)
+				b.Delay(memory.OpCancel, time.Duration(i)*5*time.Millisecond)
+				publish(t, b, "q", numbered(100)...)
+				var handled atomic.Int32
+				c := start(t, b.Queue("q", memory.QueueConfig{Pull: i%2 == 0}), handle(func(*longshore.Delivery) error {
+					handled.Add(1)
+					wait(30 * time.Millisecond)
+					return nil
+				}), container.Config{Order: order})
+				wait(time.Duration(i) * 7 * time.Millisecond)
+				stop(t, c)
+				wantHeld(t, b, "q", fmt.Sprintf("ready %d, unsettled 0, delayed 0, acked %d", 100-handled.Load(), handled.Load()))
+			}
+		}
+	})
+}
+
+func TestDrainEndsWithTheLastOfFiftyHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		publish(t, b, "q", numbered(500)...)
+		c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(*longshore.Delivery) error {
+			wait(2 * time.Second)
+			return nil
+		}), container.Config{Workers: container.Workers{Min: 50, Max: 50}})
+		synctest.Wait()
+		begin := time.Now()
+		rep := stop(t, c)
+		if took := time.Since(begin); took > 2100*time.Millisecond || rep.Completed != 50 {
+			t.Errorf("stop took %v: %v", took, rep)
+		}
+		wantHeld(t, b, "q", "ready 450, unsettled 0, delayed 0, acked 50")
+	})
+}
+
+// Cancel takes a second here: nothing may start meanwhile.
+func TestNothingStartsWhileCancelIsOnItsWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		b.Delay(memory.OpCancel, time.Second)
+		publish(t, b, "q", numbered(100)...)
+		var late atomic.Int32
+		var stopping atomic.Bool
+		c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(*longshore.Delivery) error {
+			if stopping.Load() {
+				late.Add(1)
+			}
+			wait(100 * time.Millisecond)
+			return nil
+		}), container.Config{Workers: container.Workers{Min: 3}})
+		wait(250 * time.Millisecond)
+		stopping.Store(true)
+		stop(t, c)
+		if late.Load() > 0 {
+			t.Errorf("%d handlers started after Stop", late.Load())
+		}
+	})
+}
+
+// A handler that never returns cannot hold Stop; its late ack settles nothing.
+func TestStopIsBoundedByAHandlerThatNeverReturns(t *testing.T) {
+	for _, manual := range []container.Settle{container.Auto, container.Manual} {
+		synctest.Test(t, func(t *testing.T) {
+			b := memory.New(memory.Config{})
+			publish(t, b, "q", "m1")
+			release, late := make(chan struct{}), make(chan error, 1)
+			c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(d *longshore.Delivery) error {
+				<-release
+				late <- d.Ack(context.Background())
+				return nil
+			}), container.Config{DrainTimeout: time.Second, CancelGrace: time.Second, Settle: manual})
+			synctest.Wait()
+			begin := time.Now()
+			err := c.Stop(context.Background())
+			rep := c.Report()
+			if took := time.Since(begin); took > c.StopBudget()+100*time.Millisecond {
+				t.Errorf("stop took %v", took)
+			}
+			if !errors.Is(err, longshore.CodeDrain) || rep.Abandoned != 1 || !strings.Contains(err.Error(), rep.AbandonedIDs[0]) {
+				t.Errorf("%v, %+v", err, rep)
+			}
+			wantHeld(t, b, "q", "ready 1, unsettled 0, delayed 0, acked 0")
+			close(release)
+			if err := <-late; !errors.Is(err, longshore.ErrLost) && !errors.Is(err, longshore.ErrClosed) {
+				t.Errorf("late ack: %v", err)
+			}
+			synctest.Wait()
+			if c.Stats().Workers != 0 {
+				t.Error("a worker is left")
+			}
+		})
+	}
+}
+
+// With an order the followers of a running head stay until it ends, also those
+// that the transport had buffered.
+func TestFollowersOfARunningHeadAreNotGivenBackBeforeItEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		var bodies []string
+		for i := range 30 {
+			bodies = append(bodies, fmt.Sprintf("a:%d", i), fmt.Sprintf("b:%d", i))
+		}
+		publish(t, b, "q", bodies...)
+		src := b.Queue("q", memory.QueueConfig{Prefetch: 60})
+		var headEnded atomic.Bool
+		c := start(t, src, handle(func(d *longshore.Delivery) error {
+			wait(3 * time.Second)
+			headEnded.Store(true)
+			return nil
+		}), container.Config{Order: container.ByKey, Workers: container.Workers{Max: 1}})
+		synctest.Wait()
+		other := start(t, src, handle(func(d *longshore.Delivery) error {
+			if string(d.Key) == "a" && !headEnded.Load() {
+				t.Errorf("%s ran beside its head", d.Body)
+			}
+			return nil
+		}), container.Config{Order: container.ByKey})
+		stop(t, c)
+		synctest.Wait()
+		stop(t, other)
+		wantHeld(t, b, "q", "ready 0, unsettled 0, delayed 0, acked 60")
+	})
+}
+
+// F-G01 (b): a broker that counts returns dead-letters nothing over orderly
+// restarts: what was received is worked off.
+func TestRestartsDoNotUseUpADeliveryLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		b.Delay(memory.OpCancel, 5*time.Millisecond)
+		publish(t, b, "q", numbered(400)...)
+		src := b.Queue("q", memory.QueueConfig{CountsReturns: true, DeliveryLimit: 3, DeadLetter: "dead", Prefetch: 20})
+		for range 6 {
+			c := start(t, src, handle(func(*longshore.Delivery) error {
+				wait(10 * time.Millisecond)
+				return nil
+			}), container.Config{Workers: container.Workers{Max: 2}})
+			wait(25 * time.Millisecond)
+			rep := stop(t, c)
+			if rep.Released > 0 || rep.Completed == 0 {
+				t.Errorf("%v", rep)
+			}
+		}
+		if i := b.Inspect("dead"); i.Published > 0 {
+			t.Errorf("%d dead-lettered", i.Published)
+		}
+	})
+}
+
+// The role of a single active consumer moves on only when nothing of ours runs.
+func TestSingleActiveConsumerIsCancelledLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		publish(t, b, "q", numbered(20)...)
+		src := b.Queue("q", memory.QueueConfig{SingleActive: true})
+		var running atomic.Int32
+		c := start(t, src, handle(func(*longshore.Delivery) error {
+			running.Add(1)
+			defer running.Add(-1)
+			wait(time.Second)
+			return nil
+		}), container.Config{Workers: container.Workers{Min: 4}})
+		var overlap atomic.Int32
+		other := start(t, src, handle(func(*longshore.Delivery) error {
+			overlap.Add(running.Load())
+			return nil
+		}), container.Config{})
+		synctest.Wait()
+		stop(t, c)
+		synctest.Wait()
+		stop(t, other)
+		if overlap.Load() != 0 {
+			t.Error("the next consumer worked beside our handlers")
+		}
+		wantHeld(t, b, "q", "ready 0, unsettled 0, delayed 0, acked 20")
+	})
+}
+
+// A stop that is asked for again can only become shorter.
+func TestSecondStopWithADeadContextShortensTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		publish(t, b, "q", "m")
+		c := start(t, b.Queue("q", memory.QueueConfig{}), longshore.HandlerFunc(func(ctx context.Context, _ *longshore.Delivery) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}), container.Config{DrainTimeout: time.Hour})
+		synctest.Wait()
+		first := make(chan time.Duration)
+		begin := time.Now()
+		go func() {
+			_ = c.Stop(context.Background())
+			first <- time.Since(begin)
+		}()
+		wait(time.Second)
+		dead, cancel := context.WithCancel(context.Background())
+		cancel()
+		_ = c.Stop(dead)
+		if took := <-first; took > 1100*time.Millisecond {
+			t.Errorf("the first stop took %v", took)
+		}
+		wantHeld(t, b, "q", "ready 1, unsettled 0, delayed 0, acked 0")
+	})
+}
+
+// stubborn is a consumer whose calls never return.
+type stubborn struct{ transport.Source }
+
+type stubbornConsumer struct {
+	transport.Consumer
+	quit chan struct{}
+}
+
+func (s stubborn) Open(ctx context.Context, o transport.OpenOptions) (transport.Consumer, error) {
+	c, err := s.Source.Open(ctx, o)
+	return stubbornConsumer{c, make(chan struct{})}, err
+}
+
+func (c stubbornConsumer) Cancel(context.Context) error  { <-c.quit; return nil }
+func (c stubbornConsumer) Release(context.Context) error { <-c.quit; return nil }
+func (c stubbornConsumer) Flush(context.Context) error   { <-c.quit; return nil }
+func (c stubbornConsumer) Close(ctx context.Context) error {
+	defer close(c.quit)
+	return c.Consumer.Close(ctx)
+}
+
+// A transport that breaks its promise to return does not take Stop with it.
+func TestStopIsBoundedByATransportThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		publish(t, b, "q", numbered(30)...)
+		c := start(t, stubborn{b.Queue("q", memory.QueueConfig{})}, handle(func(*longshore.Delivery) error { return nil }), container.Config{DrainTimeout: time.Second})
+		synctest.Wait()
+		begin := time.Now()
+		err := c.Stop(context.Background())
+		if took := time.Since(begin); took > c.StopBudget()+500*time.Millisecond {
+			t.Errorf("stop took %v", took)
+		}
+		if !errors.Is(err, longshore.CodeDrain) || c.Report().Unflushed == 0 {
+			t.Errorf("%v: %v", err, c.Report())
+		}
+	})
+}
