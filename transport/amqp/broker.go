@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"sync"
 
-	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -116,5 +115,3 @@ func (s *session) scratch(ctx context.Context, f func(ch channel) error) error {
 		return err
 	})
 }
-
-var errClosed = longshore.ErrClosed

@@ -221,7 +221,7 @@ func (c *consumer) Buffered() int {
 // Capabilities is what this queue can do on this version of the broker.
 func (c *consumer) Capabilities() transport.Capabilities {
 	caps := c.cfg.capabilities()
-	if caps.CountsReturns && c.sess.version.atLeast(4, 3) {
+	if c.cfg.Declare.Type == Quorum && c.sess.version.atLeast(4, 3) {
 		caps.CountsReturns = false // basic.nack does not count any more
 	}
 	if c.cfg.Declare.Type == Quorum && caps.DeliveryLimit == 0 && c.sess.version.atLeast(4, 0) && !c.cfg.AutoAck {

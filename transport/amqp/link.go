@@ -2,7 +2,6 @@ package amqp
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/longshore-go/longshore"
@@ -84,8 +83,5 @@ func (l *link) release(ctx context.Context, s *session) error {
 	if !last {
 		return nil
 	}
-	if err := s.close(ctx); err != nil && !errors.Is(err, errClosed) {
-		return err
-	}
-	return nil
+	return s.close(ctx)
 }

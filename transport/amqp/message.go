@@ -72,9 +72,26 @@ func hasOurs(h longshore.Headers) bool {
 	return false
 }
 
+// headerUsers is put before the name of a user's header that looks like ours.
+const headerUsers = "longshore-u-"
+
+// taken tells whether decode takes a header away.
+func taken(name string) bool {
+	return name == headerKey || name == headerAttempt || name == headerEnv ||
+		strings.HasPrefix(name, "longshore-p-") || strings.HasPrefix(name, headerUsers)
+}
+
 // restore takes our own headers out of h and puts what they hold where it belongs.
 func restore(d *longshore.Delivery, h longshore.Headers) longshore.Headers {
-	out := h[:0]
+	if env, ok := h.Get(headerEnv); ok {
+		if text, ok := env.(string); ok {
+			var packed bool
+			if h, packed = unpack(d, h, text); packed {
+				h.Del(headerEnv)
+			}
+		}
+	}
+	out := make(longshore.Headers, 0, len(h))
 	for _, x := range h {
 		text, isText := x.Value.(string)
 		switch {
@@ -98,6 +115,7 @@ func restore(d *longshore.Delivery, h longshore.Headers) longshore.Headers {
 		case x.Name == headerBCC:
 			out = append(out, longshore.Header{Name: "BCC", Value: x.Value})
 		default:
+			x.Name = strings.TrimPrefix(x.Name, headerUsers)
 			out = append(out, x)
 		}
 	}
@@ -178,11 +196,15 @@ func encode(m *longshore.Message, login string) (amqp091.Publishing, error) {
 	if err := m.Headers.Check(); err != nil {
 		return p, err
 	}
-	t := make(amqp091.Table, len(m.Headers)+2)
-	if err := fillTable(t, m.Headers, 1); err != nil {
+	headers := escapeOurs(m.Headers)
+	t := make(amqp091.Table, len(headers)+3)
+	if err := fillTable(t, headers, 1); err != nil {
 		return p, refuse(longshore.CodeBadHeader, err)
 	}
 	p.Headers = t
+	if env := pack(m, headers); env != "" {
+		t[headerEnv] = env
+	}
 	if m.Key != nil {
 		t[headerKey] = m.Key
 	}
@@ -191,6 +213,21 @@ func encode(m *longshore.Message, login string) (amqp091.Publishing, error) {
 	}
 	moveAside(&p, login)
 	return p, checkShort(&p)
+}
+
+// escapeOurs renames headers of the user that would be taken for ours.
+func escapeOurs(h longshore.Headers) longshore.Headers {
+	if !hasOurs(h) {
+		return h
+	}
+	out := make(longshore.Headers, len(h))
+	for i, x := range h {
+		if taken(x.Name) {
+			x.Name = headerUsers + x.Name
+		}
+		out[i] = x
+	}
+	return out
 }
 
 // moveAside takes out of a message what the broker must not see, and keeps it in

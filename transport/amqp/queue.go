@@ -223,10 +223,11 @@ func (c *QueueConfig) deadLettered() bool {
 func (c *QueueConfig) capabilities() longshore.Capabilities {
 	caps := longshore.Capabilities{Ordering: longshore.OrderQueue, Delay: true, MaxDelay: maxDelay,
 		Lease: defaultLease, Attempts: true, DeadLetter: c.deadLettered(),
-		SingleActive: c.SingleActive, LiveResize: c.live()}
+		SingleActive: c.SingleActive, LiveResize: c.live(),
+		// A quorum queue counts returns (up to 4.2), a classic one marks the message as
+		// redelivered, which is attempt 2.
+		CountsReturns: true}
 	if c.Declare.Type == Quorum {
-		// True up to 4.2; an open consumer knows the broker's version.
-		caps.CountsReturns = true
 		caps.DeliveryLimit = int(integer(c.Declare.Arguments["x-delivery-limit"]))
 	}
 	if ms := integer(c.Declare.Arguments["x-consumer-timeout"]); ms > 0 {

@@ -2,6 +2,7 @@ package amqp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -151,11 +152,15 @@ func (s *session) close(ctx context.Context) error {
 	}
 	hard := context.AfterFunc(ctx, func() { _ = s.raw.Close() })
 	late := time.AfterFunc(time.Until(deadline), func() { _ = s.raw.Close() })
+	lost := s.ended()
 	err := s.conn.CloseDeadline(deadline)
 	hard()
 	late.Stop()
 	_ = s.raw.Close()
 	s.wg.Wait()
+	if lost || errors.Is(err, amqp091.ErrClosed) {
+		return nil
+	}
 	return err
 }
 
