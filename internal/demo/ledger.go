@@ -5,13 +5,14 @@ import "sync"
 // ledger knows each order of one broker by its number, independent of what broker
 // and container say about it.
 type ledger struct {
-	mu      sync.Mutex
-	orders  []order
-	ends    int // successful handler calls, the clock of order
-	calls   int
-	open    int // confirmed, neither handled nor rejected
-	refused int // settlements that came too late
-	missed  int // events that were dropped
+	mu     sync.Mutex
+	orders []order
+	ends   int // successful handler calls, the clock of order
+	calls  int
+	open   int // confirmed, neither handled nor rejected
+	lost   int // handler calls whose delivery was lost meanwhile
+	unsure int // settlements without confirmation
+	missed int // events that were dropped
 }
 
 type order struct {
@@ -76,16 +77,25 @@ func (l *ledger) dead(n int) { l.change(n, func(o *order) { o.dead++ }) }
 // left notes that the order is still in its queue.
 func (l *ledger) left(n int) { l.change(n, func(o *order) { o.left = true }) }
 
-func (l *ledger) late() {
+// lose notes that a delivery was taken back while its handler ran.
+func (l *ledger) lose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.refused++
+	l.lost++
 }
 
-func (l *ledger) lateCount() int {
+// unsettled notes an accepted settlement that the broker did not confirm.
+func (l *ledger) unsettled(n int) {
+	l.settled(n, -1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.refused
+	l.unsure++
+}
+
+func (l *ledger) losses() (lost, unsure int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lost, l.unsure
 }
 
 func (l *ledger) drop(n int) {

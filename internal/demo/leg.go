@@ -30,7 +30,8 @@ type leg struct {
 	mu      sync.Mutex
 	nextTry time.Time // of a container that recovers
 	cutAt   time.Time
-	lateAt  int // late settlements before the cut
+	lostAt  int // losses before the cut
+	sureAt  int // settlements without confirmation before the cut
 	shown   int // workers in the last event that was shown
 	buried  int
 }
@@ -69,7 +70,7 @@ func (l *leg) start(ctx context.Context, seed uint64) error {
 		l.pub, l.dest, err = l.rig.source.(transport.Outlet).Publisher(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", l.rig.name, err)
+		return err
 	}
 	l.producer = newProducer(l.ledger, l.pub, l.dest, seed)
 	return nil
@@ -81,8 +82,7 @@ func (l *leg) hear(e container.Event) {
 	switch e.Kind {
 	case container.EventSettleFailed:
 		if e.Delivery != nil && e.Reason != longshore.VerbNack.String() {
-			l.ledger.settled(numberOf(e.Delivery.MessageID), -1)
-			l.ledger.late()
+			l.ledger.unsettled(numberOf(e.Delivery.MessageID))
 		}
 	case container.EventScaled:
 		l.scaled(e)
@@ -124,11 +124,12 @@ func (l *leg) subscribed(e container.Event) {
 	l.mu.Lock()
 	cut := l.cutAt
 	l.cutAt, l.nextTry = time.Time{}, time.Time{}
-	late := l.ledger.lateCount() - l.lateAt
+	lost, unsure := l.ledger.losses()
+	lost, unsure = lost-l.lostAt, unsure-l.sureAt
 	l.mu.Unlock()
 	if !cut.IsZero() && e.Count > 1 {
-		l.tell("recover", fmt.Sprintf("%s subscribed again after %.1f s; %s lost in work, their orders come back",
-			l.rig.name, e.Time.Sub(cut).Seconds(), count(late, "delivery", "deliveries")))
+		l.tell("recover", fmt.Sprintf("%s subscribed again after %.1f s; %s lost in work, %s without confirmation: what was not settled comes back",
+			l.rig.name, e.Time.Sub(cut).Seconds(), count(lost, "delivery", "deliveries"), count(unsure, "ack", "acks")))
 	}
 }
 
@@ -136,7 +137,8 @@ func (l *leg) subscribed(e container.Event) {
 func (l *leg) cut() (running int) {
 	running = l.box.Stats().Busy
 	l.mu.Lock()
-	l.cutAt, l.lateAt = time.Now(), l.ledger.lateCount()
+	l.cutAt = time.Now()
+	l.lostAt, l.sureAt = l.ledger.losses()
 	l.mu.Unlock()
 	l.rig.cut()
 	return running

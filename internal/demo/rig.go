@@ -39,7 +39,7 @@ type builder struct {
 
 // builders lists the brokers in the order in which they are shown.
 func builders() []builder {
-	return []builder{{"memory", memoryRig}}
+	return []builder{{"memory", memoryRig}, {"rabbitmq", rabbitRig}}
 }
 
 func rigs(cfg Config) (built []*rig, err error) {

@@ -99,6 +99,6 @@ func (w witness) Outcome(d *longshore.Delivery, o longshore.Outcome) {
 		w.ledger.settled(n, +1)
 		w.ledger.rejected(n)
 	case longshore.VerdictLost:
-		w.ledger.late()
+		w.ledger.lose()
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -61,7 +62,7 @@ func (l *link) connect(ctx context.Context, n node) (*session, error) {
 	return s, nil
 }
 
-// notedConn remembers that the peer closed the connection: a broker that refuses
+// notedConn remembers that the peer ended the connection: a broker that refuses
 // a login just hangs up, and the client reports that as it reports any failure.
 type notedConn struct {
 	net.Conn
@@ -70,7 +71,7 @@ type notedConn struct {
 
 func (c *notedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) { // RabbitMQ 3.10 resets
 		c.eof.Store(true)
 	}
 	return n, err
