@@ -131,7 +131,7 @@ func (r *run) manualReturn(w *worker, d *longshore.Delivery, start time.Time, er
 		d.Finish(nil)
 		r.conclude(nil, it, err, end, end.Sub(start))
 	case err != nil:
-		r.notice(EventNotice, err, "the handler settled the delivery itself and returned an error, which is ignored")
+		r.notice(EventNotice, err, ignored)
 	}
 }
 

@@ -139,6 +139,8 @@ func newRun(c *ListenerContainer) *run {
 		holds: map[int]string{}, lanes: newLaneTable(), meanSize: 1024,
 		min: c.workers.Min, max: c.workers.Max, target: c.workers.Min, paused: c.paused,
 		scaler: c.set.policy.New(), nudge: make(chan struct{})}
+	r.tick.began = r.s.clock.Now()
+	r.tick.last = r.tick.began
 	if r.s.manual {
 		r.manual = map[*longshore.Delivery]*item{}
 	}

@@ -16,8 +16,6 @@ const steady = 10 * time.Second
 
 // start begins the run's goroutines.
 func (r *run) start() {
-	r.tick.began = r.s.clock.Now()
-	r.tick.last = r.tick.began
 	stopPump, pumped := make(chan struct{}), make(chan struct{})
 	go func() {
 		r.c.hub.pump(stopPump)

@@ -10,6 +10,8 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
+const ignored = "the handler settled the delivery itself and returned an error, which is ignored"
+
 // process runs the handler on what the worker took and carries out the verdict.
 // It returns with mu held, so that a message costs one lock.
 func (r *run) process(w *worker) {
@@ -50,7 +52,7 @@ func (r *run) handle(w *worker, it *item) {
 	}
 	if explicit != nil {
 		if err != nil {
-			r.notice(EventNotice, err, "the handler settled the delivery itself and returned an error, which is ignored")
+			r.notice(EventNotice, err, ignored)
 		}
 		err = explicit
 	}
@@ -177,8 +179,13 @@ func (r *run) refused(it *item, verb longshore.Verb, err error) longshore.Verdic
 // conclude judges a failure and carries the verdict out.
 func (r *run) conclude(w *worker, it *item, err error, end time.Time, took time.Duration) {
 	j := r.judge(it, err)
-	if !it.d.Owned() && j.verdict != longshore.VerdictAck {
-		j.verdict = longshore.VerdictLost
+	if !it.d.Owned() { // settled by the handler, or lost: this tells which, and does nothing
+		j.verdict = r.refused(it, longshore.VerbAck, it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck}))
+		if j.verdict == longshore.VerdictAck && err != nil {
+			r.notice(EventNotice, err, ignored)
+		}
+		r.done(w, it, j, end, took)
+		return
 	}
 	r.tell(it, j)
 	switch j.verdict {
