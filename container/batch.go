@@ -16,7 +16,7 @@ func (r *run) batchReady() bool {
 }
 
 // alone says that the item cannot share a batch.
-func (it *item) alone() bool { return it.solo || it.dead != nil || it.fail != nil }
+func (it *item) alone() bool { return it.solo || it.fail != nil }
 
 // armBatch lets the time of a batch begin with its first delivery. The caller
 // holds mu.
@@ -53,12 +53,12 @@ func (r *run) nextBatch(w *worker) bool {
 			break
 		}
 		// A batch is one call and needs one permit.
-		if len(w.batch) == 0 && r.s.gate != nil && it.dead == nil && !r.acquire(it) {
+		if len(w.batch) == 0 && r.s.gate != nil && !r.acquire(it) {
 			return false
 		}
 		r.ready.pop()
 		r.begin(w, it)
-		if it.dead != nil || it.fail != nil {
+		if it.fail != nil {
 			w.it, w.d = it, it.d
 			return true
 		}

@@ -38,6 +38,7 @@ type deadLetter struct {
 // terminalState is the terminal policy and the publisher it needs.
 type terminalState struct {
 	policy Policy
+	down   error // of the last publish, while it has not succeeded; guarded by run.mu
 
 	mu  sync.Mutex
 	pub transport.Publisher
@@ -87,9 +88,17 @@ func (r *run) deadLetter(w *worker, it *item, j judgement, end time.Time, took t
 	if err == nil {
 		r.mu.Lock()
 		it.d = own
+		down := r.terms.down
 		r.mu.Unlock()
-		if err = r.publishDead(own, j.err); err != nil {
-			r.stays(w, it, j, err, end, took)
+		// While the destination does not work, workers do not wait for it again.
+		if down == nil || it.dead != nil {
+			down = r.publishDead(own, j.err)
+			r.mu.Lock()
+			r.terms.down = down
+			r.mu.Unlock()
+		}
+		if down != nil {
+			r.stays(w, it, j, down, end, took)
 			return
 		}
 		err = it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck})
@@ -101,14 +110,44 @@ func (r *run) deadLetter(w *worker, it *item, j judgement, end time.Time, took t
 	r.done(w, it, j, end, took)
 }
 
-// buryAgain is a further try to move a message; its handler is not called.
-func (r *run) buryAgain(w *worker, it *item) {
-	now := r.s.clock.Now()
-	if !it.d.Owned() {
-		r.done(w, it, judgement{verdict: longshore.VerdictLost, err: it.dead.err}, now, 0)
-		return
+// dueDead lets the undertaker try again to move a message. The caller holds mu.
+func (r *run) dueDead(it *item) {
+	r.dead = append(r.dead, it)
+	if !r.undertaking {
+		r.undertaking = true
+		r.wg.Add(1)
+		go r.undertake()
 	}
-	r.deadLetter(w, it, judgement{verdict: longshore.VerdictReject, err: it.dead.err}, now, 0)
+}
+
+// undertake moves what could not be moved at first, one after the other, so that
+// a destination that does not answer costs no worker. It ends when nothing is due.
+func (r *run) undertake() {
+	defer r.wg.Done()
+	for {
+		r.mu.Lock()
+		if len(r.dead) == 0 {
+			r.undertaking = false
+			r.changed()
+			r.mu.Unlock()
+			return
+		}
+		it := r.dead[0]
+		r.dead = append(r.dead[:0], r.dead[1:]...)
+		r.unparkCounts(it)
+		r.running++
+		if it.lane != nil {
+			it.lane.running++
+		}
+		r.mu.Unlock()
+		j := judgement{verdict: longshore.VerdictReject, err: it.dead.err}
+		if now := r.s.clock.Now(); it.d.Owned() {
+			r.deadLetter(nil, it, j, now, 0)
+		} else {
+			j.verdict = longshore.VerdictLost
+			r.done(nil, it, j, now, 0)
+		}
+	}
 }
 
 // stays keeps a message that could not be moved, to try the move again.

@@ -246,13 +246,19 @@ func (r *run) releaseReady() {
 	r.releaseOrphans()
 	r.mu.Lock()
 	var out, wait []*item
+	if r.noStart {
+		for _, it := range r.dead {
+			r.parked.push(it)
+		}
+		r.dead = nil
+	}
 	for len(r.parked) > 0 {
 		it := r.parked.pop()
 		switch {
 		case !r.noStart && !it.due.After(r.drainEnd):
 			wait = append(wait, it)
 		case it.lane != nil && it.lane.running > 0:
-			r.unpark(it) // a batch it was in is not through
+			r.unpark(it) // a batch it was in is not through: it is given back then
 		default:
 			r.unparkCounts(it)
 			out = r.takeLane(out, it)
@@ -339,7 +345,7 @@ func (r *run) giveUp(g *generation) {
 	r.unwatchGate()
 	r.closePublisher()
 	r.stopTimers()
-	r.waitFor(func() time.Time { return r.hardEnd }, func() bool { return len(r.workers) == 0 })
+	r.waitFor(func() time.Time { return r.hardEnd }, func() bool { return len(r.workers) == 0 && !r.undertaking })
 	r.conclusion(rep, flushErr, errors.Join(errs...))
 }
 

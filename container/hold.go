@@ -88,7 +88,7 @@ func (r *run) returnReady(g *generation) {
 	r.mu.Lock()
 	var out []*item
 	r.ready.filter(func(it *item) bool {
-		if it.gen != g || it.dead != nil {
+		if it.gen != g {
 			return true
 		}
 		out = append(out, it)

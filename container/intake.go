@@ -145,6 +145,7 @@ func (r *run) enterLane(it *item, key []byte) bool {
 		r.bytes -= it.size
 		r.parkBytes += it.size
 		r.waitPark++
+		r.noteParked()
 	} else {
 		r.queued++
 	}

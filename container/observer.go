@@ -95,7 +95,7 @@ func (r *run) loseAll(g *generation) int {
 	for i := range r.ready.n {
 		lose(r.ready.at(i))
 	}
-	for _, it := range r.parked {
+	for _, it := range append(r.dead, r.parked...) {
 		lose(it)
 	}
 	r.lanes.each(func(l *lane) {

@@ -139,6 +139,7 @@ func (r *run) park(w *worker, it *item, j judgement, attempt int, end time.Time,
 		r.parked.push(it)
 		r.armPark(end)
 	}
+	r.noteParked()
 	r.changed()
 	r.wakeOne()
 	r.mu.Unlock()
@@ -232,7 +233,11 @@ func (r *run) parkDue() {
 	}
 	now := r.s.clock.Now()
 	for len(r.parked) > 0 && !r.parked[0].due.After(now) {
-		r.unpark(r.parked.pop())
+		if it := r.parked.pop(); it.dead != nil {
+			r.dueDead(it)
+		} else {
+			r.unpark(it)
+		}
 	}
 	r.armBatch()
 	r.armPark(now)

@@ -41,19 +41,22 @@ type run struct {
 	old   []*generation // cancelled, with deliveries still out
 	gens  int
 
-	items     freeItems
-	ready     ring
-	lanes     *laneTable
-	queued    int // waiting in lanes that are not parked
-	running   int // with a handler, or outstanding with manual settling
-	bytes     int64
-	waitPark  int // parked, with the followers in their lanes
-	parkBytes int64
-	parked    parkHeap
-	manual    map[*longshore.Delivery]*item
-	orphans   []*item // to be given back because what was before them is lost
-	keyBuf    []byte
-	meanSize  int64
+	items       freeItems
+	ready       ring
+	lanes       *laneTable
+	queued      int // waiting in lanes that are not parked
+	running     int // with a handler, or outstanding with manual settling
+	bytes       int64
+	waitPark    int // parked, with the followers in their lanes
+	parkBytes   int64
+	parked      parkHeap
+	manual      map[*longshore.Delivery]*item
+	dead        []*item // due to be moved to the dead-letter place again; counted as parked
+	undertaking bool
+	resizeDue   bool
+	orphans     []*item // to be given back because what was before them is lost
+	keyBuf      []byte
+	meanSize    int64
 
 	workers     []*worker
 	idle        []*worker // the hottest last
@@ -129,7 +132,7 @@ type generation struct {
 	exhausted bool  // Receive said ErrCanceled
 	canceled  bool  // we called Cancel
 	paused    bool  // Pauser.Pause is in force
-	window    int   // last asked of the Resizer
+	asked     int   // window last asked of the broker; guarded by run.mu
 	since     time.Time
 }
 

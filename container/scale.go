@@ -148,28 +148,56 @@ func (r *run) bounds(w Workers) {
 	r.scaleTo(n, "bounds changed")
 }
 
-// resize tells the transport how much is held, if that has changed.
+// wantedWindow is what the broker should let us hold: what may be in work, and
+// what is parked with room for more, in steps, so that a burst of failures does
+// not eat the window before the broker has heard of it. The caller holds mu.
+func (r *run) wantedWindow() int {
+	base := r.s.window(r.target)
+	if r.waitPark == 0 {
+		return base
+	}
+	steps := (r.waitPark + base/2 + base - 1) / base
+	return base * (1 + steps)
+}
+
+// noteParked asks for a larger window if the parked ones have nearly used up
+// what was asked for. The caller holds mu.
+func (r *run) noteParked() {
+	if g := r.gen; g != nil && !r.resizeDue && r.waitPark+r.s.window(r.target)*5/4 > g.asked {
+		r.resizeDue = true
+		r.wake()
+	}
+}
+
+// resize tells the transport how much is held, if that has changed. Growing is
+// urgent; shrinking waits for its time.
 func (r *run) resize(g *generation, now time.Time) {
-	z, ok := g.c.(transport.Resizer)
-	if !ok || now.Sub(r.tick.resizedAt) < resizeEvery {
+	r.mu.Lock()
+	r.resizeDue = false
+	want := r.wantedWindow()
+	late := now.Sub(r.tick.resizedAt) < resizeEvery
+	if want == g.asked || want < g.asked && late {
+		r.mu.Unlock()
 		return
 	}
-	r.mu.Lock()
-	want := r.s.window(r.target) + r.waitPark
+	before := g.asked
+	g.asked = want
 	r.mu.Unlock()
-	if want == g.window {
+	z, ok := g.c.(transport.Resizer)
+	if !ok {
 		return
 	}
 	r.tick.resizedAt = now
 	ctx, cancel := context.WithTimeout(r.open, backlogWait)
 	defer cancel()
 	if err := z.Resize(ctx, want); err != nil {
+		r.mu.Lock()
+		g.asked = before
+		r.mu.Unlock()
 		if r.open.Err() == nil {
 			r.notice(EventNotice, err, "resizing the broker's window failed; tried again")
 		}
-		return
 	}
-	g.window = want
 }
 
 // readBacklog asks the broker now and then how much waits.

@@ -98,6 +98,8 @@ func (r *run) todo() func() bool {
 	switch {
 	case g != nil && g.paused != r.paused:
 		return func() bool { r.applyPause(g); return true }
+	case g != nil && r.resizeDue:
+		return func() bool { r.resize(g, r.s.clock.Now()); return true }
 	case r.tick.due:
 		return func() bool { r.onTick(); return true }
 	}
@@ -108,8 +110,8 @@ func (r *run) todo() func() bool {
 func (r *run) subscribe() {
 	r.mu.Lock()
 	r.gens++
-	g := &generation{id: r.gens, window: r.s.window(r.target)}
-	opts := transport.OpenOptions{Base: r.base, Observer: &observer{r, g}, Window: g.window, MaxWindow: r.s.window(r.max)}
+	g := &generation{id: r.gens, asked: r.wantedWindow()}
+	opts := transport.OpenOptions{Base: r.base, Observer: &observer{r, g}, Window: g.asked, MaxWindow: r.s.window(r.max)}
 	r.mu.Unlock()
 	if r.s.dead.Via == nil {
 		opts.DeadLetter = r.s.dead.To

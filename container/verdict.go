@@ -19,8 +19,6 @@ func (r *run) process(w *worker) {
 	switch {
 	case len(w.batch) > 0:
 		r.processBatch(w)
-	case it.dead != nil:
-		r.buryAgain(w, it)
 	case it.fail != nil:
 		r.conclude(w, it, it.fail, r.s.clock.Now(), 0)
 	default:

@@ -161,7 +161,7 @@ func (r *run) next(w *worker) bool {
 			r.gone(it)
 			continue
 		}
-		if r.s.gate != nil && it.dead == nil && !r.acquire(it) {
+		if r.s.gate != nil && !r.acquire(it) {
 			return false
 		}
 		r.ready.pop()
