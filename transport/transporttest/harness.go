@@ -63,6 +63,9 @@ type Harness struct {
 	// Expect returns what is received when m is sent, where the transport
 	// documents a difference. It may change its argument. Zero: the same.
 	Expect func(m longshore.Message) longshore.Message
+	// LossCounts says that the broker counts a lost connection as an attempt although
+	// it does not count what is given back (RabbitMQ's quorum queues from 4.3 on).
+	LossCounts bool
 	// UserID is a Message.UserID that the broker accepts. Zero: none is sent.
 	UserID string
 
