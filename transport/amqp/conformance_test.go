@@ -56,7 +56,6 @@ type bench struct {
 	drop    func()
 	latency func(d time.Duration)
 	stall   func() (resume func())
-	refuse  func() // the next publish
 	depth   func(t testing.TB, queue string) (ready, unsettled int)
 }
 
@@ -68,7 +67,6 @@ func embedded(flavor amqptest.Flavor, kind QueueType) *lab {
 			drop:    func() { p.CutAll() },
 			latency: func(d time.Duration) { p.Latency(d / 2) },
 			stall:   func() func() { p.BlackHole(true); return func() { p.BlackHole(false) } },
-			refuse:  func() { srv.NackConfirms(1) },
 			depth: func(_ testing.TB, queue string) (int, int) {
 				q, _ := srv.Queue("/", queue)
 				return q.Ready, q.Unacked
@@ -144,10 +142,8 @@ func (l *lab) source(t testing.TB, change func(*amqp.QueueConfig)) transport.Sou
 	b := l.make(t)
 	name := transporttest.Name(t)
 	cfg := amqp.QueueConfig{Declare: amqp.Declare{Type: l.kind,
-		Arguments: amqp091.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": name + ".dead"}}}
-	if l.kind == amqp.Classic {
-		cfg.BrowseCounts = true
-	}
+		Arguments: amqp091.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": name + ".dead"}},
+		BrowseCounts: true}
 	if change != nil {
 		change(&cfg)
 	}
@@ -195,6 +191,7 @@ func (l *lab) harness() transporttest.Harness {
 		UserID: "guest",
 	}
 	if l.kind == amqp.Quorum {
+		h.LossCounts = true
 		h.Quiet = 400 * time.Millisecond
 	}
 	return h

@@ -39,7 +39,7 @@ func (l *link) connect(ctx context.Context, n node) (*session, error) {
 		}
 		raw = secure
 	}
-	noted := &notedConn{Conn: raw}
+	noted := &notedConn{Conn: newLateConn(raw)}
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	conn, err := amqp091.Open(noted, cfg)
 	if !stop() && err == nil {

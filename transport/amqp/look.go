@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/longshore-go/longshore"
@@ -41,60 +42,98 @@ func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
 }
 
 // Browse looks at messages by taking them (basic.get) and giving all back at
-// once, so each is marked as redelivered and, on a quorum queue, counted. Where
-// the queue is not known to be a classic one that needs QueueConfig.BrowseCounts.
-// from is a number of messages to skip. It looks at the first queue of several.
+// once, so each is marked as redelivered. A quorum queue also counts that and puts
+// them behind the others; where the queue is not known to be a classic one that
+// needs QueueConfig.BrowseCounts, and where its type is not known at all there is
+// one page only. Of several queues it looks at the first.
 func (s *queueSource) Browse(ctx context.Context, from string, n int) ([]*longshore.Delivery, string, error) {
-	op := "browse " + s.title()
-	if s.cast != nil || len(s.queues) == 0 {
-		return nil, "", &longshore.Error{Code: longshore.CodeUnsupported, Op: op, Source: s.name(), Err: errors.New("its queue exists only while it is open")}
+	at, err := s.browsable(from)
+	if err != nil {
+		return nil, "", err
 	}
-	if s.cfg.Declare.Type != Classic && !s.cfg.BrowseCounts {
-		return nil, "", &longshore.Error{Code: longshore.CodeUnsupported, Op: op, Source: s.name(),
-			Err:  errors.New("looking takes each message and gives it back, which a quorum queue counts towards its delivery limit"),
-			Hint: "set BrowseCounts to accept that, or Declare.Type to Classic if it is one"}
-	}
-	skip := 0
-	if from != "" {
-		var err error
-		if skip, err = strconv.Atoi(from); err != nil || skip < 0 {
-			return nil, "", &longshore.Error{Code: longshore.CodeConfig, Op: op, Source: s.name(), Err: fmt.Errorf("from is %.32q, must be a number", from)}
-		}
-	}
+	n = max(n, 1)
 	sess, err := s.b.consume.acquire(ctx)
 	if err != nil {
 		return nil, "", s.opening(err)
 	}
-	found := make(chan []*longshore.Delivery, 1)
+	found := make(chan page, 1)
 	err = sess.scratch(ctx, func(ch channel) error {
-		ds, err := s.look(ch, skip, n)
-		found <- ds
+		p, err := s.look(ch, at, n)
+		found <- p
 		return err
 	})
 	if rerr := s.b.consume.release(ctx, sess); err == nil {
 		err = rerr
 	}
 	if err != nil {
-		return nil, "", s.b.set.brokerError(op, s.name(), err)
+		return nil, "", s.b.set.brokerError("browse "+s.title(), s.name(), err)
 	}
-	ds := <-found
+	p := <-found
 	next := ""
-	if len(ds) == n {
-		next = strconv.Itoa(skip + n)
+	if s.cfg.Declare.Type != "" && p.at.seen < p.at.total {
+		next = fmt.Sprintf("%d/%d", p.at.seen, p.at.total)
 	}
-	return ds, next, nil
+	return p.ds, next, nil
 }
 
-func (s *queueSource) look(ch channel, skip, n int) ([]*longshore.Delivery, error) {
-	var ds []*longshore.Delivery
+// position is how far a look has come, of how many messages there were at its
+// beginning.
+type position struct{ seen, total int }
+
+type page struct {
+	ds []*longshore.Delivery
+	at position
+}
+
+func (s *queueSource) browsable(from string) (at position, err error) {
+	op := "browse " + s.title()
+	switch {
+	case s.b.set.problem != nil:
+		return at, s.b.set.problem
+	case s.cast != nil || len(s.queues) == 0:
+		return at, &longshore.Error{Code: longshore.CodeUnsupported, Op: op, Source: s.name(), Err: errors.New("its queue exists only while it is open")}
+	case s.cfg.Declare.Type != Classic && !s.cfg.BrowseCounts:
+		return at, &longshore.Error{Code: longshore.CodeUnsupported, Op: op, Source: s.name(),
+			Err:  errors.New("looking takes each message and gives it back, which a quorum queue counts towards its delivery limit"),
+			Hint: "set BrowseCounts to accept that, or Declare.Type to Classic if it is one"}
+	case from == "":
+		return at, nil
+	}
+	seen, total, _ := strings.Cut(from, "/")
+	var err1, err2 error
+	at.seen, err1 = strconv.Atoi(seen)
+	at.total, err2 = strconv.Atoi(total)
+	if err1 != nil || err2 != nil || at.seen < 1 || at.total < at.seen {
+		return at, &longshore.Error{Code: longshore.CodeConfig, Op: op, Source: s.name(), Err: fmt.Errorf("from is %.32q, which no call has returned", from)}
+	}
+	return at, nil
+}
+
+// look takes messages and gives them back. A classic queue puts them into their
+// old places, so what was seen is skipped; a quorum queue puts them at the end.
+func (s *queueSource) look(ch channel, at position, n int) (p page, err error) {
+	p.at = at
+	if at.total == 0 {
+		q, err := ch.QueueDeclarePassive(s.queues[0], true, false, false, false, nil)
+		if err != nil {
+			return p, err
+		}
+		p.at.total = q.Messages
+	}
+	skip := 0
+	if s.cfg.Declare.Type != Quorum {
+		skip = at.seen
+	}
+	n = min(n, p.at.total-at.seen)
 	sub := &longshore.Subscription{Transport: "rabbitmq", Source: s.name()}
 	last := uint64(0)
-	for i := 0; i < skip+n; i++ {
+	for i := range skip + n {
 		raw, ok, err := ch.Get(s.queues[0], false)
 		if err != nil {
-			return nil, err
+			return p, err
 		}
 		if !ok {
+			p.at.seen = p.at.total
 			break
 		}
 		last = raw.DeliveryTag
@@ -103,16 +142,17 @@ func (s *queueSource) look(ch channel, skip, n int) ([]*longshore.Delivery, erro
 		}
 		d := longshore.NewDelivery(context.Background(), browsed{}, raw.DeliveryTag)
 		decode(d, &raw, s.cfg.Key)
-		d.Origin.Subscription, d.Origin.Topic, d.Origin.Position = sub, s.queues[0], uint64(i)
+		d.Origin.Subscription, d.Origin.Topic, d.Origin.Position = sub, s.queues[0], uint64(p.at.seen)
 		d.Origin.Redelivered, d.Origin.ReceivedAt = raw.Redelivered, time.Now()
 		raw.Acknowledger = foreign{}
 		d.SetNative(&raw)
-		ds = append(ds, d)
+		p.ds = append(p.ds, d)
+		p.at.seen++
 	}
 	if last == 0 {
-		return ds, nil
+		return p, nil
 	}
-	return ds, ch.Nack(last, true, true)
+	return p, ch.Nack(last, true, true)
 }
 
 // browsed is the settler of what was only looked at.

@@ -160,14 +160,23 @@ func attemptHeader(t amqp091.Table) (int, bool) {
 	return int(n), true
 }
 
+// queueCounts tells whether the broker shows a count of its own: quorum queues do
+// on what they deliver again, from 4.3 on with x-acquired-count alone as long as no
+// return counted.
+func queueCounts(t amqp091.Table) bool {
+	_, delivered := t["x-delivery-count"]
+	_, acquired := t["x-acquired-count"]
+	return delivered || acquired
+}
+
 // attemptOf is our own count on our retry path, else the queue's, else what
 // "redelivered" tells.
 func attemptOf(raw *amqp091.Delivery) int {
 	if n, ok := attemptHeader(raw.Headers); ok {
 		return n
 	}
-	if v, ok := raw.Headers["x-delivery-count"]; ok {
-		return int(min(max(integer(v), 0), math.MaxInt32-1)) + 1
+	if queueCounts(raw.Headers) {
+		return int(min(max(integer(raw.Headers["x-delivery-count"]), 0), math.MaxInt32-1)) + 1
 	}
 	if raw.Redelivered {
 		return 2

@@ -85,8 +85,7 @@ func (c *consumer) returnBy(d *longshore.Delivery, attempt int) (how settleHow, 
 	if attempt > d.Attempt && c.sess.version.atLeast(4, 3) {
 		how = howRequeue
 	}
-	_, counted := raw.Headers["x-delivery-count"]
-	if counted || !raw.Redelivered {
+	if queueCounts(raw.Headers) || !raw.Redelivered {
 		return how, attempt <= d.Attempt+1
 	}
 	return how, attempt <= d.Attempt
