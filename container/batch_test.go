@@ -1,0 +1,248 @@
+package container_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/memory"
+)
+
+func startBatch(t testing.TB, src transport.Source, h longshore.BatchHandlerFunc, cfg container.Config) *container.ListenerContainer {
+	t.Helper()
+	c, err := container.NewBatch(src, h, quiet(cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, c)
+	return c
+}
+
+// F-E04: batch, concurrency and prefetch fit together, or are refused.
+func TestBatchConcurrencyAndPrefetch(t *testing.T) {
+	sizes := []int{1, 2, 16, 17, 50}
+	for _, size := range sizes {
+		for _, workers := range sizes {
+			for _, prefetch := range sizes {
+				synctest.Test(t, func(t *testing.T) {
+					b := memory.New(memory.Config{})
+					publish(t, b, "q", numbered(101)...)
+					var handled atomic.Int32
+					c, err := container.NewBatch(b.Queue("q", memory.QueueConfig{Prefetch: prefetch}), func(_ context.Context, ds []*longshore.Delivery) error {
+						if len(ds) == 0 || len(ds) > size {
+							t.Errorf("a batch of %d", len(ds))
+						}
+						handled.Add(int32(len(ds)))
+						return nil
+					}, quiet(container.Config{Workers: container.Workers{Min: workers, Max: workers}, Batch: container.Batch{Size: size, Linger: 100 * time.Millisecond}}))
+					if err != nil {
+						t.Fatal(err)
+					}
+					run(t, c)
+					// Never idle with a backlog for longer than linger + 1 s.
+					for last := int32(0); handled.Load() < 101; last = handled.Load() {
+						wait(1100 * time.Millisecond)
+						if handled.Load() == last {
+							t.Fatalf("size %d, workers %d, prefetch %d: stuck at %d", size, workers, prefetch, last)
+						}
+					}
+					stop(t, c)
+					wantHeld(t, b, "q", "ready 0, unsettled 0, delayed 0, acked 101")
+				})
+			}
+		}
+	}
+	b := memory.New(memory.Config{})
+	_, err := container.NewBatch(b.Queue("q", memory.QueueConfig{}), func(context.Context, []*longshore.Delivery) error { return nil },
+		container.Config{Lookahead: 5, Batch: container.Batch{Size: 50}})
+	if err == nil || !strings.Contains(err.Error(), "window of 500") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestBatchIsFullOrItsTimeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		var mu sync.Mutex
+		var got []string
+		begin := time.Now()
+		c := startBatch(t, b.Queue("q", memory.QueueConfig{}), func(_ context.Context, ds []*longshore.Delivery) error {
+			mu.Lock()
+			got = append(got, fmt.Sprintf("%d at %v", len(ds), time.Since(begin)))
+			mu.Unlock()
+			return nil
+		}, container.Config{Workers: container.Workers{Max: 1}, Batch: container.Batch{Size: 10, Linger: time.Second}})
+		publish(t, b, "q", numbered(23)...)
+		wait(1500 * time.Millisecond)
+		publish(t, b, "q", "one more")
+		wait(2 * time.Second)
+		stop(t, c)
+		if s := fmt.Sprint(got); s != "[10 at 0s 10 at 0s 3 at 1s 1 at 2.5s]" {
+			t.Error(s)
+		}
+	})
+}
+
+func TestBatchOutcomes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		publish(t, b, "q", "a:ok", "a:bad", "a:ok2", "b:reject", "b:ok", "c:discard")
+		var mu sync.Mutex
+		attempts := map[string]int{}
+		c := startBatch(t, b.Queue("q", memory.QueueConfig{}), func(_ context.Context, ds []*longshore.Delivery) error {
+			mu.Lock()
+			defer mu.Unlock()
+			failed := longshore.BatchError{}
+			for i, d := range ds {
+				attempts[string(d.Body)]++
+				switch string(d.Body) {
+				case "a:bad":
+					failed[i] = errBad
+				case "b:reject":
+					failed[i] = longshore.Reject(errBad)
+				case "c:discard":
+					failed[i] = longshore.Discard(errBad)
+				}
+			}
+			return fmt.Errorf("wrapped: %w", failed)
+		}, container.Config{Order: container.ByKey, DeadLetter: container.DeadLetter{To: "dead"}, Redelivery: container.Redelivery{MaxAttempts: 3}})
+		wait(time.Minute)
+		stop(t, c)
+		if s := fmt.Sprint(attempts); s != "map[a:bad:3 a:ok:1 a:ok2:1 b:ok:1 b:reject:1 c:discard:1]" {
+			t.Error(s)
+		}
+		if b.Inspect("dead").Published != 2 || c.Stats().Discarded != 1 {
+			t.Errorf("%d dead", b.Inspect("dead").Published)
+		}
+		wantHeld(t, b, "q", "ready 0, unsettled 0, delayed 0, acked 6")
+	})
+}
+
+// One bad item, its neighbours unharmed: an error for the whole batch does not
+// say who is at fault, so each comes again alone.
+func TestPoisonDoesNotTakeItsBatchWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		publish(t, b, "q", "ok1", "ok2", "poison", "ok3")
+		c := startBatch(t, b.Queue("q", memory.QueueConfig{Without: memory.Delay}), func(_ context.Context, ds []*longshore.Delivery) error {
+			for _, d := range ds {
+				if string(d.Body) == "poison" {
+					panic("boom")
+				}
+			}
+			return nil
+		}, container.Config{DeadLetter: container.DeadLetter{To: "dead"}, Redelivery: container.Redelivery{MaxAttempts: 3}})
+		wait(time.Minute)
+		stop(t, c)
+		if dead := browse(t, b, "dead"); len(dead) != 1 || string(dead[0].Body) != "poison" || dead[0].Headers.String(container.HeaderDeadReason) != "panic" {
+			t.Errorf("%d dead", len(dead))
+		}
+		wantHeld(t, b, "q", "ready 0, unsettled 0, delayed 0, acked 4")
+	})
+}
+
+// Several of a lane come in order, in one batch, and never in two at once.
+func TestBatchKeepsTheOrderOfItsLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		var bodies []string
+		for i := range 400 {
+			bodies = append(bodies, fmt.Sprintf("k%d:%03d", i%5, i))
+		}
+		publish(t, b, "q", bodies...)
+		var mu sync.Mutex
+		last, busy := map[string]string{}, map[string]bool{}
+		c := startBatch(t, b.Queue("q", memory.QueueConfig{}), func(_ context.Context, ds []*longshore.Delivery) error {
+			own := map[string]bool{}
+			mu.Lock()
+			for _, d := range ds {
+				k := string(d.Key)
+				if busy[k] && !own[k] {
+					t.Errorf("key %s in two batches at once", k)
+				}
+				busy[k], own[k] = true, true
+				if last[k] >= string(d.Body) {
+					t.Errorf("%s after %s", d.Body, last[k])
+				}
+				last[k] = string(d.Body)
+			}
+			mu.Unlock()
+			wait(5 * time.Millisecond)
+			mu.Lock()
+			for k := range own {
+				busy[k] = false
+			}
+			mu.Unlock()
+			return nil
+		}, container.Config{Order: container.ByKey, Workers: container.Workers{Min: 3}, Batch: container.Batch{Size: 7, Linger: 5 * time.Millisecond}})
+		wait(time.Minute)
+		stop(t, c)
+		wantHeld(t, b, "q", "ready 0, unsettled 0, delayed 0, acked 400")
+	})
+}
+
+func TestDrainOfAPartialBatch(t *testing.T) {
+	for _, counts := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := memory.New(memory.Config{})
+			publish(t, b, "q", numbered(3)...)
+			var handled atomic.Int32
+			c := startBatch(t, b.Queue("q", memory.QueueConfig{CountsReturns: counts}), func(_ context.Context, ds []*longshore.Delivery) error {
+				handled.Add(int32(len(ds)))
+				return nil
+			}, container.Config{Batch: container.Batch{Size: 10, Linger: time.Hour}})
+			synctest.Wait()
+			begin := time.Now()
+			stop(t, c)
+			if took := time.Since(begin); took > time.Second || (handled.Load() == 3) != counts {
+				t.Errorf("counts %v: %v, %d handled", counts, took, handled.Load())
+			}
+		})
+	}
+}
+
+type onlySingle struct{}
+
+func (onlySingle) Name() string                                  { return "only-single" }
+func (onlySingle) Wrap(next longshore.Handler) longshore.Handler { return next }
+
+type both struct {
+	onlySingle
+	calls *atomic.Int32
+}
+
+func (m both) WrapBatch(next longshore.BatchHandler) longshore.BatchHandler {
+	return longshore.BatchHandlerFunc(func(ctx context.Context, ds []*longshore.Delivery) error {
+		m.calls.Add(1)
+		return next.HandleBatch(ctx, ds)
+	})
+}
+
+func TestMiddlewareOfBatches(t *testing.T) {
+	b := memory.New(memory.Config{})
+	h := func(context.Context, []*longshore.Delivery) error { return nil }
+	_, err := container.NewBatch(b.Queue("q", memory.QueueConfig{}), h, container.Config{Middleware: []longshore.Middleware{onlySingle{}}})
+	if !errors.Is(err, longshore.CodeConfig) || !strings.Contains(err.Error(), "only-single") {
+		t.Errorf("%v", err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		var calls atomic.Int32
+		publish(t, b, "q", "m")
+		c := startBatch(t, b.Queue("q", memory.QueueConfig{}), h, container.Config{Middleware: []longshore.Middleware{both{calls: &calls}}})
+		wait(time.Second)
+		stop(t, c)
+		if calls.Load() != 1 {
+			t.Errorf("%d calls", calls.Load())
+		}
+	})
+}
