@@ -4,6 +4,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,5 +77,70 @@ func TestNearestCode(t *testing.T) {
 		if got := Nearest(asked); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", asked, got, want)
 		}
+	}
+}
+
+// firstProgram returns the first ```go block of a page and the line it ends at.
+func firstProgram(t *testing.T, page string) (code string, end int) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), "```go\n")
+	if !ok {
+		t.Fatalf("%s has no program", page)
+	}
+	code, _, _ = strings.Cut(rest, "```")
+	return code, strings.Count(before, "\n") + 1 + strings.Count(code, "\n")
+}
+
+func TestTheReadmeBeginsWithAProgramThatCompiles(t *testing.T) {
+	code, end := firstProgram(t, "../README.md")
+	if end > 30 {
+		t.Errorf("the program ends at line %d, not within the first 30", end)
+	}
+	file := filepath.Join(t.TempDir(), "main.go")
+	if err := os.WriteFile(file, []byte(code), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "vet", file)
+	cmd.Dir = ".." // imports are found by the module
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)#]*)(?:#[^)]*)?\)`)
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	pages := []string{"../README.md"}
+	err := filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".md") {
+			pages = append(pages, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if m[1] == "" || strings.Contains(m[1], "://") {
+				continue
+			}
+			found++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
+				t.Errorf("%s links to %s, which does not exist", page, m[1])
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d links found", found)
 	}
 }
