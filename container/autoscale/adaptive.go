@@ -152,7 +152,7 @@ func (a *adaptive) stalled(s Sample, lat float64) bool {
 
 func (a *adaptive) grow(s Sample, top int, size float64) Decision {
 	if a.done == 0 { // nothing ever finished: hour-long calls still reach Max, but slowly
-		if !a.grewBlind.IsZero() && s.Now.Sub(a.grewBlind) < blind {
+		if s.Queued == 0 && s.Backlog == 0 || !a.grewBlind.IsZero() && s.Now.Sub(a.grewBlind) < blind {
 			return Decision{Target: s.Workers}
 		}
 		a.grewBlind = s.Now
