@@ -112,6 +112,11 @@ func (c *consumer) pump(p *part, in <-chan amqp091.Delivery) {
 // dropNewest cancels the consumers of the newest step and waits until all that
 // the broker had sent them is in the ring. It runs on the sender.
 func (c *consumer) dropNewest() error {
+	c.settleDown()
+	return c.cancelNewest()
+}
+
+func (c *consumer) cancelNewest() error {
 	st := c.steps[len(c.steps)-1]
 	for _, p := range st.parts {
 		c.mu.Lock()
@@ -128,12 +133,73 @@ func (c *consumer) dropNewest() error {
 
 // dropAll cancels all consumers: the broker sends no more.
 func (c *consumer) dropAll() error {
+	if len(c.steps) > 0 {
+		c.settleDown()
+	}
 	for len(c.steps) > 0 {
-		if err := c.dropNewest(); err != nil {
+		if err := c.cancelNewest(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+const (
+	stillFor = 20 * time.Millisecond
+	stillMax = time.Second
+)
+
+// settleDown waits until the broker has nothing under way to us, so that a cancel
+// meets no delivery: what a quorum queue has sent to a cancelled consumer the
+// broker itself gives back, at the queue's end, behind messages of the same key.
+// Acks are what makes it send more, and they are written by the sender, which
+// waits here. So it is over when the window is full, or when nothing came for a
+// while and nothing is ready in the queues.
+func (c *consumer) settleDown() {
+	if c.cfg.AutoAck || c.cfg.Declare.Type == Classic {
+		return
+	}
+	tick := time.NewTicker(stillFor / 4)
+	defer tick.Stop()
+	begin := time.Now()
+	last, since := uint64(0), begin
+	for time.Since(begin) < stillMax {
+		c.mu.Lock()
+		top, full, over := c.tags.top, c.window > 0 && c.tags.open >= c.window, c.end != nil
+		standby := c.standby
+		c.mu.Unlock()
+		switch {
+		case full || over || standby:
+			return
+		case top != last:
+			last, since = top, time.Now()
+		case time.Since(since) >= stillFor:
+			if !c.anyReady() {
+				return
+			}
+			since = time.Now()
+		}
+		select {
+		case <-tick.C:
+		case <-c.gone:
+			return
+		}
+	}
+}
+
+// anyReady tells whether a queue has messages that could be sent to us. It runs
+// on the sender.
+func (c *consumer) anyReady() bool {
+	for _, q := range c.queues {
+		st, err := c.ch.QueueDeclarePassive(q, false, false, false, false, nil)
+		if err != nil {
+			return false // the channel has ended
+		}
+		if st.Messages > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // goal is the wanted window within its bounds, 0 if nothing may come.
