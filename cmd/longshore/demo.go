@@ -48,6 +48,7 @@ func (a *app) runDemo(ctx context.Context, f demoFlags) error {
 	if f.cfg.For < time.Second {
 		return &cli.UsageError{Text: "--for must be at least 1s", Hint: "the steps need some time"}
 	}
+	f.cfg.Answer = min(a.timeout, 10*time.Second)
 	term, _ := a.streams.Env("TERM")
 	f.plain = f.plain || a.print.Verbose || !a.streams.ErrTerminal || term == "dumb"
 	switch {

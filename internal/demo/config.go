@@ -14,6 +14,8 @@ type Config struct {
 	Seed uint64
 	// AMQP is the URL of a RabbitMQ to use instead of the embedded server.
 	AMQP string
+	// Answer is how long a broker may take to answer at first. Zero: 10 s.
+	Answer time.Duration
 	// Show hears of everything. nil: nobody watches.
 	Show Show
 	// Log is the containers' log. nil: silence.
@@ -35,7 +37,7 @@ const (
 	lastSize     = 4 // orders published just before the drain
 	permits      = 2
 	workersMax   = 16
-	answerTime   = 10 * time.Second // for a broker given by address
+	answerTime   = 10 * time.Second
 	settleTime   = 10 * time.Second // for the rest of the orders after For
 	publishTime  = 5 * time.Second
 	publishBatch = 100
@@ -56,6 +58,9 @@ func (c Config) filled() Config {
 		c.For = defaultFor
 	}
 	c.For = max(c.For, time.Second)
+	if c.Answer <= 0 {
+		c.Answer = answerTime
+	}
 	if c.Seed == 0 {
 		c.Seed = 1
 	}

@@ -40,7 +40,7 @@ func Run(soft, hard context.Context, cfg Config) (Result, error) {
 
 // prepare subscribes everywhere at the same time.
 func (r *run) prepare(ctx context.Context, built []*rig) error {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.Answer)
 	defer cancel()
 	r.began = time.Now()
 	for _, x := range built {

@@ -16,7 +16,7 @@ type Show interface {
 
 // Header says what runs.
 type Header struct {
-	Brokers []string      `json:"brokers"`
+	Brokers []string      `json:"runs_on"`
 	Keys    int           `json:"keys"`
 	Seed    uint64        `json:"seed"`
 	For     time.Duration `json:"-"`

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestDemoInAPipe(t *testing.T) {
+	got := world{}.run(t, "demo", "--for", "2s", "--seed", "7")
+	if got.code != 0 || !strings.Contains(got.out, "nothing lost") || !strings.Contains(got.out, "drained in ") {
+		t.Errorf("code %d\n%s\n%s", got.code, got.out, got.err)
+	}
+	for _, want := range []string{" burst ", " poison ", " throttle ", " fault ", " recover ", " drain ", " status "} {
+		if !strings.Contains(got.err, want) {
+			t.Errorf("no%sin\n%s", want, got.err)
+		}
+	}
+	if strings.Contains(got.out+got.err, "\x1b") {
+		t.Error("escape codes in a pipe")
+	}
+}
+
+func TestDemoInJSON(t *testing.T) {
+	got := world{}.run(t, "demo", "--for", "1s", "--seed", "7", "--json")
+	var last struct {
+		Type    string
+		OK      bool
+		Brokers []struct {
+			Name                           string
+			Published, Handled, Dead, Lost int
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(got.out), "\n")
+	for _, line := range lines {
+		if err := json.Unmarshal([]byte(line), &last); err != nil {
+			t.Fatalf("%v in %q", err, line)
+		}
+	}
+	if got.code != 0 || got.err != "" || last.Type != "result" || !last.OK || len(last.Brokers) == 0 {
+		t.Errorf("code %d, stderr %q, last %+v", got.code, got.err, last)
+	}
+	for _, b := range last.Brokers {
+		if b.Published == 0 || b.Published != b.Handled+b.Dead || b.Dead != 4 {
+			t.Errorf("%+v does not add up", b)
+		}
+	}
+}
+
+func TestDemoDrainsOnTheFirstSignal(t *testing.T) {
+	signals := make(chan os.Signal, 2)
+	var once sync.Once
+	w := world{signals: signals, wrote: func(stderr string) {
+		if strings.Contains(stderr, " burst ") {
+			once.Do(func() { signals <- os.Interrupt })
+		}
+	}}
+	got := w.run(t, "demo", "--for", "5s", "--seed", "7")
+	if got.code != 0 || !strings.Contains(got.out, "nothing lost") {
+		t.Errorf("code %d\n%s\n%s", got.code, got.out, got.err)
+	}
+	if strings.Contains(got.err, " poison ") {
+		t.Error("it went on after the signal")
+	}
+}
+
+func TestDemoStopsAtOnceOnTheSecondSignal(t *testing.T) {
+	signals := make(chan os.Signal, 2)
+	var once sync.Once
+	w := world{signals: signals, wrote: func(stderr string) {
+		if strings.Contains(stderr, " scale ") {
+			once.Do(func() { signals <- os.Interrupt; signals <- os.Interrupt })
+		}
+	}}
+	got := w.run(t, "demo", "--for", "5s", "--seed", "7")
+	if got.code != 130 || !strings.Contains(got.out, "stopped at once") || strings.Contains(got.out, "nothing lost") {
+		t.Errorf("code %d\n%s\n%s", got.code, got.out, got.err)
+	}
+}
+
+func TestDemoBrokerThatDoesNotAnswer(t *testing.T) {
+	got := world{}.run(t, "demo", "--for", "1s", "--timeout", "300ms", "--amqp", "amqp://guest:hidden-pw@127.0.0.1:9/")
+	if got.code != 6 || !strings.Contains(got.err, "error[unreachable]: open rabbitmq queue ") {
+		t.Errorf("%+v", got)
+	}
+	if strings.Contains(got.out+got.err, "hidden-pw") {
+		t.Error("the password is shown")
+	}
+}

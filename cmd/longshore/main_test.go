@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/transport"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a command line with what it needs; the zero value has no terminal,
+// no environment and nothing on standard input.
+type world struct {
+	env      map[string]string
+	in       string
+	terminal bool
+	signals  chan os.Signal
+	source   func(string) (transport.Source, error)
+	wrote    func(stderr string) // hears of everything written to stderr so far
+}
+
+type outcome struct {
+	code     int
+	out, err string
+}
+
+func (w world) run(t *testing.T, args ...string) outcome {
+	t.Helper()
+	var out bytes.Buffer
+	errs := &watched{heard: w.wrote}
+	a := &app{source: w.source, streams: cli.Streams{
+		In: strings.NewReader(w.in), Out: &out, Err: errs,
+		Env:         func(name string) (string, bool) { v, ok := w.env[name]; return v, ok },
+		OutTerminal: w.terminal, ErrTerminal: w.terminal,
+		Width:   func() int { return 100 },
+		Signals: w.signals,
+	}}
+	code := a.run(args)
+	return outcome{code, out.String(), errs.String()}
+}
+
+// watched is a buffer that tells of each write.
+type watched struct {
+	mu    sync.Mutex
+	buf   bytes.Buffer
+	heard func(string)
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	n, err := w.buf.Write(p)
+	all := w.buf.String()
+	w.mu.Unlock()
+	if w.heard != nil {
+		w.heard(all)
+	}
+	return n, err
+}
+
+func (w *watched) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.String()
+}
+
+func (o outcome) want(t *testing.T, code int, out, err string) {
+	t.Helper()
+	if o.code != code || o.out != out || o.err != err {
+		t.Errorf("code %d, want %d\nstdout:\n%s\nwant:\n%s\nstderr:\n%s\nwant:\n%s", o.code, code, o.out, out, o.err, err)
+	}
+}
