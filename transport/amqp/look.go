@@ -42,8 +42,8 @@ func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
 }
 
 // Browse looks at messages by taking them (basic.get) and giving all back at
-// once, so each is marked as redelivered. A quorum queue also counts that and puts
-// them behind the others; where the queue is not known to be a classic one that
+// once, so each is marked as redelivered. A quorum queue also counts that and, up
+// to 3.13, puts them behind the others; where the queue is not known to be a classic one that
 // needs QueueConfig.BrowseCounts, and where its type is not known at all there is
 // one page only. Of several queues it looks at the first.
 func (s *queueSource) Browse(ctx context.Context, from string, n int) ([]*longshore.Delivery, string, error) {
@@ -58,7 +58,7 @@ func (s *queueSource) Browse(ctx context.Context, from string, n int) ([]*longsh
 	}
 	found := make(chan page, 1)
 	err = sess.scratch(ctx, func(ch channel) error {
-		p, err := s.look(ch, at, n)
+		p, err := s.look(ch, sess.version, at, n)
 		found <- p
 		return err
 	})
@@ -109,9 +109,10 @@ func (s *queueSource) browsable(from string) (at position, err error) {
 	return at, nil
 }
 
-// look takes messages and gives them back. A classic queue puts them into their
-// old places, so what was seen is skipped; a quorum queue puts them at the end.
-func (s *queueSource) look(ch channel, at position, n int) (p page, err error) {
+// look takes messages and gives them back. They return to their places, or before
+// all others, so what was seen is skipped; only quorum queues of 3.x put them at
+// the end.
+func (s *queueSource) look(ch channel, v version, at position, n int) (p page, err error) {
 	p.at = at
 	if at.total == 0 {
 		q, err := ch.QueueDeclarePassive(s.queues[0], true, false, false, false, nil)
@@ -121,7 +122,7 @@ func (s *queueSource) look(ch channel, at position, n int) (p page, err error) {
 		p.at.total = q.Messages
 	}
 	skip := 0
-	if s.cfg.Declare.Type != Quorum {
+	if s.cfg.Declare.Type != Quorum || v.atLeast(4, 0) {
 		skip = at.seen
 	}
 	n = min(n, p.at.total-at.seen)
