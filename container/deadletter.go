@@ -86,6 +86,7 @@ func (r *run) deadLetter(w *worker, it *item, j judgement, end time.Time, took t
 	// while the copy is on its way.
 	own, err := it.d.Again(it.d.Attempt)
 	if err == nil {
+		own.Own(r, it.started)
 		r.mu.Lock()
 		it.d = own
 		down := r.terms.down
