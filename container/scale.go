@@ -14,7 +14,7 @@ const (
 	tickEvery    = 500 * time.Millisecond
 	resizeEvery  = time.Second
 	backlogEvery = 5 * time.Second
-	backlogWait  = 2 * time.Second
+	briefly      = 2 * time.Second
 )
 
 // tickState is what the sampling keeps; the fields read by Stats are guarded by
@@ -188,9 +188,7 @@ func (r *run) resize(g *generation, now time.Time) {
 		return
 	}
 	r.tick.resizedAt = now
-	ctx, cancel := context.WithTimeout(r.open, backlogWait)
-	defer cancel()
-	if err := z.Resize(ctx, want); err != nil {
+	if err := r.brief(func(ctx context.Context) error { return z.Resize(ctx, want) }); err != nil {
 		r.mu.Lock()
 		g.asked = before
 		r.mu.Unlock()
@@ -208,15 +206,15 @@ func (r *run) readBacklog(g *generation) {
 		return
 	}
 	r.tick.askedAt = now
-	ctx, cancel := context.WithTimeout(r.open, backlogWait)
-	defer cancel()
-	n, at, err := b.Backlog(ctx)
-	if err != nil {
-		return // the age of the last reading tells
-	}
-	r.mu.Lock()
-	r.tick.backlog, r.tick.backlogAt = n, at
-	r.mu.Unlock()
+	_ = r.brief(func(ctx context.Context) error { // the age of the last reading tells of a failure
+		n, at, err := b.Backlog(ctx)
+		if err == nil {
+			r.mu.Lock()
+			r.tick.backlog, r.tick.backlogAt = n, at
+			r.mu.Unlock()
+		}
+		return err
+	})
 }
 
 // hotLane tells when one lane fills half of the window: more workers would not

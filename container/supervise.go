@@ -106,172 +106,6 @@ func (r *run) todo() func() bool {
 	return nil
 }
 
-// subscribe opens the source.
-func (r *run) subscribe() {
-	r.mu.Lock()
-	r.gens++
-	g := &generation{id: r.gens, asked: r.wantedWindow()}
-	opts := transport.OpenOptions{Base: r.base, Observer: &observer{r, g}, Window: g.asked, MaxWindow: r.s.window(r.max)}
-	r.mu.Unlock()
-	if r.s.dead.Via == nil {
-		opts.DeadLetter = r.s.dead.To
-	}
-	ctx, cancel := context.WithTimeout(r.open, openTimeout)
-	defer cancel()
-	c, err := r.src.Open(ctx, opts)
-	if err != nil {
-		r.openFailed(g, err)
-		return
-	}
-	g.c, g.caps = c, r.src.Capabilities()
-	if cr, ok := c.(transport.CapabilityReporter); ok {
-		g.caps = cr.Capabilities()
-	}
-	if err = r.check(ctx, g); err != nil {
-		r.closeSoon(g)
-		r.openFailed(g, err)
-		return
-	}
-	r.subscribed(g)
-}
-
-// check asks everybody who may have something against this consumer.
-func (r *run) check(ctx context.Context, g *generation) error {
-	policy, err := r.s.terminal(g.caps)
-	if err != nil {
-		return err
-	}
-	if policy == Keep && r.s.dead.Policy == Default && g.id == 1 {
-		r.notice(EventNotice, nil, "no dead-letter place is known: messages that fail for the last time are kept and tried again at Redelivery.Backoff.Max; set DeadLetter")
-	}
-	if g.caps.CountsReturns && g.caps.DeliveryLimit > 0 && g.id == 1 {
-		r.notice(EventNotice, nil, fmt.Sprintf("the broker gives up after %d returns and counts those that no handler saw: restarts work off what was received", g.caps.DeliveryLimit))
-	}
-	r.mu.Lock()
-	r.terms.policy = policy
-	facts := longshore.Facts{Container: r.s.name, WorkersMax: r.max, Order: r.s.order.String(), Batch: r.s.batch,
-		Manual: r.s.manual, DrainTimeout: r.s.drain, Capabilities: g.caps}
-	r.mu.Unlock()
-	var errs []error
-	for _, k := range r.c.checks {
-		errs = append(errs, k.Check(ctx, facts))
-	}
-	return errors.Join(errs...)
-}
-
-// subscribed lets deliveries of the new generation in.
-func (r *run) subscribed(g *generation) {
-	r.mu.Lock()
-	if r.stopping {
-		r.mu.Unlock()
-		r.closeSoon(g)
-		return
-	}
-	pause := r.paused
-	r.mu.Unlock()
-	if p, ok := g.c.(transport.Pauser); ok && pause {
-		if err := p.Pause(r.open); err != nil {
-			r.notice(EventNotice, err, "pausing failed")
-		}
-	}
-	g.paused = pause
-	r.mu.Lock()
-	g.since = r.s.clock.Now()
-	g.rearm(r.base)
-	if r.paused {
-		g.interrupt()
-	}
-	r.gen, r.phase, r.lastErr = g, phaseRunning, nil
-	r.setTarget(r.target)
-	live, window := r.target, r.s.window(r.target)
-	r.mu.Unlock()
-	r.emit(Event{Kind: EventSubscribed, Count: g.id, To: live,
-		Text: fmt.Sprintf("subscribed, generation %d, %d workers, window %d", g.id, live, window)})
-	r.startDecided(nil)
-}
-
-// openFailed decides what a failed opening means.
-func (r *run) openFailed(g *generation, err error) {
-	if r.open.Err() != nil {
-		return // Stop ended it
-	}
-	now := r.s.clock.Now()
-	r.mu.Lock()
-	first := !r.decided()
-	r.reopenTries++
-	delay := r.s.reopen.Delay(r.reopenTries, rnd())
-	r.reopenAt, r.lastErr = now.Add(delay), err
-	r.mu.Unlock()
-	if first && fatal(err) {
-		r.fail(err)
-		return
-	}
-	r.armReopen(delay)
-	r.emit(Event{Kind: EventDown, Err: err, Delay: delay, Count: 0,
-		Text: fmt.Sprintf("%v; trying again in %v (attempt %d)", err, round(delay), r.reopenTries+1)})
-	if first && !r.s.wait {
-		r.mu.Lock()
-		r.phase = phaseRunning
-		r.setTarget(r.target)
-		r.mu.Unlock()
-		r.startDecided(nil)
-	}
-}
-
-// armReopen wakes the supervisor when it is to try again.
-func (r *run) armReopen(delay time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.reopenTimer = r.s.clock.AfterFunc(delay, r.wake)
-}
-
-// fatal errors fail the first start: waiting would not cure them.
-func fatal(err error) bool {
-	var e *longshore.Error
-	if !errors.As(err, &e) {
-		return !errors.Is(err, context.DeadlineExceeded)
-	}
-	switch e.Code {
-	case longshore.CodeUnreachable, longshore.CodeConnLost, longshore.CodeTimeout, longshore.CodeBlocked,
-		longshore.CodeExclusive, longshore.CodeCanceledBy, longshore.CodeFenced:
-		return false
-	}
-	return true
-}
-
-// fail ends the run before it began.
-func (r *run) fail(err error) {
-	r.mu.Lock()
-	r.failed = err
-	r.mu.Unlock()
-}
-
-// startDecided lets Start return. The supervisor calls it.
-func (r *run) startDecided(err error) {
-	if r.decided() {
-		return
-	}
-	r.mu.Lock()
-	if r.failed == nil {
-		r.failed = err
-	}
-	if r.failed == nil && r.phase == phaseStopped {
-		r.failed = &longshore.Error{Code: longshore.CodeState, Source: r.s.name,
-			Op: fmt.Sprintf("start container %q", r.s.name), Err: errors.New("it was stopped before it had subscribed")}
-	}
-	r.mu.Unlock()
-	close(r.started)
-}
-
-func (r *run) decided() bool {
-	select {
-	case <-r.started:
-		return true
-	default:
-		return false
-	}
-}
-
 // lose gives up a consumer that is at its end. What it delivered is lost; what
 // still runs keeps its lane until it returns.
 func (r *run) lose(g *generation) {
@@ -336,6 +170,13 @@ func (r *run) closeSoon(g *generation) {
 	_ = r.close(ctx, g) // its deliveries are lost either way
 }
 
+// brief is within, for calls that Stop may cut short.
+func (r *run) brief(call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(r.open, briefly)
+	defer cancel()
+	return r.within(ctx, call)
+}
+
 // bounded is within, until a point in time.
 func (r *run) bounded(until time.Time, call func(context.Context) error) error {
 	ctx, cancel := r.until(until)
@@ -359,7 +200,7 @@ func (r *run) within(ctx context.Context, call func(context.Context) error) erro
 	case err := <-result:
 		return err
 	case <-late:
-		return &longshore.Error{Code: longshore.CodeTimeout, Source: r.s.name, Op: fmt.Sprintf("close the consumer of %q", r.s.name), Err: errors.New("the transport did not return in time")}
+		return &longshore.Error{Code: longshore.CodeTimeout, Source: r.s.name, Op: fmt.Sprintf("use the consumer of %q", r.s.about.Name), Err: errors.New("the transport did not return in time")}
 	}
 }
 
@@ -377,7 +218,7 @@ func (r *run) applyPause(g *generation) {
 	if want {
 		call = p.Pause
 	}
-	if err := call(r.open); err != nil && r.open.Err() == nil {
+	if err := r.brief(call); err != nil && r.open.Err() == nil {
 		r.notice(EventNotice, err, "pausing or resuming failed")
 	}
 }

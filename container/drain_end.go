@@ -1,0 +1,146 @@
+package container
+
+import (
+	"errors"
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+// cutOff ends the contexts of handlers that still run, and waits for them as long
+// as flushing and closing still find time.
+func (r *run) cutOff() {
+	r.baseCancel(longshore.ErrStopping)
+	r.mu.Lock()
+	r.armHard(earlier(r.hardEnd, r.s.clock.Now().Add(r.s.grace)))
+	r.mu.Unlock()
+	reserve := min(r.s.grace/4, 500*time.Millisecond)
+	r.waitFor(func() time.Time { return r.hardEnd.Add(-reserve) }, func() bool { return r.running == 0 })
+	r.releaseReady()
+}
+
+// giveUp flushes and closes, counts what is left behind and ends the workers.
+func (r *run) giveUp(g *generation) {
+	var errs []error
+	gens := append([]*generation{}, r.old...)
+	if g != nil {
+		gens = append(gens, g)
+	}
+	flushEnd, closeEnd := r.lastSteps()
+	for _, o := range gens {
+		if o.down == nil {
+			errs = append(errs, r.bounded(flushEnd, o.c.Flush))
+		}
+	}
+	r.mu.Lock()
+	flushErr := errors.Join(errs...)
+	rep := r.abandoned()
+	r.phase = phaseStopped
+	r.wakeOne()
+	r.mu.Unlock()
+	for _, o := range gens {
+		ctx, cancel := r.until(closeEnd)
+		err := r.close(ctx, o)
+		cancel()
+		errs = append(errs, err)
+		r.loseAll(o)
+		if err != nil { // what failed to arrive is reported by the transport's own goroutine
+			late, done := r.after(20 * time.Millisecond)
+			<-late
+			done()
+		}
+	}
+	r.settleEnd()
+	r.unwatchGate()
+	r.closePublisher()
+	r.stopTimers()
+	r.waitFor(func() time.Time { return r.hardEnd }, func() bool { return len(r.workers) == 0 && !r.undertaking })
+	r.conclusion(rep, flushErr, errors.Join(errs...))
+}
+
+// lastSteps divides what is left: a broker that does not confirm must leave time
+// for closing, and closing for hearing what was not confirmed.
+func (r *run) lastSteps() (flushEnd, closeEnd time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	left := max(r.hardEnd.Sub(r.s.clock.Now()), 0)
+	return r.hardEnd.Add(-left / 4), r.hardEnd.Add(-left / 8)
+}
+
+// abandoned begins the report. The caller holds mu.
+func (r *run) abandoned() *Report {
+	rep := &Report{Container: r.s.name, Started: r.stopAt, Budget: r.drainEnd.Sub(r.stopAt)}
+	name := func(d *longshore.Delivery) {
+		if len(rep.AbandonedIDs) < 10 {
+			rep.AbandonedIDs = append(rep.AbandonedIDs, idOf(d))
+		}
+	}
+	rep.Abandoned = r.running
+	for _, it := range r.manual {
+		name(it.d)
+	}
+	for _, w := range r.workers {
+		if w.it != nil && r.manual == nil {
+			name(w.it.d)
+		}
+		for _, it := range w.batch {
+			name(it.d)
+		}
+	}
+	return rep
+}
+
+// conclusion completes the report and tells of it.
+func (r *run) conclusion(rep *Report, flushErr, err error) {
+	r.mu.Lock()
+	t := r.tally
+	rep.Took = r.s.clock.Now().Sub(r.stopAt)
+	rep.Completed, rep.Released, rep.Lost = t.completed, t.released, t.lost
+	rep.Unflushed, rep.UnflushedIDs, rep.Err = t.unflushed, t.unflushedIDs, err
+	if flushErr != nil && rep.Unflushed == 0 {
+		rep.Unflushed = 1 // at least one: the transport did not say which
+	}
+	if r.stopping {
+		r.report = rep
+	}
+	failed := !r.stopping
+	r.mu.Unlock()
+	if !failed {
+		r.emit(Event{Kind: EventDrained, Report: rep, Text: rep.String()})
+	}
+	r.emit(Event{Kind: EventState, Text: string(StateStopped)})
+}
+
+// closePublisher closes the publisher for dead letters if we opened it.
+func (r *run) closePublisher() {
+	r.terms.mu.Lock()
+	pub := r.terms.pub
+	r.terms.pub = nil
+	r.terms.mu.Unlock()
+	if pub != nil {
+		if err := r.within(r.hard, pub.Close); err != nil {
+			r.notice(EventNotice, err, "closing the dead-letter publisher failed")
+		}
+	}
+}
+
+// stopTimers ends what could still call back.
+func (r *run) stopTimers() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range []longshore.Timer{r.parkTimer, r.batchTimer, r.gateAgain, r.tick.timer, r.reopenTimer, r.hardTimer} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+}
+
+// result is what Stop returns.
+func (r *run) result() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.report != nil && r.report.Bad() {
+		return &DrainError{Report: r.report}
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// subscribe opens the source.
+func (r *run) subscribe() {
+	r.mu.Lock()
+	r.gens++
+	g := &generation{id: r.gens, asked: r.wantedWindow()}
+	opts := transport.OpenOptions{Base: r.base, Observer: &observer{r, g}, Window: g.asked, MaxWindow: r.s.window(r.max)}
+	r.mu.Unlock()
+	if r.s.dead.Via == nil {
+		opts.DeadLetter = r.s.dead.To
+	}
+	ctx, cancel := context.WithTimeout(r.open, openTimeout)
+	defer cancel()
+	c, err := r.openSource(ctx, opts)
+	if err != nil {
+		r.openFailed(g, err)
+		return
+	}
+	g.c, g.caps = c, r.src.Capabilities()
+	if cr, ok := c.(transport.CapabilityReporter); ok {
+		g.caps = cr.Capabilities()
+	}
+	if err = r.check(ctx, g); err != nil {
+		r.closeSoon(g)
+		r.openFailed(g, err)
+		return
+	}
+	r.subscribed(g)
+}
+
+// openSource opens the source and gives up shortly after ctx has ended, whatever
+// the transport does; a consumer that comes too late is closed.
+func (r *run) openSource(ctx context.Context, opts transport.OpenOptions) (transport.Consumer, error) {
+	type opened struct {
+		c   transport.Consumer
+		err error
+	}
+	result := make(chan opened, 1)
+	go func() {
+		c, err := r.src.Open(ctx, opts)
+		result <- opened{c, err}
+	}()
+	select {
+	case o := <-result:
+		return o.c, o.err
+	case <-ctx.Done():
+	}
+	late, stop := r.after(50 * time.Millisecond)
+	defer stop()
+	select {
+	case o := <-result:
+		return o.c, o.err
+	case <-late:
+	}
+	go func() {
+		if o := <-result; o.err == nil {
+			_ = o.c.Close(ctx)
+		}
+	}()
+	return nil, &longshore.Error{Code: longshore.CodeTimeout, Source: r.s.name,
+		Op: fmt.Sprintf("open %q", r.s.about.Name), Err: errors.New("the transport did not return in time")}
+}
+
+// check asks everybody who may have something against this consumer.
+func (r *run) check(ctx context.Context, g *generation) error {
+	policy, err := r.s.terminal(g.caps)
+	if err != nil {
+		return err
+	}
+	if policy == Keep && r.s.dead.Policy == Default && g.id == 1 {
+		r.notice(EventNotice, nil, "no dead-letter place is known: messages that fail for the last time are kept and tried again at Redelivery.Backoff.Max; set DeadLetter")
+	}
+	if g.caps.CountsReturns && g.caps.DeliveryLimit > 0 && g.id == 1 {
+		r.notice(EventNotice, nil, fmt.Sprintf("the broker gives up after %d returns and counts those that no handler saw: restarts work off what was received", g.caps.DeliveryLimit))
+	}
+	r.mu.Lock()
+	r.terms.policy = policy
+	facts := longshore.Facts{Container: r.s.name, WorkersMax: r.max, Order: r.s.order.String(), Batch: r.s.batch,
+		Manual: r.s.manual, DrainTimeout: r.s.drain, Capabilities: g.caps}
+	r.mu.Unlock()
+	var errs []error
+	for _, k := range r.c.checks {
+		errs = append(errs, k.Check(ctx, facts))
+	}
+	return errors.Join(errs...)
+}
+
+// subscribed lets deliveries of the new generation in.
+func (r *run) subscribed(g *generation) {
+	r.mu.Lock()
+	if r.stopping {
+		r.mu.Unlock()
+		r.closeSoon(g)
+		return
+	}
+	pause := r.paused
+	r.mu.Unlock()
+	if p, ok := g.c.(transport.Pauser); ok && pause {
+		if err := r.brief(p.Pause); err != nil {
+			r.notice(EventNotice, err, "pausing failed")
+		}
+	}
+	g.paused = pause
+	r.mu.Lock()
+	g.since = r.s.clock.Now()
+	g.rearm(r.base)
+	if r.paused {
+		g.interrupt()
+	}
+	r.gen, r.phase, r.lastErr = g, phaseRunning, nil
+	r.setTarget(r.target)
+	live, window := r.target, r.s.window(r.target)
+	r.mu.Unlock()
+	r.emit(Event{Kind: EventSubscribed, Count: g.id, To: live,
+		Text: fmt.Sprintf("subscribed, generation %d, %d workers, window %d", g.id, live, window)})
+	r.startDecided(nil)
+}
+
+// openFailed decides what a failed opening means.
+func (r *run) openFailed(g *generation, err error) {
+	if r.open.Err() != nil {
+		return // Stop ended it
+	}
+	now := r.s.clock.Now()
+	r.mu.Lock()
+	first := !r.decided()
+	r.reopenTries++
+	delay := r.s.reopen.Delay(r.reopenTries, rnd())
+	r.reopenAt, r.lastErr = now.Add(delay), err
+	r.mu.Unlock()
+	if first && fatal(err) {
+		r.fail(err)
+		return
+	}
+	r.armReopen(delay)
+	r.emit(Event{Kind: EventDown, Err: err, Delay: delay, Count: 0,
+		Text: fmt.Sprintf("%v; trying again in %v (attempt %d)", err, round(delay), r.reopenTries+1)})
+	if first && !r.s.wait {
+		r.mu.Lock()
+		r.phase = phaseRunning
+		r.setTarget(r.target)
+		r.mu.Unlock()
+		r.startDecided(nil)
+	}
+}
+
+// armReopen wakes the supervisor when it is to try again.
+func (r *run) armReopen(delay time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reopenTimer = r.s.clock.AfterFunc(delay, r.wake)
+}
+
+// fatal errors fail the first start: waiting would not cure them.
+func fatal(err error) bool {
+	var e *longshore.Error
+	if !errors.As(err, &e) {
+		return !errors.Is(err, context.DeadlineExceeded)
+	}
+	switch e.Code {
+	case longshore.CodeUnreachable, longshore.CodeConnLost, longshore.CodeTimeout, longshore.CodeBlocked,
+		longshore.CodeExclusive, longshore.CodeCanceledBy, longshore.CodeFenced:
+		return false
+	}
+	return true
+}
+
+// fail ends the run before it began.
+func (r *run) fail(err error) {
+	r.mu.Lock()
+	r.failed = err
+	r.mu.Unlock()
+}
+
+// startDecided lets Start return. The supervisor calls it.
+func (r *run) startDecided(err error) {
+	if r.decided() {
+		return
+	}
+	r.mu.Lock()
+	if r.failed == nil {
+		r.failed = err
+	}
+	if r.failed == nil && r.phase == phaseStopped {
+		r.failed = &longshore.Error{Code: longshore.CodeState, Source: r.s.name,
+			Op: fmt.Sprintf("start container %q", r.s.name), Err: errors.New("it was stopped before it had subscribed")}
+	}
+	r.mu.Unlock()
+	close(r.started)
+}
+
+func (r *run) decided() bool {
+	select {
+	case <-r.started:
+		return true
+	default:
+		return false
+	}
+}
