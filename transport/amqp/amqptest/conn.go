@@ -45,7 +45,7 @@ type conn struct {
 
 	methods     int  // received since connection.open-ok
 	cutAt       int  // cut instead of handling this one; 0 = never
-	published   bool // since the last unblock: what makes an alarm block it
+	published   bool // during the alarm: what makes it block the connection
 	blocked     bool // the reader stands still
 	blockedSent bool
 	stalled     atomic.Bool // neither reads nor writes: a half-open connection

@@ -164,16 +164,13 @@ func (s *Server) SetPassword(user, password string) {
 	}
 }
 
-// Block raises an alarm: connections that publish are blocked, told so by
+// Block raises an alarm: connections that publish from now on are blocked, told so by
 // connection.blocked, and not read from until [Server.Unblock], as RabbitMQ does
 // when memory or disk runs low. Others live on; consumers are fed.
 func (s *Server) Block(reason string) {
 	s.begin()
 	defer s.end()
 	s.controls.blocking, s.controls.blockReason = true, reason
-	for c := range s.conns {
-		c.updateBlocked()
-	}
 }
 
 // Unblock ends the alarm; what waits in the sockets is read.
@@ -194,10 +191,7 @@ func (c *conn) updateBlocked() {
 	if blocked == c.blocked {
 		return
 	}
-	c.blocked = blocked
-	if !blocked {
-		c.published = false
-	}
+	c.blocked, c.published = blocked, blocked
 	switch {
 	case c.caps.blocked && blocked:
 		reason := c.s.controls.blockReason

@@ -112,8 +112,11 @@ func TestBlockStopsWhoPublishesAndNobodyElse(t *testing.T) {
 	confirms := pch.NotifyPublish(make(chan amqp091.Confirmation, 1))
 	declare(t, pch, "q", nil)
 	d := consume(t, sch, "q")
+	publish(t, pch, "", "q", text("before"))
+	_ = next(t, d).Ack(false)
+	next(t, confirms)
 	s.Block("low on memory")
-	none(t, blocked, "told before it published")
+	none(t, blocked, "told before it published again")
 	publish(t, pch, "", "q", text("m"))
 	if b := next(t, blocked); !b.Active || b.Reason != "low on memory" {
 		t.Errorf("blocked with %+v", b)

@@ -269,3 +269,41 @@ func TestConsumerThatDoesNotReadIsNotFed(t *testing.T) {
 	until(t, "all delivered once it reads", func() bool { return ready(s, "q") == 0 })
 	_ = c.nc.Close()
 }
+
+// burst publishes n empty messages in one write.
+func (c *raw) burst(n int) {
+	c.t.Helper()
+	var b []byte
+	for range n {
+		b = appendMethod(b, 1, basicPublish, publishMethod)
+		b = appendContent(b, 1, []byte{0, 0}, nil, 4096)
+	}
+	c.write(b)
+}
+
+func (c *raw) confirm(m method) string {
+	c.t.Helper()
+	d := c.want(m)
+	return strings.Join([]string{itoa(int(d.u64())), itoa(int(d.u8()))}, "/")
+}
+
+func TestABurstOfPublishesIsConfirmedByOneAck(t *testing.T) {
+	s := New(t)
+	c := rawOpen(t, s, 0)
+	c.method(1, confirmSelect, func(b []byte) []byte { return append(b, 0) })
+	c.want(confirmSelectOk)
+	c.burst(5)
+	if got := c.confirm(basicAck); got != "5/1" {
+		t.Errorf("acked %s, want 5 multiple", got)
+	}
+	s.NackConfirms(2)
+	c.burst(3)
+	if got := c.confirm(basicNack) + " " + c.confirm(basicAck); got != "7/1 8/0" {
+		t.Errorf("confirmed %s", got)
+	}
+	s.LoseConfirms(1)
+	c.burst(3)
+	if got := c.confirm(basicAck) + " " + c.confirm(basicAck); got != "10/0 11/0" {
+		t.Errorf("acked %s: multiple would cover the lost one", got)
+	}
+}

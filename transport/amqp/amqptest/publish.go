@@ -72,7 +72,7 @@ func (c *conn) content(f frame) error {
 		}
 		in.props = append([]byte(nil), d.b...)
 		in.expect = frameBody
-		c.published = true
+		c.published = c.s.controls.blocking // earlier ones do not make an alarm block it
 	} else {
 		if uint64(len(in.body)+len(f.payload)) > in.size {
 			return hardErr(codeFrameError, "body longer than its header said")

@@ -177,3 +177,18 @@ func TestClassicQueuesHaveNoConsumerTimeoutOn43(t *testing.T) {
 		t.Errorf("x-consumer-timeout on a classic queue: %v, want 406", err)
 	}
 }
+
+func TestTimeoutOn43HandsOverToTheNextSingleActiveConsumer(t *testing.T) {
+	s := virtual(t, V4_3)
+	conn := dial(t, s.URL)
+	old := open(t, conn)
+	declare(t, old, "q", amqp091.Table{"x-queue-type": "quorum", "x-single-active-consumer": true})
+	publish(t, old, "", "q", text("m"))
+	next(t, consume(t, old, "q"))
+	waiting := consume(t, open(t, conn), "q")
+	s.Advance(30 * time.Minute) // the default
+	d := next(t, waiting)
+	if d.Headers["x-delivery-count"] != nil || d.Headers["x-acquired-count"] != int64(1) {
+		t.Errorf("a timeout counts towards the limit: %v", d.Headers)
+	}
+}
