@@ -59,7 +59,9 @@ func (s *sub) afterCancel() []*longshore.Delivery {
 			s.e.wants("Receive after Cancel", err, longshore.ErrCanceled)
 			return all
 		}
-		all = append(all, ds...)
+		if all = append(all, ds...); len(all) > tooMany {
+			s.e.Fatalf("Receive hands out more and more behind Cancel")
+		}
 	}
 }
 

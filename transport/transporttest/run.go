@@ -45,6 +45,7 @@ func Run(t *testing.T, h Harness) {
 		t.Run(c.name, func(t *testing.T) {
 			if reason := c.execute(t, full); reason != "" {
 				open = append(open, c.name+": "+reason)
+				t.Skip("not checked: " + reason)
 			}
 		})
 	}
@@ -53,21 +54,15 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// execute makes the check. What it returns is why it was not made, for the
-// summary; the test is skipped in that case, when all is cleaned up.
+// execute makes the check and returns why it was not made, "" if it was.
 func (c *check) execute(t testing.TB, h *Harness) (reason string) {
 	if c.needs != nil {
 		if field := c.needs(h); field != "" {
-			reason = "needs Harness." + field
-			defer t.Skip("not checked: " + reason)
-			return reason
+			return "needs Harness." + field
 		}
 	}
 	e := &env{TB: t, h: h}
 	c.run(e)
-	if e.skipped != "" {
-		defer t.Skip("not checked: " + e.skipped)
-	}
 	return e.skipped
 }
 

@@ -88,7 +88,9 @@ func (s *sub) drain() (ds []*longshore.Delivery, end error) {
 			}
 			return ds, err
 		}
-		ds = append(ds, got...)
+		if ds = append(ds, got...); len(ds) > tooMany {
+			s.e.Fatalf("%d deliveries came, far more than were published", len(ds))
+		}
 	}
 }
 
