@@ -22,7 +22,7 @@ type world struct {
 	in       string
 	terminal bool
 	signals  chan os.Signal
-	source   func(string) (transport.Source, error)
+	source   func(string, bool) (transport.Source, error)
 	wrote    func(stderr string) // hears of everything written to stderr so far
 }
 

@@ -46,7 +46,7 @@ func (a *app) runPeek(ctx context.Context, f peekFlags, target string) error {
 	if err != nil {
 		return &cli.UsageError{Text: err.Error(), Hint: "see longshore peek --help"}
 	}
-	src, name, err := a.target(target)
+	src, name, err := a.target(target, f.force)
 	if err != nil {
 		return err
 	}

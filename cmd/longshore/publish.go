@@ -56,7 +56,7 @@ func (a *app) publish() *cobra.Command {
 }
 
 func (a *app) runPublish(ctx context.Context, f publishFlags, args []string) error {
-	src, name, err := a.target(args[0])
+	src, name, err := a.target(args[0], false)
 	if err != nil {
 		return err
 	}

@@ -20,8 +20,9 @@ type app struct {
 	print      *cli.Printer
 	interrupts *cli.Interrupts
 	reached    bool // the command line was understood
-	// source turns a TARGET into a source.
-	source func(target string) (transport.Source, error)
+	// source turns a TARGET into a source; counts allows looking where that counts
+	// as a delivery.
+	source func(target string, counts bool) (transport.Source, error)
 }
 
 // run executes a command line and returns the exit code.
@@ -69,6 +70,9 @@ func (a *app) root() *cobra.Command {
 	f.DurationVar(&a.timeout, "timeout", 30*time.Second, "longest `time` to wait for a broker's answer")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.prepare() }
 	root.AddCommand(a.explain(), a.version(), a.demo(), a.amqpServer())
+	if a.source != nil {
+		root.AddCommand(a.publish(), a.peek())
+	}
 	a.completion(root)
 	return root
 }

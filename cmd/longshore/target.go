@@ -7,8 +7,8 @@ import (
 )
 
 // target turns a TARGET into its source and the name by which people know it.
-func (a *app) target(raw string) (src transport.Source, name string, err error) {
-	src, err = a.source(raw)
+func (a *app) target(raw string, counts bool) (src transport.Source, name string, err error) {
+	src, err = a.source(raw, counts)
 	if err != nil {
 		return nil, "", err
 	}

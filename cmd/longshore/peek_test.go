@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/memory"
+)
+
+func filled(t *testing.T, msgs ...*longshore.Message) (world, *memory.Broker) {
+	t.Helper()
+	b := memory.New(memory.Config{})
+	b.Declare("orders")
+	pub, err := b.Publisher(memory.PublisherConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(msgs) > 0 {
+		if err := pub.Publish(context.Background(), "orders", msgs...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return queue(b), b
+}
+
+func TestPeek(t *testing.T) {
+	w, b := filled(t, &longshore.Message{Key: []byte("c-91"), ContentType: "application/json", Body: []byte(`{"id":"o-17"}`)},
+		&longshore.Message{Body: []byte("\x1b]0;owned\x07\nx")}, &longshore.Message{Body: []byte("third")})
+	w.run(t, "peek", "x", "-n", "2").want(t, 0,
+		"1  c-91  -  application/json  13 B  {\"id\":\"o-17\"}\n"+
+			"2  -     -  -                 12 B  \\x1b]0;owned\\x07\\nx\n", "")
+	if info := b.Inspect("orders"); info.Ready != 3 {
+		t.Errorf("%+v", info)
+	}
+}
+
+func TestPeekByFormat(t *testing.T) {
+	w, _ := filled(t, &longshore.Message{Key: []byte("k"), Body: []byte("\x1b[31mred")})
+	w.run(t, "peek", "x", "--format", `%k\t%v`).want(t, 0, "k\t\x1b[31mred\n", "") // a pipe gets the bytes
+	w.terminal = true
+	w.run(t, "peek", "x", "--format", `%k\t%v`).want(t, 0, "k\t\\x1b[31mred\n", "")
+	if got := w.run(t, "peek", "x", "--format", "%z"); got.code != 2 || !strings.Contains(got.err, `the format has "%z"`) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestPeekInJSON(t *testing.T) {
+	w, _ := filled(t, &longshore.Message{Body: []byte("a")}, &longshore.Message{Key: []byte{0xff}, Body: []byte("b")})
+	lines := strings.Split(strings.TrimSpace(w.run(t, "peek", "x", "--json").out), "\n")
+	if len(lines) != 2 {
+		t.Fatalf("%q", lines)
+	}
+	var doc struct {
+		N         int
+		Body      string
+		KeyBase64 string `json:"key_base64"`
+	}
+	if err := json.Unmarshal([]byte(lines[1]), &doc); err != nil || doc.N != 2 || doc.Body != "b" || doc.KeyBase64 != "/w==" {
+		t.Errorf("%v %+v", err, doc)
+	}
+}
+
+func TestPeekIntoAnEmptyQueue(t *testing.T) {
+	w, _ := filled(t)
+	w.run(t, "peek", "x").want(t, 0, "", "no messages wait in memory queue \"orders\" at memory\n")
+	w.run(t, "peek", "x", "-q", "--json").want(t, 0, "", "")
+	if got := w.run(t, "peek", "x", "-n", "0"); got.code != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestPeekIntoAQueueThatDoesNotExist(t *testing.T) {
+	got := queue(memory.New(memory.Config{})).run(t, "peek", "x")
+	if got.code != 1 || !strings.HasPrefix(got.err, `error[not-found]: open memory queue "orders"`) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// costly refuses to be looked into unless told that the cost is known.
+type costly struct {
+	transport.Source
+	counts bool
+}
+
+func (s costly) Browse(ctx context.Context, from string, n int) ([]*longshore.Delivery, string, error) {
+	if !s.counts {
+		return nil, "", &longshore.Error{Code: longshore.CodeUnsupported, Op: "browse", Err: errors.New("each look counts"), Hint: "use --force"}
+	}
+	return s.Source.(transport.Browser).Browse(ctx, from, n)
+}
+
+func TestPeekWhereLookingHasACost(t *testing.T) {
+	w, b := filled(t, &longshore.Message{Body: []byte("a")})
+	w.source = func(_ string, counts bool) (transport.Source, error) {
+		return costly{b.Queue("orders", memory.QueueConfig{}), counts}, nil
+	}
+	w.run(t, "peek", "x").want(t, 1, "", "error[unsupported]: browse: each look counts\nhelp: use --force\n")
+	if got := w.run(t, "peek", "x", "--force"); got.code != 0 || !strings.HasSuffix(got.out, "1 B  a\n") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestATargetThatCannotBeRead(t *testing.T) {
+	w := world{source: func(string, bool) (transport.Source, error) {
+		return nil, &longshore.Error{Code: longshore.CodeBadAddress, Op: "TARGET", Err: errors.New("no scheme"), Hint: "write amqp://"}
+	}}
+	w.run(t, "peek", "orders").want(t, 2, "", "error[bad-address]: TARGET: no scheme\nhelp: write amqp://\n")
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/memory"
+)
+
+// queue is a world whose every TARGET is a memory queue "orders".
+func queue(b *memory.Broker) world {
+	return world{source: func(string, bool) (transport.Source, error) {
+		return b.Queue("orders", memory.QueueConfig{}), nil
+	}}
+}
+
+func bodies(t *testing.T, b *memory.Broker, name string) (out []string) {
+	t.Helper()
+	ds, _, err := b.Queue(name, memory.QueueConfig{}).(transport.Browser).Browse(context.Background(), "", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range ds {
+		out = append(out, string(d.Key)+":"+string(d.Body))
+	}
+	return out
+}
+
+func TestPublishAFile(t *testing.T) {
+	b := memory.New(memory.Config{})
+	file := filepath.Join(t.TempDir(), "order.json")
+	if err := os.WriteFile(file, []byte("{\"ID\":\n\"o-1\"}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	queue(b).run(t, "publish", "x", file, "--key", "c-1", "-H", "a=b").
+		want(t, 0, "published 1 message to memory queue \"orders\" at memory\n", "")
+	if got := strings.Join(bodies(t, b, "orders"), " "); got != "c-1:{\"ID\":\n\"o-1\"}" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestPublishLinesFromStandardInput(t *testing.T) {
+	b := memory.New(memory.Config{})
+	w := queue(b)
+	w.in = "one\n\ntwo\n"
+	w.run(t, "publish", "x", "--lines", "--to", "elsewhere").want(t, 0, "published 2 messages to memory queue \"orders\" at memory\n", "")
+	if got := strings.Join(bodies(t, b, "elsewhere"), " "); got != ":one :two" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestPublishDryRunPublishesNothing(t *testing.T) {
+	b := memory.New(memory.Config{})
+	w := queue(b)
+	w.in = "one"
+	w.run(t, "publish", "x", "-", "--dry-run").want(t, 0, "would publish 1 message to memory queue \"orders\" at memory\n", "")
+	if n := b.Inspect("orders").Published; n != 0 {
+		t.Errorf("%d published", n)
+	}
+}
+
+func TestPublishNothingIsAMistake(t *testing.T) {
+	b := memory.New(memory.Config{})
+	for name, c := range map[string]struct {
+		in   string
+		args []string
+		err  string
+	}{
+		"empty pipe":    {"", []string{"publish", "x"}, "there is nothing to publish"},
+		"no lines":      {"\n\n", []string{"publish", "x", "-", "-l"}, "there is nothing to publish"},
+		"missing file":  {"", []string{"publish", "x", "/nonexistent/file"}, "no such file"},
+		"wrong header":  {"a", []string{"publish", "x", "-", "-H", "novalue"}, "is not name=value"},
+		"no TARGET":     {"a", []string{"publish"}, "accepts between 1 and 2 arg(s)"},
+		"three of them": {"a", []string{"publish", "a", "b", "c"}, "accepts between 1 and 2 arg(s)"},
+	} {
+		w := queue(b)
+		w.in = c.in
+		if got := w.run(t, c.args...); got.code != 2 || got.out != "" || !strings.Contains(got.err, c.err) || !strings.Contains(got.err, "help: ") {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if n := b.Inspect("orders").Published; n != 0 {
+		t.Errorf("%d published", n)
+	}
+}
+
+func TestPublishPartly(t *testing.T) {
+	b := memory.New(memory.Config{})
+	b.FailPublish("orders", 1, &longshore.Error{Code: longshore.CodeRefused, Op: "publish", Err: errors.New("full")})
+	w := queue(b)
+	w.in = "one\ntwo\n"
+	got := w.run(t, "publish", "x", "-l", "--json")
+	var res publishResult
+	if err := json.Unmarshal([]byte(got.out), &res); err != nil || got.code != 1 || res.Published != 1 || res.Failed != 1 ||
+		!strings.HasPrefix(got.err, `{"code":"refused"`) {
+		t.Errorf("%v %+v", err, got)
+	}
+}
+
+func TestPublishToABrokerThatDoesNotAnswer(t *testing.T) {
+	b := memory.New(memory.Config{})
+	b.Delay(memory.OpPublish, time.Hour)
+	w := queue(b)
+	w.in = "one"
+	w.run(t, "publish", "x", "-", "--timeout", "20ms").
+		want(t, 6, "", "error[timeout]: no answer in time\nhelp: raise --timeout, or look whether the broker is well\n")
+}
+
+func TestPublishInterrupted(t *testing.T) {
+	b := memory.New(memory.Config{})
+	b.Delay(memory.OpPublish, time.Hour)
+	w := queue(b)
+	w.in, w.signals = "one", make(chan os.Signal, 1)
+	w.signals <- os.Interrupt
+	w.run(t, "publish", "x", "-").want(t, 130, "", "")
+}
