@@ -201,36 +201,53 @@ func (r *argReader) overflow(a *queueArgs) {
 	}
 }
 
+// onlyFor are the arguments that one type of queue has and the other refuses.
+var onlyFor = map[string]string{
+	"x-max-priority": "classic", "x-queue-mode": "classic", "x-queue-version": "classic",
+	"x-dead-letter-strategy": "quorum", "x-delivery-limit": "quorum", "x-quorum-initial-group-size": "quorum",
+	"x-max-in-memory-length": "quorum", "x-max-in-memory-bytes": "quorum",
+	"x-queue-leader-locator": "quorum", // up to 3.10
+	"x-consumer-timeout":     "quorum", // from 4.3
+}
+
 // byType reads what depends on the queue's type and the version.
 func (r *argReader) byType(a *queueArgs, flavor Flavor) {
+	kind := "classic"
+	if a.quorum {
+		kind = "quorum"
+	}
+	for _, f := range r.args {
+		only, limited := onlyFor[f.Name]
+		if f.Name == "x-queue-leader-locator" && flavor >= V4_0 || f.Name == "x-consumer-timeout" && flavor < V4_3 {
+			continue
+		}
+		if limited && only != kind && r.err == nil {
+			r.err = softErr(codePreconditionFailed, "invalid arg '%s' for %s of queue type rabbit_%s_queue", f.Name, r.where, kind)
+		}
+	}
 	if n, ok := r.number("x-max-priority"); ok {
 		if n > 255 {
 			r.invalid("x-max-priority", fmt.Sprintf("{max_value_exceeded,%d}", n))
 		}
-		if a.quorum {
-			r.unsupported("x-max-priority", "quorum")
-		}
 		a.maxPriority = n
 	}
+	if s, ok := r.text("x-dead-letter-strategy"); ok && s != "at-most-once" && s != "at-least-once" {
+		r.invalid("x-dead-letter-strategy", "invalid_dlx_strategy")
+	}
+	r.limits(a, flavor)
+}
+
+func (r *argReader) limits(a *queueArgs, flavor Flavor) {
+	if r.args.Get("x-delivery-limit") == int32(-1) || r.args.Get("x-delivery-limit") == int64(-1) {
+		return // no limit, asked for by name
+	}
 	if n, ok := r.number("x-delivery-limit"); ok {
-		if !a.quorum {
-			r.unsupported("x-delivery-limit", "classic")
-		}
 		a.deliveryLimit = n
 	} else if a.quorum && flavor >= V4_0 {
 		a.deliveryLimit = 20
 	}
 	if _, ok := r.args.lookup("x-consumer-timeout"); ok && flavor >= V4_0 {
 		n, _ := r.number("x-consumer-timeout")
-		if !a.quorum && flavor >= V4_3 {
-			r.unsupported("x-consumer-timeout", "classic")
-		}
 		a.ackTimeout = millis(n)
-	}
-}
-
-func (r *argReader) unsupported(name, kind string) {
-	if r.err == nil {
-		r.err = softErr(codePreconditionFailed, "invalid arg '%s' for %s of queue type rabbit_%s_queue", name, r.where, kind)
 	}
 }

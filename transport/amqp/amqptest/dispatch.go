@@ -1,6 +1,9 @@
 package amqptest
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // dispatch hands out what is ready to the consumers that may take it, drops
 // what has expired and what is too much.
@@ -61,9 +64,17 @@ func (q *queue) deliver(c *consumer, e *entry) {
 		return appendContent(b, ch.n, q.propsFor(e, false), m.body, ch.conn.frameMax)
 	})
 	if !q.singleActive && len(q.consumers) > 1 {
-		q.consumers = remove(q.consumers, c)
-		q.enqueueConsumer(c)
+		q.turn(c)
 	}
+}
+
+// turn moves c behind the other consumers of its priority.
+func (q *queue) turn(c *consumer) {
+	at := slices.Index(q.consumers, c)
+	for ; at+1 < len(q.consumers) && q.consumers[at+1].priority == c.priority; at++ {
+		q.consumers[at] = q.consumers[at+1]
+	}
+	q.consumers[at] = c
 }
 
 // propsFor are the properties to deliver: a quorum queue tells how often the

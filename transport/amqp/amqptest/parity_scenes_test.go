@@ -2,6 +2,7 @@ package amqptest
 
 import (
 	"context"
+	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
@@ -349,6 +350,60 @@ var settleScenes = []scene{
 			p.fails(kind+" second", take(false))
 			p.fails(kind+" second exclusive", take(true))
 			p.fails(kind+" get", func(ch pch) error { _, _, err := ch.Get("parity.ex", true); return err })
+		}
+	}},
+	{"what versions take away", func(p *player) {
+		p.fails("transient queue", func(ch pch) error {
+			_, err := ch.QueueDeclare("parity.old", false, false, false, false, nil)
+			_, _ = p.ch().QueueDelete("parity.old", false, false, false)
+			return err
+		})
+		for _, limit := range []int32{-1, 0, 1} {
+			p.fails("delivery limit "+itoa(int(limit)), func(ch pch) error {
+				_, err := ch.QueueDeclare("parity.old", true, false, false, false, table{"x-queue-type": "quorum", "x-delivery-limit": limit})
+				_, _ = p.ch().QueueDelete("parity.old", false, false, false)
+				return err
+			})
+		}
+		for _, kind := range []string{"classic", "quorum"} {
+			ch := p.ch()
+			p.queue(ch, "parity.old", table{"x-queue-type": kind})
+			for range 5 {
+				p.put(ch, "parity.old", text("m"))
+			}
+			p.settled("parity.old", 5)
+			p.note("%s: prefetch for the channel %v", kind, ch.Qos(2, 0, true))
+			ds, err := ch.Consume("parity.old", "", false, false, false, false, nil)
+			if err != nil {
+				p.note("consume: %v", err)
+				continue
+			}
+			got := 0
+			for more := true; more; {
+				select {
+				case <-ds:
+					got++
+				case <-time.After(200 * time.Millisecond):
+					more = false
+				}
+			}
+			p.note("%d delivered", got)
+		}
+	}},
+	{"the other settings of a quorum queue", func(p *player) {
+		for _, args := range []table{
+			{"x-dead-letter-strategy": "at-least-once"}, {"x-dead-letter-strategy": "odd"}, {"x-max-in-memory-length": int32(1)},
+			{"x-quorum-initial-group-size": int32(1)}, {"x-queue-leader-locator": "client-local"}, {"x-queue-mode": "lazy"},
+			{"x-queue-version": int32(2)}, {"x-message-ttl": int32(1000)}, {"x-expires": int32(1000)}, {"x-overflow": "drop-head"},
+		} {
+			for _, kind := range []string{"classic", "quorum"} {
+				args["x-queue-type"] = kind
+				p.fails(showTable(args), func(ch pch) error {
+					_, err := ch.QueueDeclare("parity.old", true, false, false, false, args)
+					_, _ = p.ch().QueueDelete("parity.old", false, false, false)
+					return err
+				})
+			}
 		}
 	}},
 	{"global prefetch on a quorum queue", func(p *player) {

@@ -79,6 +79,9 @@ func (c *conn) content(f frame) error {
 		}
 		if in.body == nil {
 			in.body = f.payload // a frame of its own, see readFrame
+			if n := min(in.size, uint64(c.s.maxMessage())); n > uint64(len(f.payload)) {
+				in.body = append(make([]byte, 0, n), f.payload...)
+			}
 		} else {
 			in.body = append(in.body, f.payload...)
 		}
