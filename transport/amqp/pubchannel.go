@@ -25,6 +25,7 @@ type pubChannel struct {
 	work  chan *delivery
 	syncs chan chan struct{}
 	quit  chan struct{} // closed: the writer leaves
+	left  chan struct{} // closed: it has left
 	once  sync.Once
 	done  chan struct{} // closed when the channel is gone
 	err   error         // why; nil if we closed it
@@ -45,7 +46,7 @@ type delivery struct {
 
 func openPubChannel(ctx context.Context, sess *session, exchange string) (*pubChannel, error) {
 	pc := &pubChannel{sess: sess, work: make(chan *delivery), syncs: make(chan chan struct{}),
-		quit: make(chan struct{}), done: make(chan struct{})}
+		quit: make(chan struct{}), left: make(chan struct{}), done: make(chan struct{})}
 	opened := make(chan channel, 1)
 	err := sess.within(ctx, func() error {
 		ch, err := sess.conn.Channel()
@@ -126,6 +127,7 @@ func (pc *pubChannel) match(r *amqp091.Return) {
 
 // writer writes what callers hand over.
 func (pc *pubChannel) writer() {
+	defer close(pc.left)
 	for {
 		select {
 		case d := <-pc.work:

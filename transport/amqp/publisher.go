@@ -236,9 +236,14 @@ func (p *Publisher) Close(ctx context.Context) error {
 	for _, pc := range chans {
 		pc.close()
 	}
-	<-done
+	for _, pc := range chans {
+		select {
+		case <-pc.left:
+		case <-ctx.Done(): // its write hangs; the end of the connection ends it
+		}
+	}
 	if sess == nil {
-		return nil
+		return ctx.Err()
 	}
 	return p.b.publish.release(ctx, sess)
 }

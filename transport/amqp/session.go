@@ -2,7 +2,6 @@ package amqp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -152,16 +151,12 @@ func (s *session) close(ctx context.Context) error {
 	}
 	hard := context.AfterFunc(ctx, func() { _ = s.raw.Close() })
 	late := time.AfterFunc(time.Until(deadline), func() { _ = s.raw.Close() })
-	lost := s.ended()
-	err := s.conn.CloseDeadline(deadline)
+	_ = s.conn.CloseDeadline(deadline) // how the end went changes nothing: it is the end
 	hard()
 	late.Stop()
 	_ = s.raw.Close()
 	s.wg.Wait()
-	if lost || errors.Is(err, amqp091.ErrClosed) {
-		return nil
-	}
-	return err
+	return ctx.Err()
 }
 
 // version is the broker's version: what a quorum queue does differs by it.
