@@ -79,7 +79,7 @@ func (a *app) runDemo(ctx context.Context, f demoFlags) error {
 	case err != nil:
 		return err
 	case res.Stopped:
-		return context.Cause(a.interrupts.Hard)
+		return a.interrupts.Cause()
 	case !res.OK:
 		return &cli.CodeError{Code: cli.ExitNo}
 	}

@@ -91,7 +91,7 @@ func (s costly) Browse(ctx context.Context, from string, n int) ([]*longshore.De
 	if !s.counts {
 		return nil, "", &longshore.Error{Code: longshore.CodeUnsupported, Op: "browse", Err: errors.New("each look counts"), Hint: "use --force"}
 	}
-	return s.Source.(transport.Browser).Browse(ctx, from, n)
+	return browse(ctx, s.Source, from, n)
 }
 
 func TestPeekWhereLookingHasACost(t *testing.T) {

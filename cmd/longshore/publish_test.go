@@ -22,9 +22,17 @@ func queue(b *memory.Broker) world {
 	}}
 }
 
+func browse(ctx context.Context, src transport.Source, from string, n int) ([]*longshore.Delivery, string, error) {
+	browser, ok := src.(transport.Browser)
+	if !ok {
+		return nil, "", errors.New("no browser")
+	}
+	return browser.Browse(ctx, from, n)
+}
+
 func bodies(t *testing.T, b *memory.Broker, name string) (out []string) {
 	t.Helper()
-	ds, _, err := b.Queue(name, memory.QueueConfig{}).(transport.Browser).Browse(context.Background(), "", 100)
+	ds, _, err := browse(context.Background(), b.Queue(name, memory.QueueConfig{}), "", 100)
 	if err != nil {
 		t.Fatal(err)
 	}

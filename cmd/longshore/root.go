@@ -43,7 +43,7 @@ func (a *app) run(args []string) int {
 		a.print = cli.NewPrinter(a.streams, a.options) // as far as the flags were read
 	}
 	if errors.Is(err, context.Canceled) {
-		if cause := context.Cause(a.interrupts.Soft); cause != nil {
+		if cause := a.interrupts.Cause(); cause != nil {
 			err = cause
 		}
 	}

@@ -19,7 +19,7 @@ type Problem struct {
 // Problems takes an error apart: joined ones, and every *longshore.Error among
 // them with its code and its hint.
 func Problems(err error) []Problem {
-	switch e := err.(type) {
+	switch e := err.(type) { //nolint:errorlint // the text around a wrapped error belongs to the message: see below
 	case nil:
 		return nil
 	case *CodeError:

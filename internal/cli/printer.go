@@ -72,7 +72,7 @@ func paint(on bool, c Color, s string) string {
 	return "\x1b[" + string(c) + "m" + s + "\x1b[0m"
 }
 
-// Out paints text for the answer.
+// PaintOut paints text for the answer.
 func (p *Printer) PaintOut(c Color, s string) string { return paint(p.outColor, c, s) }
 
 // PaintErr paints text for everything else.

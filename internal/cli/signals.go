@@ -9,7 +9,7 @@ import (
 // Interrupts turns signals into contexts: Soft ends at the first signal, Hard at
 // the second; the cause of both is an *Interrupted.
 type Interrupts struct {
-	Soft, Hard context.Context
+	Soft, Hard context.Context //nolint:containedctx // to hand them out is what it is for
 	quit       chan struct{}
 	gone       sync.WaitGroup
 	end        func()
@@ -37,6 +37,14 @@ func Watch(signals <-chan os.Signal) *Interrupts {
 		}
 	})
 	return w
+}
+
+// Cause is the *Interrupted of the last signal, nil if there was none.
+func (w *Interrupts) Cause() error {
+	if err := context.Cause(w.Hard); err != nil {
+		return err
+	}
+	return context.Cause(w.Soft)
 }
 
 // Stop ends the watching and both contexts.

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -67,13 +68,22 @@ func (l *leg) start(ctx context.Context, seed uint64) error {
 	})
 	err := l.box.Start(ctx)
 	if err == nil {
-		l.pub, l.dest, err = l.rig.source.(transport.Outlet).Publisher(ctx)
+		l.pub, l.dest, err = publisher(ctx, l.rig.source)
 	}
 	if err != nil {
 		return err
 	}
 	l.producer = newProducer(l.ledger, l.pub, l.dest, seed)
 	return nil
+}
+
+// publisher is one on the source's own broker, with the way back to it.
+func publisher(ctx context.Context, src transport.Source) (p transport.Publisher, dest string, err error) {
+	outlet, ok := src.(transport.Outlet)
+	if !ok {
+		return nil, "", &longshore.Error{Code: longshore.CodeUnsupported, Op: "make a publisher", Err: errors.New("the source has none")}
+	}
+	return outlet.Publisher(ctx)
 }
 
 // hear follows the container's events.

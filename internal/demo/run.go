@@ -73,7 +73,7 @@ func (r *run) play(soft, hard context.Context) Result {
 	for _, l := range r.legs {
 		producers.Go(func() { l.producer.run(producing) })
 	}
-	watching, stopWatching := context.WithCancel(context.Background())
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(soft))
 	watch.Go(func() { r.watch(watching) })
 
 	r.steps(producing)
