@@ -80,7 +80,7 @@ func (r *run) nextBatch(w *worker) bool {
 func (r *run) takeFollowers(w *worker, l *lane) {
 	for l != nil && l.head != nil && len(w.batch) < r.s.batch {
 		it := l.head
-		if it.alone() {
+		if it.alone() || it.dead != nil || !it.due.IsZero() {
 			return
 		}
 		l.pop()

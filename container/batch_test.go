@@ -127,6 +127,33 @@ func TestBatchOutcomes(t *testing.T) {
 	})
 }
 
+// Of a lane's part of a batch some fail: they come again in order, each not before
+// its delay, and before those behind them.
+func TestFailuresOfABatchKeepDelayAndOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		publish(t, b, "q", "a:1", "a:2", "a:3", "a:4", "a:5", "a:6")
+		var got seen
+		begin := time.Now()
+		c := startBatch(t, b.Queue("q", memory.QueueConfig{}), func(_ context.Context, ds []*longshore.Delivery) error {
+			failed := longshore.BatchError{}
+			for i, d := range ds {
+				got.add(fmt.Sprintf("%s@%v", d.Body, time.Since(begin)))
+				if n := d.Body[2]; d.Attempt == 1 && (n == '2' || n == '3') {
+					failed[i] = longshore.Retry(errBad, time.Duration(n-'0')*time.Second)
+				}
+			}
+			return failed
+		}, container.Config{Order: container.ByKey, Workers: container.Workers{Max: 1}, Batch: container.Batch{Size: 4, Linger: -1}})
+		wait(time.Minute)
+		stop(t, c)
+		if s := fmt.Sprint(got.all()); s != "[a:1@0s a:2@0s a:3@0s a:4@0s a:2@2s a:3@3s a:5@3s a:6@3s]" {
+			t.Error(s)
+		}
+		wantHeld(t, b, "q", "ready 0, unsettled 0, delayed 0, acked 6")
+	})
+}
+
 // One bad item, its neighbours unharmed: an error for the whole batch does not
 // say who is at fault, so each comes again alone.
 func TestPoisonDoesNotTakeItsBatchWithIt(t *testing.T) {

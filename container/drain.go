@@ -254,8 +254,6 @@ func (r *run) releaseReady() {
 		switch {
 		case !r.noStart && !it.due.After(r.drainEnd):
 			wait = append(wait, it)
-		case it.lane != nil && it.lane.running > 0:
-			r.unpark(it) // a batch it was in is not through: it is given back then
 		default:
 			r.unparkCounts(it)
 			out = r.takeLane(out, it)

@@ -362,7 +362,9 @@ func TestSingleActiveConsumerIsCancelledLast(t *testing.T) {
 			return nil
 		}), container.Config{})
 		synctest.Wait()
-		stop(t, c)
+		if rep := stop(t, c); rep.Completed != 4 {
+			t.Errorf("%v", rep)
+		}
 		synctest.Wait()
 		stop(t, other)
 		if overlap.Load() != 0 {

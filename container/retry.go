@@ -134,10 +134,7 @@ func (r *run) park(w *worker, it *item, j judgement, attempt int, end time.Time,
 	r.running--
 	r.bytes -= it.size
 	if it.lane == nil || r.parkLane(it) {
-		r.waitPark++
-		r.parkBytes += it.size
-		r.parked.push(it)
-		r.armPark(end)
+		r.wait(it)
 	}
 	r.noteParked()
 	r.changed()
@@ -161,29 +158,43 @@ func (r *run) release(it *item, attempt int) {
 	}
 }
 
-// parkLane parks the item's lane. It reports false if the lane had something
-// before it, which happens when several of a batch failed: then the item waits
-// behind that, in the list. The caller holds mu.
+// wait puts an item among those that wait for their time. The caller holds mu.
+func (r *run) wait(it *item) {
+	r.waitPark++
+	r.parkBytes += it.size
+	r.parked.push(it)
+	r.armPark(r.s.clock.Now())
+}
+
+// parkLane parks the item's lane. It reports false while others of the same batch
+// are not through: then the item goes back into the lane, in front of those that
+// were not started. The caller holds mu.
 func (r *run) parkLane(it *item) bool {
 	l := it.lane
-	l.running--
-	if l.parked || l.running > 0 {
+	if l.running--; l.running > 0 {
 		l.insert(it)
-		if l.parked {
-			r.waitPark++
-			r.parkBytes += it.size
-		} else {
-			r.queued++
-			r.bytes += it.size
-		}
+		r.queued++
+		r.bytes += it.size
 		return false
 	}
+	if l.mark != nil { // others of its batch failed before it, and come before it
+		l.insert(it)
+		r.queued++
+		r.bytes += it.size
+		r.nextOf(l)
+		return false
+	}
+	r.shut(l)
+	return true
+}
+
+// shut marks a lane as parked: what waits in it takes no slot.
+func (r *run) shut(l *lane) {
 	l.parked = true
 	r.queued -= l.waiting
 	r.waitPark += l.waiting
 	r.bytes -= l.bytes
 	r.parkBytes += l.bytes
-	return true
 }
 
 // unpark makes a parked item ready. The caller holds mu and has taken it off the

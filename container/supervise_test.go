@@ -222,6 +222,29 @@ func TestKeyWaitsForItsLostHandler(t *testing.T) {
 	})
 }
 
+// F-D06: a delivery that is lost alone (its lease) comes again, and what is behind
+// it in its lane must not be handled before: it is given back, unhandled.
+func TestFollowersOfALostDeliveryAreGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		publish(t, b, "q", "a:1", "a:2", "a:3", "b:1")
+		var got seen
+		c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(d *longshore.Delivery) error {
+			if string(d.Body) == "a:1" {
+				d.Root().Lose(longshore.ErrLost)
+			}
+			got.add(fmt.Sprintf("%s/%v/%d", d.Body, d.Origin.Redelivered, d.Attempt))
+			return nil
+		}), container.Config{Order: container.ByKey, Workers: container.Workers{Max: 1}})
+		wait(time.Second)
+		if s := fmt.Sprint(got.all()); s != "[a:1/false/1 b:1/false/1 a:2/true/1 a:3/true/1]" {
+			t.Error(s)
+		}
+		stop(t, c)
+		wantHeld(t, b, "q", "ready 1, unsettled 0, delayed 0, acked 3")
+	})
+}
+
 // F-G06: two hours of outage: one attempt per cap, no more.
 func TestReconnectRateIsFlat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -255,22 +255,28 @@ func (r *run) advance(it *item) {
 	if l == nil {
 		return
 	}
-	if l.running--; l.running > 0 || l.parked {
-		return
+	if l.running--; l.running == 0 {
+		r.nextOf(l)
 	}
-	r.nextOf(l)
 }
 
-// nextOf makes the lane's next item ready, or forgets the lane.
+// nextOf makes the lane's next item ready, or forgets the lane. One that a failed
+// batch put back has its delay to wait for, and the lane with it.
 func (r *run) nextOf(l *lane) {
 	next := l.pop()
-	if next == nil {
+	switch {
+	case next == nil:
 		r.lanes.drop(l)
-		return
+	case next.dead != nil || !next.due.IsZero() && next.due.After(r.s.clock.Now()):
+		r.queued--
+		r.bytes -= next.size
+		r.shut(l)
+		r.wait(next)
+	default:
+		r.queued--
+		r.ready.push(next)
+		r.armBatch()
 	}
-	r.queued--
-	r.ready.push(next)
-	r.armBatch()
 }
 
 // goroutineID reads the number under which stack dumps show this goroutine.

@@ -34,6 +34,7 @@ func (c *consumer) watch(closes chan *amqp091.Error, cancels chan string) {
 			if c.isOurs(tag) {
 				c.mute()
 				c.die(c.canceledBy(tag))
+				return // one end is enough; the others of this channel are cancelled too
 			}
 		}
 	}
@@ -116,6 +117,9 @@ func (c *consumer) mute() {
 // die ends the consumer from the broker's side: deliveries are lost, then the
 // channel closes, and only then the container hears of it and may open again.
 func (c *consumer) die(err error) {
+	if c.over() {
+		return
+	}
 	lost := c.forfeit(err, &lostError{err})
 	c.stopSender()
 	select {

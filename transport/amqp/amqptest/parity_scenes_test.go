@@ -264,31 +264,12 @@ var settleScenes = []scene{
 	{"requeueing keeps the order of a classic queue", func(p *player) {
 		p.requeueScene(nil)
 	}},
-	{"requeueing in a quorum queue", func(p *player) {
-		ch := p.ch()
-		p.queue(ch, "parity.r", table{"x-queue-type": "quorum"})
-		for _, s := range []string{"1", "2", "3", "4", "5"} {
-			p.put(ch, "parity.r", text(s))
-		}
-		_ = ch.Qos(3, 0, false)
-		ds := consume(p.t, ch, "parity.r")
-		one, two, three := next(p.t, ds), next(p.t, ds), next(p.t, ds)
-		_ = two.Nack(false, true)
-		p.show("after nack 2", next(p.t, ds))
-		_ = one.Nack(false, true)
-		_ = three.Reject(true)
-		p.show("after nack 1", next(p.t, ds))
-		p.show("after reject 3", next(p.t, ds))
-		_ = ch.Nack(0, true, true)
-		for range 3 {
-			p.show("after nack all", next(p.t, ds))
-		}
-		_ = ch.Close()
-		ch = p.ch()
-		ds = consume(p.t, ch, "parity.r")
-		for range 5 {
-			p.show("after close", next(p.t, ds))
-		}
+	{"requeueing in a quorum queue", func(p *player) { p.requeueQuorum(table{"x-queue-type": "quorum"}) }},
+	{"requeueing in a quorum queue with a limit", func(p *player) {
+		p.requeueQuorum(table{"x-queue-type": "quorum", "x-delivery-limit": int32(9)})
+	}},
+	{"requeueing in a quorum queue without a limit", func(p *player) {
+		p.requeueQuorum(table{"x-queue-type": "quorum", "x-delivery-limit": int32(-1)})
 	}},
 	{"what a consumer of a quorum queue sees", func(p *player) {
 		ch := p.ch()
@@ -414,6 +395,47 @@ var settleScenes = []scene{
 			return err
 		})
 	}},
+}
+
+func (p *player) requeueQuorum(args table) {
+	ch := p.ch()
+	p.queue(ch, "parity.r", args)
+	for _, s := range []string{"1", "2", "3", "4", "5"} {
+		p.put(ch, "parity.r", text(s))
+	}
+	_ = ch.Qos(3, 0, false)
+	ds := consume(p.t, ch, "parity.r")
+	one, two, three := next(p.t, ds), next(p.t, ds), next(p.t, ds)
+	_ = two.Nack(false, true)
+	p.show("after nack 2", next(p.t, ds))
+	_ = one.Nack(false, true)
+	_ = three.Reject(true)
+	p.show("after nack 1", next(p.t, ds))
+	p.show("after reject 3", next(p.t, ds))
+	_ = ch.Nack(0, true, true)
+	for range 3 {
+		p.show("after nack all", next(p.t, ds))
+	}
+	_ = ch.Close()
+	ch = p.ch()
+	ds = consume(p.t, ch, "parity.r")
+	var last amqp091.Delivery
+	for range 5 {
+		last = next(p.t, ds)
+		p.show("after close", last)
+	}
+	_ = ch.Cancel(last.ConsumerTag, false)
+	_ = ch.Nack(0, true, true)
+	p.settled("parity.r", 5)
+	for _, take := range []int{2, 4, 5} { // as a browser pages
+		var d amqp091.Delivery
+		for range take {
+			d = p.get(ch, "parity.r")
+			p.note("get %s", d.Body)
+		}
+		_ = d.Nack(true, true)
+		p.settled("parity.r", 5)
+	}
 }
 
 func (p *player) requeueScene(args table) {
