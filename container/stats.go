@@ -187,7 +187,9 @@ func (r *run) stats(st *Stats) {
 	}
 	if r.manual != nil {
 		for _, it := range r.manual {
-			st.Oldest = max(st.Oldest, now.Sub(it.started))
+			if !it.started.IsZero() {
+				st.Oldest = max(st.Oldest, now.Sub(it.started))
+			}
 		}
 	}
 	if r.ready.n > 0 {

@@ -33,7 +33,7 @@ func (r *run) handle(w *worker, it *item) {
 	d := it.d
 	start := r.s.clock.Now()
 	d.Own(r, start)
-	it.started = start
+	r.note(it, start)
 	w.busy.Store(start.UnixNano())
 	err := r.call(d)
 	end := r.s.clock.Now()
@@ -57,6 +57,18 @@ func (r *run) handle(w *worker, it *item) {
 	d.Finish(nil)
 	r.conclude(w, it, err, end, took)
 	r.mu.Lock()
+}
+
+// note writes down when the handler was called. With manual settling Stats looks
+// at it any time; else only who carries the verdict out does.
+func (r *run) note(it *item, start time.Time) {
+	if r.manual == nil {
+		it.started = start
+		return
+	}
+	r.mu.Lock()
+	it.started = start
+	r.mu.Unlock()
 }
 
 // call runs the chain; a panic is an error with its stack.
