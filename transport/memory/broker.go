@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/clock"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -30,11 +31,8 @@ func New(cfg Config) *Broker {
 	if cfg.Name == "" {
 		cfg.Name = "memory"
 	}
-	b := &Broker{cfg: cfg, clock: cfg.Clock, queues: map[string]*queue{}, topics: map[string]*topic{},
+	b := &Broker{cfg: cfg, clock: clock.Or(cfg.Clock), queues: map[string]*queue{}, topics: map[string]*topic{},
 		consumers: map[*consumer]struct{}{}}
-	if b.clock == nil {
-		b.clock = systemClock{}
-	}
 	return b
 }
 

@@ -7,12 +7,6 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
-type systemClock struct{}
-
-func (systemClock) Now() time.Time { return time.Now() }
-
-func (systemClock) AfterFunc(d time.Duration, f func()) longshore.Timer { return time.AfterFunc(d, f) }
-
 // sleep waits for d on the clock; it returns ctx's error if that ends first.
 func sleep(ctx context.Context, clock longshore.Clock, d time.Duration) error {
 	if d <= 0 {

@@ -2,7 +2,6 @@ package memory_test
 
 import (
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
@@ -40,12 +39,10 @@ func BenchmarkContract(b *testing.B) {
 
 func harness(b *memory.Broker, cfg memory.QueueConfig) transporttest.Harness {
 	h := transporttest.Harness{Patience: 5 * time.Second, Quiet: 20 * time.Millisecond, Delay: 30 * time.Millisecond}
-	var dlqs sync.Map
 	queue := func(t testing.TB, change func(*memory.QueueConfig)) transport.Source {
 		c, name := cfg, transporttest.Name(t)
 		if c.DeadLetter != "" {
 			c.DeadLetter = name + ".dlq"
-			dlqs.Store(name, c.DeadLetter)
 		}
 		change(&c)
 		return b.Queue(name, c)
@@ -82,10 +79,12 @@ func harness(b *memory.Broker, cfg memory.QueueConfig) transporttest.Harness {
 		return i.Ready + i.Delayed, i.Unsettled
 	}
 	h.DeadLettered = func(_ testing.TB, src transport.Source) int {
-		name, _ := dlqs.Load(nameOf(src))
-		return b.Inspect(name.(string)).Ready
+		return b.Inspect(nameOf(src) + ".dlq").Ready
 	}
 	return h
 }
 
-func nameOf(src transport.Source) string { return src.(transport.Describer).Describe().Name }
+func nameOf(src transport.Source) string {
+	d, _ := src.(transport.Describer)
+	return d.Describe().Name
+}

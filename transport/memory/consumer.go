@@ -15,7 +15,7 @@ type consumer struct {
 	b    *Broker
 	q    *queue
 	cfg  QueueConfig
-	base context.Context
+	base context.Context //nolint:containedctx // the parent of all deliveries, given to Open
 	sub  *longshore.Subscription
 	obs  transport.Observer
 	tell notifier

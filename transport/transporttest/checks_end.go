@@ -274,7 +274,7 @@ func closeBounded(e *env) {
 	resume := e.h.Stall(e, src)
 	s.ack(ds[0])
 	s.closed = true
-	_, back := e.attempt(e.h.Quiet, s.Close)
+	back, _ := e.attempt(e.h.Quiet, s.Close)
 	resume()
 	if !back {
 		e.Fatalf("Close did not return %s after its context had ended", e.grace())

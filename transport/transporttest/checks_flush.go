@@ -95,7 +95,7 @@ func flushBounded(e *env) {
 	resume := e.h.Stall(e, src)
 	s.ack(d)
 	var err error
-	_, back := e.attempt(e.h.Quiet, func(ctx context.Context) error { err = s.Flush(ctx); return err })
+	back, _ := e.attempt(e.h.Quiet, func(ctx context.Context) error { err = s.Flush(ctx); return err })
 	resume()
 	if !back {
 		e.Fatalf("Flush did not return %s after its context had ended", e.grace())

@@ -205,10 +205,10 @@ func takenBack(e *env) {
 func closesAfterLoss(e *env) {
 	s, _ := e.broken(1)
 	e.until("Observer.Down", s.obs.isDown)
-	if _, back := e.attempt(e.h.Patience, s.Cancel); !back {
+	if back, _ := e.attempt(e.h.Patience, s.Cancel); !back {
 		e.Fatal("Cancel hangs on a consumer that is down")
 	}
-	if _, back := e.attempt(e.h.Patience, s.Release); !back {
+	if back, _ := e.attempt(e.h.Patience, s.Release); !back {
 		e.Fatal("Release hangs on a consumer that is down")
 	}
 	s.shut()

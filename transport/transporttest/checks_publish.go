@@ -33,7 +33,7 @@ func (e *env) outlet() (src transport.Source, p transport.Publisher, dest string
 		return src, nil, ""
 	}
 	e.Cleanup(func() {
-		if _, back := e.attempt(e.h.Patience, p.Close); !back {
+		if back, _ := e.attempt(e.h.Patience, p.Close); !back {
 			e.Errorf("Publisher.Close did not return")
 		}
 	})
@@ -114,7 +114,7 @@ func publishConfirmed(e *env) {
 	}
 	resume := e.h.Stall(e, src)
 	var err error
-	_, back := e.attempt(e.h.Quiet, func(ctx context.Context) error {
+	back, _ := e.attempt(e.h.Quiet, func(ctx context.Context) error {
 		err = p.Publish(ctx, dest, &longshore.Message{Key: []byte("k"), Body: []byte("a")})
 		return err
 	})

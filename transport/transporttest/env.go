@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"testing"
@@ -20,9 +21,7 @@ type env struct {
 	skipped string
 }
 
-func unique() string {
-	return strconv.FormatInt(time.Now().UnixNano(), 36) + strconv.FormatUint(names.Add(1), 36)
-}
+func unique() string { return strconv.FormatUint(rand.Uint64(), 36) }
 
 // grace is how much later than its context's end a call may return.
 func (e *env) grace() time.Duration { return max(time.Second, e.h.Patience/5) }
@@ -31,14 +30,14 @@ func (e *env) grace() time.Duration { return max(time.Second, e.h.Patience/5) }
 // that has ended.
 func (e *env) do(what string, fn func(ctx context.Context) error) error {
 	e.Helper()
-	err, back := e.attempt(e.h.Patience, fn)
+	back, err := e.attempt(e.h.Patience, fn)
 	if !back {
 		e.Fatalf("%s did not return %s after its context had ended", what, e.grace())
 	}
 	return err
 }
 
-func (e *env) attempt(limit time.Duration, fn func(ctx context.Context) error) (err error, back bool) {
+func (e *env) attempt(limit time.Duration, fn func(ctx context.Context) error) (back bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	done := make(chan error, 1)
@@ -47,9 +46,9 @@ func (e *env) attempt(limit time.Duration, fn func(ctx context.Context) error) (
 	defer timer.Stop()
 	select {
 	case err := <-done:
-		return err, true
+		return true, err
 	case <-timer.C:
-		return nil, false
+		return false, nil
 	}
 }
 

@@ -2,7 +2,6 @@ package transporttest
 
 import (
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,8 +92,6 @@ func (h Harness) withDefaults() *Harness {
 	}
 	return &h
 }
-
-var names atomic.Uint64
 
 // Name returns a name for a queue that no other call in this process returns,
 // made of letters, digits and hyphens and at most 60 long.

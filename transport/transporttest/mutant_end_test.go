@@ -103,11 +103,11 @@ func (c *mutantConsumer) Resize(ctx context.Context, n int) error {
 	if c.bug() == "resize-does-nothing" {
 		return nil
 	}
-	return c.inner.(transport.Resizer).Resize(ctx, n)
+	return c.inner.Resize(ctx, n)
 }
 
 func (c *mutantConsumer) Buffered() int {
-	return c.inner.(transport.Bufferer).Buffered() + len(c.stash)
+	return c.inner.Buffered() + len(c.stash)
 }
 
 func (c *mutantConsumer) Pause(ctx context.Context) error {
@@ -117,15 +117,15 @@ func (c *mutantConsumer) Pause(ctx context.Context) error {
 	case "pause-cancels":
 		return c.inner.Cancel(ctx)
 	}
-	return c.inner.(transport.Pauser).Pause(ctx)
+	return c.inner.Pause(ctx)
 }
 
 func (c *mutantConsumer) Resume(ctx context.Context) error {
-	return c.inner.(transport.Pauser).Resume(ctx)
+	return c.inner.Resume(ctx)
 }
 
 func (c *mutantConsumer) Backlog(ctx context.Context) (int64, time.Time, error) {
-	n, at, err := c.inner.(transport.Backlogger).Backlog(ctx)
+	n, at, err := c.inner.Backlog(ctx)
 	if c.bug() == "backlog-is-zero" {
 		n = 0
 	}
@@ -133,7 +133,7 @@ func (c *mutantConsumer) Backlog(ctx context.Context) (int64, time.Time, error) 
 }
 
 func (c *mutantConsumer) Capabilities() transport.Capabilities {
-	return c.inner.(transport.CapabilityReporter).Capabilities()
+	return c.inner.Capabilities()
 }
 
 // The consumer is the observer of the memory transport's consumer.

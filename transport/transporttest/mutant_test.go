@@ -2,6 +2,7 @@ package transporttest
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,7 +16,7 @@ import (
 // mutant is a transport that passes everything on to the memory transport and
 // has one bug, or none.
 type mutant struct {
-	transport.Source
+	fullSource
 	bug  string
 	b    *memory.Broker
 	t    testing.TB
@@ -23,16 +24,34 @@ type mutant struct {
 	last *mutantConsumer // for bugs that mix up generations
 }
 
-func (m *mutant) Describe() transport.Description { return m.Source.(transport.Describer).Describe() }
-func (m *mutant) name() string                    { return m.Describe().Name }
+// fullSource and fullConsumer are all that the memory transport's are.
+type (
+	fullSource interface {
+		transport.Source
+		transport.Describer
+		transport.Outlet
+		transport.Browser
+		transport.Prober
+	}
+	fullConsumer interface {
+		transport.Consumer
+		transport.Resizer
+		transport.Bufferer
+		transport.Pauser
+		transport.Backlogger
+		transport.CapabilityReporter
+	}
+)
+
+func (m *mutant) name() string { return m.Describe().Name }
 
 func (m *mutant) Publisher(ctx context.Context) (transport.Publisher, string, error) {
-	p, self, err := m.Source.(transport.Outlet).Publisher(ctx)
+	p, self, err := m.fullSource.Publisher(ctx)
 	return &mutantPublisher{Publisher: p, m: m}, self, err
 }
 
 func (m *mutant) Browse(ctx context.Context, from string, n int) ([]*longshore.Delivery, string, error) {
-	ds, next, err := m.Source.(transport.Browser).Browse(ctx, from, n)
+	ds, next, err := m.fullSource.Browse(ctx, from, n)
 	if m.bug == "browse-takes" && err == nil {
 		m.b.Purge(m.name())
 	}
@@ -46,7 +65,7 @@ func (m *mutant) Probe(ctx context.Context) error {
 	if m.bug == "probe-always-well" {
 		return nil
 	}
-	return m.Source.(transport.Prober).Probe(ctx)
+	return m.fullSource.Probe(ctx)
 }
 
 // untilCleanup is for bugs that wait for ever: the test's end sets them free.
@@ -63,14 +82,14 @@ func (m *mutant) Open(ctx context.Context, o transport.OpenOptions) (transport.C
 	}
 	c.own = &mutantSettler{c}
 	o.Observer = c
-	inner, err := m.Source.Open(ctx, o)
+	inner, err := m.fullSource.Open(ctx, o)
 	if err != nil {
 		if m.bug == "auth-untyped" {
 			err = context.DeadlineExceeded
 		}
 		return nil, err
 	}
-	c.inner = inner
+	c.inner, _ = inner.(fullConsumer)
 	m.mu.Lock()
 	prev := m.last
 	m.last = c
@@ -93,7 +112,7 @@ func (m *mutant) Open(ctx context.Context, o transport.OpenOptions) (transport.C
 // transport, so that every verb passes through it.
 type mutantConsumer struct {
 	m     *mutant
-	inner transport.Consumer
+	inner fullConsumer
 	obs   transport.Observer
 	base  context.Context
 	own   *mutantSettler
@@ -144,7 +163,7 @@ func (c *mutantConsumer) fetch(ctx context.Context, most int) ([]*longshore.Deli
 		short, cancel := context.WithTimeout(ctx, time.Millisecond)
 		defer cancel()
 		ds, err := c.inner.Receive(short, most)
-		if err == context.DeadlineExceeded {
+		if errors.Is(err, context.DeadlineExceeded) {
 			return nil, nil
 		}
 		return ds, err
@@ -167,7 +186,7 @@ func (c *mutantConsumer) fetch(ctx context.Context, most int) ([]*longshore.Deli
 			short, cancel := context.WithTimeout(ctx, time.Millisecond)
 			defer cancel()
 			ds, err := c.inner.Receive(short, most)
-			if err == context.DeadlineExceeded {
+			if errors.Is(err, context.DeadlineExceeded) {
 				err = longshore.ErrCanceled
 			}
 			return ds, err
@@ -180,7 +199,7 @@ func (c *mutantConsumer) receiveError(err error) error {
 	switch {
 	case c.bug() == "loss-untyped" && longshore.CodeOf(err) == longshore.CodeConnLost:
 		return longshore.ErrClosed
-	case c.bug() == "receive-after-close-canceled" && err == longshore.ErrClosed:
+	case c.bug() == "receive-after-close-canceled" && errors.Is(err, longshore.ErrClosed):
 		return longshore.ErrCanceled
 	}
 	return err

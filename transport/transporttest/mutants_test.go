@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -128,17 +127,19 @@ func TestEveryMutantIsCaughtByItsCheck(t *testing.T) {
 // mutantHarness gives the checks a mutant of the memory transport.
 func mutantHarness(t testing.TB, bug string) Harness {
 	b := memory.New(memory.Config{})
-	var dlqs sync.Map
 	source := func(t testing.TB, cfg memory.QueueConfig) transport.Source {
 		name := Name(t)
 		cfg.DeadLetter = name + ".dlq"
-		dlqs.Store(name, cfg.DeadLetter)
 		if bug == "delay-unlimited" || bug == "" {
 			cfg.MaxDelay = time.Hour
 		}
-		return &mutant{Source: b.Queue(name, cfg), bug: bug, b: b, t: t}
+		src, _ := b.Queue(name, cfg).(fullSource)
+		return &mutant{fullSource: src, bug: bug, b: b, t: t}
 	}
-	nameOf := func(src transport.Source) string { return src.(transport.Describer).Describe().Name }
+	nameOf := func(src transport.Source) string {
+		m, _ := src.(*mutant)
+		return m.name()
+	}
 	h := Harness{
 		Source: func(t testing.TB) transport.Source { return source(t, memory.QueueConfig{}) },
 		Batched: func(t testing.TB) transport.Source {
@@ -175,8 +176,7 @@ func mutantHarness(t testing.TB, bug string) Harness {
 			return i.Ready + i.Delayed, i.Unsettled
 		},
 		DeadLettered: func(_ testing.TB, src transport.Source) int {
-			name, _ := dlqs.Load(nameOf(src))
-			return b.Inspect(name.(string)).Ready
+			return b.Inspect(nameOf(src) + ".dlq").Ready
 		},
 	}
 	return h

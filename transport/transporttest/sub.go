@@ -34,7 +34,7 @@ func (e *env) open(src transport.Source, o transport.OpenOptions) *sub {
 		if s.closed {
 			return
 		}
-		if _, back := e.attempt(e.h.Patience, s.Close); !back {
+		if back, _ := e.attempt(e.h.Patience, s.Close); !back {
 			e.Errorf("Close did not return %s after its context had ended", e.grace())
 		}
 	})
@@ -45,7 +45,7 @@ func (e *env) open(src transport.Source, o transport.OpenOptions) *sub {
 func (s *sub) within(wait time.Duration, most int) (ds []*longshore.Delivery, err error) {
 	s.e.Helper()
 	var back bool
-	err, back = s.e.attempt(max(wait, time.Millisecond), func(ctx context.Context) (err error) {
+	back, err = s.e.attempt(max(wait, time.Millisecond), func(ctx context.Context) (err error) {
 		ds, err = s.Receive(ctx, most)
 		return err
 	})

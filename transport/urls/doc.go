@@ -1,0 +1,14 @@
+// Package urls makes a source from a URL, for programs that get their broker
+// from the environment:
+//
+//	orders, err := urls.Source(os.Getenv("ORDERS"))
+//
+// These are the forms; [Schemes] lists them too:
+//
+//	amqp://user@host/vhost?queue=orders      RabbitMQ, amqps for TLS
+//	mem://orders                             in this process
+//
+// Every scheme is in one list in this package; nothing registers itself. A URL
+// that cannot be used gives an error with the code config or bad-address that
+// says what is known, and never shows the URL, which may hold a password.
+package urls

@@ -1,0 +1,167 @@
+package urls
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/memory"
+)
+
+// scheme is one kind of URL.
+type scheme struct {
+	names  []string // before ://
+	form   string   // how one looks
+	params []string // known here; others are the transport's to know, if it has any
+	others bool
+	open   func(a *address, o Options) (transport.Source, error)
+}
+
+// schemes is the one list of all there are.
+func schemes() []scheme { return []scheme{amqpScheme(), memScheme()} }
+
+// Options is what a URL cannot say. The zero value works.
+type Options struct {
+	// Memory is the broker of mem:// URLs. Zero: each source has one of its own,
+	// which its Publisher leads to.
+	Memory *memory.Broker
+	// BrowseCounts allows a source's Browse also where looking counts as a delivery,
+	// see amqp.QueueConfig.BrowseCounts.
+	BrowseCounts bool
+}
+
+// Source makes a source from a URL. It does no I/O.
+//
+// Errors: longshore.CodeBadAddress for a scheme that is not known or a URL that
+// cannot be read, longshore.CodeConfig for parameters; all problems at once.
+func Source(rawURL string) (transport.Source, error) { return Options{}.Source(rawURL) }
+
+// Schemes returns one example of each form of URL.
+func Schemes() []string {
+	var forms []string
+	for _, s := range schemes() {
+		forms = append(forms, s.form)
+	}
+	return forms
+}
+
+// Source is like the function of that name.
+func (o Options) Source(rawURL string) (transport.Source, error) {
+	name, rest, found := strings.Cut(rawURL, "://")
+	if !found {
+		return nil, unknown("a source URL without ://")
+	}
+	for _, s := range schemes() {
+		if !slices.Contains(s.names, strings.ToLower(name)) {
+			continue
+		}
+		a, err := s.read(strings.ToLower(name), rest)
+		if err != nil {
+			return nil, err
+		}
+		src, err := s.open(a, o)
+		if err := errors.Join(append(a.problems, err)...); err != nil {
+			return nil, err
+		}
+		if c, ok := src.(transport.Checker); ok {
+			if err := c.Check(); err != nil {
+				return nil, err
+			}
+		}
+		return src, nil
+	}
+	return nil, unknown("a source URL of a kind that is not known")
+}
+
+// unknown must not show the URL: what stands in the place of the scheme may be
+// part of a password.
+func unknown(what string) error {
+	return &longshore.Error{Code: longshore.CodeBadAddress, Op: what, Hint: "known are " + strings.Join(Schemes(), ", ")}
+}
+
+// address is a URL taken apart. It is read by hand: url.Parse takes no list of
+// hosts, and shows its input in errors.
+type address struct {
+	scheme   string
+	place    string // between :// and ?
+	values   url.Values
+	problems []error
+	form     string
+}
+
+func (s *scheme) read(name, rest string) (*address, error) {
+	place, query, _ := strings.Cut(rest, "?")
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, &longshore.Error{Code: longshore.CodeBadAddress, Op: "read the parameters of a source URL of the form " + s.form,
+			Err: errors.New("they are not encoded as a query"), Hint: "percent-encode % & ; + = and # in values"}
+	}
+	a := &address{scheme: name, place: place, values: values, form: s.form}
+	for p, vs := range values {
+		switch {
+		case !slices.Contains(s.params, p) && !s.others:
+			a.bad(p, "is not known", s.known())
+		case len(vs) > 1:
+			a.bad(p, "is given more than once", "")
+		}
+	}
+	return a, nil
+}
+
+func (s *scheme) known() string {
+	if len(s.params) == 0 {
+		return "it takes none"
+	}
+	return "known are " + strings.Join(s.params, ", ")
+}
+
+// bad notes what is wrong with a parameter.
+func (a *address) bad(param, problem, hint string) {
+	a.problems = append(a.problems, &longshore.Error{Code: longshore.CodeConfig, Op: "source URL of the form " + a.form,
+		Err: fmt.Errorf("parameter %q %s", param, problem), Hint: hint})
+}
+
+// take returns a parameter and removes it from those that are left.
+func (a *address) take(param string) string {
+	v := a.values.Get(param)
+	a.values.Del(param)
+	return v
+}
+
+// number takes a parameter that is a number of at least 1; 0 if it is absent.
+func (a *address) number(param string) int {
+	if !a.values.Has(param) {
+		return 0
+	}
+	n, err := strconv.Atoi(a.take(param))
+	if err != nil || n < 1 {
+		a.bad(param, "must be a number of at least 1", "")
+	}
+	return n
+}
+
+// choice takes a parameter that is one of a few words; "" if it is absent.
+func (a *address) choice(param string, words ...string) string {
+	if !a.values.Has(param) {
+		return ""
+	}
+	v := a.take(param)
+	if !slices.Contains(words, v) {
+		a.bad(param, "must be "+strings.Join(words, " or "), "")
+	}
+	return v
+}
+
+// rest is the URL without the parameters that were taken.
+func (a *address) rest() string {
+	u := a.scheme + "://" + a.place
+	if len(a.values) > 0 {
+		u += "?" + a.values.Encode()
+	}
+	return u
+}

@@ -1,0 +1,142 @@
+package urls_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/amqp/amqptest"
+	"github.com/longshore-go/longshore/transport/memory"
+	"github.com/longshore-go/longshore/transport/urls"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestSourceNamesWhatTheURLNames(t *testing.T) {
+	for raw, want := range map[string]transport.Description{
+		"mem://orders":                    {Transport: "memory", Kind: "queue", Name: "orders", Address: "memory"},
+		"MEM://a%2Fb?prefetch=5":          {Transport: "memory", Kind: "queue", Name: "a/b", Address: "memory"},
+		"amqp://u@h/shop?queue=orders":    {Transport: "rabbitmq", Kind: "queue", Name: "orders", Address: "h:5672"},
+		"amqps://u:p@h:1/v?queue=a%20b":   {Transport: "rabbitmq", Kind: "queue", Name: "a b", Address: "h:1"},
+		"amqp://h?queue=q&heartbeat=5":    {Transport: "rabbitmq", Kind: "queue", Name: "q", Address: "h:5672"},
+		"amqp://h?queue=q&declare=quorum": {Transport: "rabbitmq", Kind: "queue", Name: "q", Address: "h:5672"},
+	} {
+		src, err := urls.Source(raw)
+		if err != nil {
+			t.Errorf("%s: %v", raw, err)
+			continue
+		}
+		got := src.(transport.Describer).Describe() //nolint:errcheck // all of ours are
+		if got != want {
+			t.Errorf("%s: got %+v, want %+v", raw, got, want)
+		}
+	}
+}
+
+// Bad URLs: typed, all problems, what is known, and never the secret in them.
+func TestBadURLSaysWhatIsKnownAndNoSecret(t *testing.T) {
+	const secret = "hunter2"
+	for raw, want := range map[string]struct {
+		code longshore.Code
+		text []string
+	}{
+		"":                              {longshore.CodeBadAddress, []string{"mem://name", "amqp://"}},
+		secret:                          {longshore.CodeBadAddress, []string{"mem://name"}},
+		"redis://:" + secret + "@h":     {longshore.CodeBadAddress, []string{"mem://name", "amqp://"}},
+		"u:" + secret + "@amqp://h":     {longshore.CodeBadAddress, []string{"amqp://"}},
+		"mem://":                        {longshore.CodeBadAddress, []string{"name a queue"}},
+		"mem://%zz" + secret:            {longshore.CodeBadAddress, []string{"percent-encoded"}},
+		"mem://q?" + "x=" + secret:      {longshore.CodeConfig, []string{`"x" is not known`, "prefetch", "dead-letter"}},
+		"mem://q?prefetch=" + secret:    {longshore.CodeConfig, []string{`"prefetch"`, "number"}},
+		"mem://q?prefetch=1&prefetch=2": {longshore.CodeConfig, []string{"more than once"}},
+		"mem://q?a=1&b=2":               {longshore.CodeConfig, []string{`"a"`, `"b"`}},
+		"mem://q?a=%zz" + secret:        {longshore.CodeBadAddress, []string{"percent-encode"}},
+		"amqp://u:" + secret + "@h/v":   {longshore.CodeConfig, []string{`"queue" is missing`}},
+		"amqp://u:" + secret + "@h/v?queue=q&declare=" + secret: {longshore.CodeConfig, []string{"quorum or classic"}},
+		"amqp://u:" + secret + "@h:99999/v?queue=q":             {longshore.CodeBadAddress, []string{"port"}},
+		"amqp://u:" + secret + "@h/v?queue=q&colour=" + secret:  {longshore.CodeBadAddress, []string{`"colour"`, "heartbeat"}},
+		"amqp://u:" + secret + "@h/%zz?queue=q":                 {longshore.CodeBadAddress, nil},
+	} {
+		_, err := urls.Source(raw)
+		if !errors.Is(err, want.code) {
+			t.Errorf("%q: got %v, want the code %s", raw, err, want.code)
+			continue
+		}
+		for _, text := range want.text {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("%q: %q is not in: %v", raw, text, err)
+			}
+		}
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("%q: the error shows the secret: %v", raw, err)
+		}
+	}
+}
+
+func TestMemorySourcesShareTheBrokerOfTheOptions(t *testing.T) {
+	b := memory.New(memory.Config{})
+	src, err := urls.Options{Memory: b}.Source("mem://orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pub, err := b.Publisher(memory.PublisherConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pub.Publish(t.Context(), "orders", &longshore.Message{Body: []byte("a")}); err != nil {
+		t.Fatal(err)
+	}
+	one(t, src)
+}
+
+func TestAMQPSourceConsumes(t *testing.T) {
+	srv := amqptest.New(t)
+	base, _, _ := strings.Cut(srv.URL, "?")
+	src, err := urls.Source(base + "?queue=orders&declare=classic&prefetch=5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := src.Open(t.Context(), transport.OpenOptions{}) // declares
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	out := src.(transport.Outlet) //nolint:errcheck // it is
+	pub, dest, err := out.Publisher(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pub.Publish(t.Context(), dest, &longshore.Message{Body: []byte("a")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := pub.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	one(t, src)
+}
+
+// one receives one message and acks it.
+func one(t *testing.T, src transport.Source) {
+	t.Helper()
+	c, err := src.Open(t.Context(), transport.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ds, err := c.Receive(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ds[0].Ack(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := c.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
