@@ -96,9 +96,10 @@ func (l *Ledger) inverted() []string {
 // Allow says how many deviations a fault permits. The zero value permits none.
 // Order is checked only where it is asked for.
 type Allow struct {
-	Twice    int
-	Overlaps int
-	Ordered  bool // keys were handled in order
+	Twice     int
+	DeadTwice int // a publish whose confirm never came was repeated
+	Overlaps  int
+	Ordered   bool // keys were handled in order
 }
 
 // Problems lists what the ledger shows that must not be, with the first ten ids
@@ -115,7 +116,7 @@ func (r Report) Problems(a Allow) []string {
 	}
 	add("lost", r.Lost, 0)
 	add("done and dead", r.Both, 0)
-	add("dead twice", r.DeadTwice, 0)
+	add("dead twice", r.DeadTwice, a.DeadTwice)
 	add("never published", r.Foreign, 0)
 	add("done twice", r.Twice, a.Twice)
 	if a.Ordered {
