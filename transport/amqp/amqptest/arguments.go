@@ -18,7 +18,8 @@ type queueArgs struct {
 	hasDLX, hasDLK bool
 	maxPriority    int64
 	singleActive   bool
-	deliveryLimit  int64 // -1 = none
+	limited        bool // there is a delivery limit
+	deliveryLimit  int64
 	ackTimeout     time.Duration
 }
 
@@ -149,7 +150,7 @@ func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond 
 // readQueueArgs checks a new queue's arguments.
 func readQueueArgs(where string, args Table, flavor Flavor) (queueArgs, error) {
 	r := &argReader{args: args, where: where}
-	a := queueArgs{maxLength: -1, maxBytes: -1, deliveryLimit: -1}
+	a := queueArgs{maxLength: -1, maxBytes: -1}
 	kind, typed := r.text("x-queue-type")
 	switch {
 	case typed && kind == "stream":
@@ -238,14 +239,18 @@ func (r *argReader) byType(a *queueArgs, flavor Flavor) {
 }
 
 func (r *argReader) limits(a *queueArgs, flavor Flavor) {
-	if r.args.Get("x-delivery-limit") == int32(-1) || r.args.Get("x-delivery-limit") == int64(-1) {
-		return // no limit, asked for by name
+	v, set := r.args.lookup("x-delivery-limit")
+	n, isInt := toInt(v)
+	switch {
+	case isInt && n == -1: // RabbitMQ 4: no limit, asked for by name; 3.10 takes it for a number
+		a.limited = flavor < V4_0
+	case set:
+		a.limited = true
+		n, _ = r.number("x-delivery-limit")
+	default:
+		a.limited, n = a.quorum && flavor >= V4_0, 20
 	}
-	if n, ok := r.number("x-delivery-limit"); ok {
-		a.deliveryLimit = n
-	} else if a.quorum && flavor >= V4_0 {
-		a.deliveryLimit = 20
-	}
+	a.deliveryLimit = n
 	if _, ok := r.args.lookup("x-consumer-timeout"); ok && flavor >= V4_0 {
 		n, _ := r.number("x-consumer-timeout")
 		a.ackTimeout = millis(n)

@@ -19,6 +19,8 @@ type player struct {
 	url  string
 	conn *amqp091.Connection
 	out  strings.Builder
+
+	version string // of the broker
 }
 
 func (p *player) note(format string, args ...any) { fmt.Fprintf(&p.out, format+"\n", args...) }
@@ -165,6 +167,7 @@ func playScene(t *testing.T, s scene, url string) (version, seen string) {
 	p := &player{t: t, url: url}
 	conn := dial(t, url)
 	version, _ = conn.Properties["version"].(string)
+	p.version = version
 	s.play(p)
 	// The record must not depend on the virtual host that somebody's broker has.
 	vhost := fmt.Sprintf("vhost '%s'", conn.Config.Vhost)

@@ -184,12 +184,12 @@ func (q *queue) takeBackQuorum(e *entry, v verdict) {
 	if q.s.cfg.Flavor < V4_3 || v == returnRejected || v == returnClosed {
 		e.returns++
 	}
-	if q.deliveryLimit >= 0 && int64(e.returns) > q.deliveryLimit {
+	if q.limited && int64(e.returns) > q.deliveryLimit {
 		q.deadLetter(e.msg, "delivery_limit")
 		return
 	}
-	if q.deliveryLimit < 0 && v != returnClosed && v != returnTimeout {
-		q.list(e.level).pushBack(e) // without a limit, RabbitMQ requeues at the end
+	if !q.limited && q.s.cfg.Flavor < V4_3 && v != returnClosed {
+		q.list(e.level).pushBack(e) // without a limit, RabbitMQ up to 4.0 requeues at the end
 	} else {
 		q.returned.pushBack(e)
 	}
