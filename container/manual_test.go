@@ -100,10 +100,10 @@ func TestManualLossFreesTheSlot(t *testing.T) {
 		publish(t, b, "q", numbered(30)...)
 		l := later{make(chan *longshore.Delivery, 1000)}
 		c := start(t, b.Queue("q", memory.QueueConfig{}), l, container.Config{Settle: container.Manual, Workers: container.Workers{Max: 1}})
-		for range 5 {
+		for i := range 5 {
 			wait(time.Second)
-			if n := c.Stats().InFlight; n != c.Stats().Window {
-				t.Errorf("%d in flight of %d", n, c.Stats().Window)
+			if st := c.Stats(); st.InFlight != st.Window || len(l.ch) != (i+1)*st.Window {
+				t.Errorf("%d in flight of %d, %d handed out", st.InFlight, st.Window, len(l.ch))
 			}
 			b.Drop("q")
 			wait(time.Minute)

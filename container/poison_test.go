@@ -61,3 +61,29 @@ func TestPoisonCostsNoThroughput(t *testing.T) {
 		}
 	}
 }
+
+// A burst of failures does not eat the broker's window: what waits here is asked
+// for on top of it, before the next tick.
+func TestBurstOfFailuresLeavesTheWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		for i := range 150 {
+			publish(t, b, "q", fmt.Sprintf("k%d:bad", i))
+		}
+		publish(t, b, "q", "good")
+		var good atomic.Bool
+		c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(d *longshore.Delivery) error {
+			if string(d.Body) != "good" {
+				return longshore.Retry(errBad, time.Hour)
+			}
+			good.Store(true)
+			return nil
+		}), container.Config{Order: container.ByKey})
+		wait(100 * time.Millisecond)
+		if !good.Load() {
+			t.Errorf("the good one waits behind %d parked ones", c.Stats().Parked)
+		}
+		stop(t, c)
+		wantHeld(t, b, "q", "ready 150, unsettled 0, delayed 0, acked 1")
+	})
+}

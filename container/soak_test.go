@@ -44,6 +44,8 @@ type soak struct {
 	queue memory.QueueConfig
 	b     *memory.Broker
 	batch bool
+	gate  *gate
+	hold  *breaker
 
 	mu        sync.Mutex
 	published int
@@ -78,6 +80,14 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	if pick(3) {
 		s.cfg.Lookahead = -1
 	}
+	if pick(3) {
+		s.gate = newGate(3, 0)
+		s.cfg.Throttle = s.gate
+	}
+	s.hold = &breaker{}
+	if pick(3) {
+		s.cfg.Settle = container.Manual
+	}
 	s.b = memory.New(memory.Config{})
 	for _, op := range []memory.Op{memory.OpOpen, memory.OpReceive, memory.OpCancel, memory.OpRelease, memory.OpSettle, memory.OpFlush, memory.OpClose, memory.OpPublish} {
 		if pick(2) {
@@ -95,7 +105,10 @@ func (s *soak) n(limit int) int {
 }
 
 func (s *soak) run() {
-	s.batch = s.n(4) == 0
+	s.batch = s.cfg.Settle == container.Auto && s.n(4) == 0
+	if !s.batch {
+		s.cfg.Middleware = []longshore.Middleware{s.hold}
+	}
 	for range 6 {
 		s.publish(40)
 		s.cycle(true)
@@ -158,6 +171,10 @@ func (s *soak) cycle(faults bool) {
 		s.fault(c)
 	}
 	c.Resume()
+	s.hold.set(false)
+	if s.gate != nil {
+		s.gate.set(3)
+	}
 	var stops sync.WaitGroup
 	for range 1 + s.n(2) {
 		stops.Go(func() { _ = c.Stop(context.Background()) })
@@ -187,7 +204,15 @@ func (s *soak) settleDown() {
 }
 
 func (s *soak) fault(c *container.ListenerContainer) {
-	switch s.n(7) {
+	switch s.n(10) {
+	case 7:
+		s.hold.set(true)
+	case 8:
+		s.hold.set(false)
+	case 9:
+		if s.gate != nil {
+			s.gate.set(s.n(5))
+		}
 	case 0:
 		s.b.Drop("q")
 	case 1:
@@ -217,6 +242,9 @@ func (s *soak) handle(ctx context.Context, d *longshore.Delivery) error {
 	s.begin(d, no)
 	err := s.act(ctx, d, no)
 	s.end(d, no, err)
+	if err == nil && s.cfg.Settle == container.Manual {
+		_ = d.Ack(ctx) // its lane goes on from here; if it was lost it comes again
+	}
 	return err
 }
 
@@ -288,6 +316,9 @@ func (s *soak) act(ctx context.Context, d *longshore.Delivery, no int) (err erro
 			return nil
 		}
 	case 8:
+		if s.cfg.Settle == container.Manual {
+			return nil
+		}
 		s.strays(1)
 		go func() { // a leftover goroutine that settles what is settled already
 			defer s.strays(-1)
@@ -337,6 +368,11 @@ func (s *soak) check() {
 	}
 	if n := s.b.Connections(); n != 0 {
 		s.bad("%d connections left", n)
+	}
+	if s.gate != nil {
+		if out, _ := s.gate.out(); out != 0 {
+			s.bad("%d permits are out", out)
+		}
 	}
 	for i, w := range s.wrong {
 		if i > 10 {

@@ -179,6 +179,7 @@ func (r *run) begin(w *worker, it *item) {
 		it.lane.running++
 	}
 	if r.manual != nil {
+		it.returned = false
 		r.manual[it.d] = it
 	}
 }
