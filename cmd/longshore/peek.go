@@ -61,7 +61,7 @@ func (a *app) runPeek(ctx context.Context, f peekFlags, target string) error {
 		var page []*longshore.Delivery
 		page, next, err = browser.Browse(ctx, next, f.n-len(found))
 		if err != nil {
-			return err
+			return mentionForce(err, f.force)
 		}
 		found = append(found, page...)
 		if next == "" || len(page) == 0 {
@@ -72,6 +72,17 @@ func (a *app) runPeek(ctx context.Context, f peekFlags, target string) error {
 		a.print.Notef("no messages wait in %s", name)
 	}
 	return a.showMessages(found, f.format != "", pattern)
+}
+
+// mentionForce says how to look all the same, in the words of this command.
+func mentionForce(err error, force bool) error {
+	var refused *longshore.Error
+	if force || !errors.As(err, &refused) || refused.Code != longshore.CodeUnsupported {
+		return err
+	}
+	told := *refused
+	told.Hint = "--force looks all the same"
+	return &told
 }
 
 func (a *app) showMessages(found []*longshore.Delivery, formatted bool, pattern inspect.Format) error {

@@ -99,7 +99,7 @@ func TestPeekWhereLookingHasACost(t *testing.T) {
 	w.source = func(_ string, counts bool) (transport.Source, error) {
 		return costly{b.Queue("orders", memory.QueueConfig{}), counts}, nil
 	}
-	w.run(t, "peek", "x").want(t, 1, "", "error[unsupported]: browse: each look counts\nhelp: use --force\n")
+	w.run(t, "peek", "x").want(t, 1, "", "error[unsupported]: browse: each look counts\nhelp: --force looks all the same\n")
 	if got := w.run(t, "peek", "x", "--force"); got.code != 0 || !strings.HasSuffix(got.out, "1 B  a\n") {
 		t.Errorf("%+v", got)
 	}

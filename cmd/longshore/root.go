@@ -27,7 +27,7 @@ type app struct {
 
 // run executes a command line and returns the exit code.
 func run(args []string, s cli.Streams) int {
-	a := &app{streams: s, source: nil}
+	a := &app{streams: s, source: sourceOf}
 	return a.run(args)
 }
 
@@ -69,10 +69,7 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.options.Color, "color", "auto", "`when` to use colours: auto, always or never")
 	f.DurationVar(&a.timeout, "timeout", 30*time.Second, "longest `time` to wait for a broker's answer")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.prepare() }
-	root.AddCommand(a.explain(), a.version(), a.demo(), a.amqpServer())
-	if a.source != nil {
-		root.AddCommand(a.publish(), a.peek())
-	}
+	root.AddCommand(a.demo(), a.publish(), a.peek(), a.explain(), a.version(), a.amqpServer())
 	a.completion(root)
 	return root
 }

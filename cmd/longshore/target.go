@@ -1,10 +1,25 @@
 package main
 
 import (
+	"errors"
 	"strconv"
+	"strings"
 
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/urls"
 )
+
+// sourceOf reads a source URL. A memory queue has no use here: it lives and ends
+// with this process.
+func sourceOf(target string, counts bool) (transport.Source, error) {
+	if strings.HasPrefix(strings.ToLower(target), "mem://") {
+		return nil, &cli.CodeError{Code: cli.ExitUsage, Err: &longshore.Error{Code: longshore.CodeUnsupported, Op: "reach a mem:// queue by a command",
+			Err: errors.New("it lives inside the process that uses it"), Hint: "look at it there, for example by Browse, or use a broker"}}
+	}
+	return urls.Options{BrowseCounts: counts}.Source(target)
+}
 
 // target turns a TARGET into its source and the name by which people know it.
 func (a *app) target(raw string, counts bool) (src transport.Source, name string, err error) {

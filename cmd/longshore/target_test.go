@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/longshore-go/longshore/transport/amqp/amqptest"
+)
+
+// declared starts a server with a queue and returns its TARGET.
+func declared(t *testing.T, name string, args amqp091.Table) string {
+	t.Helper()
+	server := amqptest.New(t)
+	conn, err := amqp091.Dial(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ch, err := conn.Channel()
+	if err == nil {
+		_, err = ch.QueueDeclare(name, true, false, false, false, args)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("amqp://guest:guest@%s/?queue=%s", server.Addr, name)
+}
+
+func TestPublishAndPeekOnRabbitMQ(t *testing.T) {
+	target := declared(t, "orders", amqp091.Table{"x-queue-type": "quorum"})
+	w := world{source: sourceOf, in: `{"id":"o-17"}`}
+	got := w.run(t, "publish", target, "--key", "c-91", "--content-type", "application/json")
+	if got.code != 0 || !strings.HasPrefix(got.out, `published 1 message to rabbitmq queue "orders" at 127.0.0.1:`) {
+		t.Fatalf("%+v", got)
+	}
+	got = w.run(t, "peek", target)
+	if got.code != 1 || !strings.Contains(got.err, "error[unsupported]: browse rabbitmq queue \"orders\": ") || !strings.HasSuffix(got.err, "help: --force looks all the same\n") {
+		t.Errorf("without --force: %+v", got)
+	}
+	for range 2 {
+		if got = w.run(t, "peek", target, "--force", "--format", "%k %v"); got.code != 0 || got.out != "c-91 {\"id\":\"o-17\"}\n" {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+func TestPublishToAQueueThatDoesNotExist(t *testing.T) {
+	target := declared(t, "orders", nil)
+	w := world{source: sourceOf, in: "x"}
+	got := w.run(t, "publish", target+"-2", "-")
+	if got.code != 1 || !strings.HasPrefix(got.err, "error[unroutable]: ") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestTargetsThatCannotBe(t *testing.T) {
+	for target, c := range map[string]struct {
+		code int
+		err  string
+	}{
+		"orders":                        {2, "error[bad-address]: "},
+		"mem://orders":                  {2, "error[unsupported]: reach a mem:// queue by a command"},
+		"amqp://u:hidden-pw@localhost/": {2, "error[config]: "},
+		"amqp://u:hidden-pw@localhost:x/?queue=q": {2, "error[bad-address]: "},
+		"amqp://u:hidden-pw@127.0.0.1:9/?queue=q": {6, "error[unreachable]: "},
+		"u:hidden-pw@localhost/?queue=q":          {2, "error[bad-address]: "},
+	} {
+		got := world{source: sourceOf}.run(t, "peek", target, "--force", "--timeout", "5s")
+		if got.code != c.code || !strings.HasPrefix(got.err, c.err) || !strings.Contains(got.err, "\nhelp: ") && c.code != 2 {
+			t.Errorf("%s: %+v", target, got)
+		}
+		if strings.Contains(got.out+got.err, "hidden-pw") {
+			t.Errorf("%s: the password is shown: %s", target, got.err)
+		}
+	}
+}
