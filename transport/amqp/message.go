@@ -83,46 +83,62 @@ func taken(name string) bool {
 
 // restore takes our own headers out of h and puts what they hold where it belongs.
 func restore(d *longshore.Delivery, h longshore.Headers) longshore.Headers {
-	if env, ok := h.Get(headerEnv); ok {
-		if text, ok := env.(string); ok {
-			var packed bool
-			if h, packed = unpack(d, h, text); packed {
-				h.Del(headerEnv)
-			}
-		}
-	}
 	out := make(longshore.Headers, 0, len(h))
+	env, packed := "", false
 	for _, x := range h {
 		text, isText := x.Value.(string)
 		switch {
-		case x.Name == headerKey:
-			d.Key = keyBytes(x.Value)
-		case x.Name == headerAttempt:
-		case x.Name == headerUser && isText:
-			d.UserID = text
-		case x.Name == headerReplyTo && isText:
-			d.ReplyTo = text
-		case x.Name == headerExchange && isText:
-			d.Origin.Exchange = text
-		case x.Name == headerRoutingKey && isText:
-			d.Origin.RoutingKey = text
-		case x.Name == headerExpiration:
-			if ms := integer(x.Value); ms > 0 && ms < math.MaxInt64/int64(time.Millisecond) {
-				d.Expiration = time.Duration(ms) * time.Millisecond
-			}
+		case x.Name == headerEnv && isText:
+			env, packed = text, true
+			out = append(out, x)
 		case x.Name == headerCC:
 			out = append(out, longshore.Header{Name: "CC", Value: x.Value})
 		case x.Name == headerBCC:
 			out = append(out, longshore.Header{Name: "BCC", Value: x.Value})
-		default:
-			x.Name = strings.TrimPrefix(x.Name, headerUsers)
+		case !restoreField(d, x.Name, x.Value):
 			out = append(out, x)
 		}
+	}
+	if packed {
+		if all, ok := unpack(d, out, env); ok {
+			out = all
+			out.Del(headerEnv)
+		}
+	}
+	for i := range out {
+		out[i].Name = strings.TrimPrefix(out[i].Name, headerUsers)
 	}
 	if len(out) == 0 {
 		return nil
 	}
 	return out
+}
+
+// restoreField takes a header that stands for something else; false if it does not.
+func restoreField(d *longshore.Delivery, name string, v any) bool {
+	text, isText := v.(string)
+	switch {
+	case name == headerKey:
+		d.Key = keyBytes(v)
+	case name == headerAttempt:
+	case name == headerExpiration:
+		if ms := integer(v); ms > 0 && ms < math.MaxInt64/int64(time.Millisecond) {
+			d.Expiration = time.Duration(ms) * time.Millisecond
+		}
+	case !isText:
+		return false
+	case name == headerUser:
+		d.UserID = text
+	case name == headerReplyTo:
+		d.ReplyTo = text
+	case name == headerExchange:
+		d.Origin.Exchange = text
+	case name == headerRoutingKey:
+		d.Origin.RoutingKey = text
+	default:
+		return false
+	}
+	return true
 }
 
 func keyOf(d *longshore.Delivery, from string) []byte {
