@@ -167,7 +167,7 @@ func TestPoisonDoesNotTakeItsBatchWithIt(t *testing.T) {
 				}
 			}
 			return nil
-		}, container.Config{DeadLetter: container.DeadLetter{To: "dead"}, Redelivery: container.Redelivery{MaxAttempts: 3}})
+		}, container.Config{DeadLetter: container.DeadLetter{To: "dead"}, Redelivery: container.Redelivery{MaxAttempts: 3, Backoff: container.Backoff{Jitter: -1}}})
 		wait(time.Minute)
 		stop(t, c)
 		if dead := browse(t, b, "dead"); len(dead) != 1 || string(dead[0].Body) != "poison" || dead[0].Headers.String(container.HeaderDeadReason) != "panic" {

@@ -106,7 +106,6 @@ func (r *run) cancelIntake(g *generation) {
 		return // workers receive what is buffered, until ErrCanceled
 	}
 	r.returnBuffer(g)
-	r.releaseReady()
 }
 
 func (r *run) alive(g *generation) bool {
@@ -127,6 +126,12 @@ func (r *run) returnBuffer(g *generation) {
 	if sort && r.alive(g) {
 		r.waitFor(func() time.Time { return until }, func() bool { return !r.receiving })
 		r.pull(g, until)
+	}
+	// What is older goes back first, else another consumer could be given the
+	// buffer before it.
+	r.releaseReady()
+	if r.s.ordered && !g.caps.KeepBlocks && r.alive(g) {
+		_ = r.within(r.hard, g.c.Flush) // the last flush reports what is missing
 	}
 	if err := r.within(r.hard, g.c.Release); err != nil && r.alive(g) {
 		r.notice(EventNotice, err, "giving back what was buffered failed")

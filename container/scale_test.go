@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -263,6 +264,33 @@ func TestStuckHandler(t *testing.T) {
 func exit() { runtime.Goexit() }
 
 func waitForEver(release chan struct{}) { <-release }
+
+// Work goes to whoever was idle for the shortest time: only so does idleness mean
+// anything.
+func TestWorkGoesToTheHottestWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		var mu sync.Mutex
+		ran := map[string]bool{}
+		c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(*longshore.Delivery) error {
+			buf := make([]byte, 64)
+			id, _, _ := strings.Cut(string(buf[:runtime.Stack(buf, false)]), "[")
+			mu.Lock()
+			ran[id] = true
+			mu.Unlock()
+			wait(time.Millisecond)
+			return nil
+		}), container.Config{Workers: container.Workers{Min: 100, Max: 100}})
+		for range 500 {
+			publish(t, b, "q", "m")
+			wait(10 * time.Millisecond)
+		}
+		stop(t, c)
+		if len(ran) > 4 {
+			t.Errorf("%d of 100 workers ran for a trickle", len(ran))
+		}
+	})
+}
 
 // A handler that ends its goroutine (FailNow of a test) has failed like by a panic.
 func TestGoexitInAHandler(t *testing.T) {

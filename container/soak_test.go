@@ -316,7 +316,7 @@ func (s *soak) act(ctx context.Context, d *longshore.Delivery, no int) (err erro
 			return nil
 		}
 	case 8:
-		if s.cfg.Settle == container.Manual {
+		if s.cfg.Settle == container.Manual || s.batch { // there it would settle it
 			return nil
 		}
 		s.strays(1)
