@@ -24,11 +24,13 @@ type queueArgs struct {
 }
 
 // comparedArgs are those a redeclaration must repeat.
-var comparedArgs = []string{
-	"x-expires", "x-message-ttl", "x-dead-letter-exchange", "x-dead-letter-routing-key",
-	"x-dead-letter-strategy", "x-max-length", "x-max-length-bytes", "x-overflow", "x-max-priority",
-	"x-single-active-consumer", "x-queue-mode", "x-queue-type", "x-quorum-initial-group-size",
-	"x-delivery-limit", "x-max-in-memory-length", "x-max-in-memory-bytes",
+func comparedArgs() []string {
+	return []string{
+		"x-expires", "x-message-ttl", "x-dead-letter-exchange", "x-dead-letter-routing-key",
+		"x-dead-letter-strategy", "x-max-length", "x-max-length-bytes", "x-overflow", "x-max-priority",
+		"x-single-active-consumer", "x-queue-mode", "x-queue-type", "x-quorum-initial-group-size",
+		"x-delivery-limit", "x-max-in-memory-length", "x-max-in-memory-bytes",
+	}
 }
 
 // typeName is what RabbitMQ calls the type of a value in its error texts.
@@ -202,13 +204,25 @@ func (r *argReader) overflow(a *queueArgs) {
 	}
 }
 
-// onlyFor are the arguments that one type of queue has and the other refuses.
-var onlyFor = map[string]string{
-	"x-max-priority": "classic", "x-queue-mode": "classic", "x-queue-version": "classic",
-	"x-dead-letter-strategy": "quorum", "x-delivery-limit": "quorum", "x-quorum-initial-group-size": "quorum",
-	"x-max-in-memory-length": "quorum", "x-max-in-memory-bytes": "quorum",
-	"x-queue-leader-locator": "quorum", // up to 3.10
-	"x-consumer-timeout":     "quorum", // from 4.3
+// onlyFor is the type of queue that has an argument which the other refuses; ""
+// = both have it.
+func onlyFor(name string, flavor Flavor) string {
+	switch name {
+	case "x-max-priority", "x-queue-mode", "x-queue-version":
+		return "classic"
+	case "x-dead-letter-strategy", "x-delivery-limit", "x-quorum-initial-group-size",
+		"x-max-in-memory-length", "x-max-in-memory-bytes":
+		return "quorum"
+	case "x-queue-leader-locator":
+		if flavor < V4_0 {
+			return "quorum"
+		}
+	case "x-consumer-timeout":
+		if flavor >= V4_3 {
+			return "quorum"
+		}
+	}
+	return ""
 }
 
 // byType reads what depends on the queue's type and the version.
@@ -218,11 +232,7 @@ func (r *argReader) byType(a *queueArgs, flavor Flavor) {
 		kind = "quorum"
 	}
 	for _, f := range r.args {
-		only, limited := onlyFor[f.Name]
-		if f.Name == "x-queue-leader-locator" && flavor >= V4_0 || f.Name == "x-consumer-timeout" && flavor < V4_3 {
-			continue
-		}
-		if limited && only != kind && r.err == nil {
+		if only := onlyFor(f.Name, flavor); only != "" && only != kind && r.err == nil {
 			r.err = softErr(codePreconditionFailed, "invalid arg '%s' for %s of queue type rabbit_%s_queue", f.Name, r.where, kind)
 		}
 	}

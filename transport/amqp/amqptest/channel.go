@@ -80,8 +80,8 @@ func (c *conn) channelMethod(n uint16, m method, d *decoder) error {
 
 // exception closes the channel for a soft error; a hard one goes up.
 func (ch *channel) exception(m method, err error) error {
-	re, ok := err.(*replyError)
-	if !ok {
+	re := asReply(err)
+	if re == nil {
 		return err
 	}
 	if re.method == 0 {

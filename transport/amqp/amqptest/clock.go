@@ -24,7 +24,7 @@ func (a alarms) Swap(i, j int) {
 }
 
 func (a *alarms) Push(x any) {
-	al := x.(*alarm)
+	al, _ := x.(*alarm)
 	*a = append(*a, al)
 	al.index = len(*a)
 }
@@ -64,7 +64,8 @@ func (s *Server) unset(al *alarm) {
 // that each alarm caused before the next.
 func (s *Server) fireDue(limit time.Time) {
 	for len(s.alarms) > 0 && !s.alarms[0].at.After(limit) {
-		al := heap.Pop(&s.alarms).(*alarm)
+		al := s.alarms[0]
+		heap.Remove(&s.alarms, 0)
 		if s.cfg.VirtualClock {
 			s.now = al.at
 		}

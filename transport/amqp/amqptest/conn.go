@@ -43,16 +43,15 @@ type conn struct {
 	exclusive  map[*queue]struct{}
 	caps       capabilities
 
-	methods     int  // received since connection.open-ok
-	cutAt       int  // cut instead of handling this one; 0 = never
-	published   bool // during the alarm: what makes it block the connection
-	blocked     bool // the reader stands still
-	blockedSent bool
-	stalled     atomic.Bool // neither reads nor writes: a half-open connection
-	congested   bool        // too much unsent
-	confirming  []*channel
-	pending     atomic.Bool // confirming is not empty
-	secret      string      // of the last connection.update-secret
+	methods    int         // received since connection.open-ok
+	cutAt      int         // cut instead of handling this one; 0 = never
+	published  bool        // during the alarm: what makes it block the connection
+	blocked    bool        // the reader stands still
+	stalled    atomic.Bool // neither reads nor writes: a half-open connection
+	congested  bool        // too much unsent
+	confirming []*channel
+	pending    atomic.Bool // confirming is not empty
+	secret     string      // of the last connection.update-secret
 }
 
 // capabilities the client announced.
@@ -104,7 +103,7 @@ func (c *conn) read() {
 		if err == nil {
 			err = c.receive(f)
 		}
-		if re := (*replyError)(nil); errors.As(err, &re) {
+		if re := asReply(err); re != nil {
 			err = c.exception(re)
 		}
 	}
@@ -179,7 +178,7 @@ func (c *conn) method(f frame) error {
 	} else {
 		err = c.channelMethod(f.channel, m, d)
 	}
-	if re, ok := err.(*replyError); ok && re.method == 0 {
+	if re := asReply(err); re != nil && re.method == 0 {
 		re.method = m
 	}
 	return err

@@ -1,6 +1,9 @@
 package amqptest
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Reply codes, as RabbitMQ uses them.
 const (
@@ -20,16 +23,46 @@ const (
 	codeInternalError      = 541
 )
 
-var codeNames = map[uint16]string{
-	311: "CONTENT_TOO_LARGE", codeNoRoute: "NO_ROUTE", 313: "NO_CONSUMERS",
-	codeConnectionForced: "CONNECTION_FORCED", 402: "INVALID_PATH",
-	codeAccessRefused: "ACCESS_REFUSED", codeNotFound: "NOT_FOUND",
-	codeResourceLocked: "RESOURCE_LOCKED", codePreconditionFailed: "PRECONDITION_FAILED",
-	codeFrameError: "FRAME_ERROR", codeSyntaxError: "SYNTAX_ERROR",
-	codeCommandInvalid: "COMMAND_INVALID", codeChannelError: "CHANNEL_ERROR",
-	codeUnexpectedFrame: "UNEXPECTED_FRAME", 506: "RESOURCE_ERROR",
-	codeNotAllowed: "NOT_ALLOWED", codeNotImplemented: "NOT_IMPLEMENTED",
-	codeInternalError: "INTERNAL_ERROR",
+func codeName(code uint16) string {
+	switch code {
+	case 311:
+		return "CONTENT_TOO_LARGE"
+	case codeNoRoute:
+		return "NO_ROUTE"
+	case 313:
+		return "NO_CONSUMERS"
+	case codeConnectionForced:
+		return "CONNECTION_FORCED"
+	case 402:
+		return "INVALID_PATH"
+	case codeAccessRefused:
+		return "ACCESS_REFUSED"
+	case codeNotFound:
+		return "NOT_FOUND"
+	case codeResourceLocked:
+		return "RESOURCE_LOCKED"
+	case codePreconditionFailed:
+		return "PRECONDITION_FAILED"
+	case codeFrameError:
+		return "FRAME_ERROR"
+	case codeSyntaxError:
+		return "SYNTAX_ERROR"
+	case codeCommandInvalid:
+		return "COMMAND_INVALID"
+	case codeChannelError:
+		return "CHANNEL_ERROR"
+	case codeUnexpectedFrame:
+		return "UNEXPECTED_FRAME"
+	case 506:
+		return "RESOURCE_ERROR"
+	case codeNotAllowed:
+		return "NOT_ALLOWED"
+	case codeNotImplemented:
+		return "NOT_IMPLEMENTED"
+	case codeInternalError:
+		return "INTERNAL_ERROR"
+	}
+	return ""
 }
 
 // replyError is an AMQP exception: a hard one ends the connection, a soft one
@@ -45,7 +78,7 @@ func (e *replyError) Error() string { return fmt.Sprintf("%d %s", e.code, e.text
 
 func replyText(code uint16, format string, args ...any) string {
 	text := fmt.Sprintf(format, args...)
-	if name := codeNames[code]; name != "" {
+	if name := codeName(code); name != "" {
 		return name + " - " + text
 	}
 	return text
@@ -60,8 +93,15 @@ func hardErr(code uint16, format string, args ...any) error {
 }
 
 func code404(err error) bool {
-	re, ok := err.(*replyError)
-	return ok && re.code == codeNotFound
+	re := asReply(err)
+	return re != nil && re.code == codeNotFound
+}
+
+// asReply is the AMQP exception in err, nil when there is none.
+func asReply(err error) *replyError {
+	var re *replyError
+	errors.As(err, &re)
+	return re
 }
 
 func notImplemented(what string) error { return hardErr(codeNotImplemented, "%s", what) }

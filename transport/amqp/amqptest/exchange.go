@@ -2,6 +2,7 @@ package amqptest
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -114,42 +115,35 @@ func toInt(v any) (int64, bool) {
 // route lists the queues a message goes to, each once.
 func (vh *vhost) route(x *exchange, m *message) []*queue {
 	var out []*queue
-	add := func(q *queue) {
-		for _, have := range out {
-			if have == q {
-				return
-			}
-		}
-		out = append(out, q)
-	}
-	if x.kind == "headers" || x.kind == "fanout" {
-		for _, b := range x.bindings {
-			if x.kind == "fanout" || headersMatch(b.args, m.headers) {
-				add(b.queue)
-			}
-		}
-		return out
+	switch x.kind {
+	case "fanout":
+		return addQueues(out, x.bindings, func(*binding) bool { return true })
+	case "headers":
+		return addQueues(out, x.bindings, func(b *binding) bool { return headersMatch(b.args, m.headers) })
 	}
 	for _, key := range m.routing {
 		switch {
 		case x.name == "":
-			if q := vh.queues[key]; q != nil {
-				add(q)
+			if q := vh.queues[key]; q != nil && !slices.Contains(out, q) {
+				out = append(out, q)
 			}
 		case x.kind == "direct":
-			for _, b := range x.byKey[key] {
-				add(b.queue)
-			}
+			out = addQueues(out, x.byKey[key], func(*binding) bool { return true })
 		default:
 			words := topicWords(key)
-			for _, b := range x.bindings {
-				if topicMatch(topicWords(b.key), words) {
-					add(b.queue)
-				}
-			}
+			out = addQueues(out, x.bindings, func(b *binding) bool { return topicMatch(topicWords(b.key), words) })
 		}
 	}
 	return out
+}
+
+func addQueues(to []*queue, from []*binding, match func(*binding) bool) []*queue {
+	for _, b := range from {
+		if match(b) && !slices.Contains(to, b.queue) {
+			to = append(to, b.queue)
+		}
+	}
+	return to
 }
 
 func topicWords(key string) []string {

@@ -11,7 +11,7 @@ import (
 
 const handshakeTimeout = 10 * time.Second
 
-var protocolHeader = []byte{'A', 'M', 'Q', 'P', 0, 0, 9, 1}
+const protocolHeader = "AMQP\x00\x00\x09\x01"
 
 var errHandshake = errors.New("handshake failed")
 
@@ -27,14 +27,14 @@ func (c *conn) handshake() error {
 	if _, err := io.ReadFull(c.br, head[:]); err != nil {
 		return err
 	}
-	if string(head[:]) != string(protocolHeader) {
+	if string(head[:]) != protocolHeader {
 		c.locked(func() { c.send(func(b []byte) []byte { return append(b, protocolHeader...) }) })
 		return errHandshake
 	}
 	steps := []func() error{c.start, c.tune, c.open}
 	for _, step := range steps {
 		if err := step(); err != nil {
-			if re := (*replyError)(nil); errors.As(err, &re) {
+			if re := asReply(err); re != nil {
 				return c.exception(re)
 			}
 			return err

@@ -25,7 +25,8 @@ type MethodEvent struct {
 func (e MethodEvent) Arg(name string) any {
 	d := decoder{b: e.fields}
 	bit, flags := 0, uint8(0)
-	for _, f := range strings.Fields(specs[e.method].fields) {
+	_, fields := e.method.spec()
+	for _, f := range strings.Fields(fields) {
 		field, kind, _ := strings.Cut(f, ":")
 		if kind == "b" {
 			if bit%8 == 0 {

@@ -148,7 +148,7 @@ var declareScenes = []scene{
 		})
 		p.fails("prefetch size", func(ch pch) error { return ch.Qos(1, 1, false) })
 		p.fails("flow off", func(ch pch) error { return ch.Flow(false) })
-		p.fails("recover without requeue", func(ch pch) error { return ch.Recover(false) })
+		p.fails("recover without requeue", func(ch pch) error { return ch.Recover(false) }) //nolint:staticcheck // deprecated, and still there
 	}},
 	{"another connection's exclusive queue", func(p *player) {
 		owner := open(p.t, dial(p.t, p.url))
@@ -466,7 +466,7 @@ func (p *player) requeueScene(args table) {
 	for range 5 {
 		p.show("after close", p.get(ch, "parity.r"))
 	}
-	if err := ch.Recover(true); err != nil {
+	if err := ch.Recover(true); err != nil { //nolint:staticcheck // deprecated, and still there
 		p.t.Fatal(err)
 	}
 	p.settled("parity.r", 5)

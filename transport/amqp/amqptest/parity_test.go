@@ -2,6 +2,7 @@ package amqptest
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -46,7 +47,7 @@ func (p *player) fails(what string, op func(ch *amqp091.Channel) error) {
 		err = next(p.t, closed)
 	}
 	took := "channel"
-	if e, ok := err.(*amqp091.Error); ok && !e.Recover && p.gone() {
+	if e := (*amqp091.Error)(nil); errors.As(err, &e) && !e.Recover && p.gone() {
 		took = "connection"
 	}
 	p.note("%s: %s, %v", what, took, err)

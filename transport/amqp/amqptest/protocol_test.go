@@ -38,7 +38,7 @@ func rawDial(t *testing.T, s *Server) *raw {
 func rawOpen(t *testing.T, s *Server, heartbeat uint16) *raw {
 	t.Helper()
 	c := rawDial(t, s)
-	c.write(protocolHeader)
+	c.write([]byte(protocolHeader))
 	c.want(connectionStart)
 	c.method(0, connectionStartOk, func(b []byte) []byte {
 		b = appendTable(b, Table{{"capabilities", Table{{"authentication_failure_close", true}}}})
@@ -109,7 +109,7 @@ func TestForeignProtocolIsToldTheRightOne(t *testing.T) {
 	c := rawDial(t, New(t))
 	c.write([]byte("GET / HT"))
 	got, _ := io.ReadAll(c.br)
-	if !bytes.Equal(got, protocolHeader) {
+	if string(got) != protocolHeader {
 		t.Errorf("answered %q", got)
 	}
 }
@@ -162,7 +162,7 @@ func TestHeadersAboveTheFrameSizeEndTheConnection(t *testing.T) {
 	closed := conn.NotifyClose(make(chan *amqp091.Error, 1))
 	huge := amqp091.Table{"stack": strings.Repeat("x", 200_000)}
 	ch := open(t, conn)
-	err := ch.Publish("", "q", false, false, amqp091.Publishing{Headers: huge}) //nolint:staticcheck // no context needed
+	err := ch.Publish("", "q", false, false, amqp091.Publishing{Headers: huge})
 	if err == nil {
 		if e := next(t, closed); e.Code != 501 {
 			t.Errorf("closed with %v", e)

@@ -63,28 +63,15 @@ func (c *conn) content(f frame) error {
 		return hardErr(codeUnexpectedFrame, "expected method frame, got content frame of type %d instead", f.kind)
 	}
 	in := &ch.incoming
+	var err error
 	if f.kind == frameHeader {
-		d := decoder{b: f.payload}
-		class, _ := d.u16(), d.u16()
-		in.size = d.u64()
-		if d.err != nil || class != 60 {
-			return hardErr(codeSyntaxError, "malformed content header")
-		}
-		in.props = append([]byte(nil), d.b...)
-		in.expect = frameBody
+		err = in.header(f.payload)
 		c.published = c.s.controls.blocking // earlier ones do not make an alarm block it
 	} else {
-		if uint64(len(in.body)+len(f.payload)) > in.size {
-			return hardErr(codeFrameError, "body longer than its header said")
-		}
-		if in.body == nil {
-			in.body = f.payload // a frame of its own, see readFrame
-			if n := min(in.size, uint64(c.s.maxMessage())); n > uint64(len(f.payload)) {
-				in.body = append(make([]byte, 0, n), f.payload...)
-			}
-		} else {
-			in.body = append(in.body, f.payload...)
-		}
+		err = in.part(f.payload, c.s.maxMessage())
+	}
+	if err != nil {
+		return err
 	}
 	if uint64(len(in.body)) < in.size {
 		return nil
@@ -92,6 +79,34 @@ func (c *conn) content(f frame) error {
 	done := ch.incoming
 	ch.incoming = incoming{}
 	return ch.exception(basicPublish, ch.publish(&done))
+}
+
+func (in *incoming) header(payload []byte) error {
+	d := decoder{b: payload}
+	class, _ := d.u16(), d.u16()
+	in.size = d.u64()
+	if d.err != nil || class != 60 {
+		return hardErr(codeSyntaxError, "malformed content header")
+	}
+	in.props = append([]byte(nil), d.b...)
+	in.expect = frameBody
+	return nil
+}
+
+// part takes a body frame. Its memory is the message's own, see readFrame.
+func (in *incoming) part(payload []byte, limit int) error {
+	if uint64(len(in.body)+len(payload)) > in.size {
+		return hardErr(codeFrameError, "body longer than its header said")
+	}
+	if in.body == nil {
+		in.body = payload
+		if n := min(in.size, uint64(limit)); n > uint64(len(payload)) {
+			in.body = append(make([]byte, 0, n), payload...)
+		}
+		return nil
+	}
+	in.body = append(in.body, payload...)
+	return nil
 }
 
 // publish checks a complete message, routes it and answers for it.

@@ -74,7 +74,7 @@ func (q *queue) equivalent(durable, exclusive, autoDelete bool, args Table) erro
 			return softErr(codePreconditionFailed, "inequivalent arg '%s' for %s: received '%t' but current is '%t'", c.name, q.where(), c.got, c.have)
 		}
 	}
-	return inequivalent(q.where(), q.s.normalType(q.args), q.s.normalType(args), comparedArgs)
+	return inequivalent(q.where(), q.s.normalType(q.args), q.s.normalType(args), comparedArgs())
 }
 
 // normalType makes no difference of a queue type that is the default or named

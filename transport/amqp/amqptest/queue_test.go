@@ -45,7 +45,7 @@ func TestWhatCountsTowardsTheDeliveryLimit(t *testing.T) {
 			case "nack":
 				_ = d.Nack(true, true)
 			case "recover":
-				_ = ch.Recover(true)
+				_ = ch.Recover(true) //nolint:staticcheck // deprecated, and still there
 			}
 			_ = ch.Close()
 			until(t, "all back", func() bool { return unacked(s, "q") == 0 })

@@ -73,50 +73,96 @@ const (
 	confirmSelectOk method = 85<<16 | 11
 )
 
-// specs names the methods a client sends and their fields: s short string,
-// S long string, t table, b bit, B octet, w short, l long, L long long.
-var specs = map[method]struct{ name, fields string }{
-	connectionStartOk:      {"connection.start-ok", "client-properties:t mechanism:s response:S locale:s"},
-	connectionSecureOk:     {"connection.secure-ok", "response:S"},
-	connectionTuneOk:       {"connection.tune-ok", "channel-max:w frame-max:l heartbeat:w"},
-	connectionOpen:         {"connection.open", "virtual-host:s reserved-1:s reserved-2:b"},
-	connectionClose:        {"connection.close", "reply-code:w reply-text:s class-id:w method-id:w"},
-	connectionCloseOk:      {"connection.close-ok", ""},
-	connectionUpdateSecret: {"connection.update-secret", "new-secret:S reason:s"},
-	channelOpen:            {"channel.open", "reserved-1:s"},
-	channelFlow:            {"channel.flow", "active:b"},
-	channelFlowOk:          {"channel.flow-ok", "active:b"},
-	channelClose:           {"channel.close", "reply-code:w reply-text:s class-id:w method-id:w"},
-	channelCloseOk:         {"channel.close-ok", ""},
-	exchangeDeclare:        {"exchange.declare", "reserved-1:w exchange:s type:s passive:b durable:b auto-delete:b internal:b no-wait:b arguments:t"},
-	exchangeDelete:         {"exchange.delete", "reserved-1:w exchange:s if-unused:b no-wait:b"},
-	exchangeBind:           {"exchange.bind", "reserved-1:w destination:s source:s routing-key:s no-wait:b arguments:t"},
-	exchangeUnbind:         {"exchange.unbind", "reserved-1:w destination:s source:s routing-key:s no-wait:b arguments:t"},
-	queueDeclare:           {"queue.declare", "reserved-1:w queue:s passive:b durable:b exclusive:b auto-delete:b no-wait:b arguments:t"},
-	queueBind:              {"queue.bind", "reserved-1:w queue:s exchange:s routing-key:s no-wait:b arguments:t"},
-	queuePurge:             {"queue.purge", "reserved-1:w queue:s no-wait:b"},
-	queueDelete:            {"queue.delete", "reserved-1:w queue:s if-unused:b if-empty:b no-wait:b"},
-	queueUnbind:            {"queue.unbind", "reserved-1:w queue:s exchange:s routing-key:s arguments:t"},
-	basicQos:               {"basic.qos", "prefetch-size:l prefetch-count:w global:b"},
-	basicConsume:           {"basic.consume", "reserved-1:w queue:s consumer-tag:s no-local:b no-ack:b exclusive:b no-wait:b arguments:t"},
-	basicCancel:            {"basic.cancel", "consumer-tag:s no-wait:b"},
-	basicCancelOk:          {"basic.cancel-ok", "consumer-tag:s"},
-	basicPublish:           {"basic.publish", "reserved-1:w exchange:s routing-key:s mandatory:b immediate:b"},
-	basicGet:               {"basic.get", "reserved-1:w queue:s no-ack:b"},
-	basicAck:               {"basic.ack", "delivery-tag:L multiple:b"},
-	basicReject:            {"basic.reject", "delivery-tag:L requeue:b"},
-	basicRecoverAsync:      {"basic.recover-async", "requeue:b"},
-	basicRecover:           {"basic.recover", "requeue:b"},
-	basicNack:              {"basic.nack", "delivery-tag:L multiple:b requeue:b"},
-	txSelect:               {"tx.select", ""},
-	txCommit:               {"tx.commit", ""},
-	txRollback:             {"tx.rollback", ""},
-	confirmSelect:          {"confirm.select", "no-wait:b"},
+// spec names a method that a client sends and its fields: s short string, S long
+// string, t table, b bit, w short, l long, L long long.
+func (m method) spec() (name, fields string) {
+	if m>>16 == 60 {
+		return m.basicSpec()
+	}
+	switch m {
+	case connectionStartOk:
+		return "connection.start-ok", "client-properties:t mechanism:s response:S locale:s"
+	case connectionSecureOk:
+		return "connection.secure-ok", "response:S"
+	case connectionTuneOk:
+		return "connection.tune-ok", "channel-max:w frame-max:l heartbeat:w"
+	case connectionOpen:
+		return "connection.open", "virtual-host:s reserved-1:s reserved-2:b"
+	case connectionClose:
+		return "connection.close", "reply-code:w reply-text:s class-id:w method-id:w"
+	case connectionCloseOk:
+		return "connection.close-ok", ""
+	case connectionUpdateSecret:
+		return "connection.update-secret", "new-secret:S reason:s"
+	case channelOpen:
+		return "channel.open", "reserved-1:s"
+	case channelFlow:
+		return "channel.flow", "active:b"
+	case channelFlowOk:
+		return "channel.flow-ok", "active:b"
+	case channelClose:
+		return "channel.close", "reply-code:w reply-text:s class-id:w method-id:w"
+	case channelCloseOk:
+		return "channel.close-ok", ""
+	case exchangeDeclare:
+		return "exchange.declare", "reserved-1:w exchange:s type:s passive:b durable:b auto-delete:b internal:b no-wait:b arguments:t"
+	case exchangeDelete:
+		return "exchange.delete", "reserved-1:w exchange:s if-unused:b no-wait:b"
+	case exchangeBind:
+		return "exchange.bind", "reserved-1:w destination:s source:s routing-key:s no-wait:b arguments:t"
+	case exchangeUnbind:
+		return "exchange.unbind", "reserved-1:w destination:s source:s routing-key:s no-wait:b arguments:t"
+	case queueDeclare:
+		return "queue.declare", "reserved-1:w queue:s passive:b durable:b exclusive:b auto-delete:b no-wait:b arguments:t"
+	case queueBind:
+		return "queue.bind", "reserved-1:w queue:s exchange:s routing-key:s no-wait:b arguments:t"
+	case queuePurge:
+		return "queue.purge", "reserved-1:w queue:s no-wait:b"
+	case queueDelete:
+		return "queue.delete", "reserved-1:w queue:s if-unused:b if-empty:b no-wait:b"
+	case queueUnbind:
+		return "queue.unbind", "reserved-1:w queue:s exchange:s routing-key:s arguments:t"
+	case txSelect:
+		return "tx.select", ""
+	case txCommit:
+		return "tx.commit", ""
+	case txRollback:
+		return "tx.rollback", ""
+	case confirmSelect:
+		return "confirm.select", "no-wait:b"
+	}
+	return fmt.Sprintf("method %d.%d", m>>16, m&0xffff), ""
+}
+
+func (m method) basicSpec() (name, fields string) {
+	switch m {
+	case basicQos:
+		return "basic.qos", "prefetch-size:l prefetch-count:w global:b"
+	case basicConsume:
+		return "basic.consume", "reserved-1:w queue:s consumer-tag:s no-local:b no-ack:b exclusive:b no-wait:b arguments:t"
+	case basicCancel:
+		return "basic.cancel", "consumer-tag:s no-wait:b"
+	case basicCancelOk:
+		return "basic.cancel-ok", "consumer-tag:s"
+	case basicPublish:
+		return "basic.publish", "reserved-1:w exchange:s routing-key:s mandatory:b immediate:b"
+	case basicGet:
+		return "basic.get", "reserved-1:w queue:s no-ack:b"
+	case basicAck:
+		return "basic.ack", "delivery-tag:L multiple:b"
+	case basicReject:
+		return "basic.reject", "delivery-tag:L requeue:b"
+	case basicRecoverAsync:
+		return "basic.recover-async", "requeue:b"
+	case basicRecover:
+		return "basic.recover", "requeue:b"
+	case basicNack:
+		return "basic.nack", "delivery-tag:L multiple:b requeue:b"
+	}
+	return fmt.Sprintf("method %d.%d", m>>16, m&0xffff), ""
 }
 
 func (m method) String() string {
-	if s, ok := specs[m]; ok {
-		return s.name
-	}
-	return fmt.Sprintf("method %d.%d", m>>16, m&0xffff)
+	name, _ := m.spec()
+	return name
 }

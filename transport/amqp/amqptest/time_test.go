@@ -36,7 +36,8 @@ func TestMessagesExpireByTheVirtualClock(t *testing.T) {
 	if ready(s, "q") != 0 || ready(s, "dead") != 1 {
 		t.Fatal("not expired on time")
 	}
-	if at := s.Messages("/", "dead")[0].Headers.Get("x-death").([]any)[0].(Table).Get("time"); !at.(time.Time).Equal(s.Now().Truncate(time.Second)) {
+	deaths := deathsOf(&message{headers: s.Messages("/", "dead")[0].Headers})
+	if at, ok := deaths[0].Get("time").(time.Time); !ok || !at.Equal(s.Now().Truncate(time.Second)) {
 		t.Errorf("died at %v, the clock says %v", at, s.Now())
 	}
 }
