@@ -38,7 +38,7 @@ func BenchmarkContract(b *testing.B) {
 }
 
 func harness(b *memory.Broker, cfg memory.QueueConfig) transporttest.Harness {
-	h := transporttest.Harness{Patience: 5 * time.Second, Quiet: 20 * time.Millisecond, Delay: 30 * time.Millisecond}
+	h := transporttest.Harness{Patience: 5 * time.Second, Quiet: 10 * time.Millisecond, Delay: 30 * time.Millisecond}
 	queue := func(t testing.TB, change func(*memory.QueueConfig)) transport.Source {
 		c, name := cfg, transporttest.Name(t)
 		if c.DeadLetter != "" {
