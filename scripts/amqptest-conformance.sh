@@ -63,7 +63,7 @@ echo "amqp091-go $(basename "$module" | sed 's/.*@//') against amqptest (two to 
 	go test -tags integration -count=1 -timeout 10m -v . >"$work/suite.out" 2>&1) || true
 
 # The tests that need a broker; the others use none.
-grep -l '^//go:build integration' "$work/suite/"*_test.go | xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\).*/\1/p' | sort >"$work/broker.txt"
+grep -l '^//go:build integration' "$work/suite/"*_test.go | xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\).*/\1/p' | grep -v '^TestMain$' | sort >"$work/broker.txt"
 sed -n 's/^--- PASS: \(Test[^ ]*\).*/\1/p' "$work/suite.out" | sort >"$work/pass.txt"
 sed -n 's/^--- FAIL: \([^ ]*\).*/\1/p' "$work/suite.out" | sort >"$work/fail.txt"
 sed -n 's/^--- SKIP: \([^ ]*\).*/\1/p' "$work/suite.out" | sort >"$work/skip.txt"

@@ -36,16 +36,20 @@ func (p *player) ch() *amqp091.Channel {
 
 // fails notes how a step failed and what it took with it.
 func (p *player) fails(what string, op func(ch *amqp091.Channel) error) {
-	ch := p.ch()
+	ch, other := p.ch(), p.ch()
 	closed := ch.NotifyClose(make(chan *amqp091.Error, 1))
 	err := op(ch)
 	if err == nil { // asynchronous, or no failure: any answer shows
+		// On another channel first: this client may send on a channel for which it
+		// has just answered channel.close, which would cost the connection.
+		_ = other.Qos(0, 0, false)
 		if ch.Qos(0, 0, false) == nil {
 			p.note("%s: ok", what)
 			return
 		}
 		err = next(p.t, closed)
 	}
+	_ = other.Close()
 	took := "channel"
 	if e := (*amqp091.Error)(nil); errors.As(err, &e) && !e.Recover && p.gone() {
 		took = "connection"
