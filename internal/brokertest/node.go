@@ -127,7 +127,7 @@ func (n *Node) StartApp() {
 // CloseAllConnections closes them from the broker's side, code 320.
 func (n *Node) CloseAllConnections() {
 	n.t.Helper()
-	n.Ctl("close_all_connections", "closed by a test")
+	n.Ctl("close_all_connections", "--global", "closed by a test") // else only those of vhost "/"
 }
 
 // MemoryAlarm blocks (and unblocks) every connection that publishes.
