@@ -221,7 +221,7 @@ func encode(m *longshore.Message, login string) (amqp091.Publishing, error) {
 	if err := m.Headers.Check(); err != nil {
 		return p, err
 	}
-	headers := escapeOurs(m.Headers)
+	headers := sendable(m.Headers)
 	t := make(amqp091.Table, len(headers)+3)
 	if err := fillTable(t, headers, 1); err != nil {
 		return p, refuse(longshore.CodeBadHeader, err)
@@ -240,17 +240,25 @@ func encode(m *longshore.Message, login string) (amqp091.Publishing, error) {
 	return p, checkShort(&p)
 }
 
-// escapeOurs renames headers of the user that would be taken for ours.
-func escapeOurs(h longshore.Headers) longshore.Headers {
-	if !hasOurs(h) {
+// sendable leaves out headers that the broker owns and renames those of the user
+// that would be taken for ours.
+func sendable(h longshore.Headers) longshore.Headers {
+	plain := true
+	for i := range h {
+		plain = plain && !brokerOwned(h[i].Name) && !taken(h[i].Name)
+	}
+	if plain {
 		return h
 	}
-	out := make(longshore.Headers, len(h))
-	for i, x := range h {
-		if taken(x.Name) {
+	out := make(longshore.Headers, 0, len(h))
+	for _, x := range h {
+		switch {
+		case brokerOwned(x.Name):
+			continue
+		case taken(x.Name):
 			x.Name = headerUsers + x.Name
 		}
-		out[i] = x
+		out = append(out, x)
 	}
 	return out
 }

@@ -20,6 +20,9 @@ func unpackHeaders(packed [][]any, native longshore.Headers) (longshore.Headers,
 		if !ok {
 			return nil, false
 		}
+		if len(p) == 1 && !native.Has(h.Name) {
+			continue // somebody took it out on the way
+		}
 		known[h.Name] = true
 		out = append(out, h)
 	}
@@ -39,8 +42,8 @@ func unpackHeader(p []any, native longshore.Headers) (h longshore.Header, ok boo
 		return h, false
 	}
 	if len(p) == 1 {
-		h.Value, ok = native.Get(h.Name)
-		return h, ok
+		h.Value, _ = native.Get(h.Name)
+		return h, true
 	}
 	kind, _ := p[1].(string)
 	h.Value, ok = unpackValue(kind, p[2], 0)
