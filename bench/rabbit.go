@@ -23,7 +23,7 @@ func rabbit(o options, r *report) error {
 	url := os.Getenv("AMQP_URL")
 	quick := []variant{
 		{"hand-written loop, ack each", rabbitRun(url, o.count(20_000), func(n int) (sample, error) { return handLoop(url, n, 1, 0) })},
-		{"longshore, 1 worker, ack each", rabbitRun(url, o.count(20_000), func(n int) (sample, error) { return longshoreRabbit(url, n, 1, 0, amqp.AckEach) })},
+		{"longshore, 1 worker, ack each", rabbitRun(url, o.count(20_000), func(n int) (sample, error) { return longshoreRabbit(url, n, 1, 0, ackEach) })},
 		{"longshore, 1 worker, coalesced acks", rabbitRun(url, o.count(20_000), func(n int) (sample, error) { return longshoreRabbit(url, n, 1, 0, 0) })},
 		{"watermill-amqp", rabbitRun(url, o.count(5_000), func(n int) (sample, error) { return watermillRabbit(url, n, 0) })},
 	}
@@ -63,6 +63,7 @@ func rabbitTable(r *report, title string, vs []variant, ss [][]sample) {
 const (
 	rabbitQueue    = "longshore-bench"
 	rabbitPrefetch = 250
+	ackEach        = -1 // SettleLinger: no waiting
 )
 
 // rabbitRun fills a fresh queue, runs f and removes the queue.
