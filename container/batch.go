@@ -57,7 +57,7 @@ func (r *run) nextBatch(w *worker) bool {
 			return false
 		}
 		r.ready.pop()
-		r.begin(w, it)
+		r.begin(it)
 		if it.fail != nil {
 			w.it, w.d = it, it.d
 			return true
@@ -85,7 +85,7 @@ func (r *run) takeFollowers(w *worker, l *lane) {
 		}
 		l.pop()
 		r.queued--
-		r.begin(w, it)
+		r.begin(it)
 		w.batch = append(w.batch, it)
 	}
 }
@@ -156,9 +156,9 @@ func (r *run) batchOutcome(it *item, err error, end time.Time, took time.Duratio
 		r.conclude(nil, it, err, end, took)
 		return
 	}
-	j := judgement{verdict: longshore.VerdictAck}
+	j := judgement{verdict: longshore.VerdictAck, end: end, took: took}
 	if e := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck}); e != nil {
 		j.verdict = r.refused(it, longshore.VerbAck, e)
 	}
-	r.done(nil, it, j, end, took)
+	r.done(nil, it, j)
 }

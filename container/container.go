@@ -53,7 +53,9 @@ func NewBatch(src transport.Source, h longshore.BatchHandlerFunc, cfg Config) (*
 	}
 	c.batch = h
 	for i := len(cfg.Middleware) - 1; i >= 0; i-- {
-		c.batch = cfg.Middleware[i].(longshore.BatchWrapper).WrapBatch(c.batch)
+		if m, ok := cfg.Middleware[i].(longshore.BatchWrapper); ok { // checked above
+			c.batch = m.WrapBatch(c.batch)
+		}
 	}
 	return c, nil
 }
@@ -111,7 +113,7 @@ func (c *ListenerContainer) Start(ctx context.Context) error {
 	for {
 		r, fresh, ended := c.begin()
 		if fresh {
-			r.start()
+			r.start() //nolint:contextcheck // a run outlives the call that starts it
 		}
 		if !ended {
 			return c.awaitStart(ctx, r)

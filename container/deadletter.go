@@ -45,15 +45,15 @@ type terminalState struct {
 }
 
 // bury applies the terminal policy.
-func (r *run) bury(w *worker, it *item, j judgement, end time.Time, took time.Duration) {
+func (r *run) bury(w *worker, it *item, j judgement) {
 	j.verdict = longshore.VerdictReject
 	switch {
 	case r.s.dead.To != "":
-		r.deadLetter(w, it, j, end, took)
+		r.deadLetter(w, it, j)
 	case r.terms.policy == Native:
 		err := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbReject, Reason: j.err})
 		if err != nil && errors.Is(err, longshore.CodeUnsupported) {
-			r.keep(w, it, j, end, took)
+			r.keep(w, it, j)
 			return
 		}
 		if err != nil {
@@ -61,27 +61,27 @@ func (r *run) bury(w *worker, it *item, j judgement, end time.Time, took time.Du
 		} else {
 			r.buried(it, j.err, "the broker's dead-letter place")
 		}
-		r.done(w, it, j, end, took)
+		r.done(w, it, j)
 	case r.terms.policy == Discard:
 		j.verdict = longshore.VerdictDiscard
 		if err := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck}); err != nil {
 			j.verdict = r.refused(it, longshore.VerbAck, err)
 		}
-		r.done(w, it, j, end, took)
+		r.done(w, it, j)
 	default:
-		r.keep(w, it, j, end, took)
+		r.keep(w, it, j)
 	}
 }
 
 // keep tries again at the longest delay, for ever.
-func (r *run) keep(w *worker, it *item, j judgement, end time.Time, took time.Duration) {
+func (r *run) keep(w *worker, it *item, j judgement) {
 	j.verdict, j.delay = longshore.VerdictRetry, r.s.retry.Max
-	r.comeBack(w, it, j, it.d.Attempt+1, end, took)
+	r.comeBack(w, it, j, it.d.Attempt+1)
 }
 
 // deadLetter publishes the message to the dead-letter destination and acks it
 // once that is confirmed. If it cannot, the message stays.
-func (r *run) deadLetter(w *worker, it *item, j judgement, end time.Time, took time.Duration) {
+func (r *run) deadLetter(w *worker, it *item, j judgement) {
 	// The old delivery must not be settled by a goroutine the handler left behind
 	// while the copy is on its way.
 	own, err := it.d.Again(it.d.Attempt)
@@ -99,7 +99,7 @@ func (r *run) deadLetter(w *worker, it *item, j judgement, end time.Time, took t
 			r.mu.Unlock()
 		}
 		if down != nil {
-			r.stays(w, it, j, down, end, took)
+			r.stays(w, it, j, down)
 			return
 		}
 		err = it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck})
@@ -108,7 +108,7 @@ func (r *run) deadLetter(w *worker, it *item, j judgement, end time.Time, took t
 	if err != nil {
 		j.verdict = r.refused(it, longshore.VerbReject, err)
 	}
-	r.done(w, it, j, end, took)
+	r.done(w, it, j)
 }
 
 // dueDead lets the undertaker try again to move a message. The caller holds mu.
@@ -141,18 +141,18 @@ func (r *run) undertake() {
 			it.lane.running++
 		}
 		r.mu.Unlock()
-		j := judgement{verdict: longshore.VerdictReject, err: it.dead.err}
-		if now := r.s.clock.Now(); it.d.Owned() {
-			r.deadLetter(nil, it, j, now, 0)
+		j := judgement{verdict: longshore.VerdictReject, err: it.dead.err, end: r.s.clock.Now()}
+		if it.d.Owned() {
+			r.deadLetter(nil, it, j)
 		} else {
 			j.verdict = longshore.VerdictLost
-			r.done(nil, it, j, now, 0)
+			r.done(nil, it, j)
 		}
 	}
 }
 
 // stays keeps a message that could not be moved, to try the move again.
-func (r *run) stays(w *worker, it *item, j judgement, err error, end time.Time, took time.Duration) {
+func (r *run) stays(w *worker, it *item, j judgement, err error) {
 	if it.dead == nil {
 		it.dead = &deadLetter{err: j.err}
 	}
@@ -167,11 +167,11 @@ func (r *run) stays(w *worker, it *item, j judgement, err error, end time.Time, 
 	r.emit(Event{Kind: EventDeadLetterFailed, Err: e, Delay: j.delay, Delivery: factsOf(it.d), Text: e.Error()})
 	if r.isStopping() {
 		j.verdict = longshore.VerdictRelease
-		if r.giveBack(w, it, j, it.d.Attempt, false, end, took) {
+		if r.giveBack(w, it, j, it.d.Attempt, false) {
 			return
 		}
 	}
-	r.park(w, it, j, it.d.Attempt, end, took)
+	r.park(w, it, j, it.d.Attempt)
 }
 
 // publishDead publishes with a deadline of its own: a worker must not wait for a
@@ -201,7 +201,11 @@ func (r *run) deadPublisher(ctx context.Context) (transport.Publisher, error) {
 	if r.terms.pub != nil {
 		return r.terms.pub, nil
 	}
-	pub, _, err := r.src.(transport.Outlet).Publisher(ctx)
+	out, ok := r.src.(transport.Outlet)
+	if !ok { // New has looked
+		return nil, &longshore.Error{Code: longshore.CodeInternal, Op: "publish to " + r.s.dead.To, Err: errors.New("the source cannot publish")}
+	}
+	pub, _, err := out.Publisher(ctx)
 	if err == nil {
 		r.terms.pub = pub
 	}

@@ -21,7 +21,11 @@ import (
 // browse reads what a queue holds.
 func browse(t testing.TB, b *memory.Broker, q string) []*longshore.Delivery {
 	t.Helper()
-	ds, _, err := b.Queue(q, memory.QueueConfig{}).(transport.Browser).Browse(context.Background(), "", 1000)
+	src, ok := b.Queue(q, memory.QueueConfig{}).(transport.Browser)
+	if !ok {
+		t.Fatal("no browser")
+	}
+	ds, _, err := src.Browse(context.Background(), "", 1000)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ func (r *run) cancelIntake(g *generation) {
 	}
 	r.mu.Unlock()
 	if err := r.bounded(until, g.c.Cancel); err != nil && r.alive(g) {
-		r.notice(EventNotice, err, "cancelling the consumer failed")
+		r.notice(err, "cancelling the consumer failed")
 	}
 	r.mu.Lock()
 	r.wakeOne()
@@ -134,7 +134,7 @@ func (r *run) returnBuffer(g *generation) {
 		_ = r.within(r.hard, g.c.Flush) // the last flush reports what is missing
 	}
 	if err := r.within(r.hard, g.c.Release); err != nil && r.alive(g) {
-		r.notice(EventNotice, err, "giving back what was buffered failed")
+		r.notice(err, "giving back what was buffered failed")
 	}
 }
 
@@ -227,16 +227,13 @@ func (r *run) pass(nudge <-chan struct{}, end time.Time) bool {
 }
 
 // waitFor waits for a condition until end; both are asked with mu held.
-func (r *run) waitFor(end func() time.Time, cond func() bool) bool {
+func (r *run) waitFor(end func() time.Time, cond func() bool) {
 	for {
 		r.mu.Lock()
 		ok, nudge, limit := cond(), r.nudge, end()
 		r.mu.Unlock()
-		if ok {
-			return true
-		}
-		if !r.pass(nudge, limit) {
-			return false
+		if ok || !r.pass(nudge, limit) {
+			return
 		}
 	}
 }

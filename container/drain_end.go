@@ -119,7 +119,7 @@ func (r *run) closePublisher() {
 	r.terms.mu.Unlock()
 	if pub != nil {
 		if err := r.within(r.hard, pub.Close); err != nil {
-			r.notice(EventNotice, err, "closing the dead-letter publisher failed")
+			r.notice(err, "closing the dead-letter publisher failed")
 		}
 	}
 }

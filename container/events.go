@@ -199,6 +199,7 @@ func (r *run) emit(e Event) {
 	r.c.hub.emit(e)
 }
 
-func (r *run) notice(kind EventKind, err error, text string) {
-	r.emit(Event{Kind: kind, Err: err, Text: text})
+// notice is for what has no kind of its own.
+func (r *run) notice(err error, text string) {
+	r.emit(Event{Kind: EventNotice, Err: err, Text: text})
 }

@@ -121,8 +121,10 @@ func ExampleNewBatch() {
 	_ = c.Start(context.Background())
 	<-done
 	_ = c.Stop(context.Background())
-	dead, _, _ := broker.Queue("numbers.dlq", memory.QueueConfig{}).(transport.Browser).Browse(context.Background(), "", 10)
-	fmt.Printf("%s: %s\n", dead[0].Body, dead[0].Headers.String(container.HeaderDeadError))
+	if dlq, ok := broker.Queue("numbers.dlq", memory.QueueConfig{}).(transport.Browser); ok {
+		dead, _, _ := dlq.Browse(context.Background(), "", 10)
+		fmt.Printf("%s: %s\n", dead[0].Body, dead[0].Headers.String(container.HeaderDeadError))
+	}
 	// Output:
 	// 4 together, 1 failed
 	// x: not a number

@@ -70,17 +70,17 @@ func (r *run) letGo(g *generation) {
 	r.mu.Unlock()
 	until := r.s.clock.Now().Add(r.s.grace)
 	if err := r.bounded(until, g.c.Cancel); err != nil {
-		r.notice(EventNotice, err, "cancelling the consumer failed")
+		r.notice(err, "cancelling the consumer failed")
 	}
 	if !g.caps.CountsReturns {
 		r.returnReady(g)
 		// What is older must be back before the buffer is, and both before we come again.
 		if err := r.bounded(until, g.c.Flush); err != nil {
-			r.notice(EventNotice, err, "flushing a cancelled consumer failed")
+			r.notice(err, "flushing a cancelled consumer failed")
 		}
 	}
 	if err := r.bounded(until, g.c.Release); err != nil {
-		r.notice(EventNotice, err, "giving back what was buffered failed")
+		r.notice(err, "giving back what was buffered failed")
 	}
 	r.mu.Lock()
 	r.standby = false

@@ -73,7 +73,7 @@ func (r *run) receive() {
 		r.armBatch()
 	}
 	if err != nil || len(ds) == 0 {
-		r.receiveEnded(g, ctx, err)
+		r.receiveEnded(ctx, g, err)
 	}
 }
 
@@ -153,7 +153,7 @@ func (r *run) enterLane(it *item, key []byte) bool {
 }
 
 // receiveEnded looks at why Receive brought nothing. The caller holds mu.
-func (r *run) receiveEnded(g *generation, ctx context.Context, err error) {
+func (r *run) receiveEnded(ctx context.Context, g *generation, err error) {
 	switch {
 	case ctx.Err() != nil && !errors.Is(err, longshore.ErrCanceled): // our own wish
 	case errors.Is(err, longshore.ErrCanceled):

@@ -67,7 +67,7 @@ func (it *item) read() (waited time.Duration, explicit error) {
 }
 
 // closedNotes says that a handler has returned; it is never written to.
-var closedNotes = &notes{closed: true}
+var closedNotes = &notes{closed: true} //nolint:gochecknoglobals // a constant
 
 // freeItems is a capped free list: a burst must not pin its peak for ever.
 type freeItems struct {

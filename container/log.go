@@ -61,6 +61,8 @@ func (l *limitedLog) allow(key string, now time.Time) (ok bool, suppressed int) 
 }
 
 // phrases are the fixed messages of the lines; the facts are fields.
+//
+//nolint:gochecknoglobals // a constant table
 var phrases = map[EventKind]struct {
 	text    string
 	level   zapcore.Level

@@ -85,10 +85,12 @@ func (r *run) settleByHand(ctx context.Context, d *longshore.Delivery, s longsho
 		return r.applyByHand(ctx, it, s, now, took)
 	case s.Verb == longshore.VerbNack:
 		d.Finish(nil)
-		r.comeBack(nil, it, judgement{verdict: longshore.VerdictRetry, delay: max(s.Delay, 1), err: errNacked}, d.Attempt+1, now, took)
+		//nolint:contextcheck // what follows a settlement does not end with the handler's context
+		r.comeBack(nil, it, judgement{verdict: longshore.VerdictRetry, delay: max(s.Delay, 1), err: errNacked, end: now, took: took}, d.Attempt+1)
 	default:
 		d.Finish(nil)
-		r.bury(nil, it, judgement{verdict: longshore.VerdictReject, err: s.Reason}, now, took)
+		//nolint:contextcheck // see above
+		r.bury(nil, it, judgement{verdict: longshore.VerdictReject, err: s.Reason, end: now, took: took})
 	}
 	return nil
 }
@@ -96,7 +98,7 @@ func (r *run) settleByHand(ctx context.Context, d *longshore.Delivery, s longsho
 func (r *run) applyByHand(ctx context.Context, it *item, s longshore.Settlement, now time.Time, took time.Duration) error {
 	d := it.d
 	err := d.Apply(ctx, s)
-	j := judgement{verdict: longshore.VerdictAck}
+	j := judgement{verdict: longshore.VerdictAck, end: now, took: took}
 	switch {
 	case err == nil, errors.Is(err, longshore.ErrSettled):
 	case errors.Is(err, longshore.ErrLost), errors.Is(err, longshore.ErrClosed):
@@ -108,7 +110,7 @@ func (r *run) applyByHand(ctx context.Context, it *item, s longshore.Settlement,
 		return err
 	}
 	d.Finish(nil)
-	r.done(nil, it, j, now, took)
+	r.done(nil, it, j)
 	return err
 }
 
@@ -131,7 +133,7 @@ func (r *run) manualReturn(w *worker, d *longshore.Delivery, start time.Time, er
 		d.Finish(nil)
 		r.conclude(nil, it, err, end, end.Sub(start))
 	case err != nil:
-		r.notice(EventNotice, err, ignored)
+		r.notice(err, ignored)
 	}
 }
 

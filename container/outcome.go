@@ -3,17 +3,16 @@ package container
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/longshore-go/longshore"
 )
 
 // outcome tells the middlewares that want to hear of verdicts.
-func (r *run) outcome(it *item, j judgement, took time.Duration) {
+func (r *run) outcome(it *item, j judgement) {
 	if len(r.c.observers) == 0 || j.verdict == longshore.VerdictNone {
 		return // with none the message is still on its way to its dead-letter place
 	}
-	o := longshore.Outcome{Verdict: j.verdict, Err: j.err, Started: it.started, Took: took}
+	o := longshore.Outcome{Verdict: j.verdict, Err: j.err, Started: it.started, Took: j.took}
 	for _, ob := range r.c.observers {
 		r.observe(ob, it.d, o)
 	}
@@ -22,7 +21,7 @@ func (r *run) outcome(it *item, j judgement, took time.Duration) {
 func (r *run) observe(ob longshore.OutcomeObserver, d *longshore.Delivery, o longshore.Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.notice(EventNotice, panicError(p), "a middleware panicked in Outcome")
+			r.notice(panicError(p), "a middleware panicked in Outcome")
 		}
 	}()
 	ob.Outcome(d, o)

@@ -14,7 +14,7 @@ const brokerDelay = time.Second
 // comeBack lets a delivery be delivered again, not before the judgement's delay:
 // by the broker where it can hold the message and nothing must be overtaken, else
 // parked here, without a worker and without a slot.
-func (r *run) comeBack(w *worker, it *item, j judgement, attempt int, end time.Time, took time.Duration) {
+func (r *run) comeBack(w *worker, it *item, j judgement, attempt int) {
 	caps := it.gen.caps
 	r.mu.Lock()
 	// While received work is worked off, a lane's head waits here like always: were
@@ -27,15 +27,15 @@ func (r *run) comeBack(w *worker, it *item, j judgement, attempt int, end time.T
 	counts := caps.Attempts || j.verdict == longshore.VerdictRelease
 	switch {
 	case stopping, holds && counts && j.delay >= brokerDelay, holds && full:
-		if r.giveBack(w, it, j, attempt, holds, end, took) {
+		if r.giveBack(w, it, j, attempt, holds) {
 			return
 		}
 	case full && j.verdict == longshore.VerdictRetry && r.terms.policy != Keep:
 		// No room to wait: better early in the dead-letter place than a silent stop.
-		r.bury(w, it, j, end, took)
+		r.bury(w, it, j)
 		return
 	}
-	r.park(w, it, j, attempt, end, took)
+	r.park(w, it, j, attempt)
 }
 
 // cut shortens a delay to what broker or lease allow.
@@ -56,7 +56,7 @@ func (r *run) cut(it *item, d time.Duration, holds bool) time.Duration {
 
 // giveBack returns the delivery to the broker. It reports false if the broker
 // refused and the delivery is still ours.
-func (r *run) giveBack(w *worker, it *item, j judgement, attempt int, holds bool, end time.Time, took time.Duration) bool {
+func (r *run) giveBack(w *worker, it *item, j judgement, attempt int, holds bool) bool {
 	delay := j.delay
 	if !holds {
 		delay = 0
@@ -64,13 +64,13 @@ func (r *run) giveBack(w *worker, it *item, j judgement, attempt int, holds bool
 	err := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbNack, Delay: delay, Attempt: attempt})
 	switch {
 	case err == nil:
-		r.returned(j, end.Add(delay))
+		r.returned(j, j.end.Add(delay))
 	case errors.Is(err, longshore.CodeUnsupported) && !r.isStopping():
 		return false
 	default:
 		j.verdict = r.refused(it, longshore.VerbNack, err)
 	}
-	r.done(w, it, j, end, took)
+	r.done(w, it, j)
 	return true
 }
 
@@ -108,23 +108,23 @@ func (r *run) parkingFull() bool {
 
 // park puts the delivery aside until its time has come. With an order the lane
 // waits with it.
-func (r *run) park(w *worker, it *item, j judgement, attempt int, end time.Time, took time.Duration) {
+func (r *run) park(w *worker, it *item, j judgement, attempt int) {
 	next, err := it.d.Again(attempt)
 	if err != nil {
 		j.verdict = r.refused(it, longshore.VerbNack, err)
-		r.done(w, it, j, end, took)
+		r.done(w, it, j)
 		return
 	}
-	r.outcome(it, j, took)
+	r.outcome(it, j)
 	if it.permit {
 		r.s.gate.Release()
 	}
 	r.mu.Lock()
-	r.counts(w, j, end, took)
+	r.counts(w, j)
 	if j.verdict == longshore.VerdictRelease {
 		it.releases++
 	}
-	it.d, it.permit, it.due = next, false, end.Add(j.delay)
+	it.d, it.permit, it.due = next, false, j.end.Add(j.delay)
 	it.notes.Store(nil)
 	if r.noStart && r.stopping { // it began after we looked
 		r.mu.Unlock()

@@ -21,13 +21,13 @@ type run struct {
 	s   *settings
 	src transport.Source
 
-	base       context.Context // of all deliveries; ends with ErrStopping
+	base       context.Context //nolint:containedctx // of all deliveries; ends with ErrStopping; lives and ends with its struct, not with a call
 	baseCancel context.CancelCauseFunc
-	settle     context.Context // of settlements; ends with the run
+	settle     context.Context //nolint:containedctx // of settlements; ends with the run; lives and ends with its struct, not with a call
 	settleEnd  context.CancelFunc
-	open       context.Context // of opening; ends when Stop is called
+	open       context.Context //nolint:containedctx // of opening; ends when Stop is called; lives and ends with its struct, not with a call
 	openCancel context.CancelFunc
-	hard       context.Context // of the last steps; ends when a stop must be over
+	hard       context.Context //nolint:containedctx // of the last steps; ends when a stop must be over; lives and ends with its struct, not with a call
 	hardCancel context.CancelFunc
 
 	kick    chan struct{} // wakes the supervisor
@@ -66,17 +66,16 @@ type run struct {
 	replacing   int // extra workers for stuck ones
 	waking      bool
 	receiving   bool
-	receiver    *generation // of the Receive that runs
-	receiverCtx context.Context
-	awayUntil   time.Time      // when the last delivery given back with a delay is due
-	wg          sync.WaitGroup // workers
+	receiver    *generation     // of the Receive that runs
+	receiverCtx context.Context //nolint:containedctx // lives and ends with its struct, not with a call
+	awayUntil   time.Time       // when the last delivery given back with a delay is due
+	wg          sync.WaitGroup  // workers
 
 	paused    bool
 	holds     map[int]string // by watcher
 	stopping  bool
 	workOff   bool // draining: what was received is still started
 	noStart   bool // draining: nothing new starts
-	hardStop  bool // the base context has ended
 	drainEnd  time.Time
 	hardTimer longshore.Timer
 	hardEnd   time.Time
@@ -124,7 +123,7 @@ type generation struct {
 	id     int
 	c      transport.Consumer
 	caps   longshore.Capabilities
-	ctx    context.Context // of Receive
+	ctx    context.Context //nolint:containedctx // of Receive; lives and ends with its struct, not with a call
 	cancel context.CancelFunc
 	items  int // deliveries held, parked ones included
 

@@ -193,7 +193,7 @@ func (r *run) resize(g *generation, now time.Time) {
 		g.asked = before
 		r.mu.Unlock()
 		if r.open.Err() == nil {
-			r.notice(EventNotice, err, "resizing the broker's window failed; tried again")
+			r.notice(err, "resizing the broker's window failed; tried again")
 		}
 	}
 }

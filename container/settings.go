@@ -34,10 +34,14 @@ const (
 	openTimeout    = 30 * time.Second
 )
 
-var (
-	redeliverySpacing = Backoff{Initial: time.Second, Max: 5 * time.Minute, Multiplier: 2, Jitter: 0.2}
-	reopenSpacing     = Backoff{Initial: 250 * time.Millisecond, Max: 30 * time.Second, Multiplier: 2, Jitter: 0.2}
-)
+// The zero values of Redelivery.Backoff and Reopen.
+func redeliverySpacing() Backoff {
+	return Backoff{Initial: time.Second, Max: 5 * time.Minute, Multiplier: 2, Jitter: 0.2}
+}
+
+func reopenSpacing() Backoff {
+	return Backoff{Initial: 250 * time.Millisecond, Max: 30 * time.Second, Multiplier: 2, Jitter: 0.2}
+}
 
 // settings is a Config with every default filled in.
 type settings struct {

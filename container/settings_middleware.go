@@ -36,6 +36,8 @@ func nameOf(m longshore.Middleware) string {
 func Validate(cfg Config) []string { return wrongOrders(cfg.Middleware) }
 
 // wrong lists pairs of names of which the first must not be inside the second.
+//
+//nolint:gochecknoglobals // a constant table
 var wrong = []struct{ outer, inner, why string }{
 	{"recover", "mutex", "a panic caught inside the transaction would be seen too late to roll it back"},
 	{"trace", "mutex", "the span would end before the commit"},

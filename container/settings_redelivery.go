@@ -21,9 +21,9 @@ func (s *settings) redelivery(p *problems, src transport.Source, cfg Config, w W
 	if s.parked = r.Parked; s.parked == 0 {
 		s.parked = parkedFactor * s.window(w.Max)
 	}
-	s.retry = spacing(p, "Redelivery.Backoff", r.Backoff, redeliverySpacing)
+	s.retry = spacing(p, "Redelivery.Backoff", r.Backoff, redeliverySpacing())
 	s.retrySet = r.Backoff.Max > 0
-	s.reopen = spacing(p, "Reopen", cfg.Reopen, reopenSpacing)
+	s.reopen = spacing(p, "Reopen", cfg.Reopen, reopenSpacing())
 
 	if s.order = cfg.Order; s.order == nil {
 		s.order = Unordered

@@ -26,7 +26,7 @@ type counters struct {
 
 // counts ends a worker's busy time and counts the verdict. The caller holds mu. w
 // is nil when the delivery was settled by hand.
-func (r *run) counts(w *worker, j judgement, end time.Time, took time.Duration) {
+func (r *run) counts(w *worker, j judgement) {
 	c := &r.count
 	c.verdicts[j.verdict]++
 	c.completed++
@@ -38,7 +38,7 @@ func (r *run) counts(w *worker, j judgement, end time.Time, took time.Duration) 
 		}
 	}
 	if w != nil {
-		r.execEnd(w, end, took, j.err != nil)
+		r.execEnd(w, j.end, j.took, j.err != nil)
 	}
 }
 

@@ -97,7 +97,7 @@ var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit, or 
 // delivery has failed like by a panic, and another worker takes the place.
 func (r *run) goexit(w *worker) {
 	if p := recover(); p != nil {
-		panic(p) // not a handler's: those are caught where they are called
+		panic(p) //nolint:forbidigo // not a handler's (those are caught where they are called): a defect of ours goes on
 	}
 	err := &longshore.Error{Code: longshore.CodePanic, Err: errGoexit}
 	now := r.s.clock.Now()
@@ -107,7 +107,7 @@ func (r *run) goexit(w *worker) {
 	case r.manual != nil:
 		r.manualReturn(w, w.d, now, err, now)
 	default:
-		w.it.read()
+		_, _ = w.it.read()
 		w.it.d.Finish(nil)
 		r.conclude(w, w.it, err, now, 0)
 	}

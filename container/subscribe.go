@@ -24,7 +24,7 @@ func (r *run) subscribe() {
 	defer cancel()
 	c, err := r.openSource(ctx, opts)
 	if err != nil {
-		r.openFailed(g, err)
+		r.openFailed(err)
 		return
 	}
 	g.c, g.caps = c, r.src.Capabilities()
@@ -33,7 +33,7 @@ func (r *run) subscribe() {
 	}
 	if err = r.check(ctx, g); err != nil {
 		r.closeSoon(g)
-		r.openFailed(g, err)
+		r.openFailed(err)
 		return
 	}
 	r.subscribed(g)
@@ -79,10 +79,10 @@ func (r *run) check(ctx context.Context, g *generation) error {
 		return err
 	}
 	if policy == Keep && r.s.dead.Policy == Default && g.id == 1 {
-		r.notice(EventNotice, nil, "no dead-letter place is known: messages that fail for the last time are kept and tried again at Redelivery.Backoff.Max; set DeadLetter")
+		r.notice(nil, "no dead-letter place is known: messages that fail for the last time are kept and tried again at Redelivery.Backoff.Max; set DeadLetter")
 	}
 	if g.caps.CountsReturns && g.caps.DeliveryLimit > 0 && g.id == 1 {
-		r.notice(EventNotice, nil, fmt.Sprintf("the broker gives up after %d returns and counts those that no handler saw: restarts work off what was received", g.caps.DeliveryLimit))
+		r.notice(nil, fmt.Sprintf("the broker gives up after %d returns and counts those that no handler saw: restarts work off what was received", g.caps.DeliveryLimit))
 	}
 	r.mu.Lock()
 	r.terms.policy = policy
@@ -108,7 +108,7 @@ func (r *run) subscribed(g *generation) {
 	r.mu.Unlock()
 	if p, ok := g.c.(transport.Pauser); ok && pause {
 		if err := r.brief(p.Pause); err != nil {
-			r.notice(EventNotice, err, "pausing failed")
+			r.notice(err, "pausing failed")
 		}
 	}
 	g.paused = pause
@@ -128,7 +128,7 @@ func (r *run) subscribed(g *generation) {
 }
 
 // openFailed decides what a failed opening means.
-func (r *run) openFailed(g *generation, err error) {
+func (r *run) openFailed(err error) {
 	if r.open.Err() != nil {
 		return // Stop ended it
 	}

@@ -147,7 +147,7 @@ func (r *run) closeOld(g *generation) {
 	until := r.s.clock.Now().Add(r.s.grace)
 	if g.down == nil {
 		if err := r.bounded(until, g.c.Flush); err != nil {
-			r.notice(EventNotice, err, "flushing a cancelled consumer failed")
+			r.notice(err, "flushing a cancelled consumer failed")
 		}
 	}
 	r.closeSoon(g)
@@ -219,7 +219,7 @@ func (r *run) applyPause(g *generation) {
 		call = p.Pause
 	}
 	if err := r.brief(call); err != nil && r.open.Err() == nil {
-		r.notice(EventNotice, err, "pausing or resuming failed")
+		r.notice(err, "pausing or resuming failed")
 	}
 }
 

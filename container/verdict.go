@@ -50,7 +50,7 @@ func (r *run) handle(w *worker, it *item) {
 	}
 	if explicit != nil {
 		if err != nil {
-			r.notice(EventNotice, err, ignored)
+			r.notice(err, ignored)
 		}
 		err = explicit
 	}
@@ -99,6 +99,8 @@ type judgement struct {
 	verdict longshore.Verdict
 	delay   time.Duration
 	err     error
+	end     time.Time     // when the handler returned
+	took    time.Duration // without Delivery.Wait
 }
 
 // judge turns a handler's result into a verdict: the only place that does.
@@ -153,7 +155,7 @@ func (r *run) classify(err error) (mapped error) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			r.notice(EventNotice, panicError(p), "Redelivery.Classify panicked; the error follows the policy")
+			r.notice(panicError(p), "Redelivery.Classify panicked; the error follows the policy")
 			mapped = nil
 		}
 	}()
@@ -165,12 +167,12 @@ func isPanic(err error) bool { return errors.Is(err, longshore.CodePanic) }
 // ack is the way of nearly all messages. It returns with mu held.
 func (r *run) ack(w *worker, it *item, end time.Time, took time.Duration) {
 	d := it.d
-	j := judgement{verdict: longshore.VerdictAck}
+	j := judgement{verdict: longshore.VerdictAck, end: end, took: took}
 	if err := d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck}); err != nil {
 		j.verdict = r.refused(it, longshore.VerbAck, err)
 	}
 	d.Finish(nil)
-	r.lockDone(w, it, j, end, took)
+	r.lockDone(w, it, j)
 }
 
 // refused interprets the error of a settlement: what became of the delivery
@@ -189,12 +191,13 @@ func (r *run) refused(it *item, verb longshore.Verb, err error) longshore.Verdic
 // conclude judges a failure and carries the verdict out.
 func (r *run) conclude(w *worker, it *item, err error, end time.Time, took time.Duration) {
 	j := r.judge(it, err)
+	j.end, j.took = end, took
 	if !it.d.Owned() { // settled by the handler, or lost: this tells which, and does nothing
 		j.verdict = r.refused(it, longshore.VerbAck, it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck}))
 		if j.verdict == longshore.VerdictAck && err != nil {
-			r.notice(EventNotice, err, ignored)
+			r.notice(err, ignored)
 		}
-		r.done(w, it, j, end, took)
+		r.done(w, it, j)
 		return
 	}
 	r.tell(it, j)
@@ -203,33 +206,33 @@ func (r *run) conclude(w *worker, it *item, err error, end time.Time, took time.
 		if e := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck}); e != nil {
 			j.verdict = r.refused(it, longshore.VerbAck, e)
 		}
-		r.done(w, it, j, end, took)
+		r.done(w, it, j)
 	case longshore.VerdictRetry:
-		r.comeBack(w, it, j, it.d.Attempt+1, end, took)
+		r.comeBack(w, it, j, it.d.Attempt+1)
 	case longshore.VerdictRelease:
-		r.comeBack(w, it, j, it.d.Attempt, end, took)
+		r.comeBack(w, it, j, it.d.Attempt)
 	case longshore.VerdictReject:
-		r.bury(w, it, j, end, took)
+		r.bury(w, it, j)
 	default:
-		r.done(w, it, j, end, took)
+		r.done(w, it, j)
 	}
 }
 
 // done ends an item: the permit, the counts, the observers, the slot, the lane.
-func (r *run) done(w *worker, it *item, j judgement, end time.Time, took time.Duration) {
-	r.lockDone(w, it, j, end, took)
+func (r *run) done(w *worker, it *item, j judgement) {
+	r.lockDone(w, it, j)
 	r.wakeOne()
 	r.mu.Unlock()
 }
 
 // lockDone is done, returning with mu held.
-func (r *run) lockDone(w *worker, it *item, j judgement, end time.Time, took time.Duration) {
-	r.outcome(it, j, took)
+func (r *run) lockDone(w *worker, it *item, j judgement) {
+	r.outcome(it, j)
 	if it.permit {
 		r.s.gate.Release()
 	}
 	r.mu.Lock()
-	r.counts(w, j, end, took)
+	r.counts(w, j)
 	if j.verdict == longshore.VerdictLost {
 		r.orphan(it)
 	}

@@ -165,7 +165,7 @@ func (r *run) next(w *worker) bool {
 			return false
 		}
 		r.ready.pop()
-		r.begin(w, it)
+		r.begin(it)
 		w.it, w.d = it, it.d
 		return true
 	}
@@ -173,7 +173,7 @@ func (r *run) next(w *worker) bool {
 }
 
 // begin marks an item as running. The caller holds mu.
-func (r *run) begin(w *worker, it *item) {
+func (r *run) begin(it *item) {
 	r.running++
 	if it.lane != nil {
 		it.lane.running++

@@ -56,7 +56,6 @@ type adaptive struct {
 	busy               float64 // smoothed concurrency
 	sec, done          float64 // smoothed, for the latency
 	carry              float64 // busy seconds of ticks that finished nothing
-	last               time.Time
 	fullSince, running time.Time
 	grewBlind          time.Time
 	demands            []demand // the newest of each size, decreasing
