@@ -128,8 +128,8 @@ func (r *run) batchEnd(w *worker, err error, end time.Time) {
 	whole := err != nil && !errors.As(err, &each)
 	r.mu.Lock()
 	batch := w.batch
-	w.batch = nil
 	r.execEnd(w, end, end.Sub(start), err != nil)
+	w.batch = nil
 	r.mu.Unlock()
 	i := -1 // in what the handler saw
 	for _, it := range batch {

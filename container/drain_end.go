@@ -70,21 +70,21 @@ func (r *run) lastSteps() (flushEnd, closeEnd time.Time) {
 // abandoned begins the report. The caller holds mu.
 func (r *run) abandoned() *Report {
 	rep := &Report{Container: r.s.name, Started: r.stopAt, Budget: r.drainEnd.Sub(r.stopAt)}
-	name := func(d *longshore.Delivery) {
+	name := func(it *item) {
 		if len(rep.AbandonedIDs) < 10 {
-			rep.AbandonedIDs = append(rep.AbandonedIDs, idOf(d))
+			rep.AbandonedIDs = append(rep.AbandonedIDs, it.identity())
 		}
 	}
 	rep.Abandoned = r.running
 	for _, it := range r.manual {
-		name(it.d)
+		name(it)
 	}
 	for _, w := range r.workers {
 		if w.it != nil && r.manual == nil {
-			name(w.it.d)
+			name(w.it)
 		}
 		for _, it := range w.batch {
-			name(it.d)
+			name(it)
 		}
 	}
 	return rep

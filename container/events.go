@@ -13,8 +13,8 @@ type EventKind string
 // The kinds of events.
 const (
 	EventState            EventKind = "state"              // State changed; see Text
-	EventSubscribed       EventKind = "subscribed"         // Count = generation
-	EventDown             EventKind = "down"               // the consumer was lost, or could not be opened; Delay until the next try
+	EventSubscribed       EventKind = "subscribed"         // Generation, Workers, Window
+	EventDown             EventKind = "down"               // the consumer was lost (with Count deliveries), or could not be opened; Delay until the next try
 	EventLost             EventKind = "lost"               // Count deliveries were taken back by the broker
 	EventScaled           EventKind = "scaled"             // workers From, To, Reason
 	EventFailed           EventKind = "failed"             // a delivery failed; Delivery, Err, Delay
@@ -49,10 +49,12 @@ type Event struct {
 	Reason    string
 	From, To  int
 	Count     int
-	Delay     time.Duration
-	Delivery  *DeliveryFacts
-	Report    *Report
-	Stack     string
+	// Generation, Workers and Window are those of a new subscription.
+	Generation, Workers, Window int
+	Delay                       time.Duration
+	Delivery                    *DeliveryFacts
+	Report                      *Report
+	Stack                       string
 	// Dropped is how many events this subscriber missed before this one.
 	Dropped int
 }
@@ -72,6 +74,26 @@ type DeliveryFacts struct {
 func factsOf(d *longshore.Delivery) *DeliveryFacts {
 	return &DeliveryFacts{MessageID: idOf(d), Key: keyOf(d), Attempt: d.Attempt,
 		Partition: d.Origin.Partition, Position: d.Origin.Position, ReceivedAt: d.Origin.ReceivedAt}
+}
+
+// factsOfItem is factsOf while the handler runs. it is nil when the handler has
+// settled the delivery itself; what is left then never changes.
+func factsOfItem(it *item, d *longshore.Delivery) *DeliveryFacts {
+	f := &DeliveryFacts{Attempt: d.Attempt, Partition: d.Origin.Partition, Position: d.Origin.Position, ReceivedAt: d.Origin.ReceivedAt}
+	if it == nil {
+		return f
+	}
+	f.MessageID, f.Key = it.identity(), cutText(string(it.key), 64)
+	return f
+}
+
+// identity is longshore.Identity of the message as it came.
+func (it *item) identity() string {
+	id := it.headers.String(longshore.HeaderID)
+	if s := it.d.Origin.Subscription; id == "" && s != nil && s.Identify != nil {
+		id = s.Identify(it.d)
+	}
+	return cutText(first(id, it.id), 256)
 }
 
 func idOf(d *longshore.Delivery) string {

@@ -18,6 +18,12 @@ type item struct {
 	next *item // in a lane or a free list
 	size int64
 
+	// What identifies the message as it came. A handler may put another in its place
+	// (Delivery.Replace) while somebody looks at what hangs here.
+	id      string
+	key     []byte
+	headers longshore.Headers
+
 	fail     error       // failed before the handler: its order function panicked
 	dead     *deadLetter // not nil: only its dead-lettering is to be tried again
 	releases int         // times it was released, for the backoff

@@ -139,6 +139,29 @@ func (l *limitedLog) level(e Event, usual zapcore.Level) zapcore.Level {
 
 func abs(n int) int { return max(n, -n) }
 
+// kindFields are the facts whose names depend on the kind.
+func kindFields(e Event) []zap.Field {
+	var fs []zap.Field
+	count := "count"
+	switch e.Kind {
+	case EventSubscribed:
+		return []zap.Field{zap.Int("generation", e.Generation), zap.Int("workers", e.Workers), zap.Int("window", e.Window)}
+	case EventScaled:
+		fs = append(fs, zap.Int("from", e.From), zap.Int("to", e.To))
+	case EventDeadLettered:
+		return []zap.Field{zap.String("to", e.Reason), zap.String("reason", string(longshore.CodeOf(e.Err))), zap.Int("attempts", e.Delivery.Attempt)}
+	case EventDown, EventLost:
+		count = "lost"
+	}
+	if e.Reason != "" {
+		fs = append(fs, zap.String("reason", e.Reason))
+	}
+	if e.Count > 0 {
+		fs = append(fs, zap.Int(count, e.Count))
+	}
+	return fs
+}
+
 // fields are the facts of an event that are there.
 func fields(e Event, suppressed int) []zap.Field {
 	var fs []zap.Field
@@ -157,15 +180,9 @@ func fields(e Event, suppressed int) []zap.Field {
 	if e.Err == nil || e.Kind == EventNotice {
 		text("text", e.Text)
 	}
-	text("reason", e.Reason)
-	if e.Kind == EventScaled {
-		fs = append(fs, zap.Int("from", e.From), zap.Int("to", e.To))
-	}
+	fs = append(fs, kindFields(e)...)
 	if e.Delay > 0 {
 		fs = append(fs, zap.Duration("retry_in", e.Delay))
-	}
-	if e.Count > 0 {
-		fs = append(fs, zap.Int("count", e.Count))
 	}
 	if d := e.Delivery; d != nil {
 		text("message_id", d.MessageID)

@@ -123,6 +123,11 @@ func (s *settings) terminal(caps longshore.Capabilities) (Policy, error) {
 			Hint: "set DeadLetter.To, or Policy Keep or Discard"}
 	case s.dead.Policy != Default:
 		return s.dead.Policy, nil
+	case caps.KeepBlocks:
+		return 0, &longshore.Error{Code: longshore.CodeUnsupported, Source: s.name,
+			Op:   fmt.Sprintf("start container %q", s.name),
+			Err:  fmt.Errorf("DeadLetter is not set, and a failed message that is kept stops others (capability KeepBlocks)"),
+			Hint: "set DeadLetter.To, or Policy Keep or Discard"}
 	case caps.DeadLetter:
 		return Native, nil
 	}

@@ -27,11 +27,7 @@ func (r *run) lookForStuck(now time.Time) {
 		}
 		w.stuck = true
 		r.count.stuck++
-		d := w.d
-		if len(w.batch) > 0 {
-			d = w.batch[0].d
-		}
-		f := factsOf(d)
+		f := r.factsOfWorker(w)
 		f.Age = now.Sub(time.Unix(0, started))
 		found = append(found, Event{Kind: EventStuck, Delivery: f,
 			Text: fmt.Sprintf("the handler of message %.64s (key %q) has not returned for %v", f.MessageID, f.Key, round(f.Age))})
@@ -55,6 +51,20 @@ func (r *run) lookForStuck(now time.Time) {
 	}
 }
 
+// factsOfWorker identifies what a worker works on; of a batch the first. The
+// caller holds mu.
+func (r *run) factsOfWorker(w *worker) *DeliveryFacts {
+	switch {
+	case len(w.batch) > 0:
+		return factsOfItem(w.batch[0], w.batch[0].d)
+	case w.d == nil:
+		return &DeliveryFacts{}
+	case r.manual != nil:
+		return factsOfItem(r.manual[w.d], w.d)
+	}
+	return factsOfItem(w.it, w.d)
+}
+
 // unstuck is for a handler that returned after all. The caller holds mu.
 func (r *run) unstuck(w *worker) {
 	w.stuck = false
@@ -63,9 +73,7 @@ func (r *run) unstuck(w *worker) {
 		r.replacing--
 	}
 	e := Event{Kind: EventUnstuck, Text: "a handler that was reported as stuck has returned"}
-	if w.d != nil {
-		e.Delivery = factsOf(w.d)
-	}
+	e.Delivery = r.factsOfWorker(w)
 	r.emit(e)
 }
 

@@ -122,7 +122,7 @@ func (r *run) subscribed(g *generation) {
 	r.setTarget(r.target)
 	live, window := r.target, r.s.window(r.target)
 	r.mu.Unlock()
-	r.emit(Event{Kind: EventSubscribed, Count: g.id, To: live,
+	r.emit(Event{Kind: EventSubscribed, Generation: g.id, Workers: live, Window: window,
 		Text: fmt.Sprintf("subscribed, generation %d, %d workers, window %d", g.id, live, window)})
 	r.startDecided(nil)
 }
