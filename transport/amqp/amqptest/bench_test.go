@@ -35,6 +35,16 @@ func benchChannel(b *testing.B, url string) *amqp091.Channel {
 	return ch
 }
 
+func BenchmarkStart(b *testing.B) {
+	for b.Loop() {
+		s, err := Start(Config{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		_ = s.Close()
+	}
+}
+
 // BenchmarkPublishToAck is one message at a time: publish, consume, ack.
 func BenchmarkPublishToAck(b *testing.B) {
 	for name, url := range brokers(b) {

@@ -13,15 +13,18 @@ import (
 type Flavor int
 
 const (
-	// V3_10: every return of a quorum queue's message counts, no default
-	// delivery limit, an ack timeout closes the channel with 406. The default.
+	// V3_10: every return of a quorum queue's message counts towards its delivery
+	// limit, and there is none by default. Without one a requeued message goes to
+	// the end of its queue. An ack timeout closes the channel with 406. The default.
 	V3_10 Flavor = iota
-	// V4_0: as V3_10, but a quorum queue without a delivery limit has one of 20,
-	// and x-death of a published message is not counted on.
+	// V4_0: as V3_10, but the default delivery limit is 20 (-1 = none), x-death of
+	// a published message is not counted on, and x-consumer-timeout is obeyed.
 	V4_0
-	// V4_3: a nack does not count towards the limit (reject and channel close
-	// do), an ack timeout on a quorum queue is a basic.cancel and the channel
-	// stays open, x-consumer-timeout is refused on classic queues.
+	// V4_3: a nack does not count towards the delivery limit (reject and channel
+	// close do), x-acquired-count tells how often a message was handed out. An ack
+	// timeout happens on quorum queues only: the message goes back uncounted, its
+	// consumer gets basic.cancel, the channel stays open and a late ack changes
+	// nothing. x-consumer-timeout is refused on classic queues.
 	V4_3
 )
 

@@ -2,6 +2,7 @@ package amqptest
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"net"
@@ -99,10 +100,13 @@ func (c *conn) read() {
 	var buf [4096]byte
 	for err == nil {
 		var f frame
-		f, err = readFrame(c.br, buf[:], c.frameMax)
-		if err == nil {
-			err = c.receive(f)
+		if f, err = readFrame(c.br, buf[:], c.frameMax); err != nil {
+			if re := asReply(err); re != nil && c.exception(re) == nil {
+				c.discard()
+			}
+			break
 		}
+		err = c.receive(f)
 		if re := asReply(err); re != nil {
 			err = c.exception(re)
 		}
@@ -110,6 +114,23 @@ func (c *conn) read() {
 	c.s.begin()
 	c.detach()
 	c.s.end()
+}
+
+// discard reads what follows a broken frame, where no frame can be told from
+// another any more, up to connection.close-ok: closing the socket with bytes
+// unread would reset it and take our connection.close away from the client.
+func (c *conn) discard() {
+	answer := appendMethod(nil, 0, connectionCloseOk, nil)
+	var last []byte
+	for !bytes.Equal(last, answer) {
+		b, err := c.br.ReadByte()
+		if err != nil {
+			return
+		}
+		if last = append(last, b); len(last) > len(answer) {
+			last = last[1:]
+		}
+	}
 }
 
 // send appends frames to the outbox.

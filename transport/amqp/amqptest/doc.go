@@ -29,6 +29,13 @@
 // confirms, recover, connection.blocked, the consumer timeout, direct reply-to,
 // connection.update-secret. [Flavor] chooses among the versions where they differ.
 //
+// # Is it true?
+//
+// scripts/amqptest-conformance.sh runs amqp091-go's own test suite against it and
+// pika, a client that is not Go, and names what differs. Beyond that, testdata
+// holds what clients of RabbitMQ 3.10.8, 4.0.5 and 4.3.6 saw in two dozen scenes,
+// error texts included; the tests play them here, and with AMQP_URL there.
+//
 // # Time
 //
 // With [Config.VirtualClock] the server's time stands still until
@@ -44,6 +51,8 @@
 //
 // Left out without an error:
 //
+//   - crashes of RabbitMQ itself, such as 3.10's on a malformed x-death, and what
+//     is eventual there: a quorum queue's length limit holds exactly here;
 //   - policies, operator policies and runtime parameters: arguments only;
 //   - plugins: x-delayed-message and others are unknown exchange types;
 //   - flow control between processes: there is no connection state "flow". A
