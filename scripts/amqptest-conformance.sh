@@ -27,6 +27,7 @@ TestIntegrationTxRollback|transactions answer 540
 start() {
 	out=$1
 	shift
+	: >"$out"
 	"$work/serve" "$@" >"$out" 2>&1 &
 	server=$!
 	tries=0

@@ -7,6 +7,7 @@ import (
 
 // consumer is one subscription.
 type consumer struct {
+	id        uint64 // by subscription
 	tag       string
 	ch        *channel
 	queue     *queue
@@ -45,7 +46,7 @@ func (ch *channel) basicConsume(d *decoder) error {
 	if err != nil {
 		return err
 	}
-	c := &consumer{tag: tag, ch: ch, queue: q, noAck: noAck, exclusive: exclusive, prefetch: ch.prefetch}
+	c := &consumer{id: ch.s.nextID(), tag: tag, ch: ch, queue: q, noAck: noAck, exclusive: exclusive, prefetch: ch.prefetch}
 	if err := c.check(args); err != nil {
 		return err
 	}
@@ -95,14 +96,17 @@ func (q *queue) enqueueConsumer(c *consumer) {
 	q.consumers = slices.Insert(q.consumers, at, c)
 }
 
+// inTurn: a quorum queue of RabbitMQ 3.10 lets its single active consumer be
+// followed by who came first, whatever the priority.
+func (q *queue) inTurn() bool { return q.quorum && q.s.cfg.Flavor < V4_0 }
+
 // elect names the active consumer of a single-active-consumer queue. A quorum
 // queue of RabbitMQ 4 prefers a higher priority; else the active one stays.
 func (q *queue) elect() {
 	var best *consumer
 	for _, c := range q.consumers {
-		if c.late == 0 {
+		if c.late == 0 && (best == nil || q.inTurn() && c.id < best.id) {
 			best = c
-			break
 		}
 	}
 	if !q.singleActive || best == nil {

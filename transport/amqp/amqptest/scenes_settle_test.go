@@ -90,6 +90,35 @@ var settleScenes = []scene{
 			p.fails(kind+" get", func(ch pch) error { _, _, err := ch.Get("parity.sac", true); return err })
 		}
 	}},
+	{"who is the single active consumer", func(p *player) {
+		for _, kind := range []string{"classic", "quorum"} {
+			ch := p.ch()
+			p.queue(ch, "parity.turn", table{"x-single-active-consumer": true, "x-queue-type": kind})
+			all := make(chan amqp091.Delivery)
+			for _, c := range []struct {
+				tag      string
+				priority int32
+			}{{"first", 0}, {"low", -1}, {"high", 5}, {"higher", 9}} {
+				ds, err := ch.Consume("parity.turn", c.tag, false, false, false, false, table{"x-priority": c.priority})
+				if err != nil {
+					p.t.Fatal(err)
+				}
+				go func() {
+					for d := range ds {
+						all <- d
+					}
+				}()
+			}
+			for range 4 {
+				p.put(ch, "parity.turn", text("m"))
+				d := next(p.t, all)
+				_ = d.Ack(false)
+				p.note("%s: %s", kind, d.ConsumerTag)
+				_ = ch.Cancel(d.ConsumerTag, false)
+			}
+			_ = ch.Close()
+		}
+	}},
 	{"exclusive consumers", func(p *player) {
 		for _, kind := range []string{"classic", "quorum"} {
 			ch := p.ch()
