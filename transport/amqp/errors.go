@@ -34,7 +34,7 @@ func (m *Mismatch) Error() string {
 // vhost '/': received the value '10' of type 'signedint' but current is none
 var (
 	inequivalent = regexp.MustCompile(`inequivalent arg '([^']*)' for (queue|exchange) '(.*)' in vhost '.*': received (.*) but current is (.*)$`)
-	typedValue   = regexp.MustCompile(`^(?:the value )?'(.*)'(?: of type '\w+')?$`)
+	typedValue   = regexp.MustCompile(`^(?:the value )?'(.*?)'(?: of type '\w+')?$`)
 )
 
 func parseMismatch(reason string) *Mismatch {

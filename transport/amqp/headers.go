@@ -58,7 +58,8 @@ func fromField(v any) any {
 }
 
 // toField turns a value into one that AMQP has. What it has not goes as the next
-// larger one that holds it: int and uint as int64, a uint64 above that as text.
+// larger one that holds it: int and uint as int64, a uint64 above that as text. A
+// float that is no number goes as text too: RabbitMQ ends the connection over it.
 func toField(v any, depth int) (any, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("nested deeper than %d", maxDepth)
@@ -70,6 +71,14 @@ func toField(v any, depth int) (any, error) {
 		return unsigned(uint64(v)), nil
 	case uint64:
 		return unsigned(v), nil
+	case float32:
+		if !finite(float64(v)) {
+			return fmt.Sprint(v), nil
+		}
+	case float64:
+		if !finite(v) {
+			return fmt.Sprint(v), nil
+		}
 	case longshore.Decimal:
 		return amqp091.Decimal{Scale: v.Scale, Value: v.Value}, nil
 	case time.Time:
@@ -93,6 +102,8 @@ func toField(v any, depth int) (any, error) {
 	}
 	return v, nil
 }
+
+func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
 func unsigned(v uint64) any {
 	if v <= math.MaxInt64 {

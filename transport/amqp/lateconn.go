@@ -38,6 +38,7 @@ type lateConn struct {
 
 const (
 	frameMethod   = 1
+	frameHeader   = 2
 	frameOverhead = 8 // type, channel, size, end
 	cancelOk      = 60<<16 | 31
 	flowOk        = 20<<16 | 21
@@ -101,6 +102,9 @@ func (c *lateConn) begin() error {
 		return nil
 	}
 	c.left = size + frameOverhead
+	if kind == frameHeader {
+		return c.mend()
+	}
 	if kind != frameMethod || size < 4 {
 		return nil
 	}
@@ -129,6 +133,26 @@ func (c *lateConn) begin() error {
 	case channelClose, closeOk:
 		delete(c.held, channel)
 	}
+	return nil
+}
+
+// mend makes the headers of a message readable, in the buffer if they fit in it.
+func (c *lateConn) mend() error {
+	if c.left <= c.in.Size() {
+		frame, err := c.in.Peek(c.left)
+		if err != nil {
+			c.raw = true
+			return nil
+		}
+		mendHeader(frame[frameOverhead-1 : len(frame)-1])
+		return nil
+	}
+	frame, err := c.take()
+	if err != nil {
+		return err
+	}
+	mendHeader(frame[frameOverhead-1 : len(frame)-1])
+	c.out = append(c.out, frame...)
 	return nil
 }
 

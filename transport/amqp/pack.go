@@ -71,6 +71,10 @@ func plainValue(v any) bool {
 	switch v := v.(type) {
 	case time.Time:
 		return v.Nanosecond() == 0
+	case float32:
+		return finite(float64(v))
+	case float64:
+		return finite(v)
 	case uint64:
 		return v <= 1<<63-1
 	case uint:

@@ -1,0 +1,132 @@
+package amqp
+
+import "encoding/binary"
+
+// mendHeader makes message headers readable for the client. RabbitMQ passes on
+// whatever headers a producer sent; some that it accepts the client takes for a
+// broken frame and ends the connection, and so would every consumer that gets the
+// message after it. They are changed in place, in the payload of a content header
+// frame:
+//
+//   - a number of type L (PHP and others) becomes one of type l, which it is;
+//   - arrays and tables nested deeper than 30, or with more than 8192 entries, become
+//     bytes with the same content.
+func mendHeader(b []byte) {
+	const fixed = 14 // class, weight, body size, flags
+	if len(b) < fixed {
+		return
+	}
+	flags := binary.BigEndian.Uint16(b[12:])
+	b = b[fixed:]
+	for _, flag := range []uint16{1 << 15, 1 << 14} { // content type and encoding come first
+		if flags&flag == 0 {
+			continue
+		}
+		if len(b) == 0 || len(b) < 1+int(b[0]) {
+			return
+		}
+		b = b[1+int(b[0]):]
+	}
+	if flags&(1<<13) == 0 {
+		return
+	}
+	if table, _, ok := lengthed(b); ok {
+		mendTable(table, 0)
+	}
+}
+
+// lengthed splits off what a length of four bytes announces.
+func lengthed(b []byte) (content, rest []byte, ok bool) {
+	if len(b) < 4 {
+		return nil, nil, false
+	}
+	n := binary.BigEndian.Uint32(b)
+	if uint64(n) > uint64(len(b)-4) {
+		return nil, nil, false
+	}
+	return b[4 : 4+n], b[4+n:], true
+}
+
+// mendTable returns false where it cannot read on.
+func mendTable(b []byte, depth int) bool {
+	for n := 0; len(b) > 0; n++ {
+		name := 1 + int(b[0])
+		if len(b) <= name {
+			return false
+		}
+		if rest := b[name+1:]; n == maxElements-1 && len(rest) >= 4 {
+			b[name] = 'x' // all that follows
+			binary.BigEndian.PutUint32(rest, uint32(len(rest)-4))
+		}
+		rest, ok := mendField(b[name:], depth)
+		if !ok {
+			return false
+		}
+		b = rest
+	}
+	return true
+}
+
+func mendArray(b []byte, depth int) (ok bool) {
+	ok = true
+	for len(b) > 0 && ok {
+		b, ok = mendField(b, depth)
+	}
+	return ok
+}
+
+// mendField mends the field at the beginning of b, type first, and returns what
+// comes after it.
+func mendField(b []byte, depth int) (rest []byte, ok bool) {
+	kind, v := b[0], b[1:]
+	size := 0
+	switch kind {
+	case 'V':
+	case 't', 'b', 'B':
+		size = 1
+	case 's', 'u':
+		size = 2
+	case 'I', 'i', 'f':
+		size = 4
+	case 'D':
+		size = 5
+	case 'L':
+		b[0] = 'l'
+		size = 8
+	case 'l', 'd', 'T':
+		size = 8
+	case 'S', 'x', 'A', 'F':
+		content, rest, ok := lengthed(v)
+		if !ok {
+			return nil, false
+		}
+		switch {
+		case kind == 'S' || kind == 'x':
+		case depth >= maxDepth, kind == 'A' && fields(content) > maxElements:
+			b[0] = 'x'
+		case kind == 'A':
+			return rest, mendArray(content, depth+1)
+		default:
+			return rest, mendTable(content, depth+1)
+		}
+		return rest, true
+	default:
+		return nil, false
+	}
+	if len(v) < size {
+		return nil, false
+	}
+	return v[size:], true
+}
+
+// fields counts the entries of an array without changing it.
+func fields(b []byte) (n int) {
+	if len(b) <= maxElements { // an entry has one byte at least
+		return 0
+	}
+	c := append([]byte(nil), b...)
+	for ok := true; len(c) > 0 && ok; n++ {
+		c, ok = mendField(c, maxDepth)
+	}
+	return n
+}
