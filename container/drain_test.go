@@ -319,15 +319,15 @@ func TestFollowersOfARunningHeadAreNotGivenBackBeforeItEnds(t *testing.T) {
 	})
 }
 
-// F-G01 (b): a broker that counts returns dead-letters nothing over orderly
+// F-G01 (b, c): a broker that counts returns dead-letters nothing over orderly
 // restarts: what was received is worked off.
 func TestRestartsDoNotUseUpADeliveryLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := memory.New(memory.Config{})
 		b.Delay(memory.OpCancel, 5*time.Millisecond)
-		publish(t, b, "q", numbered(400)...)
+		publish(t, b, "q", numbered(1000)...)
 		src := b.Queue("q", memory.QueueConfig{CountsReturns: true, DeliveryLimit: 3, DeadLetter: "dead", Prefetch: 20})
-		for range 6 {
+		for range 30 {
 			c := start(t, src, handle(func(*longshore.Delivery) error {
 				wait(10 * time.Millisecond)
 				return nil

@@ -164,6 +164,29 @@ func TestThrottlingNeverCostsAnAttempt(t *testing.T) {
 	})
 }
 
+// F-F03: slow is not dead: one start in ten minutes outlasts every lease, and
+// nothing is redelivered.
+func TestSlowThrottleLosesNoLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		publish(t, b, "q", numbered(20)...)
+		g := newGate(-1, 10*time.Minute)
+		var handled atomic.Int32
+		c := start(t, b.Queue("q", memory.QueueConfig{Lease: 30 * time.Second, KeepLease: true}), handle(func(d *longshore.Delivery) error {
+			if d.Origin.Redelivered || !d.Owned() {
+				t.Error("redelivered or lost")
+			}
+			handled.Add(1)
+			return nil
+		}), container.Config{Throttle: g})
+		wait(95 * time.Minute)
+		if st := c.Stats(); handled.Load() != 10 || st.Lost != 0 || st.Generation != 1 {
+			t.Errorf("%d handled, %d lost, generation %d", handled.Load(), st.Lost, st.Generation)
+		}
+		stop(t, c)
+	})
+}
+
 // F-F05: permits 0 for a minute; a change is felt at once.
 func TestPermitsChangeWhileRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -70,6 +70,38 @@ func TestWaitingForARetryHoldsNobodyUp(t *testing.T) {
 	}
 }
 
+// F-G05: a short delay does not wait behind a long one.
+func TestShortDelayDoesNotWaitBehindALongOne(t *testing.T) {
+	for name, queue := range map[string]memory.QueueConfig{"at the broker": {}, "parked": {Without: memory.Delay}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := memory.New(memory.Config{})
+				publish(t, b, "q", "30", "1", "20", "2", "9")
+				var late seen
+				begin := time.Now()
+				c := start(t, b.Queue("q", queue), handle(func(d *longshore.Delivery) error {
+					var s int
+					_, _ = fmt.Sscan(string(d.Body), &s)
+					delay := time.Duration(s) * time.Second
+					if d.Attempt == 1 {
+						return longshore.Retry(errBad, delay)
+					}
+					if over := time.Since(begin) - delay; over < 0 || over > time.Second {
+						t.Errorf("%s came %v late", d.Body, over)
+					}
+					late.add(string(d.Body))
+					return nil
+				}), container.Config{Workers: container.Workers{Max: 1}})
+				wait(time.Minute)
+				stop(t, c)
+				if got := fmt.Sprint(late.all()); got != "[1 2 9 20 30]" {
+					t.Error(got)
+				}
+			})
+		})
+	}
+}
+
 // F-D07: a delay longer than the lease: executions = attempts, and a waiting
 // record holds no worker.
 func TestDelayLongerThanTheLease(t *testing.T) {

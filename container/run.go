@@ -105,7 +105,7 @@ type run struct {
 	unwatchGate func()
 	blocked     bool
 	parkFull    bool
-	laneFull    bool
+	laneTold    time.Time
 }
 
 type phase uint8

@@ -64,7 +64,7 @@ func (r *run) onTick() {
 	r.mu.Lock()
 	r.tick.buffered = buffered
 	sample := r.sample(now)
-	r.hotLane()
+	r.hotLane(now)
 	r.mu.Unlock()
 	d := r.scaler.Next(sample)
 	if !sample.Paused {
@@ -104,7 +104,7 @@ func (r *run) sample(now time.Time) autoscale.Sample {
 		s.Permits, _ = r.s.gate.Limits()
 	}
 	if r.s.ordered {
-		s.Lanes = r.lanes.n
+		s.Lanes = r.runnable()
 	}
 	if s.Dt > 0 {
 		r.tick.capacity = min(s.BusySec/s.Dt.Seconds()/float64(max(r.target, 1)), 1)
@@ -112,6 +112,28 @@ func (r *run) sample(now time.Time) autoscale.Sample {
 	r.tick.last = now
 	c.busySec, c.completed, c.execs, c.failed, c.sumLog, c.sumLog2 = 0, 0, 0, 0, 0, 0
 	return s
+}
+
+// runnable counts what could run beside each other: lanes that are not parked,
+// and deliveries without a lane. The caller holds mu.
+func (r *run) runnable() int {
+	n := 0
+	r.lanes.each(func(l *lane) {
+		if !l.parked {
+			n++
+		}
+	})
+	for i := range r.ready.n {
+		if r.ready.at(i).lane == nil {
+			n++
+		}
+	}
+	for _, w := range r.workers {
+		if w.it != nil && w.it.lane == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // noteFull notes whether work waits; called whenever a call ends and at the tick.
@@ -217,11 +239,10 @@ func (r *run) readBacklog(g *generation) {
 	})
 }
 
-// hotLane tells when one lane fills half of the window: more workers would not
-// help then. The caller holds mu.
-func (r *run) hotLane() {
-	if !r.s.ordered || r.lanes.n == 0 {
-		r.laneFull = false
+// hotLane tells, at most once a minute, when one lane fills half of the window:
+// more workers would not help then. The caller holds mu.
+func (r *run) hotLane(now time.Time) {
+	if !r.s.ordered || r.lanes.n == 0 || now.Sub(r.laneTold) < repeatEvery {
 		return
 	}
 	var hot *lane
@@ -231,13 +252,12 @@ func (r *run) hotLane() {
 		}
 	})
 	window := r.s.window(r.target)
-	full := hot.waiting+1 >= minLookahead && 2*(hot.waiting+1) >= window
-	if full && !r.laneFull {
+	if hot.waiting+1 >= minLookahead && 2*(hot.waiting+1) >= window {
+		r.laneTold = now
 		r.emit(Event{Kind: EventLaneFull, Count: hot.waiting + 1, Reason: cutText(string(hot.key), 64),
 			Text: fmt.Sprintf("key %q holds %d of %d places: its share of the load limits the whole to 1/(share × handler time)",
 				cutText(string(hot.key), 64), hot.waiting+1, window)})
 	}
-	r.laneFull = full
 }
 
 // Idle reports whether nothing is queued at the broker as far as it tells, in the

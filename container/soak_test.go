@@ -19,7 +19,8 @@ import (
 
 // The soak starts, stops, rescales, pauses and breaks a container at random while
 // handlers fail, panic, hang and settle late, with latency on every verb of the
-// transport, and compares what was published with what was settled.
+// transport, and compares what was published with what was settled (F-A06 among
+// others: deliveries between cancel and its confirmation).
 //
 // LONGSHORE_SOAK=n runs n seeds instead of 40.
 func TestSoak(t *testing.T) {

@@ -29,6 +29,7 @@ const (
 	smooth    = 2.0 // seconds
 	blind     = 5 * time.Second
 	stallMin  = 2 * time.Second
+	lanesFor  = 5 * time.Second
 
 	holdDefault = 45 * time.Second
 	backlogMax  = 30 * time.Second
@@ -58,6 +59,7 @@ type adaptive struct {
 	carry              float64 // busy seconds of ticks that finished nothing
 	fullSince, running time.Time
 	grewBlind          time.Time
+	lanes              []demand // the last five seconds
 	demands            []demand // the newest of each size, decreasing
 	since              time.Time
 }
@@ -78,6 +80,7 @@ func (a *adaptive) Next(s Sample) Decision {
 	lat := a.measure(s, dt)
 	need, size := a.need(s, dt, lat)
 	top := ceiling(s)
+	growTo := min(top, a.runnable(s))
 	a.remember(s.Now, min(max(int(math.Ceil(size)), s.Min), top))
 
 	switch {
@@ -85,8 +88,8 @@ func (a *adaptive) Next(s Sample) Decision {
 		return Decision{Target: top, Reason: "ceiling"}
 	case a.stalled(s, lat):
 		return keep
-	case need > float64(s.Workers) && s.Workers < top:
-		return a.grow(s, top, size)
+	case need > float64(s.Workers) && s.Workers < growTo:
+		return a.grow(s, growTo, size)
 	}
 	return a.shrink(s)
 }
@@ -184,7 +187,28 @@ func (a *adaptive) remember(now time.Time, n int) {
 	a.demands = append(a.demands[:0], a.demands[old:]...)
 }
 
-// ceiling is the most that permits, window and lanes leave room for.
+// runnable is the most lanes that had something to run within the last five
+// seconds: more workers than that find nothing to do. It only limits growth, so
+// that a lull of keys takes no worker away.
+func (a *adaptive) runnable(s Sample) int {
+	if s.Lanes < 0 {
+		a.lanes = a.lanes[:0]
+		return s.Max
+	}
+	a.lanes = append(a.lanes, demand{s.Now, s.Lanes})
+	old := 0
+	for s.Now.Sub(a.lanes[old].at) > lanesFor {
+		old++
+	}
+	a.lanes = append(a.lanes[:0], a.lanes[old:]...)
+	most := 1
+	for _, l := range a.lanes {
+		most = max(most, l.n)
+	}
+	return most
+}
+
+// ceiling is the most that permits and window leave room for.
 func ceiling(s Sample) int {
 	top := s.Max
 	if s.Permits >= 0 {

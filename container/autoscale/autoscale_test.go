@@ -126,6 +126,20 @@ func TestPermitsAreACeiling(t *testing.T) {
 	}
 }
 
+// F-E02: more workers than lanes find nothing to do.
+func TestLanesLimitGrowth(t *testing.T) {
+	p := autoscale.Adaptive{}.New()
+	now, target := time.Unix(0, 0), 1
+	for range 40 {
+		now = now.Add(500 * time.Millisecond)
+		target = p.Next(autoscale.Sample{Now: now, Dt: 500 * time.Millisecond, Min: 1, Max: 30, Workers: target, Busy: min(target, 3),
+			BusySec: 0.5 * float64(target), Completed: 50, Execs: 50, FullFrac: 1, Queued: 30, BacklogAge: -1, Permits: -1, Lanes: 3}).Target
+	}
+	if target != 3 {
+		t.Errorf("%d workers for 3 lanes", target)
+	}
+}
+
 func TestPausedKeepsTheTarget(t *testing.T) {
 	w := newWorld(t, autoscale.Adaptive{}, 1, 30)
 	w.waiting = 50_000
