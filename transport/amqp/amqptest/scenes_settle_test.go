@@ -94,21 +94,7 @@ var settleScenes = []scene{
 		for _, kind := range []string{"classic", "quorum"} {
 			ch := p.ch()
 			p.queue(ch, "parity.turn", table{"x-single-active-consumer": true, "x-queue-type": kind})
-			all := make(chan amqp091.Delivery)
-			for _, c := range []struct {
-				tag      string
-				priority int32
-			}{{"first", 0}, {"low", -1}, {"high", 5}, {"higher", 9}} {
-				ds, err := ch.Consume("parity.turn", c.tag, false, false, false, false, table{"x-priority": c.priority})
-				if err != nil {
-					p.t.Fatal(err)
-				}
-				go func() {
-					for d := range ds {
-						all <- d
-					}
-				}()
-			}
+			all := p.consumers(ch, "parity.turn", []seat{{"first", 0}, {"low", -1}, {"high", 5}, {"higher", 9}})
 			for range 4 {
 				p.put(ch, "parity.turn", text("m"))
 				d := next(p.t, all)
@@ -116,6 +102,26 @@ var settleScenes = []scene{
 				p.note("%s: %s", kind, d.ConsumerTag)
 				_ = ch.Cancel(d.ConsumerTag, false)
 			}
+			_ = ch.Close()
+		}
+	}},
+	{"whose turn it is", func(p *player) {
+		for _, kind := range []string{"classic", "quorum"} {
+			ch := p.ch()
+			p.queue(ch, "parity.turn", table{"x-queue-type": kind})
+			_ = ch.Qos(2, 0, false)
+			all := p.consumers(ch, "parity.turn", []seat{{"a", 0}, {"b", 0}, {"high", 5}, {"c", 0}})
+			for range 9 { // nobody acks: two for each, and one waits
+				p.put(ch, "parity.turn", text("m"))
+			}
+			turn := make([]string, 8) // by delivery tag: the goroutines bring them in any order
+			for range turn {
+				d := next(p.t, all)
+				turn[d.DeliveryTag-1] = d.ConsumerTag
+			}
+			p.note("%s: %v", kind, turn)
+			_ = ch.Ack(1, false)
+			p.note("then %s", next(p.t, all).ConsumerTag)
 			_ = ch.Close()
 		}
 	}},
@@ -197,6 +203,29 @@ var settleScenes = []scene{
 			return err
 		})
 	}},
+}
+
+// seat is a consumer with its priority.
+type seat struct {
+	tag      string
+	priority int32
+}
+
+// consumers subscribes them in order and brings their deliveries together.
+func (p *player) consumers(ch *amqp091.Channel, queue string, seats []seat) <-chan amqp091.Delivery {
+	all := make(chan amqp091.Delivery, 100)
+	for _, c := range seats {
+		ds, err := ch.Consume(queue, c.tag, false, false, false, false, table{"x-priority": c.priority})
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		go func() {
+			for d := range ds {
+				all <- d
+			}
+		}()
+	}
+	return all
 }
 
 func (p *player) requeueQuorum(args table) {
