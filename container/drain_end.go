@@ -54,7 +54,14 @@ func (r *run) giveUp(g *generation) {
 	r.unwatchGate()
 	r.closePublisher()
 	r.stopTimers()
-	r.waitFor(func() time.Time { return r.hardEnd }, func() bool { return len(r.workers) == 0 && !r.undertaking })
+	gone := false
+	r.waitFor(func() time.Time { return r.hardEnd }, func() bool {
+		gone = len(r.workers) == 0 && !r.undertaking && !r.fetching
+		return gone
+	})
+	if gone { // else a handler did not return, and the report says so
+		r.wg.Wait()
+	}
 	r.conclusion(rep, flushErr, errors.Join(errs...))
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/longshore-go/longshore"
 )
@@ -56,11 +57,13 @@ func (r *run) receive() {
 	ctx := g.ctx
 	r.receiving, r.receiver, r.receiverCtx = true, g, ctx
 	r.mu.Unlock()
+	asked := r.s.clock.Now()
 	ds, err := g.c.Receive(ctx, n)
+	now := r.s.clock.Now()
 	keys := r.keys(ds)
 	r.mu.Lock()
 	r.receiving = false
-	now := r.s.clock.Now()
+	r.slow = now.Sub(asked) >= slowReceive
 	for i, d := range ds {
 		var k laneKey
 		if keys != nil {
@@ -75,6 +78,33 @@ func (r *run) receive() {
 	if err != nil || len(ds) == 0 {
 		r.receiveEnded(ctx, g, err)
 	}
+}
+
+// slowReceive is what makes a receive worth a goroutine of its own. From a buffer
+// it takes a microsecond; a poll over the network takes milliseconds, in which
+// workers would use up what is held and then wait.
+const slowReceive = time.Millisecond
+
+// mayFetch says whether to receive beside the workers, all of which are busy: when
+// receives are slow and half of the window is free, so that they are large ones.
+// The caller holds mu.
+func (r *run) mayFetch() bool {
+	return r.slow && !r.fetching && r.mayReceive() && 2*r.free() >= r.s.window(r.target)
+}
+
+// fetch is a receiver that runs no handler.
+func (r *run) fetch() {
+	defer r.wg.Done()
+	r.mu.Lock()
+	r.fetching = false
+	for r.mayFetch() && len(r.idle) == 0 {
+		r.fetching = true
+		r.receive()
+		r.fetching = false
+		r.wakeOne()
+	}
+	r.changed()
+	r.mu.Unlock()
 }
 
 // laneKey is a lane's name that user code made.

@@ -66,6 +66,8 @@ type run struct {
 	replacing   int // extra workers for stuck ones
 	waking      bool
 	receiving   bool
+	slow        bool            // receives take long
+	fetching    bool            // a goroutine receives beside the workers
 	receiver    *generation     // of the Receive that runs
 	receiverCtx context.Context //nolint:containedctx // lives and ends with its struct, not with a call
 	awayUntil   time.Time       // when the last delivery given back with a delay is due

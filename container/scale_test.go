@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/container/autoscale"
+	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/memory"
 )
 
@@ -216,6 +217,49 @@ func TestSlowRecordHoldsNobodyUp(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Where a receive takes as long as a handler, workers do not wait for it: what
+// they work on next is fetched meanwhile, and in large portions.
+func TestSlowReceivesAreHidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		publish(t, b, "q", numbered(2000)...)
+		b.Delay(memory.OpReceive, 12*time.Millisecond)
+		var handled atomic.Int32
+		src := &counting{Source: b.Queue("q", memory.QueueConfig{Pull: true})}
+		c := start(t, src, handle(func(*longshore.Delivery) error { wait(20 * time.Millisecond); handled.Add(1); return nil }),
+			container.Config{Workers: container.Workers{Min: 10, Max: 10}})
+		wait(4400 * time.Millisecond) // 4 s would be ideal
+		if n := handled.Load(); n < 2000 {
+			t.Errorf("%d of 2000 in 1.1 × the ideal time", n)
+		}
+		if calls := src.calls.Load(); calls > 2000/8 {
+			t.Errorf("%d receives for 2000 messages", calls)
+		}
+		stop(t, c)
+	})
+}
+
+// counting counts the receives of its consumers.
+type counting struct {
+	transport.Source
+	calls atomic.Int32
+}
+
+type countingConsumer struct {
+	transport.Consumer
+	calls *atomic.Int32
+}
+
+func (s *counting) Open(ctx context.Context, o transport.OpenOptions) (transport.Consumer, error) {
+	c, err := s.Source.Open(ctx, o)
+	return countingConsumer{c, &s.calls}, err
+}
+
+func (c countingConsumer) Receive(ctx context.Context, n int) ([]*longshore.Delivery, error) {
+	c.calls.Add(1)
+	return c.Consumer.Receive(ctx, n)
 }
 
 // A lane that fills the window is told, with its share.

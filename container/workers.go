@@ -116,8 +116,13 @@ func (r *run) wakeOne() {
 		return
 	}
 	if len(r.idle) == 0 {
-		if r.receiving && r.startable() {
+		switch {
+		case r.receiving && !r.fetching && r.startable():
 			r.callReceiver()
+		case r.live > 0 && r.mayFetch():
+			r.fetching = true
+			r.wg.Add(1)
+			go r.fetch()
 		}
 		return
 	}
