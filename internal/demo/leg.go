@@ -137,7 +137,7 @@ func (l *leg) subscribed(e container.Event) {
 	lost, unsure := l.ledger.losses()
 	lost, unsure = lost-l.lostAt, unsure-l.sureAt
 	l.mu.Unlock()
-	if !cut.IsZero() && e.Count > 1 {
+	if !cut.IsZero() && e.Generation > 1 {
 		l.tell("recover", fmt.Sprintf("%s subscribed again after %.1f s; %s lost in work, %s without confirmation: what was not settled comes back",
 			l.rig.name, e.Time.Sub(cut).Seconds(), count(lost, "delivery", "deliveries"), count(unsure, "ack", "acks")))
 	}
