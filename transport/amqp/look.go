@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
+	"hash/crc32"
 	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
 )
@@ -42,8 +43,8 @@ func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
 }
 
 // Browse looks at messages by taking them (basic.get) and giving all back at
-// once, so each is marked as redelivered. A quorum queue also counts that and, up
-// to 3.13, puts them behind the others; where the queue is not known to be a classic one that
+// once, so each is marked as redelivered. A quorum queue also counts that and in
+// some versions puts them behind the others; where the queue is not known to be a classic one that
 // needs QueueConfig.BrowseCounts, and where its type is not known at all there is
 // one page only. Of several queues it looks at the first.
 func (s *queueSource) Browse(ctx context.Context, from string, n int) ([]*longshore.Delivery, string, error) {
@@ -58,7 +59,7 @@ func (s *queueSource) Browse(ctx context.Context, from string, n int) ([]*longsh
 	}
 	found := make(chan page, 1)
 	err = sess.scratch(ctx, func(ch channel) error {
-		p, err := s.look(ch, sess.version, at, n)
+		p, err := s.look(ch, at, n)
 		found <- p
 		return err
 	})
@@ -71,14 +72,17 @@ func (s *queueSource) Browse(ctx context.Context, from string, n int) ([]*longsh
 	p := <-found
 	next := ""
 	if s.cfg.Declare.Type != "" && p.at.seen < p.at.total {
-		next = fmt.Sprintf("%d/%d", p.at.seen, p.at.total)
+		next = fmt.Sprintf("%d/%d/%d", p.at.seen, p.at.total, p.at.mark)
 	}
 	return p.ds, next, nil
 }
 
 // position is how far a look has come, of how many messages there were at its
-// beginning.
-type position struct{ seen, total int }
+// beginning, and what the first of them was.
+type position struct {
+	seen, total int
+	mark        uint32
+}
 
 type page struct {
 	ds []*longshore.Delivery
@@ -99,20 +103,17 @@ func (s *queueSource) browsable(from string) (at position, err error) {
 	case from == "":
 		return at, nil
 	}
-	seen, total, _ := strings.Cut(from, "/")
-	var err1, err2 error
-	at.seen, err1 = strconv.Atoi(seen)
-	at.total, err2 = strconv.Atoi(total)
-	if err1 != nil || err2 != nil || at.seen < 1 || at.total < at.seen {
+	_, err = fmt.Sscanf(from, "%d/%d/%d", &at.seen, &at.total, &at.mark)
+	if err != nil || at.seen < 1 || at.total < at.seen {
 		return at, &longshore.Error{Code: longshore.CodeConfig, Op: op, Source: s.name(), Err: fmt.Errorf("from is %.32q, which no call has returned", from)}
 	}
 	return at, nil
 }
 
-// look takes messages and gives them back. They return to their places, or before
-// all others, so what was seen is skipped; only quorum queues of 3.x put them at
-// the end.
-func (s *queueSource) look(ch channel, v version, at position, n int) (p page, err error) {
+// look takes messages and gives them back. They return to their places or before
+// all others, so what was seen is skipped, but some versions put those of a quorum
+// queue at its end: then the first message is not the first any more.
+func (s *queueSource) look(ch channel, at position, n int) (p page, err error) {
 	p.at = at
 	if at.total == 0 {
 		q, err := ch.QueueDeclarePassive(s.queues[0], true, false, false, false, nil)
@@ -121,14 +122,9 @@ func (s *queueSource) look(ch channel, v version, at position, n int) (p page, e
 		}
 		p.at.total = q.Messages
 	}
-	skip := 0
-	if s.cfg.Declare.Type != Quorum || v.atLeast(4, 0) {
-		skip = at.seen
-	}
+	skip, last := at.seen, uint64(0)
 	n = min(n, p.at.total-at.seen)
-	sub := &longshore.Subscription{Transport: "rabbitmq", Source: s.name()}
-	last := uint64(0)
-	for i := range skip + n {
+	for i := 0; i < skip+n; i++ {
 		raw, ok, err := ch.Get(s.queues[0], false)
 		if err != nil {
 			return p, err
@@ -138,22 +134,40 @@ func (s *queueSource) look(ch channel, v version, at position, n int) (p page, e
 			break
 		}
 		last = raw.DeliveryTag
-		if i < skip {
-			continue
+		switch mark := fingerprint(&raw); {
+		case i == 0 && at.seen == 0:
+			p.at.mark = mark
+		case i == 0 && s.cfg.Declare.Type == Quorum && mark != at.mark:
+			skip = 0
 		}
-		d := longshore.NewDelivery(context.Background(), browsed{}, raw.DeliveryTag)
-		decode(d, &raw, s.cfg.Key)
-		d.Origin.Subscription, d.Origin.Topic, d.Origin.Position = sub, s.queues[0], uint64(p.at.seen)
-		d.Origin.Redelivered, d.Origin.ReceivedAt = raw.Redelivered, time.Now()
-		raw.Acknowledger = foreign{}
-		d.SetNative(&raw)
-		p.ds = append(p.ds, d)
-		p.at.seen++
+		if i >= skip {
+			p.ds = append(p.ds, s.shown(&raw, uint64(p.at.seen)))
+			p.at.seen++
+		}
 	}
 	if last == 0 {
 		return p, nil
 	}
 	return p, ch.Nack(last, true, true)
+}
+
+func fingerprint(raw *amqp091.Delivery) uint32 {
+	h := crc32.NewIEEE()
+	_, _ = fmt.Fprintf(h, "%q %q %q %d ", raw.MessageId, raw.RoutingKey, raw.CorrelationId, raw.Timestamp.Unix())
+	_, _ = h.Write(raw.Body)
+	return h.Sum32()
+}
+
+// shown is a message to look at.
+func (s *queueSource) shown(raw *amqp091.Delivery, at uint64) *longshore.Delivery {
+	d := longshore.NewDelivery(context.Background(), browsed{}, at)
+	decode(d, raw, s.cfg.Key)
+	d.Origin.Subscription = &longshore.Subscription{Transport: "rabbitmq", Source: s.name()}
+	d.Origin.Topic, d.Origin.Position = s.queues[0], at
+	d.Origin.Redelivered, d.Origin.ReceivedAt = raw.Redelivered, time.Now()
+	raw.Acknowledger = foreign{}
+	d.SetNative(raw)
+	return d
 }
 
 // browsed is the settler of what was only looked at.
