@@ -55,7 +55,7 @@ func TestNothingIsLostOnAnyEmbeddedBroker(t *testing.T) {
 			if !res.OK || c.Bad() || c.Left > 0 || c.Missed > 0 || c.Published != c.Handled+c.Dead {
 				t.Errorf("%+v\n%v\n%v", c, s, text.String())
 			}
-			if c.Dead != poisonSize || c.Published < 300 {
+			if c.Dead != poisonSize || c.Published < 250 {
 				t.Errorf("%d dead, %d published\n%v", c.Dead, c.Published, s)
 			}
 			for _, kind := range []string{"burst", "poison", "throttle", "fault", "recover", "dead", "end", "drain"} {
