@@ -203,9 +203,14 @@ func (r *run) worked() bool {
 	if r.noStart {
 		return true
 	}
+	return r.ready.n == 0 && r.queued == 0 && r.waitPark == 0 && !r.more()
+}
+
+// more says whether the transport may still hand out what it had received. The
+// caller holds mu.
+func (r *run) more() bool {
 	g := r.gen
-	more := g != nil && g.down == nil && !g.exhausted && !g.caps.SingleActive
-	return r.ready.n == 0 && r.queued == 0 && r.waitPark == 0 && !more
+	return g != nil && g.down == nil && !g.exhausted && !g.caps.SingleActive
 }
 
 // pass waits for a change; false when end is reached.
@@ -254,7 +259,7 @@ func (r *run) releaseReady() {
 	for len(r.parked) > 0 {
 		it := r.parked.pop()
 		switch {
-		case !r.noStart && !it.due.After(r.drainEnd):
+		case !r.noStart && (r.more() || !it.due.After(r.drainEnd)): // its followers may still come
 			wait = append(wait, it)
 		default:
 			r.unparkCounts(it)
