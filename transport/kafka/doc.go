@@ -1,0 +1,2 @@
+// Package kafka consumes from and publishes to Apache Kafka.
+package kafka

@@ -1,0 +1,201 @@
+package kafka
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"hash/crc32"
+	"strings"
+)
+
+// What is done above the committed offset is saved in the metadata of the commit,
+// so that a crash with a stuck record does not repeat everything behind it:
+//
+//	"ls1." + base64(crc32c 4 | kind 1 | topic 4 | uvarint base | varint epoch | body)
+//
+// kind 1: pairs of uvarint (not done, done), as distances of offsets from base.
+// kind 2: one bit for each offset from base.
+//
+// All of it is checked when it is read, and what does not fit is ignored, so
+// that records are repeated rather than skipped: the base, because mirroring
+// copies the text beside a translated offset; the topic, because a topic can be
+// made anew under its name; the epoch, because after an unclean election offsets
+// are given out again.
+const savedPrefix = "ls1."
+
+const (
+	kindRuns   = 1
+	kindBitmap = 2
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli) //nolint:gochecknoglobals // a constant table
+
+type savedHead struct {
+	topic uint32
+	base  int64
+	epoch int32
+}
+
+// encodeRuns writes as many of the runs, from the first on, as fit into budget
+// characters; "" if none do.
+func encodeRuns(runs []span, h savedHead, budget int) string {
+	room := (budget-len(savedPrefix))*3/4 - 4 // bytes without the checksum
+	head := make([]byte, 0, 64)
+	head = binary.LittleEndian.AppendUint32(append(head, kindRuns), h.topic)
+	head = binary.AppendUvarint(head, uint64(h.base)) //nolint:gosec // offsets are not negative
+	head = binary.AppendVarint(head, int64(h.epoch))
+	room -= len(head)
+	body, covered := runsBody(runs, h.base, room)
+	if len(runs) > 0 && room > 0 {
+		// Many short runs are smaller as a bitmap.
+		if bytes := int(min((runs[len(runs)-1].to-h.base+7)/8, int64(room))); len(body) > bytes || covered < count(runs) {
+			if bitmap, n := bitmapBody(runs, h.base, bytes); n > covered || n == covered && len(bitmap) < len(body) {
+				body, covered, head[0] = bitmap, n, kindBitmap
+			}
+		}
+	}
+	if covered == 0 {
+		return ""
+	}
+	raw := make([]byte, 4, 4+len(head)+len(body))
+	raw = append(append(raw, head...), body...)
+	binary.LittleEndian.PutUint32(raw, crc32.Checksum(raw[4:], castagnoli))
+	return savedPrefix + base64.RawURLEncoding.EncodeToString(raw)
+}
+
+func count(runs []span) int {
+	n := 0
+	for _, r := range runs {
+		n += r.n
+	}
+	return n
+}
+
+func runsBody(runs []span, base int64, room int) (body []byte, covered int) {
+	at := base
+	for _, r := range runs {
+		next := binary.AppendUvarint(body, uint64(r.from-at))  //nolint:gosec // ascending
+		next = binary.AppendUvarint(next, uint64(r.to-r.from)) //nolint:gosec // ascending
+		if len(next) > room {
+			break
+		}
+		body, at, covered = next, r.to, covered+r.n
+	}
+	return body, covered
+}
+
+// bitmapBody sets one bit per offset of each run that fits whole: a run cut in two
+// would cover a number of records that is not known here.
+func bitmapBody(runs []span, base int64, bytes int) (body []byte, covered int) {
+	body = make([]byte, bytes)
+	last := 0
+	for _, r := range runs {
+		from, to := r.from-base, r.to-base
+		if to > int64(bytes)*8 {
+			break
+		}
+		for i := from; i < to; i++ {
+			body[i/8] |= 1 << (i % 8)
+		}
+		last, covered = int((to+7)/8), covered+r.n
+	}
+	return body[:last], covered
+}
+
+// savedRuns is what an earlier owner had done above the committed offset. Records
+// are asked for in ascending order.
+type savedRuns struct {
+	runs  []span
+	epoch int32
+	next  int
+}
+
+// has tells whether a record was done before.
+func (s *savedRuns) has(offset int64, leaderEpoch int32) bool {
+	for s.next < len(s.runs) && s.runs[s.next].to <= offset {
+		s.next++
+	}
+	if s.next == len(s.runs) {
+		s.runs, s.next = nil, 0
+		return false
+	}
+	return s.runs[s.next].from <= offset && leaderEpoch <= s.epoch
+}
+
+// decodeRuns reads what encodeRuns wrote for this topic and this offset. Anything
+// else, whoever wrote it, is no error: ok is false and nothing is skipped.
+func decodeRuns(text string, topic uint32, base int64) (s savedRuns, ok bool) {
+	text, found := strings.CutPrefix(text, savedPrefix)
+	if !found {
+		return s, false
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(raw) < 9 || crc32.Checksum(raw[4:], castagnoli) != binary.LittleEndian.Uint32(raw) {
+		return s, false
+	}
+	kind, b := raw[4], raw[9:]
+	if binary.LittleEndian.Uint32(raw[5:]) != topic {
+		return s, false
+	}
+	at, n := binary.Uvarint(b)
+	if n <= 0 || base < 0 || at != uint64(base) {
+		return s, false
+	}
+	b = b[n:]
+	epoch, n := binary.Varint(b)
+	if n <= 0 || epoch < -1 || epoch > 1<<31-1 {
+		return s, false
+	}
+	s.epoch = int32(epoch)
+	switch kind {
+	case kindRuns:
+		s.runs, ok = readRuns(b[n:], base)
+	case kindBitmap:
+		s.runs, ok = readBitmap(b[n:], base), true
+	}
+	if !ok {
+		return savedRuns{}, false
+	}
+	return s, true
+}
+
+func readRuns(b []byte, at int64) (runs []span, ok bool) {
+	const limit = 1 << 62
+	for len(b) > 0 {
+		skip, n := binary.Uvarint(b)
+		if n <= 0 || skip > limit || at > limit-int64(skip) {
+			return nil, false
+		}
+		b = b[n:]
+		length, n := binary.Uvarint(b)
+		if n <= 0 || length == 0 || length > limit || at+int64(skip) > limit-int64(length) {
+			return nil, false
+		}
+		b = b[n:]
+		from := at + int64(skip)
+		at = from + int64(length)
+		runs = append(runs, span{from: from, to: at})
+	}
+	return runs, true
+}
+
+func readBitmap(b []byte, base int64) (runs []span) {
+	for i := range int64(len(b)) * 8 {
+		if b[i/8]&(1<<(i%8)) == 0 {
+			continue
+		}
+		if k := len(runs) - 1; k >= 0 && runs[k].to == base+i {
+			runs[k].to++
+		} else {
+			runs = append(runs, span{from: base + i, to: base + i + 1})
+		}
+	}
+	return runs
+}
+
+// topicMark tells logs apart that had the same name.
+func topicMark(id [16]byte, name string) uint32 {
+	if id == [16]byte{} { // brokers before 3.1
+		return crc32.Checksum([]byte(name), castagnoli)
+	}
+	return crc32.Checksum(id[:], castagnoli)
+}
