@@ -165,7 +165,9 @@ func (l *lab) source(t testing.TB, change func(*amqp.QueueConfig)) transport.Sou
 }
 
 func (l *lab) harness() transporttest.Harness {
-	name := func(src transport.Source) string { return src.(transport.Describer).Describe().Name }
+	name := func(t testing.TB, src transport.Source) string {
+		return as[transport.Describer](t, src).Describe().Name
+	}
 	h := transporttest.Harness{
 		Source: func(t testing.TB) transport.Source { return l.source(t, nil) },
 		Batched: func(t testing.TB) transport.Source {
@@ -184,10 +186,10 @@ func (l *lab) harness() transporttest.Harness {
 		Latency: func(_ testing.TB, src transport.Source, d time.Duration) { l.bench(src).latency(d) },
 		Stall:   func(_ testing.TB, src transport.Source) func() { return l.bench(src).stall() },
 		Depth: func(t testing.TB, src transport.Source) (int, int) {
-			return l.bench(src).depth(t, name(src))
+			return l.bench(src).depth(t, name(t, src))
 		},
 		DeadLettered: func(t testing.TB, src transport.Source) int {
-			n, _ := l.bench(src).depth(t, name(src)+".dead")
+			n, _ := l.bench(src).depth(t, name(t, src)+".dead")
 			return n
 		},
 		UserID: "guest",

@@ -24,7 +24,7 @@ type consumer struct {
 	src  *queueSource
 	cfg  *QueueConfig
 	sess *session
-	base context.Context
+	base context.Context //nolint:containedctx // parent of the deliveries' contexts
 	tell teller
 	own  settler
 	subs []*longshore.Subscription // one for each queue
@@ -41,13 +41,13 @@ type consumer struct {
 	tagStem string
 
 	jobs   chan *job
-	wake   chan struct{} // something is to be sent
-	ready  chan struct{} // something is to be received
-	fetch  chan struct{} // something is wanted; for Pull
-	stop   chan struct{} // closed: the sender closes the channel and leaves
-	sender chan struct{} // closed: it has left
-	gone   chan struct{} // closed: end is set
-	intake context.Context
+	wake   chan struct{}      // something is to be sent
+	ready  chan struct{}      // something is to be received
+	fetch  chan struct{}      // something is wanted; for Pull
+	stop   chan struct{}      // closed: the sender closes the channel and leaves
+	sender chan struct{}      // closed: it has left
+	gone   chan struct{}      // closed: end is set
+	intake context.Context    //nolint:containedctx // its end is the end of pulling
 	halt   context.CancelFunc // ends intake: no more pulling
 	wg     sync.WaitGroup     // pumps, watcher
 
@@ -146,7 +146,7 @@ func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
 		c.tell.event(transport.Event{Kind: transport.EventNotice,
 			Text: fmt.Sprintf("the certificate of rabbitmq at %s is NOT verified: TLS.InsecureSkipVerify is set", c.sess.node)})
 	}
-	c.wg.Go(func() { c.watch(closes, cancels) })
+	c.wg.Go(func() { c.watch(closes, cancels) }) //nolint:contextcheck // outlives the opening
 	return nil
 }
 
@@ -221,10 +221,10 @@ func (c *consumer) Buffered() int {
 // Capabilities is what this queue can do on this version of the broker.
 func (c *consumer) Capabilities() transport.Capabilities {
 	caps := c.cfg.capabilities()
-	if c.cfg.Declare.Type == Quorum && c.sess.version.atLeast(4, 3) {
+	if c.cfg.Declare.Type == Quorum && c.sess.version.countsRejectsOnly() {
 		caps.CountsReturns = false // basic.nack does not count any more
 	}
-	if c.cfg.Declare.Type == Quorum && caps.DeliveryLimit == 0 && c.sess.version.atLeast(4, 0) && !c.cfg.AutoAck {
+	if c.cfg.Declare.Type == Quorum && caps.DeliveryLimit == 0 && c.sess.version[0] >= 4 && !c.cfg.AutoAck {
 		caps.DeliveryLimit = 20
 	}
 	caps.MaxMessageBytes = int64(c.sess.limit())

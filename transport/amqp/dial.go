@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
@@ -58,7 +57,7 @@ func (l *link) connect(ctx context.Context, n node) (*session, error) {
 		s.user = l.set.User
 	}
 	s.watch(l.event)
-	l.set.renew(s, token)
+	l.set.renew(s, token) //nolint:contextcheck // outlives the connect
 	return s, nil
 }
 
@@ -155,12 +154,4 @@ func (s *settings) tlsConfig(n node) (*tls.Config, error) {
 		t.Certificates = []tls.Certificate{pair}
 	}
 	return t, nil
-}
-
-// timeLeft is what remains until ctx's deadline, d at the most.
-func timeLeft(ctx context.Context, d time.Duration) time.Duration {
-	if deadline, ok := ctx.Deadline(); ok {
-		return min(d, time.Until(deadline))
-	}
-	return d
 }

@@ -43,7 +43,7 @@ func TestForeignHeadersOfEveryType(t *testing.T) {
 					t.Errorf("round %d: %q is %T %v, want %T %v", round, name, got, got, want, want)
 				}
 			}
-			if got, _ := d.Headers.Get("T"); !at.Equal(got.(time.Time)) {
+			if got, _ := d.Headers.Get("T"); !at.Equal(as[time.Time](t, got)) {
 				t.Errorf("round %d: T is %v", round, got)
 			}
 			if err := d.Headers.Check(); err != nil {

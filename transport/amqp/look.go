@@ -58,7 +58,7 @@ func (s *queueSource) Browse(ctx context.Context, from string, n int) ([]*longsh
 		return nil, "", s.opening(err)
 	}
 	found := make(chan page, 1)
-	err = sess.scratch(ctx, func(ch channel) error {
+	err = sess.scratch(ctx, func(ch channel) error { //nolint:contextcheck // what is shown belongs to no call
 		p, err := s.look(ch, at, n)
 		found <- p
 		return err

@@ -90,7 +90,7 @@ func (c *consumer) canceledBy(tag string) error {
 	c.mu.Lock()
 	oldest := c.tags.oldest()
 	c.mu.Unlock()
-	if err == nil && oldest != nil && c.sess.version.atLeast(4, 3) {
+	if err == nil && oldest != nil && c.sess.version.countsRejectsOnly() {
 		return c.ackTimeout(errors.New("the broker cancelled the consumer"))
 	}
 	return out

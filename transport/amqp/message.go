@@ -210,11 +210,11 @@ func encode(m *longshore.Message, login string) (amqp091.Publishing, error) {
 		p.DeliveryMode = amqp091.Persistent
 	}
 	if p.DeliveryMode > amqp091.Persistent {
-		return p, refuse(longshore.CodeRefused, fmt.Errorf("DeliveryMode is %d, must be 0, 1 or 2", p.DeliveryMode))
+		return p, refuse(longshore.CodeRefused, fmt.Errorf("the delivery mode is %d, must be 0, 1 or 2", p.DeliveryMode))
 	}
 	switch ms := m.Expiration.Milliseconds(); {
 	case m.Expiration < 0:
-		return p, refuse(longshore.CodeRefused, fmt.Errorf("Expiration is %s, must be 0 or more", m.Expiration))
+		return p, refuse(longshore.CodeRefused, fmt.Errorf("the expiration is %s, must be 0 or more", m.Expiration))
 	case m.Expiration > 0:
 		p.Expiration = strconv.FormatInt(min(max(ms, 1), math.MaxUint32), 10)
 	}

@@ -36,7 +36,7 @@ type pubChannel struct {
 
 // delivery is what one caller wants written.
 type delivery struct {
-	ctx       context.Context
+	ctx       context.Context //nolint:containedctx // the caller's, to the writer
 	outs      []*outgoing
 	mandatory bool
 	written   chan struct{} // closed when the writer is done with it

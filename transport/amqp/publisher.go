@@ -63,7 +63,7 @@ func (b *Broker) Publisher(cfg PublisherConfig) (*Publisher, error) {
 	err := b.set.problem
 	if cfg.Timeout < 0 {
 		err = errors.Join(err, &longshore.Error{Code: longshore.CodeConfig, Op: "rabbitmq publisher",
-			Err: fmt.Errorf("Timeout is %s, must be 0 (the default, 10s) or more", cfg.Timeout)})
+			Err: fmt.Errorf("field Timeout is %s, must be 0 (the default, 10s) or more", cfg.Timeout)})
 	}
 	if err != nil {
 		return nil, err

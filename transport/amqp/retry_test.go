@@ -83,7 +83,7 @@ func TestDelayedMessageStaysTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.embedded.Advance(80 * time.Second)
-		if n := c.Consumer.(transport.Bufferer).Buffered(); n != 0 {
+		if n := buffered(t, c.Consumer); n != 0 {
 			t.Fatalf("came back before its time")
 		}
 		s.embedded.Advance(20 * time.Second) // 90 s rounded up by 5 % at the most
@@ -191,7 +191,7 @@ func TestOrderlyRestartsLoseNothing(t *testing.T) {
 			worked := 0
 			for range like.restarts {
 				c := open(t, src, transport.OpenOptions{Window: 20, MaxWindow: 20})
-				if counts := c.Consumer.(transport.CapabilityReporter).Capabilities().CountsReturns; counts == like.release {
+				if counts := as[transport.CapabilityReporter](t, c.Consumer).Capabilities().CountsReturns; counts == like.release {
 					t.Fatalf("CountsReturns is %v", counts)
 				}
 				if n := min(1, 100-worked); n > 0 {

@@ -56,7 +56,7 @@ func TestNoSecretInAnyError(t *testing.T) {
 			src := b.Queue("q", amqp.QueueConfig{})
 			ctx, cancel := within(patience)
 			_, err := src.Open(ctx, transport.OpenOptions{})
-			probe := src.(transport.Prober).Probe(ctx)
+			probe := as[transport.Prober](t, src).Probe(ctx)
 			cancel()
 			if err == nil || probe == nil {
 				t.Errorf("connected by %q", u)
@@ -68,8 +68,8 @@ func TestNoSecretInAnyError(t *testing.T) {
 				_ = p.Close(ctx)
 				cancel()
 			}
-			out := fmt.Sprintf("%v %+v %v %v %v %+v %#v %s %+v", err, err, probe, perr, src.(transport.Checker).Check(), b, b, b, src.(transport.Describer).Describe())
-			text, _ := json.Marshal(b)
+			out := fmt.Sprintf("%v %+v %v %v %v %+v %#v %s %+v", err, err, probe, perr, as[transport.Checker](t, src).Check(), b, b, b, as[transport.Describer](t, src).Describe())
+			text, _ := json.Marshal(b) //nolint:staticcheck // nothing may be in it
 			out += string(text)
 			for _, form := range []string{canary, encoded, base64.StdEncoding.EncodeToString([]byte(canary)), "s3cret"} {
 				if strings.Contains(out, form) {

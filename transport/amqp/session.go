@@ -162,9 +162,10 @@ func (s *session) close(ctx context.Context) error {
 // version is the broker's version: what a quorum queue does differs by it.
 type version [2]int
 
-func (v version) atLeast(major, minor int) bool {
-	return v[0] > major || (v[0] == major && v[1] >= minor)
-}
+// countsRejectsOnly tells whether quorum queues count basic.reject and the end of
+// a channel, but not basic.nack, and cancel a consumer that acks too late: from
+// 4.3 on.
+func (v version) countsRejectsOnly() bool { return v[0] > 4 || (v[0] == 4 && v[1] >= 3) }
 
 func parseVersion(props amqp091.Table) version {
 	var v version

@@ -82,7 +82,7 @@ func (c *consumer) returnBy(d *longshore.Delivery, attempt int) (how settleHow, 
 		return howNack, attempt <= d.Attempt
 	}
 	how = howNack
-	if attempt > d.Attempt && c.sess.version.atLeast(4, 3) {
+	if attempt > d.Attempt && c.sess.version.countsRejectsOnly() {
 		how = howRequeue
 	}
 	if queueCounts(raw.Headers) || !raw.Redelivered {

@@ -323,3 +323,18 @@ func publish(p transport.Publisher, dest string, ms ...*longshore.Message) error
 	defer cancel()
 	return p.Publish(ctx, dest, ms...)
 }
+
+// as is a type assertion that fails the test.
+func as[T any](t testing.TB, v any) T {
+	t.Helper()
+	x, ok := v.(T)
+	if !ok {
+		t.Fatalf("%T is not what the test needs", v)
+	}
+	return x
+}
+
+func buffered(t *testing.T, c transport.Consumer) int {
+	t.Helper()
+	return as[transport.Bufferer](t, c).Buffered()
+}

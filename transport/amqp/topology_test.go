@@ -119,7 +119,7 @@ func TestSingleActiveStandby(t *testing.T) {
 			if active.heard(transport.EventStandby) || standby.heard(transport.EventActive) {
 				t.Error("the roles are mixed up")
 			}
-			caps := standby.Consumer.(transport.CapabilityReporter).Capabilities()
+			caps := as[transport.CapabilityReporter](t, standby.Consumer).Capabilities()
 			if !caps.SingleActive || caps.LiveResize {
 				t.Errorf("capabilities %+v", caps)
 			}
@@ -224,7 +224,7 @@ func TestSeveralQueues(t *testing.T) {
 		if back != 3 || len(last) != 0 {
 			t.Errorf("%d went back, not seen again from %v", back, last)
 		}
-		if err := b.Queues(amqp.QueueConfig{}, "a", "", "a").(transport.Checker).Check(); err == nil {
+		if err := as[transport.Checker](t, b.Queues(amqp.QueueConfig{}, "a", "", "a")).Check(); err == nil {
 			t.Error("a queue without a name and one named twice were accepted")
 		}
 	})
@@ -269,7 +269,7 @@ func TestAutoAck(t *testing.T) {
 		queue := s.declare(t, amqp.Classic, nil)
 		s.publish(t, queue, numbered(20)...)
 		c := open(t, amqp.New(s.url, amqp.Config{}).Queue(queue, amqp.QueueConfig{AutoAck: true}), transport.OpenOptions{})
-		eventually(t, "all were sent", func() bool { return c.Consumer.(transport.Bufferer).Buffered() == 20 })
+		eventually(t, "all were sent", func() bool { return buffered(t, c.Consumer) == 20 })
 		ds := c.take(5)
 		c.ack(ds[:4]...)
 		if err := ds[4].Nack(t.Context(), 0); err != nil {
@@ -306,12 +306,13 @@ func TestAllMistakesAtOnce(t *testing.T) {
 	src := amqp.New("amqp://h:0", amqp.Config{Heartbeat: time.Millisecond, External: true}).Queue("", amqp.QueueConfig{
 		Prefetch: -5, SettleLinger: -7, PullInterval: -1, Pull: true, Exclusive: true, Arguments: amqp091.Table{"x": struct{}{}},
 		Declare: amqp.Declare{Type: amqp.Quorum, Transient: true, Arguments: amqp091.Table{"x-queue-type": "quorum"}, Bindings: []amqp.Binding{{}}}})
-	err := src.(transport.Checker).Check()
+	err := as[transport.Checker](t, src).Check()
 	wants(t, "Check", err, longshore.CodeConfig, "port", "Heartbeat", "External", "the name", "Prefetch", "SettleLinger", "PullInterval", "Pull", "Arguments", "Declare.Type", "x-queue-type", "Declare.Bindings[0]")
 	if _, oerr := tryOpen(t, src, transport.OpenOptions{}); oerr == nil {
 		t.Error("opened all the same")
 	}
-	err = amqp.New("amqp://h", amqp.Config{}).Queue("q", amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Classic, Arguments: amqp091.Table{"x-consumer-timeout": 5}}}).(transport.Checker).Check()
+	src = amqp.New("amqp://h", amqp.Config{}).Queue("q", amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Classic, Arguments: amqp091.Table{"x-consumer-timeout": 5}}})
+	err = as[transport.Checker](t, src).Check()
 	wants(t, "x-consumer-timeout on a classic queue", err, longshore.CodeConfig, "Quorum")
 }
 

@@ -27,7 +27,7 @@ func TestWindowFollowsResize(t *testing.T) {
 	s.publish(t, queue, numbered(1000)...)
 	c := open(t, amqp.New(s.url, amqp.Config{}).Queue(queue, amqp.QueueConfig{}), transport.OpenOptions{Window: 10, MaxWindow: 100})
 	resize := func(n int) {
-		c.must("Resize", func(ctx context.Context) error { return c.Consumer.(transport.Resizer).Resize(ctx, n) })
+		c.must("Resize", func(ctx context.Context) error { return as[transport.Resizer](t, c.Consumer).Resize(ctx, n) })
 	}
 	held := c.take(16) // the smallest window
 	still(t, 200*time.Millisecond, "16 are out", func() bool { return unacked(s, queue) == 16 })
@@ -52,7 +52,7 @@ func TestCreepingWindowTakesFewConsumers(t *testing.T) {
 	queue := s.declare(t, amqp.Classic, nil)
 	c := open(t, amqp.New(s.url, amqp.Config{}).Queue(queue, amqp.QueueConfig{}), transport.OpenOptions{Window: 1, MaxWindow: 512})
 	for n := 1; n <= 512; n++ {
-		c.must("Resize", func(ctx context.Context) error { return c.Consumer.(transport.Resizer).Resize(ctx, n) })
+		c.must("Resize", func(ctx context.Context) error { return as[transport.Resizer](t, c.Consumer).Resize(ctx, n) })
 	}
 	if q, _ := s.embedded.Queue("/", queue); len(q.Consumers) > 6 {
 		t.Errorf("%d consumers for a window of 512", len(q.Consumers))
@@ -73,7 +73,7 @@ func TestNeverUnlimitedByAccident(t *testing.T) {
 		two := open(t, src, transport.OpenOptions{})
 		eventually(t, "250 are with the second", func() bool { return s.ready(t, queue) == n-500 })
 		eventually(t, "each holds 250", func() bool {
-			return one.Consumer.(transport.Bufferer).Buffered() == 250 && two.Consumer.(transport.Bufferer).Buffered() == 250
+			return buffered(t, one.Consumer) == 250 && buffered(t, two.Consumer) == 250
 		})
 		_, err := tryOpen(t, amqp.New(s.url, amqp.Config{}).Queue(queue, amqp.QueueConfig{Prefetch: 20}), transport.OpenOptions{Window: 20, MaxWindow: 60})
 		wants(t, "a prefetch that starves the workers", err, longshore.CodeWindow, "prefetch 20", "at least 60")
@@ -109,9 +109,9 @@ func TestStopsAndStartsUnderLoad(t *testing.T) {
 				c.ack(ds...)
 			}
 			work(c.take(10))
-			c.must("Resize", func(ctx context.Context) error { return c.Consumer.(transport.Resizer).Resize(ctx, 64) })
+			c.must("Resize", func(ctx context.Context) error { return as[transport.Resizer](t, c.Consumer).Resize(ctx, 64) })
 			work(c.take(20))
-			c.must("Resize", func(ctx context.Context) error { return c.Consumer.(transport.Resizer).Resize(ctx, 16) })
+			c.must("Resize", func(ctx context.Context) error { return as[transport.Resizer](t, c.Consumer).Resize(ctx, 16) })
 			c.must("Cancel", c.Cancel)
 			if cycle%2 == 0 {
 				c.must("Release", c.Release)
