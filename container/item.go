@@ -29,6 +29,7 @@ type item struct {
 	releases int         // times it was released, for the backoff
 	solo     bool        // its batch failed as a whole: next time alone
 	permit   bool        // holds one of the gate's
+	swept    bool        // its loss was heard of while its handler ran
 	returned bool        // with manual settling: its handler has returned
 	started  time.Time   // of the handler
 	due      time.Time   // parked until then

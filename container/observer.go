@@ -123,16 +123,23 @@ func (r *run) loseAll(g *generation) int {
 func (r *run) sweep() {
 	var gone []*item
 	r.lanes.each(func(l *lane) {
+		gap := false
 		l.filter(func(it *item) bool {
-			if it.d.Owned() {
+			switch {
+			case !it.d.Owned():
+				gap = true
+				r.uncount(it, l.parked)
+				r.drop(it)
+				r.items.put(it)
+			case gap: // of another subscription, behind one that comes again
+				r.orphaned(l, it)
+			default:
 				return true
 			}
-			r.uncount(it, l.parked)
-			r.drop(it)
-			r.items.put(it)
 			return false
 		})
 	})
+	r.sweepRunning()
 	r.ready.filter(func(it *item) bool {
 		if it.d.Owned() {
 			return true
@@ -161,6 +168,32 @@ func (r *run) uncount(it *item, parked bool) {
 	} else {
 		r.queued--
 		r.bytes -= it.size
+	}
+}
+
+// sweepRunning gives the followers of lost deliveries back while their handlers
+// still run: what arrives from now on comes behind the lost ones again.
+func (r *run) sweepRunning() {
+	look := func(it *item) {
+		if it.lane == nil || it.swept || it.d.Owned() {
+			return
+		}
+		it.swept = true
+		it.lane.filter(func(f *item) bool {
+			r.orphaned(it.lane, f)
+			return false
+		})
+	}
+	for _, w := range r.workers {
+		if w.it != nil && r.manual == nil {
+			look(w.it)
+		}
+		for _, it := range w.batch {
+			look(it)
+		}
+	}
+	for _, it := range r.manual {
+		look(it)
 	}
 }
 

@@ -180,6 +180,7 @@ func (r *run) next(w *worker) bool {
 // begin marks an item as running. The caller holds mu.
 func (r *run) begin(it *item) {
 	r.running++
+	it.swept = false
 	if it.lane != nil {
 		it.lane.running++
 	}
@@ -207,21 +208,27 @@ func (r *run) orphan(it *item) {
 	if l == nil || l.waiting == 0 {
 		return
 	}
-	l.filter(func(f *item) bool {
-		if f.gen != it.gen {
-			return true
-		}
-		r.uncount(f, l.parked)
-		r.bytes += f.size
-		r.running++
-		l.running++
-		r.orphans = append(r.orphans, f)
-		return false
-	})
-	if len(r.orphans) > 0 {
-		r.changed()
-		r.wake()
+	if it.swept {
+		return // done when the loss was heard of; what came since comes behind it again
 	}
+	l.filter(func(f *item) bool {
+		if f.gen == it.gen {
+			r.orphaned(l, f)
+		}
+		return f.gen != it.gen
+	})
+}
+
+// orphaned puts a follower that was taken out of its lane among those to be given
+// back. The caller holds mu.
+func (r *run) orphaned(l *lane, f *item) {
+	r.uncount(f, l.parked)
+	r.bytes += f.size
+	r.running++
+	l.running++
+	r.orphans = append(r.orphans, f)
+	r.changed()
+	r.wake()
 }
 
 // releaseOrphans gives back what orphan took.
