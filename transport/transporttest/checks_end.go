@@ -18,6 +18,8 @@ func endChecks() []check {
 		{name: "cancel-stops-the-broker", run: cancelStopsTheBroker},
 		{name: "cancel-under-load", run: cancelUnderLoad},
 		{name: "release", run: releases},
+		{name: "release-uncounted", run: releaseDoesNotCount},
+		{name: "cancel-keeps-nacked", run: cancelKeepsNacked},
 		{name: "close-gives-back", run: closeGivesBack},
 		{name: "close-ends-calls", run: closeEndsCalls},
 		{name: "close-sends-accepted", run: closeSendsAccepted},
@@ -137,6 +139,9 @@ func cancelUnderLoad(e *env) {
 	s := e.open(src, transport.OpenOptions{Window: 8, MaxWindow: 8})
 	var acked []string
 	var load sync.WaitGroup
+	e.Cleanup(func() { // also when the check ends early
+		_, _ = e.attempt(e.h.Patience, func(context.Context) error { load.Wait(); return nil })
+	})
 	load.Go(func() {
 		for _, b := range bodies(n) {
 			e.publish(src, b)
@@ -203,6 +208,60 @@ func releases(e *env) {
 	s.ack(ds...)
 	s.finish()
 	e.holds(src, "after Release", without(bodies(6), bodiesOf(ds))...)
+}
+
+// F-G01: what nobody worked on comes back as it was.
+func releaseDoesNotCount(e *env) {
+	src := e.h.Source(e)
+	for range 3 {
+		s := e.open(src, transport.OpenOptions{Window: 4, MaxWindow: 4})
+		switch {
+		case !s.caps.Attempts:
+			e.without("Attempts is false")
+			return
+		case s.caps.CountsReturns:
+			e.without("CountsReturns")
+			return
+		}
+		if b, ok := s.Consumer.(transport.Bufferer); ok {
+			e.publish(src, "m-"+unique())
+			e.eventually(func() bool { return b.Buffered() > 0 })
+		}
+		s.cancel()
+		s.release()
+		s.shut()
+	}
+	s := e.open(src, transport.OpenOptions{})
+	ds, _ := s.drain()
+	for _, d := range ds {
+		if d.Attempt != 1 {
+			e.Errorf("%s: attempt %d, it was released and no handler saw it", d.Body, d.Attempt)
+		}
+	}
+	s.ack(ds...)
+}
+
+// What is given back behind Cancel, at once or with a delay, is not lost by the
+// Close that follows.
+func cancelKeepsNacked(e *env) {
+	src := e.h.Source(e)
+	s := e.open(src, transport.OpenOptions{})
+	e.publish(src, "now", "later")
+	ds := s.take(2)
+	s.cancel()
+	e.must("Nack behind Cancel", func(ctx context.Context) error { return ds[0].Nack(ctx, 0) })
+	if s.caps.Delay {
+		e.must("Nack with a delay behind Cancel", func(ctx context.Context) error { return ds[1].Nack(ctx, e.h.Delay) })
+	}
+	s.finish()
+	next := e.open(src, transport.OpenOptions{})
+	again := next.take(2)
+	if got := sorted(bodiesOf(again)); !slices.Equal(got, []string{"later", "now"}) {
+		e.Errorf("after nacks behind Cancel came %v", got)
+	}
+	next.ack(again...)
+	next.finish()
+	e.holds(src, "after what was nacked behind Cancel was acked")
 }
 
 func closeGivesBack(e *env) {

@@ -53,7 +53,7 @@ func openContextBoundsOpeningOnly(e *env) {
 	if err != nil {
 		e.Fatalf("Open: %v", err)
 	}
-	s := &sub{Consumer: c, e: e, src: src, obs: &watcher{}}
+	s := &sub{Consumer: c, e: e, src: src, obs: newWatcher()}
 	defer s.shut()
 	cancel()
 	_, err = s.within(e.h.Quiet, 1)

@@ -89,10 +89,11 @@ func canceledReceiveLosesNothing(e *env) {
 	src := e.h.Source(e)
 	s := e.open(src, transport.OpenOptions{})
 	const n = 40
+	e.publish(src, bodies(n)[:n/2]...) // some are there, some come in between
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
-		for _, b := range bodies(n) {
+		for _, b := range bodies(n)[n/2:] {
 			e.publish(src, b)
 		}
 	}()

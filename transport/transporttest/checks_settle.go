@@ -20,6 +20,7 @@ func settleChecks() []check {
 		{name: "attempts", run: countsAttempts},
 		{name: "attempts-uncounted", run: uncountedReturn},
 		{name: "redelivered", run: marksRedelivered},
+		{name: "identity", run: keepsIdentity},
 		{name: "reject", run: rejects},
 		{name: "extend", run: extends},
 		{name: "settle-twice", run: settlesOnce},
@@ -167,6 +168,28 @@ func marksRedelivered(e *env) {
 	}
 }
 
+// One id per message, the same at each delivery of it, another for another.
+func keepsIdentity(e *env) {
+	src := e.h.Source(e)
+	s := e.open(src, transport.OpenOptions{})
+	e.send(src, &longshore.Message{ID: "id-a", Key: []byte("a"), Body: []byte("a")})
+	e.send(src, &longshore.Message{ID: "id-b", Key: []byte("b"), Body: []byte("b")})
+	first := map[string]string{}
+	for _, d := range s.take(2) {
+		first[string(d.Body)] = longshore.Identity(d)
+		e.must("Nack", func(ctx context.Context) error { return d.Nack(ctx, 0) })
+	}
+	if first["a"] == "" || first["a"] == first["b"] {
+		e.Errorf("the identities of two messages are %q and %q", first["a"], first["b"])
+	}
+	for _, d := range s.take(2) {
+		if id := longshore.Identity(d); id != first[string(d.Body)] {
+			e.Errorf("%s: identity %q when redelivered, %q before", d.Body, id, first[string(d.Body)])
+		}
+		s.ack(d)
+	}
+}
+
 func rejects(e *env) {
 	s, d := e.one("bad")
 	reject := func(ctx context.Context) error { return d.Reject(ctx, errors.New("no such order")) }
@@ -243,7 +266,12 @@ func settlesOnceConcurrently(e *env) {
 func reportsFailedSettlement(e *env) {
 	s, d := e.one("unlucky")
 	e.h.FailSettle(e, s.src)
-	s.ack(d)
+	func() {
+		// Whoever settles may hold a lock that its observer needs: a transport must
+		// not call the observer from inside a verb.
+		defer s.obs.lock()()
+		s.ack(d)
+	}()
 	if err := e.do("Flush", s.Flush); err == nil {
 		e.Errorf("Flush returned nil although a settlement was refused")
 	}

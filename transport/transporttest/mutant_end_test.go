@@ -39,6 +39,18 @@ func (c *mutantConsumer) Release(ctx context.Context) error {
 				_ = d.Ack(ctx)
 			}
 		}
+	case "release-counts":
+		short, cancel := context.WithTimeout(ctx, time.Millisecond)
+		defer cancel()
+		for {
+			ds, err := c.inner.Receive(short, 100)
+			if err != nil {
+				return nil
+			}
+			for _, d := range ds {
+				_ = d.Nack(ctx, 0)
+			}
+		}
 	case "release-keeps":
 		return nil
 	}
@@ -172,6 +184,10 @@ func (c *mutantConsumer) Lost(ds []*longshore.Delivery, cause error) {
 
 func (c *mutantConsumer) SettleFailed(d *longshore.Delivery, s longshore.Settlement, err error) {
 	if c.obs == nil || c.silent.Load() || c.bug() == "failure-swallowed" {
+		return
+	}
+	if c.bug() == "observer-called-inside-verb" {
+		c.untold <- func() { c.obs.SettleFailed(c.ours(d), s, err) }
 		return
 	}
 	if c.bug() == "failure-with-wrong-verb" {

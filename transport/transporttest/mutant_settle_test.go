@@ -66,6 +66,14 @@ func (s *mutantSettler) Ack(ctx context.Context, tag uint64) error {
 		return nil
 	case "ack-nacks":
 		return d.Nack(ctx, 0)
+	case "observer-called-inside-verb":
+		err := d.Ack(ctx)
+		select {
+		case tell := <-s.c.untold:
+			tell()
+		case <-time.After(time.Millisecond):
+		}
+		return err
 	case "ack-is-asked-twice":
 		// An answer that is no sentinel opens the delivery again.
 		if s.c.first(tag) {
@@ -98,6 +106,10 @@ func (s *mutantSettler) Nack(ctx context.Context, tag uint64, delay time.Duratio
 	switch s.c.bug() {
 	case "nack-acks":
 		return d.Ack(ctx)
+	case "nack-behind-cancel-acks":
+		if s.c.canceled.Load() {
+			return d.Ack(ctx)
+		}
 	case "nack-ignores-delay":
 		delay = 0
 	case "nack-always-counts":

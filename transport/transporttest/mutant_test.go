@@ -3,6 +3,7 @@ package transporttest
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -76,7 +77,7 @@ func (m *mutant) untilCleanup() context.Context {
 }
 
 func (m *mutant) Open(ctx context.Context, o transport.OpenOptions) (transport.Consumer, error) {
-	c := &mutantConsumer{m: m, obs: o.Observer, base: o.Base, byInner: map[*longshore.Delivery]*longshore.Delivery{}, held: map[uint64]*longshore.Delivery{}}
+	c := &mutantConsumer{m: m, obs: o.Observer, base: o.Base, byInner: map[*longshore.Delivery]*longshore.Delivery{}, held: map[uint64]*longshore.Delivery{}, untold: make(chan func(), 10)}
 	if c.base == nil || m.bug == "base-ignored" {
 		c.base = context.Background()
 	}
@@ -125,6 +126,7 @@ type mutantConsumer struct {
 	canceled atomic.Bool
 	closed   atomic.Bool
 	silent   atomic.Bool
+	untold   chan func()
 }
 
 func (c *mutantConsumer) bug() string { return c.m.bug }
@@ -210,6 +212,14 @@ func (c *mutantConsumer) distort(d *longshore.Delivery) {
 	switch c.bug() {
 	case "redelivered-missing":
 		d.Origin.Redelivered = false
+	case "identity-changes":
+		sub := *d.Origin.Subscription
+		sub.Identify = func(d *longshore.Delivery) string { return strconv.Itoa(d.Attempt) + string(d.Body) }
+		d.Origin.Subscription = &sub
+	case "identity-missing":
+		sub := *d.Origin.Subscription
+		sub.Identify, d.ID = nil, ""
+		d.Origin.Subscription = &sub
 	case "attempt-missing":
 		d.Attempt = 1
 	case "headers-unordered":

@@ -3,6 +3,7 @@ package transporttest
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -74,7 +75,9 @@ func judge(t *testing.T, c check, harness func(t testing.TB) Harness) (failed bo
 		}
 		alone(func() { c.execute(r, harness(r).withDefaults()) })
 		alone(r.clean)
-		failed, log = r.failed, r.log
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		failed, log = r.failed, slices.Clone(r.log)
 	})
 	return failed, log
 }

@@ -3,7 +3,6 @@ package transporttest
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/longshore-go/longshore"
@@ -23,7 +22,7 @@ type sub struct {
 // open opens the source and closes the consumer at the end of the check.
 func (e *env) open(src transport.Source, o transport.OpenOptions) *sub {
 	e.Helper()
-	s := &sub{e: e, src: src, obs: &watcher{}}
+	s := &sub{e: e, src: src, obs: newWatcher()}
 	o.Observer = s.obs
 	e.must("Open", func(ctx context.Context) (err error) {
 		s.Consumer, err = src.Open(ctx, o)
@@ -131,16 +130,22 @@ func (e *env) wants(what string, err error, anyOf ...error) {
 
 // watcher is an observer that remembers.
 type watcher struct {
-	mu     sync.Mutex
+	sem    chan struct{} // a mutex would stop the time of testing/synctest
 	lost   map[*longshore.Delivery]int
 	failed map[*longshore.Delivery][]longshore.Settlement
 	cause  error
 	downs  []error
 }
 
+func newWatcher() *watcher { return &watcher{sem: make(chan struct{}, 1)} }
+
+func (w *watcher) lock() (unlock func()) {
+	w.sem <- struct{}{}
+	return func() { <-w.sem }
+}
+
 func (w *watcher) Lost(ds []*longshore.Delivery, cause error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.lock()()
 	if w.lost == nil {
 		w.lost = map[*longshore.Delivery]int{}
 	}
@@ -151,8 +156,7 @@ func (w *watcher) Lost(ds []*longshore.Delivery, cause error) {
 }
 
 func (w *watcher) SettleFailed(d *longshore.Delivery, s longshore.Settlement, _ error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.lock()()
 	if w.failed == nil {
 		w.failed = map[*longshore.Delivery][]longshore.Settlement{}
 	}
@@ -160,8 +164,7 @@ func (w *watcher) SettleFailed(d *longshore.Delivery, s longshore.Settlement, _ 
 }
 
 func (w *watcher) Down(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.lock()()
 	w.downs = append(w.downs, err)
 }
 
@@ -170,21 +173,18 @@ func (w *watcher) Event(transport.Event) {}
 func (w *watcher) isDown() bool { return len(w.ends()) > 0 }
 
 func (w *watcher) ends() []error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.lock()()
 	return append([]error(nil), w.downs...)
 }
 
 // losses returns how often d was reported lost.
 func (w *watcher) losses(d *longshore.Delivery) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.lock()()
 	return w.lost[d]
 }
 
 // failures returns the settlements of d that were reported as failed.
 func (w *watcher) failures(d *longshore.Delivery) []longshore.Settlement {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.lock()()
 	return append([]longshore.Settlement(nil), w.failed[d]...)
 }
