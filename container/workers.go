@@ -212,10 +212,8 @@ func (r *run) orphan(it *item) {
 		return // done when the loss was heard of; what came since comes behind it again
 	}
 	l.filter(func(f *item) bool {
-		if f.gen == it.gen {
-			r.orphaned(l, f)
-		}
-		return f.gen != it.gen
+		r.orphaned(l, f)
+		return false
 	})
 }
 
