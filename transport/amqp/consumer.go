@@ -106,9 +106,6 @@ func (c *consumer) bound(o transport.OpenOptions) {
 	}
 	if c.wanted == 0 { // nobody asks
 		c.wanted = min(c.limit, defaultWindow)
-		if c.cfg.Prefetch > 0 {
-			c.wanted = c.cfg.Prefetch
-		}
 	}
 }
 

@@ -83,9 +83,9 @@ type QueueConfig struct {
 	// Zero: the queue must exist and is used as it is.
 	Declare Declare
 
-	// Prefetch is the most the broker sends ahead of settling. Zero: it follows
-	// the workers, from 16 up to max(250, twice the most the container can hold);
-	// 250 without a container. See also [Unlimited].
+	// Prefetch is the most the broker sends ahead of settling, as it is. Zero: it
+	// follows the workers, from 16 up to max(250, twice the most the container can
+	// hold); 250 without a container. See also [Unlimited].
 	Prefetch int
 	// SettleLinger is the longest an accepted ack waits before it is sent, so that
 	// many go in one frame; half a window of them goes at once. Zero: 2 ms. See also
@@ -154,7 +154,7 @@ func (c *QueueConfig) pullInterval() time.Duration {
 // consumers on the channel, which these settings do not allow.
 func (c *QueueConfig) live() bool {
 	_, stream := c.Arguments["x-stream-offset"]
-	return !c.Exclusive && !c.SingleActive && c.Priority == 0 && !c.AutoAck && !c.Pull && c.Prefetch != Unlimited && !stream
+	return c.Prefetch == 0 && !c.Exclusive && !c.SingleActive && c.Priority == 0 && !c.AutoAck && !c.Pull && !stream
 }
 
 // check returns all that is wrong with the configuration of the named queue.

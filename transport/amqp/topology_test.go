@@ -342,3 +342,18 @@ func TestConnectionsAreShared(t *testing.T) {
 	}
 	eventually(t, "both are gone", func() bool { return len(s.embedded.Connections()) == 0 })
 }
+
+// Logged in, but not allowed to.
+func TestForbidden(t *testing.T) {
+	srv := amqptest.New(t, amqptest.Config{Users: []amqptest.User{{Name: "guest", Password: "guest"}, {Name: "app", Password: "app", Configure: "^$", Read: "^mine$", Write: "^$"}}})
+	s := &site{direct: "amqp://guest:guest@" + srv.Addr, url: "amqp://app:app@" + srv.Addr, embedded: srv}
+	s.declareNamed(t, "mine", amqp.Classic, nil)
+	s.declareNamed(t, "theirs", amqp.Classic, nil)
+	b := amqp.New(s.url, amqp.Config{})
+	open(t, b.Queue("mine", amqp.QueueConfig{}), transport.OpenOptions{})
+	_, err := tryOpen(t, b.Queue("theirs", amqp.QueueConfig{}), transport.OpenOptions{})
+	wants(t, "read", err, longshore.CodeForbidden, "theirs", `"app"`)
+	_, err = tryOpen(t, b.Queue("new", amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Classic}}), transport.OpenOptions{})
+	wants(t, "configure", err, longshore.CodeForbidden, "new", `"app"`)
+	wants(t, "write", errorOf(publish(publisher(t, b, amqp.PublisherConfig{}), amqp.To("amq.topic", "x"), body("x"))), longshore.CodeForbidden, "amq.topic")
+}
