@@ -141,6 +141,9 @@ func (p *Publisher) declareDelay(ctx context.Context, name, back string, delay t
 		return nil
 	}
 	args := amqp091.Table{
+		// Said also where it is the default, which a virtual host can change: a quorum
+		// queue expires in spite of being declared again (3.10), with its messages.
+		"x-queue-type":              string(Classic),
 		"x-dead-letter-exchange":    "",
 		"x-dead-letter-routing-key": back,
 		"x-message-ttl":             delay.Milliseconds(),
