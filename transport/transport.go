@@ -33,6 +33,10 @@ type OpenOptions struct {
 	// Window is how many deliveries the container wants to hold now, MaxWindow
 	// how many at the most; 0 leaves it to the transport.
 	Window, MaxWindow int
+	// Ordered: deliveries are handled one after the other by key or partition. A
+	// source that could consume in several parts then uses one, so that what comes
+	// back after a loss comes back in its order too.
+	Ordered bool
 	// DeadLetter is the container's dead-letter destination, to be declared with
 	// the source where the source declares anything. Empty: none.
 	DeadLetter string
