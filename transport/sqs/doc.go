@@ -1,0 +1,2 @@
+// Package sqs is the transport for Amazon SQS.
+package sqs
