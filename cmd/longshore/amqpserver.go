@@ -36,8 +36,7 @@ func (a *app) runAMQPServer(ctx context.Context, addr, flavor string) error {
 	}
 	server, err := amqptest.Start(amqptest.Config{Addr: addr, Flavor: version})
 	if err != nil {
-		return &cli.CodeError{Code: cli.ExitUsage, Err: &longshore.Error{Code: longshore.CodeConfig, Op: "listen on " + addr,
-			Err: errors.New(strings.TrimPrefix(err.Error(), "amqptest: ")), Hint: "choose a free address by --addr"}}
+		return cannotListen(addr, err)
 	}
 	if err := a.announce("amqp", server.Addr, server.URL); err != nil {
 		return errors.Join(err, server.Close())
@@ -53,4 +52,13 @@ func (a *app) announce(kind, addr, url string) error {
 	}
 	a.print.Notef("%s server on %s, in memory; Ctrl-C ends it", kind, addr)
 	return a.print.Printf("%s\n", url)
+}
+
+func cannotListen(addr string, err error) error {
+	text := err.Error()
+	for _, name := range []string{"amqptest: ", "sqstest: "} {
+		text = strings.TrimPrefix(text, name)
+	}
+	return &cli.CodeError{Code: cli.ExitUsage, Err: &longshore.Error{Code: longshore.CodeConfig, Op: "listen on " + addr,
+		Err: errors.New(text), Hint: "choose a free address by --addr"}}
 }
