@@ -176,6 +176,12 @@ func (r *run) stats(st *Stats) {
 	st.Discarded, st.Released, st.VerdictLost = c.verdicts[longshore.VerdictDiscard], c.verdicts[longshore.VerdictRelease], c.verdicts[longshore.VerdictLost]
 	st.DeadLetters, st.SettleFailures, st.Reopens = clone(c.dead), clone(c.settle), clone(c.reopens)
 	st.DeadLetterFailures, st.StuckTotal = c.deadFailed, c.stuck
+	r.ages(st, now)
+	st.HotShare = r.hotShare()
+}
+
+// ages looks for what runs, is stuck or waits the longest. The caller holds mu.
+func (r *run) ages(st *Stats, now time.Time) {
 	for _, w := range r.workers {
 		if started := w.busy.Load(); started != 0 {
 			st.Busy++
@@ -197,7 +203,6 @@ func (r *run) stats(st *Stats) {
 			st.Oldest = max(st.Oldest, now.Sub(at))
 		}
 	}
-	st.HotShare = r.hotShare()
 }
 
 func clone(m map[longshore.Code]int64) map[longshore.Code]int64 {
