@@ -72,13 +72,19 @@ func (c *consumer) ackTimeout(cause error) error {
 // canceledBy finds out why the broker cancelled a consumer: from 4.3 on an ack
 // timeout of a quorum queue looks like a queue that was deleted.
 func (c *consumer) canceledBy(tag string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
 	queue := c.queueOf(tag)
-	err := c.sess.scratch(ctx, func(ch channel) error {
-		_, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
-		return err
-	})
+	c.mu.Lock()
+	oldest := c.tags.oldest()
+	c.mu.Unlock()
+	err := c.exists(queue)
+	// The queue may be there a little longer than its consumers.
+	for n := 0; n < 5 && err == nil && oldest != nil && time.Since(oldest.Origin.ReceivedAt) < 10*time.Second; n++ {
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-c.sess.done:
+		}
+		err = c.exists(queue)
+	}
 	out := &longshore.Error{Code: longshore.CodeCanceledBy, Op: "consume from " + c.src.title(), Source: c.src.name(),
 		Err:  errors.New("the broker cancelled the consumer"),
 		Hint: "the queue moved to another node or its leader changed; it is opened again by itself"}
@@ -87,13 +93,20 @@ func (c *consumer) canceledBy(tag string) error {
 		out.Hint = "create it again, or set Declare"
 		return out
 	}
-	c.mu.Lock()
-	oldest := c.tags.oldest()
-	c.mu.Unlock()
 	if err == nil && oldest != nil && c.sess.version.countsRejectsOnly() {
 		return c.ackTimeout(errors.New("the broker cancelled the consumer"))
 	}
 	return out
+}
+
+// exists asks the broker for a queue.
+func (c *consumer) exists(queue string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	return c.sess.scratch(ctx, func(ch channel) error {
+		_, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+		return err
+	})
 }
 
 // oldest returns the lowest delivery that was handed out and is open.
