@@ -217,11 +217,12 @@ func (r *run) lastOrders(ctx context.Context) {
 		if l.ledger.waiting() > 0 || n == 0 || ctx.Err() != nil {
 			return
 		}
+		begun := l.ledger.progress() + n
 		l.producer.extra(ctx, n, false)
 		tick := time.NewTicker(time.Millisecond)
 		defer tick.Stop()
-		for range workTime.Milliseconds() / 2 {
-			if l.box.Stats().Busy >= n {
+		for range 500 { // what has not come by then stays in its queue
+			if l.ledger.progress() >= begun {
 				return
 			}
 			<-tick.C
