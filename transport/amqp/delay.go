@@ -140,6 +140,9 @@ func (p *Publisher) declareDelay(ctx context.Context, name, back string, delay t
 	if at, ok := p.delays[name]; ok && !anew && time.Since(at) < delayFresh {
 		return nil
 	}
+	if err := p.sess.blockedError(); err != nil {
+		return err // it would not answer
+	}
 	args := amqp091.Table{
 		// Said also where it is the default, which a virtual host can change: a quorum
 		// queue expires in spite of being declared again (3.10), with its messages.

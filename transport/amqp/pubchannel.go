@@ -47,22 +47,11 @@ type delivery struct {
 func openPubChannel(ctx context.Context, sess *session, exchange string) (*pubChannel, error) {
 	pc := &pubChannel{sess: sess, work: make(chan *delivery), syncs: make(chan chan struct{}),
 		quit: make(chan struct{}), left: make(chan struct{}), done: make(chan struct{})}
-	opened := make(chan channel, 1)
-	err := sess.within(ctx, func() error {
-		ch, err := sess.conn.Channel()
-		if err != nil {
-			return err
-		}
-		if err := ch.Confirm(false); err != nil {
-			return err
-		}
-		opened <- ch
-		return nil
-	})
+	ch, err := sess.confirming(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("opening a channel for exchange %q: %w", exchange, err)
 	}
-	pc.ch = <-opened
+	pc.ch = ch
 	// Unbuffered: when the client goes on to the confirm, the return before it has
 	// been taken.
 	returns := pc.ch.NotifyReturn(make(chan amqp091.Return))
@@ -70,6 +59,42 @@ func openPubChannel(ctx context.Context, sess *session, exchange string) (*pubCh
 	sess.wg.Go(func() { pc.listen(returns, closes) })
 	sess.wg.Go(pc.writer)
 	return pc, nil
+}
+
+// confirming opens a channel in confirm mode. One that comes too late is closed.
+// While the broker blocks publishers it answers nothing, so it is not asked.
+func (s *session) confirming(ctx context.Context) (channel, error) {
+	if err := s.blockedError(); err != nil {
+		return nil, err
+	}
+	opened := make(chan channel, 1)
+	late := func() {
+		select {
+		case ch := <-opened:
+			_ = ch.Close()
+		default:
+		}
+	}
+	err := s.within(ctx, func() error {
+		ch, err := s.conn.Channel()
+		if err != nil {
+			return err
+		}
+		if err := ch.Confirm(false); err != nil {
+			return err
+		}
+		opened <- ch
+		if ctx.Err() != nil {
+			late()
+			return ctx.Err()
+		}
+		return nil
+	})
+	if err != nil {
+		s.wg.Go(late)
+		return nil, err
+	}
+	return <-opened, nil
 }
 
 func (pc *pubChannel) over() bool {

@@ -3,6 +3,7 @@ package amqp_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -200,4 +201,40 @@ func TestUnconfirmedAcksAreReported(t *testing.T) {
 		}
 		t.Logf("2000 acked, %d not confirmed, %d came back", failed, s.ready(t, queue))
 	})
+}
+
+// F-L01: open, consume, be cut, open again, stop, many times, and openings that
+// fail: goroutines and connections are back at the baseline.
+func TestNothingSurvivesClose(t *testing.T) {
+	s := embeddedSite(t, amqptest.Config{})
+	queue := s.declare(t, amqp.Classic, nil)
+	b := amqp.New(s.url, amqp.Config{})
+	cycle := func() {
+		s.publish(t, queue, numbered(10)...)
+		c := open(t, b.Queue(queue, amqp.QueueConfig{}), transport.OpenOptions{Window: 20, MaxWindow: 20})
+		ds := c.take(10)
+		c.ack(ds[:5]...)
+		if err := ds[5].Nack(t.Context(), 0); err != nil {
+			t.Error(err)
+		}
+		s.proxy.CutAll()
+		eventually(t, "Observer.Down", func() bool { return c.down() != nil })
+		c.close()
+		c = reopen(t, b.Queue(queue, amqp.QueueConfig{}), transport.OpenOptions{})
+		if err := c.take(1)[0].Nack(t.Context(), time.Hour); err != nil {
+			t.Error(err)
+		}
+		c.close()
+		_, err := tryOpen(t, b.Queue("missing", amqp.QueueConfig{}), transport.OpenOptions{})
+		wants(t, "missing queue", err, longshore.CodeNotFound)
+		s.left(t, queue)
+	}
+	cycle()
+	eventually(t, "no connection is left", func() bool { return len(s.embedded.Connections()) == 0 })
+	before := runtime.NumGoroutine()
+	for range 40 {
+		cycle()
+	}
+	eventually(t, "no connection is left", func() bool { return len(s.embedded.Connections()) == 0 })
+	eventually(t, "goroutines are back at the baseline", func() bool { return runtime.NumGoroutine() <= before })
 }
