@@ -1,0 +1,283 @@
+package kafka
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// commitRead is what the group had for a partition.
+type commitRead struct {
+	offset int64
+	epoch  int32
+	saved  string
+}
+
+// fetched keeps what was committed, with the text beside it, for assign, which the
+// client calls next.
+func (c *consumer) fetched(_ context.Context, _ *kgo.Client, resp *kmsg.OffsetFetchResponse) error {
+	read := map[string]map[int32]commitRead{}
+	for _, g := range resp.Groups {
+		for _, t := range g.Topics {
+			parts := map[int32]commitRead{}
+			for _, p := range t.Partitions {
+				if p.ErrorCode != 0 || p.Offset < 0 {
+					continue
+				}
+				r := commitRead{offset: p.Offset, epoch: p.LeaderEpoch}
+				if p.Metadata != nil {
+					r.saved = *p.Metadata
+				}
+				parts[p.Partition] = r
+			}
+			read[t.Topic] = parts
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.read = read
+	return nil
+}
+
+// assign decides where each new partition starts, and makes its state. No record
+// of it is fetched before it returns.
+func (c *consumer) assign(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	nums := map[string][]int32{}
+	for topic, parts := range offsets {
+		for num := range parts {
+			nums[topic] = append(nums[topic], num)
+		}
+	}
+	logs, err := c.measure(ctx, nums)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	read := c.read
+	c.mu.Unlock()
+	var made []*partition
+	for topic, parts := range offsets {
+		for num := range parts {
+			r, committed := read[topic][num]
+			p, err := c.begin(ctx, partitionOf{topic, c.topicID(topic), num}, r, committed, logs[tp{topic, num}])
+			if err != nil {
+				return nil, err
+			}
+			made = append(made, p)
+			offsets[topic][num] = kgo.NewOffset().At(p.t.base).WithEpoch(p.t.epoch)
+		}
+	}
+	c.install(made)
+	return offsets, nil
+}
+
+// install puts new partitions in their places.
+func (c *consumer) install(made []*partition) {
+	c.gate.enter()
+	defer c.gate.leave()
+	for _, p := range made {
+		k := tp{p.key.topic, p.key.num}
+		c.mu.Lock()
+		old := c.parts[k]
+		if c.closed || c.canceled || c.end != nil {
+			p.leaving = true // nothing of it is handed out
+		}
+		c.parts[k] = p
+		c.mu.Unlock()
+		if old != nil { // an assignment that was repeated before it began
+			old.close(c.taken(old.key, "it was assigned anew"))
+			c.forfeit(old)
+		}
+	}
+	signal(c.urgent) // a position that was not committed before
+	signal(c.hungry)
+}
+
+// extent is from where to where a log goes.
+type extent struct{ start, end int64 }
+
+// measure asks for the ends of the logs, and the topics' identities.
+func (c *consumer) measure(ctx context.Context, nums map[string][]int32) (map[tp]extent, error) {
+	names := make([]string, 0, len(nums))
+	for t := range nums {
+		names = append(names, t)
+	}
+	if resp, err := metadata(ctx, c.cl, names...); err == nil {
+		c.mu.Lock()
+		for _, t := range resp.Topics {
+			if t.Topic != nil && t.ErrorCode == 0 {
+				c.ids[*t.Topic] = t.TopicID
+			}
+		}
+		if resp.ClusterID != nil {
+			c.facts.id = *resp.ClusterID
+		}
+		c.mu.Unlock()
+	}
+	starts, err := c.listOffsets(ctx, nums, -2)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := c.listOffsets(ctx, nums, -1)
+	if err != nil {
+		return nil, err
+	}
+	logs := map[tp]extent{}
+	for k, start := range starts {
+		if end, ok := ends[k]; ok {
+			logs[k] = extent{start, end}
+		}
+	}
+	return logs, nil
+}
+
+// listOffsets asks for the offset at a time: -2 the start, -1 the end, else
+// milliseconds. Partitions that cannot say are missing.
+func (c *consumer) listOffsets(ctx context.Context, nums map[string][]int32, at int64) (map[tp]int64, error) {
+	req := kmsg.NewPtrListOffsetsRequest()
+	if c.src.cfg.Isolation == ReadCommitted {
+		req.IsolationLevel = 1
+	}
+	for topic, parts := range nums {
+		t := kmsg.NewListOffsetsRequestTopic()
+		t.Topic = topic
+		for _, num := range parts {
+			p := kmsg.NewListOffsetsRequestTopicPartition()
+			p.Partition, p.Timestamp = num, at
+			t.Partitions = append(t.Partitions, p)
+		}
+		req.Topics = append(req.Topics, t)
+	}
+	resp, err := req.RequestWith(ctx, c.cl)
+	if err != nil {
+		return nil, err
+	}
+	found := map[tp]int64{}
+	for _, t := range resp.Topics {
+		for _, p := range t.Partitions {
+			if kerr.ErrorForCode(p.ErrorCode) == nil {
+				found[tp{t.Topic, p.Partition}] = p.Offset
+			}
+		}
+	}
+	return found, nil
+}
+
+// begin makes the state of a new assignment.
+func (c *consumer) begin(ctx context.Context, key partitionOf, r commitRead, committed bool, log extent) (*partition, error) {
+	if committed {
+		if at, gone, err := c.inRange(key, r.offset, log); err != nil {
+			return nil, err
+		} else if gone {
+			p := newPartition(c, key, at, -1)
+			p.t.ver++
+			return p, nil
+		}
+		p := newPartition(c, key, r.offset, r.epoch)
+		p.t.saved, _ = decodeRuns(r.saved, p.mark, r.offset)
+		p.sent = r.offset
+		return p, nil
+	}
+	at, known := c.src.starts.get(key)
+	if known {
+		if moved, gone, err := c.inRange(key, at, log); err != nil {
+			return nil, err
+		} else if gone {
+			at = moved
+		}
+	} else {
+		var err error
+		if at, err = c.startOf(ctx, key, log); err != nil {
+			return nil, err
+		}
+		c.src.starts.set(key, at)
+	}
+	p := newPartition(c, key, at, -1)
+	p.t.ver++ // commit it, so that a partition without records has a position too
+	return p, nil
+}
+
+// inRange compares a position with the log. gone: it is not in it, go on at the
+// other one.
+func (c *consumer) inRange(key partitionOf, position int64, log extent) (at int64, gone bool, err error) {
+	if log == (extent{}) && position > 0 {
+		return position, false, nil // it could not be asked, or is empty: the fetch will tell
+	}
+	var gap string
+	switch {
+	case position < log.start:
+		gap = fmt.Sprintf("%d offsets were deleted before they were read", log.start-position)
+	case position > log.end:
+		gap = fmt.Sprintf("it lies %d offsets beyond the end", position-log.end)
+	default:
+		return position, false, nil
+	}
+	at = log.start
+	policy := "at the oldest record"
+	switch c.src.cfg.OutOfRange {
+	case ToEarliest:
+	case ToLatest:
+		at, policy = log.end, "at the end"
+	case Fail:
+		err := &longshore.Error{Code: longshore.CodeRefused, Op: "read " + key.String() + " for " + c.src.title(), Source: c.src.name(),
+			Err:  fmt.Errorf("position %d is not in the log (%d to %d): %s", position, log.start, log.end, gap),
+			Hint: "set the group's offset by hand, or OutOfRange to ToEarliest or ToLatest"}
+		c.fail(err)
+		return 0, false, err
+	}
+	c.tell.event(transport.Event{Kind: transport.EventSkipped,
+		Text: fmt.Sprintf("%s: position %d of %s is not in the log (%d to %d): %s; reading on %s, offset %d", c.src.title(), position, key, log.start, log.end, gap, policy, at)})
+	return at, true, nil
+}
+
+// startOf is where to begin without a position.
+func (c *consumer) startOf(ctx context.Context, key partitionOf, log extent) (int64, error) {
+	switch c.src.cfg.Start {
+	case Earliest:
+		return log.start, nil
+	case Latest:
+		return log.end, nil
+	}
+	found, err := c.listOffsets(ctx, map[string][]int32{key.topic: {key.num}}, int64(c.src.cfg.Start))
+	if err != nil {
+		return 0, err
+	}
+	if at := found[tp{key.topic, key.num}]; at >= 0 {
+		return at, nil
+	}
+	return log.end, nil // all records are older
+}
+
+func (c *consumer) topicID(topic string) [16]byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ids[topic]
+}
+
+// subscription is what deliveries of one incarnation of a topic have in common.
+func (c *consumer) subscription(key partitionOf) *longshore.Subscription {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := base64.RawURLEncoding.EncodeToString(key.id[:])
+	if key.id == [16]byte{} {
+		id = key.topic
+	}
+	prefix := "k." + c.facts.id + "." + id + "."
+	if s := c.subs[prefix]; s != nil {
+		return s
+	}
+	s := &longshore.Subscription{Transport: "kafka", Source: c.src.name(), Group: c.src.group,
+		Identify: func(d *longshore.Delivery) string {
+			return prefix + strconv.Itoa(int(d.Origin.Partition)) + "." + strconv.FormatUint(d.Origin.Position, 10)
+		}}
+	c.subs[prefix] = s
+	return s
+}

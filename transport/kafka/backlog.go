@@ -1,0 +1,44 @@
+package kafka
+
+import (
+	"context"
+	"time"
+)
+
+// Backlog is how many records of the assigned partitions were not handed out yet:
+// what waits here and what the fetches told of the logs' ends. Only for partitions
+// which nothing was fetched of is the cluster asked. Gaps count as records.
+func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
+	now := time.Now()
+	var sum int64
+	ask := map[string][]int32{}
+	from := map[tp]int64{}
+	for _, p := range c.assigned() {
+		p.mu.Lock()
+		at := p.t.base
+		if n := p.t.tail; n > p.t.head {
+			at = p.t.offsets[p.t.slot(n-1)] + 1
+		}
+		end, unknown := p.logEnd, p.logEnd < 0 || p.held || c.isPaused()
+		waiting := int64(len(p.again) + len(p.timers))
+		p.mu.Unlock()
+		sum += waiting
+		if unknown {
+			ask[p.key.topic] = append(ask[p.key.topic], p.key.num)
+			from[tp{p.key.topic, p.key.num}] = at
+			continue
+		}
+		sum += max(0, end-at)
+	}
+	if len(ask) == 0 {
+		return sum, now, nil
+	}
+	ends, err := c.listOffsets(ctx, ask, -1)
+	if err != nil {
+		return 0, time.Time{}, brokerError("read the backlog of "+c.src.title(), c.src.name(), err)
+	}
+	for k, end := range ends {
+		sum += max(0, end-from[k])
+	}
+	return sum, now, nil
+}

@@ -1,0 +1,131 @@
+package kafka
+
+// What waits in memory is bounded by bytes: a partition that has much is not
+// fetched while others go on, and if all together have much, nothing is polled.
+// The steps are wide, because the client throws away what it has of a partition
+// that is held.
+const (
+	muchBytes   = 8 << 20  // a partition is not fetched above it
+	littleBytes = 2 << 20  // and is again below it
+	totalBytes  = 64 << 20 // nothing is polled above it
+)
+
+// enqueue puts the partition into the line if it has something to hand out. Its
+// lock is held.
+func (p *partition) enqueue() {
+	if p.queued || p.closed || p.leaving || len(p.again) == 0 && (len(p.wait) == 0 || p.stalled) {
+		return
+	}
+	p.queued = true
+	p.c.requeue([]*partition{p})
+}
+
+// stall notes that the window is full. What waits behind it does not count as
+// something that could be handed out, or one stuck partition would stop all.
+func (p *partition) stall() {
+	full := p.t.size() >= int(p.c.window.Load())
+	if full == p.stalled {
+		return
+	}
+	p.stalled = full
+	if full {
+		p.sated = true
+		p.c.undrained.Add(-p.bytes)
+		return
+	}
+	p.c.undrained.Add(p.bytes)
+}
+
+// opened looks whether the window has opened again. The lock is held.
+func (p *partition) opened() {
+	if !p.stalled {
+		return
+	}
+	// Some room first, so that a slow head does not hand out one by one.
+	if room := int(p.c.window.Load()) - p.t.size(); room < 1 {
+		return
+	}
+	p.stall()
+	p.enqueue()
+	p.feed()
+}
+
+// unblock is opened for those who do not hold the lock.
+func (p *partition) unblock() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.opened()
+}
+
+// grow and shrink count what waits.
+func (p *partition) grow(n int64) {
+	p.bytes += n
+	if !p.stalled {
+		p.c.undrained.Add(n)
+	}
+}
+
+func (p *partition) shrink(n int64) {
+	p.bytes -= n
+	if !p.stalled && p.c.undrained.Add(-n) < totalBytes {
+		defer signal(p.c.hungry)
+	}
+	p.feed()
+}
+
+// drop forgets what waits.
+func (p *partition) drop() {
+	p.shrink(p.bytes)
+	p.wait, p.again = nil, nil
+	for _, t := range p.timers {
+		t.Stop()
+	}
+	p.timers = nil
+}
+
+// feed lets the client fetch the partition again.
+func (p *partition) feed() {
+	if !p.sated || p.stalled || p.bytes >= littleBytes {
+		return
+	}
+	p.sated = false
+	if p.held {
+		p.held = false
+		p.c.cl.ResumeFetchPartitions(map[string][]int32{p.key.topic: {p.key.num}})
+	}
+	signal(p.c.hungry)
+}
+
+// mayPoll tells whether anybody needs records, and keeps the client from fetching
+// for those who have enough.
+func (c *consumer) mayPoll() bool {
+	if c.isPaused() || c.undrained.Load() >= totalBytes {
+		return false
+	}
+	ps := c.assigned()
+	hungry := len(ps) == 0
+	hold := map[string][]int32{}
+	for _, p := range ps {
+		p.mu.Lock()
+		p.sated = p.sated || p.bytes > muchBytes
+		switch {
+		case !p.sated:
+			hungry = true
+		case !p.held:
+			hold[p.key.topic] = append(hold[p.key.topic], p.key.num)
+		}
+		p.mu.Unlock()
+	}
+	if !hungry || len(hold) == 0 {
+		return hungry
+	}
+	for _, p := range ps {
+		p.mu.Lock()
+		if p.sated && !p.held && !p.closed {
+			p.held = true
+			c.cl.PauseFetchPartitions(map[string][]int32{p.key.topic: {p.key.num}})
+		}
+		p.mu.Unlock()
+	}
+	return true
+}

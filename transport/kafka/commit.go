@@ -1,0 +1,233 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// commitTimeout bounds one commit of the committer.
+const commitTimeout = 10 * time.Second
+
+// completed counts what was done, and wakes the committer when it is much.
+func (c *consumer) completed(n int) {
+	if now := c.recent.Add(int64(n)); now >= commitCount && now-int64(n) < commitCount {
+		signal(c.urgent)
+	}
+}
+
+// commitAll commits by time and by count.
+func (c *consumer) commitAll() {
+	linger := or(c.src.cfg.SettleLinger, defaultLinger)
+	tick := time.NewTicker(linger)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-c.urgent:
+		case <-c.over.Done():
+			return
+		}
+		ctx, cancel := context.WithTimeout(c.over, commitTimeout)
+		_ = c.commit(ctx, c.assigned()) // told inside, tried again at the next tick
+		cancel()
+		gap := time.NewTimer(min(commitSpacing, linger))
+		select {
+		case <-gap.C:
+		case <-c.over.Done():
+			gap.Stop()
+			return
+		}
+	}
+}
+
+// pending is one partition in a commit.
+type pending struct {
+	p     *partition
+	s     state
+	acked int // how many of p.acked it carries
+}
+
+// commit sends the newest state of those that have changed, one commit at a time. A
+// failure is never the end: the state stays, and the next commit carries it.
+func (c *consumer) commit(ctx context.Context, ps []*partition) error {
+	if c.src.cast {
+		return nil
+	}
+	select {
+	case c.commits <- struct{}{}:
+		defer func() { <-c.commits }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	c.recent.Store(0)
+	batch := map[tp]*pending{}
+	for _, p := range ps {
+		if one := p.uncommitted(); one != nil {
+			batch[tp{p.key.topic, p.key.num}] = one
+		}
+	}
+	if len(batch) == 0 {
+		return nil
+	}
+	return c.send(ctx, batch)
+}
+
+// uncommitted returns what the broker does not have yet.
+func (p *partition) uncommitted() *pending {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.t.ver == p.committed {
+		return nil
+	}
+	return &pending{p: p, s: p.t.snapshot(p.budget, p.mark), acked: len(p.acked)}
+}
+
+func (c *consumer) send(ctx context.Context, batch map[tp]*pending) error {
+	offsets := map[string]map[int32]kgo.EpochOffset{}
+	for k, one := range batch {
+		if offsets[k.topic] == nil {
+			offsets[k.topic] = map[int32]kgo.EpochOffset{}
+		}
+		offsets[k.topic][k.num] = kgo.EpochOffset{Epoch: one.s.epoch, Offset: one.s.offset}
+	}
+	ctx = kgo.PreCommitFnContext(ctx, func(req *kmsg.OffsetCommitRequest) error {
+		for i := range req.Topics {
+			t := &req.Topics[i]
+			for j := range t.Partitions {
+				if one := batch[tp{t.Topic, t.Partitions[j].Partition}]; one != nil {
+					t.Partitions[j].Metadata = &one.s.saved
+				}
+			}
+		}
+		return nil
+	})
+	var failed error
+	c.cl.CommitOffsetsSync(ctx, offsets, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
+		if err != nil {
+			failed = err
+			return
+		}
+		failed = c.answered(batch, resp)
+	})
+	if failed == nil {
+		return nil
+	}
+	if !errors.Is(failed, context.Canceled) {
+		c.trouble("commit", transport.Event{Kind: transport.EventNotice, Err: failed,
+			Text: fmt.Sprintf("%s: a commit failed: %v; it is tried again with the next", c.src.title(), failed)})
+	}
+	return failed
+}
+
+// answered looks at each partition: the whole says nothing of its parts.
+func (c *consumer) answered(batch map[tp]*pending, resp *kmsg.OffsetCommitResponse) error {
+	var failed error
+	for _, t := range resp.Topics {
+		for i := range t.Partitions {
+			one := batch[tp{t.Topic, t.Partitions[i].Partition}]
+			if one == nil {
+				continue
+			}
+			delete(batch, tp{t.Topic, t.Partitions[i].Partition})
+			if err := one.p.answered(one, kerr.ErrorForCode(t.Partitions[i].ErrorCode)); err != nil && failed == nil {
+				failed = brokerError("commit "+one.p.key.String()+" for "+c.src.title(), c.src.name(), err)
+			}
+		}
+	}
+	if failed == nil && len(batch) > 0 {
+		failed = &longshore.Error{Code: longshore.CodeSettle, Op: "commit for " + c.src.title(), Source: c.src.name(),
+			Err: fmt.Errorf("the answer leaves out %d partitions", len(batch))}
+	}
+	return failed
+}
+
+func (p *partition) answered(one *pending, err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		p.committed, p.sent = one.s.ver, one.s.offset
+		n := min(one.acked, len(p.acked))
+		rest := copy(p.acked, p.acked[n:])
+		clear(p.acked[rest:])
+		p.acked = p.acked[:rest]
+		return nil
+	}
+	if errors.Is(err, kerr.OffsetMetadataTooLarge) {
+		// This broker allows less: save less. 0 is a plain commit.
+		p.budget /= 2
+		if p.budget < 64 {
+			p.budget = 0
+		}
+	}
+	return err
+}
+
+// Flush commits until all that was accepted is committed, as long as trying again
+// may help and ctx allows.
+func (c *consumer) Flush(ctx context.Context) error {
+	wait := 10 * time.Millisecond
+	for {
+		err := c.commit(ctx, c.assigned())
+		if err == nil {
+			return c.flushed()
+		}
+		if !mayHelp(err) || ctx.Err() != nil {
+			return brokerError("flush "+c.src.title(), c.src.name(), err)
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-c.over.Done():
+			t.Stop()
+			return longshore.ErrClosed
+		case <-ctx.Done():
+			t.Stop()
+			return brokerError("flush "+c.src.title(), c.src.name(), err)
+		}
+		wait = min(2*wait, time.Second)
+	}
+}
+
+func mayHelp(err error) bool {
+	var ke *kerr.Error
+	if errors.As(err, &ke) {
+		return kerr.IsRetriable(ke) || ke == kerr.OffsetMetadataTooLarge || ke == kerr.RebalanceInProgress || ke == kerr.IllegalGeneration || ke == kerr.UnknownMemberID || ke == kerr.StaleMemberEpoch
+	}
+	return true
+}
+
+// flushed reports what was lost since the last Flush.
+func (c *consumer) flushed() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.failed
+	c.failed = 0
+	if n == 0 {
+		return nil
+	}
+	return &longshore.Error{Code: longshore.CodeSettle, Op: "flush " + c.src.title(), Source: c.src.name(),
+		Err: fmt.Errorf("%d acknowledged records were not committed before their partitions went away; they come again", n)}
+}
+
+// trouble tells of something that repeats at most once a minute.
+func (c *consumer) trouble(kind string, e transport.Event) {
+	now := time.Now()
+	c.mu.Lock()
+	last := c.troubles[kind]
+	if quiet := !last.IsZero() && now.Sub(last) < time.Minute; quiet {
+		c.mu.Unlock()
+		return
+	}
+	c.troubles[kind] = now
+	c.mu.Unlock()
+	c.tell.event(e)
+}

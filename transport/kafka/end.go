@@ -1,0 +1,100 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/longshore-go/longshore"
+)
+
+// Cancel stops fetching. The member keeps its partitions, so that what is out can
+// be worked off; what waits here was never handed out and simply is not committed.
+func (c *consumer) Cancel(context.Context) error {
+	c.mu.Lock()
+	c.leaving, c.canceled = true, true
+	c.line = nil
+	c.mu.Unlock()
+	c.halt()
+	for _, p := range c.assigned() {
+		p.mu.Lock()
+		p.drop()
+		p.queued = true // never again
+		p.mu.Unlock()
+	}
+	signal(c.ready)
+	return nil
+}
+
+// Release has nothing to give back: see Cancel.
+func (c *consumer) Release(context.Context) error { return nil }
+
+// Close loses what is out, commits what is done and leaves the group. A cluster that
+// does not answer holds it no longer than ctx.
+func (c *consumer) Close(ctx context.Context) error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed, c.leaving = true, true
+	away := c.away
+	c.end = longshore.ErrClosed
+	c.mu.Unlock()
+	signal(c.ready)
+	c.halt()
+	c.gate.enter()
+	ps := c.assigned()
+	for _, p := range ps {
+		p.close(fmt.Errorf("the consumer was closed: %w", longshore.ErrLost))
+	}
+	c.gate.leave()
+	var err error
+	if !away {
+		err = c.commit(ctx, ps) // before leaving: the group would refuse it after that
+	}
+	for _, p := range ps {
+		c.forfeit(p)
+	}
+	c.remove(ps)
+	c.finish()
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_ = c.cl.LeaveGroupContext(ctx)
+		c.cl.Close()
+		c.wg.Wait()
+	}()
+	select {
+	case <-gone:
+	case <-ctx.Done(): // the client gives up by itself soon
+	}
+	if werr := c.tell.wait(ctx); err == nil {
+		err = werr
+	}
+	return brokerError("close "+c.src.title(), c.src.name(), err)
+}
+
+// fail ends the consumer from inside: it is down until it is opened again. What is
+// done may still be committed by Close, unless the cluster is away.
+func (c *consumer) fail(err error) {
+	c.mu.Lock()
+	if c.end != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.end = err
+	c.away = errors.Is(err, longshore.CodeUnreachable) || errors.Is(err, longshore.CodeConnLost)
+	leaving := c.leaving
+	c.wg.Go(func() { // the caller may be inside a callback of the group
+		for _, p := range c.assigned() {
+			p.close(fmt.Errorf("the consumer ended: %w", longshore.ErrLost))
+		}
+		if !leaving {
+			c.tell.down(err)
+		}
+	})
+	c.mu.Unlock()
+	signal(c.ready)
+	c.halt()
+}

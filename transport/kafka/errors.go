@@ -1,0 +1,152 @@
+package kafka
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/longshore-go/longshore"
+)
+
+// brokerError gives an error of the client its code. Its text never holds what the
+// login was made with: the client does not put it there.
+func brokerError(op, source string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var typed *longshore.Error
+	if errors.As(err, &typed) {
+		return err
+	}
+	out := &longshore.Error{Code: longshore.CodeConnLost, Op: op, Source: source, Err: err}
+	var (
+		ke *kerr.Error
+		ne net.Error
+	)
+	switch {
+	case errors.As(err, &ke):
+		out.Code, out.Hint = codeOf(ke)
+		out.Err = kafkaText(ke)
+	case tlsFailed(err, out):
+	case errors.Is(err, kgo.ErrClientClosed):
+		return longshore.ErrClosed
+	case errors.Is(err, kgo.ErrRecordTimeout), errors.Is(err, kgo.ErrRecordRetries):
+		out.Code, out.Hint = longshore.CodeTimeout, "it may have been written all the same; raise Timeout, or look why the partition's leader does not answer"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		out.Code, out.Err = longshore.CodeTimeout, fmt.Errorf("no answer from the cluster: %w", err)
+	case refusedLogin(err):
+		out.Code, out.Hint = longshore.CodeAuth, "check Mechanism, User and Password"
+	case errors.As(err, &ne), unreachable(err):
+		out.Code, out.Hint = longshore.CodeUnreachable, "start a broker, or check host and port"
+		out.Err = shortDial(err)
+	}
+	return out
+}
+
+// unreachable tells errors of dialling, which the client wraps in text.
+func unreachable(err error) bool {
+	var dns *net.DNSError
+	var op *net.OpError
+	return errors.As(err, &dns) || errors.As(err, &op) || strings.Contains(err.Error(), "unable to dial") || errors.Is(err, io.EOF)
+}
+
+// shortDial leaves out what the operation says already.
+func shortDial(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Err != nil {
+		return op.Err
+	}
+	return err
+}
+
+// refusedLogin: a broker that hangs up during the login has refused it.
+func refusedLogin(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "SASL") || strings.Contains(text, "sasl")
+}
+
+func tlsFailed(err error, out *longshore.Error) bool {
+	var (
+		name    x509.HostnameError
+		unknown x509.UnknownAuthorityError
+		invalid x509.CertificateInvalidError
+		record  tls.RecordHeaderError
+		verify  *tls.CertificateVerificationError
+		alert   tls.AlertError
+	)
+	switch {
+	case errors.As(err, &name):
+		out.Hint = "the certificate is for another name: the address that the broker advertises must be in it"
+	case errors.As(err, &unknown):
+		out.Hint = "the certificate is self-signed or from an unknown authority: add it to TLSConfig.RootCAs"
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		out.Hint = "the certificate has expired or is not valid yet: renew it, or check the clock"
+	case errors.As(err, &invalid), errors.As(err, &verify), errors.As(err, &alert):
+		out.Hint = "check the certificates on both sides"
+	case errors.As(err, &record):
+		out.Hint = "the peer does not speak TLS on this port: use the port of a TLS listener, or set neither TLS nor TLSConfig"
+	default:
+		return false
+	}
+	out.Code = longshore.CodeTLS
+	return true
+}
+
+// kafkaText is "it does not exist (UNKNOWN_TOPIC_OR_PARTITION)".
+func kafkaText(e *kerr.Error) error {
+	text := e.Description
+	switch e.Code {
+	case kerr.UnknownTopicOrPartition.Code, kerr.UnknownTopicID.Code:
+		text = "it does not exist"
+	case kerr.SaslAuthenticationFailed.Code, kerr.IllegalSaslState.Code:
+		text = "login refused"
+	case kerr.TopicAuthorizationFailed.Code, kerr.GroupAuthorizationFailed.Code, kerr.ClusterAuthorizationFailed.Code:
+		text = "not allowed"
+	}
+	return &wireError{text: strings.TrimSuffix(text, "."), kafka: e}
+}
+
+// wireError keeps the broker's code for errors.Is.
+type wireError struct {
+	text  string
+	kafka *kerr.Error
+}
+
+func (e *wireError) Error() string { return e.text + " (" + e.kafka.Message + ")" }
+func (e *wireError) Unwrap() error { return e.kafka }
+
+func codeOf(e *kerr.Error) (code longshore.Code, hint string) {
+	switch e.Code {
+	case kerr.UnknownTopicOrPartition.Code, kerr.UnknownTopicID.Code:
+		return longshore.CodeNotFound, "correct the name, create it, or set Declare"
+	case kerr.SaslAuthenticationFailed.Code, kerr.IllegalSaslState.Code:
+		return longshore.CodeAuth, "check User and Password"
+	case kerr.UnsupportedSaslMechanism.Code:
+		return longshore.CodeAuth, "the broker does not know this Mechanism"
+	case kerr.TopicAuthorizationFailed.Code, kerr.GroupAuthorizationFailed.Code, kerr.ClusterAuthorizationFailed.Code:
+		return longshore.CodeForbidden, "give the user the permission"
+	case kerr.MessageTooLarge.Code, kerr.RecordListTooLarge.Code:
+		return longshore.CodeTooLarge, "send less, or raise max.message.bytes of the topic and MaxBatchBytes"
+	case kerr.RequestTimedOut.Code:
+		return longshore.CodeTimeout, ""
+	case kerr.UnknownMemberID.Code, kerr.IllegalGeneration.Code, kerr.FencedInstanceID.Code, kerr.FencedMemberEpoch.Code, kerr.StaleMemberEpoch.Code, kerr.UnreleasedInstanceID.Code:
+		return longshore.CodeFenced, ""
+	case kerr.UnsupportedVersion.Code:
+		return longshore.CodeUnsupported, "the broker is too old for this"
+	case kerr.BrokerNotAvailable.Code, kerr.CoordinatorNotAvailable.Code, kerr.LeaderNotAvailable.Code, kerr.NotLeaderForPartition.Code:
+		return longshore.CodeUnreachable, ""
+	}
+	return longshore.CodeRefused, ""
+}
+
+func unsupported(what, source, why, hint string) error {
+	return &longshore.Error{Code: longshore.CodeUnsupported, Op: what, Source: source, Err: errors.New(why), Hint: hint}
+}

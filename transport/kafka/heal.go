@@ -1,0 +1,167 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// healing is a topic that the cluster does not know as we do.
+type healing struct {
+	next  time.Time // not before
+	tries int
+}
+
+const (
+	healFirst = time.Second
+	healMost  = 15 * time.Second
+)
+
+// fetchErrors sorts what a poll complained of.
+func (c *consumer) fetchErrors(errs []kgo.FetchError) {
+	for _, e := range errs {
+		c.fetchError(e)
+	}
+}
+
+func (c *consumer) fetchError(e kgo.FetchError) {
+	var (
+		session *kgo.ErrGroupSession
+		loss    *kgo.ErrDataLoss
+	)
+	switch err := e.Err; {
+	case errors.Is(err, context.Canceled), errors.Is(err, kgo.ErrClientClosed):
+	case errors.As(err, &session):
+		c.sessionError(session.Err)
+	case errors.As(err, &loss):
+		c.tell.event(transport.Event{Kind: transport.EventSkipped, Err: err,
+			Text: fmt.Sprintf("%s: the log of %s/%d was cut off: read up to %d, reading on at %d", c.src.title(), e.Topic, e.Partition, loss.ConsumedTo, loss.ResetTo)})
+	case errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.InconsistentTopicID),
+		errors.Is(err, kerr.TopicAuthorizationFailed):
+		c.ail(e.Topic)
+		c.trouble("topic "+e.Topic, transport.Event{Kind: transport.EventNotice, Err: err,
+			Text: fmt.Sprintf("%s: topic %q: %v; it is subscribed to anew", c.src.title(), e.Topic, brokerError("", e.Topic, err))})
+	case errors.Is(err, kerr.OffsetOutOfRange) && c.src.cfg.OutOfRange == Fail:
+		c.fail(&longshore.Error{Code: longshore.CodeRefused, Op: fmt.Sprintf("read %s/%d for %s", e.Topic, e.Partition, c.src.title()), Source: c.src.name(),
+			Err: errors.New("the position is not in the log any more (OFFSET_OUT_OF_RANGE)"), Hint: "set the group's offset by hand, or OutOfRange to ToEarliest or ToLatest"})
+	case kerr.IsRetriable(err):
+	default:
+		c.trouble(fmt.Sprintf("fetch %s/%d", e.Topic, e.Partition), transport.Event{Kind: transport.EventNotice, Err: err,
+			Text: fmt.Sprintf("%s: reading %s/%d failed: %v", c.src.title(), e.Topic, e.Partition, err)})
+	}
+}
+
+// sessionError: this member is not in the group. The client joins again by itself,
+// except where that cannot help.
+func (c *consumer) sessionError(err error) {
+	var ke *kerr.Error
+	if errors.As(err, &ke) {
+		switch ke {
+		case kerr.GroupAuthorizationFailed, kerr.TopicAuthorizationFailed, kerr.SaslAuthenticationFailed, kerr.FencedInstanceID,
+			kerr.InconsistentGroupProtocol, kerr.InvalidGroupID, kerr.UnsupportedVersion, kerr.GroupMaxSizeReached:
+			c.fail(brokerError(c.src.title()+" at "+c.src.b.address(), c.src.name(), ke))
+			return
+		}
+	}
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	c.trouble("session", transport.Event{Kind: transport.EventNotice, Err: err,
+		Text: fmt.Sprintf("%s: not in the group: %v; joining again", c.src.title(), err)})
+}
+
+// ail notes a topic to be subscribed to anew.
+func (c *consumer) ail(topic string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.healing[topic] == nil {
+		c.healing[topic] = &healing{next: time.Now().Add(healFirst)}
+	}
+}
+
+// heal subscribes anew to topics that were deleted or made again: the client never
+// adopts the new identity of a topic.
+func (c *consumer) heal() {
+	now := time.Now()
+	c.mu.Lock()
+	var due []string
+	for topic, h := range c.healing {
+		if now.After(h.next) && !c.leaving && c.end == nil {
+			due = append(due, topic)
+			h.tries++
+			h.next = now.Add(min(healMost, healFirst<<min(h.tries, 5)))
+		}
+	}
+	c.mu.Unlock()
+	for _, topic := range due {
+		c.again(topic)
+	}
+	if c.src.cast {
+		c.enlarged()
+	}
+}
+
+func (c *consumer) again(topic string) {
+	ctx, cancel := context.WithTimeout(c.over, quietAfter)
+	defer cancel()
+	resp, err := metadata(ctx, c.cl, topic)
+	if err != nil || len(resp.Topics) == 0 || resp.Topics[0].ErrorCode != 0 {
+		return // still away
+	}
+	id := resp.Topics[0].TopicID
+	if id == c.topicID(topic) && id != [16]byte{} && !c.fetchless(topic) {
+		c.cured(topic)
+		return
+	}
+	c.mu.Lock()
+	c.ids[topic] = id
+	var ps []*partition
+	for k, p := range c.parts {
+		if k.topic == topic {
+			ps = append(ps, p)
+		}
+	}
+	c.mu.Unlock()
+	c.gate.enter()
+	for _, p := range ps {
+		p.close(c.taken(p.key, "its topic was deleted"))
+		c.forfeit(p)
+		c.src.starts.forget(p.key)
+	}
+	c.gate.leave()
+	c.remove(ps)
+	c.cl.PurgeTopicsFromConsuming(topic)
+	if c.src.cast {
+		_ = c.broadcastTopic(ctx, topic) // tried again at the next tick
+	} else {
+		c.cl.AddConsumeTopics(topic)
+	}
+	c.cured(topic)
+	c.tell.event(transport.Event{Kind: transport.EventNotice, Text: fmt.Sprintf("%s: topic %q exists again and is subscribed to anew", c.src.title(), topic)})
+}
+
+// fetchless: nothing of the topic is assigned here, so subscribing anew loses nothing.
+func (c *consumer) fetchless(topic string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k := range c.parts {
+		if k.topic == topic {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *consumer) cured(topic string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.healing, topic)
+	delete(c.troubles, "topic "+topic)
+}

@@ -1,0 +1,228 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/longshore-go/longshore"
+)
+
+// cluster is what the first answer told.
+type cluster struct {
+	id      string
+	topics  map[string]topicFacts
+	missing []string
+}
+
+type topicFacts struct {
+	id         [16]byte
+	partitions int
+}
+
+// look asks one broker for the topics, and whether the group may be used. The
+// client itself would try again for half a minute; an opening must not.
+func (s *groupSource) look(ctx context.Context, cl *kgo.Client) (cluster, error) {
+	names := s.topics
+	if s.cfg.Pattern {
+		names = nil
+	}
+	resp, err := metadata(ctx, cl, names...)
+	if err != nil {
+		return cluster{}, err
+	}
+	found := cluster{topics: map[string]topicFacts{}}
+	if resp.ClusterID != nil {
+		found.id = *resp.ClusterID
+	}
+	for _, t := range resp.Topics {
+		err := kerr.ErrorForCode(t.ErrorCode)
+		switch {
+		case errors.Is(err, kerr.UnknownTopicOrPartition) && t.Topic != nil:
+			found.missing = append(found.missing, *t.Topic)
+		case err != nil && !kerr.IsRetriable(err):
+			return found, topicError(s, t.Topic, err)
+		case t.Topic != nil:
+			found.topics[*t.Topic] = topicFacts{t.TopicID, len(t.Partitions)}
+		}
+	}
+	if s.cast {
+		return found, nil
+	}
+	return found, s.coordinated(ctx, cl)
+}
+
+// topicError says which of the topics it is about.
+func topicError(s *groupSource, topic *string, err error) error {
+	name := s.name()
+	if topic != nil {
+		name = *topic
+	}
+	return brokerError(s.opening()+fmt.Sprintf(": topic %q", name), name, err)
+}
+
+// metadata asks the seeds one after the other, each once.
+func metadata(ctx context.Context, cl *kgo.Client, topics ...string) (*kmsg.MetadataResponse, error) {
+	req := kmsg.NewPtrMetadataRequest()
+	req.Topics = []kmsg.MetadataRequestTopic{}
+	for _, name := range topics {
+		t := kmsg.NewMetadataRequestTopic()
+		t.Topic = kmsg.StringPtr(name)
+		req.Topics = append(req.Topics, t)
+	}
+	resp, err := askSeeds(ctx, cl, req)
+	if err != nil {
+		return nil, err
+	}
+	return resp.(*kmsg.MetadataResponse), nil //nolint:errcheck,forcetypeassert // the answer to this request
+}
+
+// askSeeds returns the first answer; the first error if nobody answers.
+func askSeeds(ctx context.Context, cl *kgo.Client, req kmsg.Request) (kmsg.Response, error) {
+	var first error
+	for _, seed := range cl.SeedBrokers() {
+		resp, err := seed.Request(ctx, req)
+		if err == nil {
+			return resp, nil
+		}
+		if first == nil {
+			first = err
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if first == nil {
+		first = kgo.ErrClientClosed
+	}
+	return nil, first
+}
+
+// coordinated asks for the group's coordinator: a group that may not be used is
+// refused here, not later in the background.
+func (s *groupSource) coordinated(ctx context.Context, cl *kgo.Client) error {
+	req := kmsg.NewPtrFindCoordinatorRequest()
+	req.CoordinatorKey, req.CoordinatorKeys = s.group, []string{s.group}
+	answer, err := askSeeds(ctx, cl, req)
+	if err != nil {
+		return err
+	}
+	resp := answer.(*kmsg.FindCoordinatorResponse) //nolint:errcheck,forcetypeassert // the answer to this request
+	code := resp.ErrorCode
+	for _, c := range resp.Coordinators {
+		code = c.ErrorCode
+	}
+	if err := kerr.ErrorForCode(code); err != nil && !kerr.IsRetriable(err) {
+		return err
+	}
+	return nil
+}
+
+// prepare looks, creates what is missing if it may, and complains of the rest.
+func (s *groupSource) prepare(ctx context.Context, cl *kgo.Client, deadLetter string) (cluster, error) {
+	found, err := s.look(ctx, cl)
+	if err != nil {
+		return found, err
+	}
+	if s.cfg.Declare.Partitions == 0 {
+		if len(found.missing) > 0 {
+			return found, s.notFound(ctx, cl, found.missing)
+		}
+		return found, nil
+	}
+	if err := s.create(ctx, cl, s.cfg.Declare.Settings, found.missing...); err != nil {
+		return found, err
+	}
+	if deadLetter != "" {
+		if err := s.create(ctx, cl, nil, deadLetter); err != nil {
+			return found, err
+		}
+	}
+	if len(found.missing) > 0 { // their ids
+		created := found.missing
+		if found, err = s.look(ctx, cl); err == nil && len(found.missing) > 0 {
+			found.missing = nil // not everywhere yet
+			for _, name := range created {
+				found.topics[name] = topicFacts{partitions: int(s.cfg.Declare.Partitions)}
+			}
+		}
+	}
+	return found, err
+}
+
+func (s *groupSource) create(ctx context.Context, cl *kgo.Client, settings map[string]string, topics ...string) error {
+	if len(topics) == 0 {
+		return nil
+	}
+	configs := map[string]*string{}
+	for k, v := range settings {
+		configs[k] = kmsg.StringPtr(v)
+	}
+	replicas := s.cfg.Declare.Replicas
+	if replicas == 0 {
+		replicas = -1
+	}
+	resp, err := kadm.NewClient(cl).CreateTopics(ctx, s.cfg.Declare.Partitions, replicas, configs, topics...)
+	if err != nil {
+		return err
+	}
+	for _, t := range resp.Sorted() {
+		if t.Err != nil && !errors.Is(t.Err, kerr.TopicAlreadyExists) {
+			return brokerError(fmt.Sprintf("declare kafka topic %q", t.Topic), t.Topic, t.Err)
+		}
+	}
+	return nil
+}
+
+// notFound names a similar topic, if there is one.
+func (s *groupSource) notFound(ctx context.Context, cl *kgo.Client, missing []string) error {
+	similar := ""
+	if all, err := kadm.NewClient(cl).ListTopics(ctx); err == nil {
+		names := slices.Sorted(maps.Keys(all))
+		if best := closest(missing[0], names); best != "" {
+			similar = fmt.Sprintf(", similar: %q", best)
+		}
+	}
+	return &longshore.Error{Code: longshore.CodeNotFound, Op: s.opening(), Source: s.name(),
+		Err:  fmt.Errorf("%w%s", &wireError{text: fmt.Sprintf("topic %q does not exist", strings.Join(missing, ",")), kafka: kerr.UnknownTopicOrPartition}, similar),
+		Hint: "correct the name, create it, or set Declare"}
+}
+
+// closest returns the name with the fewest edits, at most a third of its length.
+func closest(name string, names []string) string {
+	best, least := "", len(name)/3+1
+	for _, n := range names {
+		if d := edits(name, n); d < least {
+			best, least = n, d
+		}
+	}
+	return best
+}
+
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

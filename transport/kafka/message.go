@@ -1,0 +1,192 @@
+package kafka
+
+import (
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/longshore-go/longshore"
+)
+
+// Headers that carry what a Kafka record has no place for. They are written only
+// where the message has the property.
+const (
+	ours        = "longshore-"
+	headerProps = "longshore-p-"
+	headerUsers = "longshore-u-" // before the name of a user's header that looks like ours
+	headerEnv   = "longshore-env"
+	headerDue   = "longshore-expires" // when the message expires, for readers other than ours
+
+	headerType     = "content-type"
+	headerEncoding = "content-encoding"
+)
+
+// decode fills a message from a record. Bytes are shared, not copied.
+func decode(m *longshore.Message, r *kgo.Record) {
+	m.Key, m.Body = r.Key, r.Value
+	m.Timestamp = r.Timestamp
+	if len(r.Headers) == 0 {
+		return
+	}
+	m.Headers = make(longshore.Headers, 0, len(r.Headers))
+	env := ""
+	for i := range r.Headers {
+		h := &r.Headers[i]
+		if !property(m, h, &env) {
+			m.Headers = append(m.Headers, longshore.Header{Name: h.Key, Value: headerValue(h.Value)})
+		}
+	}
+	if env != "" {
+		unpack(m, env)
+	}
+	for i := range m.Headers {
+		m.Headers[i].Name = strings.TrimPrefix(m.Headers[i].Name, headerUsers)
+	}
+	if len(m.Headers) == 0 {
+		m.Headers = nil
+	}
+}
+
+// headerValue is text where it can be, since nearly all headers are.
+func headerValue(b []byte) any {
+	switch {
+	case b == nil:
+		return nil
+	case utf8.Valid(b):
+		return string(b)
+	}
+	return b
+}
+
+// property takes a header that stands for a property; false if it is a header.
+func property(m *longshore.Message, h *kgo.RecordHeader, env *string) bool {
+	if h.Value == nil || !utf8.Valid(h.Value) {
+		return false
+	}
+	switch {
+	case h.Key == headerType && m.ContentType == "":
+		m.ContentType = string(h.Value)
+		return true
+	case h.Key == headerEncoding && m.ContentEncoding == "":
+		m.ContentEncoding = string(h.Value)
+		return true
+	case !strings.HasPrefix(h.Key, ours):
+		return false
+	case h.Key == headerEnv && checked(string(h.Value)):
+		*env = string(h.Value)
+		return true
+	case h.Key == headerDue:
+		return true // for others; ours is the duration
+	}
+	name, ok := strings.CutPrefix(h.Key, headerProps)
+	return ok && setProperty(m, name, string(h.Value))
+}
+
+func setProperty(m *longshore.Message, name, v string) bool {
+	switch name {
+	case "id":
+		m.ID = v
+	case "type":
+		m.Type = v
+	case "correlation-id":
+		m.CorrelationID = v
+	case "reply-to":
+		m.ReplyTo = v
+	case "app-id":
+		m.AppID = v
+	case "user-id":
+		m.UserID = v
+	case "expiration":
+		d, err := time.ParseDuration(v)
+		if err != nil {
+			return false
+		}
+		m.Expiration = d
+	case "priority", "delivery-mode":
+		n, err := strconv.ParseUint(v, 10, 8)
+		if err != nil {
+			return false
+		}
+		if name == "priority" {
+			m.Priority = uint8(n)
+		} else {
+			m.DeliveryMode = uint8(n)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// A record's time must lie near the present: the broker refuses one in the future,
+// and retention soon deletes one from the past.
+const (
+	oldest = 24 * time.Hour
+	newest = 30 * time.Minute
+)
+
+// encode makes a record of a message.
+func encode(m *longshore.Message, now time.Time) (*kgo.Record, error) {
+	if err := m.Headers.Check(); err != nil {
+		return nil, err
+	}
+	r := &kgo.Record{Key: m.Key, Value: m.Body, Timestamp: now}
+	var e envelope
+	switch ts := m.Timestamp; {
+	case ts.IsZero():
+		e.Time = "none"
+	case ts.Before(now.Add(-oldest)), ts.After(now.Add(newest)):
+		e.Time = formatTime(ts)
+	default:
+		r.Timestamp = ts
+		if ts.Nanosecond()%1e6 != 0 {
+			e.Time = formatTime(ts)
+		}
+	}
+	n := len(m.Headers) + 4
+	r.Headers = make([]kgo.RecordHeader, 0, n)
+	if m.ID == "" && !m.Headers.Has(longshore.HeaderID) {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: longshore.HeaderID, Value: []byte(newID(now))})
+	}
+	encodeProperties(r, m, now)
+	e.addHeaders(r, m.Headers)
+	if text := e.text(); text != "" {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: headerEnv, Value: []byte(text)})
+	}
+	return r, nil
+}
+
+func encodeProperties(r *kgo.Record, m *longshore.Message, now time.Time) {
+	put := func(name, v string) {
+		if v != "" {
+			r.Headers = append(r.Headers, kgo.RecordHeader{Key: name, Value: []byte(v)})
+		}
+	}
+	put(headerType, m.ContentType)
+	put(headerEncoding, m.ContentEncoding)
+	put(headerProps+"id", m.ID)
+	put(headerProps+"type", m.Type)
+	put(headerProps+"correlation-id", m.CorrelationID)
+	put(headerProps+"reply-to", m.ReplyTo)
+	put(headerProps+"app-id", m.AppID)
+	put(headerProps+"user-id", m.UserID)
+	if m.Expiration > 0 {
+		put(headerProps+"expiration", m.Expiration.String())
+		put(headerDue, now.Add(m.Expiration).UTC().Format(time.RFC3339Nano))
+	}
+	if m.Priority != 0 {
+		put(headerProps+"priority", strconv.Itoa(int(m.Priority)))
+	}
+	if m.DeliveryMode != 0 {
+		put(headerProps+"delivery-mode", strconv.Itoa(int(m.DeliveryMode)))
+	}
+}
+
+// reserved tells whether decode would take a user's header for something else.
+func reserved(name string) bool {
+	return name == headerEnv || name == headerDue || name == headerType || name == headerEncoding ||
+		strings.HasPrefix(name, headerProps) || strings.HasPrefix(name, headerUsers)
+}

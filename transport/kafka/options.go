@@ -1,0 +1,81 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"reflect"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/longshore-go/longshore"
+)
+
+// owned are the options of franz-go that this package sets. What a user would set
+// there is in Config, or would break the promise that no record is lost.
+func owned() []string {
+	return []string{
+		"SeedBrokers", "ClientID", "SASL", "DialTLS", "DialTLSConfig", "DialTimeout", "Rack",
+		"ConsumerGroup", "ShareGroup", "ConsumeTopics", "ConsumeExcludeTopics", "ConsumeRegex", "ConsumePartitions", "ConsumeStartOffset", "ConsumeResetOffset",
+		"FetchIsolationLevel", "KeepControlRecords", "KeepRetryableFetchErrors", "RequireStableFetchOffsets", "DisableFetchSessions",
+		"AutoCommitMarks", "AutoCommitInterval", "AutoCommitCallback", "DisableAutoCommit", "GreedyAutoCommit",
+		"BlockRebalanceOnPoll", "OnPartitionsAssigned", "OnPartitionsRevoked", "OnPartitionsLost", "OnOffsetsFetched", "OnPartitionsCallbackBlocked",
+		"AdjustFetchOffsetsFn", "InstanceID", "ServerSideBalancer", "SessionTimeout", "RebalanceTimeout", "GroupProtocol",
+		"TransactionalID", "RequiredAcks", "DisableIdempotentWrite", "RecordPartitioner", "ManualFlushing", "AllowAutoTopicCreation",
+		"DefaultProduceTopic", "DefaultProduceTopicAlways", "ProducerLinger", "ProducerBatchMaxBytes", "ProducerBatchCompression", "RecordDeliveryTimeout",
+		"WithContext",
+	}
+}
+
+// checkOptions refuses those options that are ours. An option is a function which
+// only a client can show: one is made with them and one without, neither connects.
+func checkOptions(opts []kgo.Opt) error {
+	if len(opts) == 0 {
+		return nil
+	}
+	noDial := kgo.Dialer(func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("not now") })
+	plain, err := kgo.NewClient(noDial)
+	if err != nil {
+		return badConfig("Options", err.Error(), "")
+	}
+	defer plain.Close()
+	// Each by itself, so that one option cannot hide another.
+	var problems []error
+	for i, o := range opts {
+		if o == nil {
+			problems = append(problems, badConfig("Options", fmt.Sprintf("entry %d is nil", i+1), ""))
+			continue
+		}
+		given, err := kgo.NewClient(o, noDial)
+		if err != nil {
+			given, err = kgo.NewClient(kgo.ConsumerGroup("check"), o, noDial)
+		}
+		if err != nil {
+			problems = append(problems, badConfig("Options", fmt.Sprintf("entry %d: %s", i+1, firstLine(err.Error())), ""))
+			continue
+		}
+		for _, name := range owned() {
+			if name != "ConsumerGroup" && !reflect.DeepEqual(given.OptValues(name), plain.OptValues(name)) || name == "ConsumerGroup" && groupOf(given) != "" {
+				problems = append(problems, badConfig("Options", "kgo."+name+" belongs to this package", "use the fields of Config, GroupConfig and PublisherConfig"))
+			}
+		}
+		given.Close()
+	}
+	return errors.Join(problems...)
+}
+
+func groupOf(cl *kgo.Client) string {
+	g, _ := cl.OptValue(kgo.ConsumerGroup).(string)
+	return strings.TrimPrefix(g, "check")
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+func badConfig(field, problem, hint string) error {
+	return &longshore.Error{Code: longshore.CodeConfig, Op: "kafka " + field, Err: errors.New(problem), Hint: hint}
+}

@@ -1,0 +1,252 @@
+package kafka
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/longshore-go/longshore"
+)
+
+// partition is one assignment of a partition to this member, from the reading of
+// its position to its end. It is the settler of its deliveries, so a late one
+// reaches the assignment it came from and never the next.
+type partition struct {
+	c    *consumer
+	key  partitionOf
+	sub  *longshore.Subscription
+	mark uint32 // of the topic, in what is saved
+
+	mu      sync.Mutex
+	t       tracker
+	wait    []*kgo.Record // fetched, not handed out
+	bytes   int64         // of wait
+	again   []repeat      // given back, to be handed out now
+	timers  map[uint64]*time.Timer
+	out     int   // handed out and not settled
+	next    int64 // offset that the next fetched record should have
+	queued  bool  // in the consumer's line
+	stalled bool  // the window is full
+	sated   bool  // has enough
+	held    bool  // and the client does not fetch it
+	leaving bool  // being revoked: nothing new
+	closed  bool
+
+	budget    int    // characters that a commit may save
+	committed uint64 // ver of the last commit that the broker has
+	sent      int64  // its offset; -1 before
+	acked     []*longshore.Delivery
+	failing   bool // the last commit failed
+
+	logStart, logEnd int64 // as the last fetch told; -1 before
+	told             int   // step of the stuck warning that was given
+	headSince        time.Time
+	headSeq          uint64
+}
+
+// repeat is a record that was given back.
+type repeat struct {
+	seq     uint64
+	rec     *kgo.Record
+	attempt int
+}
+
+// savedBudget keeps below the broker's default limit of 4096 UTF-16 units.
+const savedBudget = 4000
+
+func newPartition(c *consumer, key partitionOf, position int64, epoch int32) *partition {
+	return &partition{c: c, key: key, sub: c.subscription(key), mark: topicMark(key.id, key.topic),
+		t: newTracker(position, epoch), next: position, budget: savedBudget, sent: -1, logStart: -1, logEnd: -1}
+}
+
+// take hands out up to n records; more says whether there are others, which keeps
+// the partition in the line.
+func (p *partition) take(n int, out []*longshore.Delivery) (_ []*longshore.Delivery, more bool) {
+	p.mu.Lock()
+	if p.closed || p.leaving {
+		p.queued = false
+		p.mu.Unlock()
+		return out, false
+	}
+	now := time.Now()
+	for ; n > 0 && len(p.again) > 0; n-- {
+		out = append(out, p.redeliver(p.again[0], now))
+		p.again = p.again[1:]
+	}
+	recs := p.wait[:min(n, len(p.wait), max(0, int(p.c.window.Load())-p.t.size()))]
+	first := p.t.tail
+	p.mu.Unlock()
+
+	// Only Receive takes, so nobody else hands out sequence numbers meanwhile.
+	ds := make([]*longshore.Delivery, len(recs))
+	for i, r := range recs {
+		if !r.Attrs.IsControl() {
+			ds[i] = p.delivery(r, first+uint64(i), 1, now) //nolint:gosec // not negative
+		}
+	}
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.leaving {
+		p.queued = false
+		return out, false
+	}
+	out = p.register(recs, ds, out)
+	p.stall()
+	p.queued = len(p.again) > 0 || len(p.wait) > 0 && !p.stalled
+	return out, p.queued
+}
+
+// register moves records from those that wait to those that are out.
+func (p *partition) register(recs []*kgo.Record, ds, out []*longshore.Delivery) []*longshore.Delivery {
+	skipped, size := 0, int64(0)
+	for i, r := range recs {
+		size += weight(r)
+		done := ds[i] == nil || p.t.saved.has(r.Offset, r.LeaderEpoch)
+		if done {
+			p.t.ack(p.t.add(r.Offset, r.LeaderEpoch, nil))
+			skipped++
+			continue
+		}
+		p.t.add(r.Offset, r.LeaderEpoch, ds[i])
+		p.out++
+		out = append(out, ds[i])
+	}
+	clear(recs)
+	p.wait = p.wait[len(recs):]
+	p.shrink(size)
+	if skipped > 0 {
+		p.c.completed(skipped)
+	}
+	return out
+}
+
+// weight is about what a record takes in memory.
+func weight(r *kgo.Record) int64 {
+	n := 256 + len(r.Key) + len(r.Value)
+	for i := range r.Headers {
+		n += 64 + len(r.Headers[i].Key) + len(r.Headers[i].Value)
+	}
+	return int64(n)
+}
+
+// redeliver makes a new delivery of a record that was given back.
+func (p *partition) redeliver(e repeat, now time.Time) *longshore.Delivery {
+	d := p.delivery(e.rec, e.seq, e.attempt, now)
+	d.Origin.Redelivered = true
+	p.t.held[p.t.slot(e.seq)] = d
+	p.out++
+	return d
+}
+
+func (p *partition) delivery(r *kgo.Record, seq uint64, attempt int, now time.Time) *longshore.Delivery {
+	d := longshore.NewDelivery(p.c.base, p, seq)
+	decode(&d.Message, r)
+	d.Attempt = attempt
+	d.Origin.Subscription = p.sub
+	d.Origin.Topic, d.Origin.Partition, d.Origin.Position = r.Topic, r.Partition, uint64(r.Offset) //nolint:gosec // not negative
+	d.Origin.ReceivedAt = now
+	d.SetNative(r)
+	return d
+}
+
+// Ack marks the record done. The next commit carries it.
+func (p *partition) Ack(_ context.Context, token uint64) error {
+	p.mu.Lock()
+	if err := p.claim(token); err != nil {
+		p.mu.Unlock()
+		return err
+	}
+	if !p.c.src.cast {
+		p.acked = append(p.acked, p.t.held[p.t.slot(token)])
+	}
+	p.t.ack(token)
+	p.settled()
+	p.mu.Unlock()
+	p.c.completed(1)
+	return nil
+}
+
+// Nack keeps the record here and hands it out again after delay. It stays not done,
+// so it comes again if this member ends before.
+func (p *partition) Nack(_ context.Context, token uint64, delay time.Duration, attempt int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.claim(token); err != nil {
+		return err
+	}
+	s := p.t.slot(token)
+	d := p.t.held[s]
+	p.t.held[s] = nil
+	if attempt <= 0 {
+		attempt = d.Attempt + 1
+	}
+	rec, _ := d.Native().(*kgo.Record)
+	p.settled()
+	if p.leaving {
+		return nil // the next owner has it
+	}
+	e := repeat{seq: token, rec: rec, attempt: attempt}
+	if delay <= 0 {
+		p.repeatNow(e)
+		return nil
+	}
+	if p.timers == nil {
+		p.timers = map[uint64]*time.Timer{}
+	}
+	p.timers[token] = time.AfterFunc(delay, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.timers, token)
+		if !p.closed && !p.leaving {
+			p.repeatNow(e)
+		}
+	})
+	return nil
+}
+
+// repeatNow keeps those that are due in the order of the log.
+func (p *partition) repeatNow(e repeat) {
+	i, _ := slices.BinarySearchFunc(p.again, e.seq, func(x repeat, seq uint64) int {
+		if x.seq < seq {
+			return -1
+		}
+		return 1
+	})
+	p.again = slices.Insert(p.again, i, e)
+	p.enqueue()
+}
+
+// claim checks that the token is out here.
+func (p *partition) claim(token uint64) error {
+	switch {
+	case p.closed:
+		return longshore.ErrLost
+	case token < p.t.head || token >= p.t.tail || p.t.held[p.t.slot(token)] == nil:
+		return longshore.ErrSettled
+	}
+	return nil
+}
+
+// settled counts one that is no longer out.
+func (p *partition) settled() {
+	p.out--
+	p.opened()
+	if p.leaving && p.out == 0 {
+		signal(p.c.moved)
+	}
+}
+
+// Reject is not possible: a log has no dead-letter place.
+func (p *partition) Reject(context.Context, uint64, error) error {
+	return unsupported("reject a record of "+p.c.src.title(), p.key.topic, "Kafka has no dead-letter place of its own",
+		"set the container's DeadLetter.To to a topic")
+}
+
+// Extend is neither possible nor needed.
+func (p *partition) Extend(context.Context, uint64, time.Duration) error {
+	return unsupported("extend a record of "+p.c.src.title(), p.key.topic, "a record is held as long as its partition is assigned", "")
+}

@@ -1,0 +1,273 @@
+package kafka
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+const (
+	defaultTimeout = 30 * time.Second
+	defaultBatch   = 1000012
+)
+
+// Publisher writes records. A destination is a topic, or a partition of one: see
+// [To]. It is safe for concurrent use; concurrent calls share batches.
+type Publisher struct {
+	b       *Broker
+	timeout time.Duration
+
+	mu     sync.Mutex
+	cl     *kgo.Client
+	closed bool
+}
+
+var _ transport.Publisher = (*Publisher)(nil)
+
+// To is the destination for a chosen partition of a topic.
+func To(topic string, partition int32) string {
+	return topic + "/" + strconv.Itoa(int(partition))
+}
+
+// Publisher returns a publisher with connections of its own, which it makes when it
+// is first used. Errors: configuration and addresses, all problems at once.
+func (b *Broker) Publisher(cfg PublisherConfig) (*Publisher, error) {
+	errs := []error{b.problem()}
+	if cfg.Timeout < 0 || cfg.Linger < 0 || cfg.MaxBatchBytes < 0 {
+		errs = append(errs, badConfig("PublisherConfig", "Timeout, Linger or MaxBatchBytes is negative", ""))
+	}
+	if cfg.Timeout > 0 && cfg.Timeout < time.Second {
+		errs = append(errs, badConfig("PublisherConfig.Timeout", "is less than a second", "leave it at 0 for 30 s, and bound a call by its context"))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	timeout := or(cfg.Timeout, defaultTimeout)
+	opts := append(b.options(),
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.RecordDeliveryTimeout(timeout),
+		kgo.ProducerBatchMaxBytes(or(cfg.MaxBatchBytes, defaultBatch)),
+		kgo.ProducerLinger(cfg.Linger),
+		kgo.RecordPartitioner(chosen{or(cfg.Partitioner, kgo.StickyKeyPartitioner(nil))}),
+	)
+	if len(cfg.Compression) > 0 {
+		opts = append(opts, kgo.ProducerBatchCompression(cfg.Compression...))
+	}
+	cl, err := kgo.NewClient(opts...)
+	if err != nil {
+		return nil, badConfig("PublisherConfig or Options", firstLine(err.Error()), "")
+	}
+	return &Publisher{b: b, timeout: timeout, cl: cl}, nil
+}
+
+// chosen lets a record name its partition; others follow the partitioner.
+type chosen struct{ kgo.Partitioner }
+
+type chosenTopic struct{ kgo.TopicPartitioner }
+
+func (c chosen) ForTopic(topic string) kgo.TopicPartitioner {
+	inner := c.Partitioner.ForTopic(topic)
+	if b, ok := inner.(kgo.TopicPartitionerOnNewBatch); ok {
+		return chosenBatches{chosenTopic{inner}, b}
+	}
+	return chosenTopic{inner}
+}
+
+func (t chosenTopic) RequiresConsistency(r *kgo.Record) bool {
+	return r.Partition >= 0 || t.TopicPartitioner.RequiresConsistency(r)
+}
+
+func (t chosenTopic) Partition(r *kgo.Record, n int) int {
+	if r.Partition >= 0 {
+		return int(r.Partition)
+	}
+	return t.TopicPartitioner.Partition(r, n)
+}
+
+type chosenBatches struct {
+	chosenTopic
+	kgo.TopicPartitionerOnNewBatch
+}
+
+// Publish returns when all replicas in sync have all records. A *PartialError names
+// those that failed; where ctx ended first, the outcome of the others is open.
+func (p *Publisher) Publish(ctx context.Context, dest string, msgs ...*longshore.Message) error {
+	topic, partition, err := parseDest(dest)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	closed := p.closed
+	p.mu.Unlock()
+	if closed {
+		return longshore.ErrClosed
+	}
+	b := newBatch(topic, partition, msgs)
+	b.produce(ctx, p.cl)
+	if err := b.wait(ctx); err != nil {
+		return err
+	}
+	b.alone(ctx, p.cl)
+	return b.result()
+}
+
+// parseDest reads "topic" or "topic/partition".
+func parseDest(dest string) (topic string, partition int32, err error) {
+	topic, num, found := strings.Cut(dest, "/")
+	partition = -1
+	if found {
+		n, err := strconv.ParseUint(num, 10, 31)
+		if err != nil {
+			return "", 0, badConfig("destination", fmt.Sprintf("%.260q names no partition", dest), "write topic or topic/partition")
+		}
+		partition = int32(n) //nolint:gosec // 31 bits
+	}
+	return topic, partition, checkTopic(topic)
+}
+
+// batch is one Publish. Promises may come after it returned, hence the lock.
+type batch struct {
+	topic string
+	recs  []*kgo.Record
+	done  chan struct{}
+
+	mu   sync.Mutex
+	left int
+	errs map[int]error
+}
+
+func newBatch(topic string, partition int32, msgs []*longshore.Message) *batch {
+	b := &batch{topic: topic, recs: make([]*kgo.Record, len(msgs)), done: make(chan struct{}), errs: map[int]error{}}
+	now := time.Now()
+	for i, m := range msgs {
+		r, err := encode(m, now)
+		if err != nil {
+			b.errs[i] = err
+			continue
+		}
+		r.Topic, r.Partition = topic, partition
+		b.recs[i] = r
+		b.left++
+	}
+	if b.left == 0 {
+		close(b.done)
+	}
+	return b
+}
+
+func (b *batch) produce(ctx context.Context, cl *kgo.Client) {
+	for i, r := range b.recs {
+		if r != nil {
+			cl.Produce(ctx, r, func(_ *kgo.Record, err error) { b.promised(i, err) })
+		}
+	}
+}
+
+func (b *batch) promised(i int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err != nil {
+		b.errs[i] = err
+	}
+	if b.left--; b.left == 0 {
+		close(b.done)
+	}
+}
+
+// wait returns what is known when ctx ends.
+func (b *batch) wait(ctx context.Context) error {
+	select {
+	case <-b.done:
+		return nil
+	case <-ctx.Done():
+	}
+	select {
+	case <-b.done:
+		return nil
+	default:
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return &longshore.Error{Code: longshore.CodeTimeout, Op: fmt.Sprintf("publish to kafka topic %q", b.topic), Source: b.topic,
+		Err: fmt.Errorf("%d of %d records were not confirmed: %w", b.left, len(b.recs), ctx.Err()), Hint: "they may have been written all the same"}
+}
+
+// alone sends records by themselves whose batch was too large: the broker's limit
+// is for a batch, and refuses all for the sake of one.
+func (b *batch) alone(ctx context.Context, cl *kgo.Client) {
+	if len(b.recs) < 2 {
+		return
+	}
+	for i, r := range b.recs {
+		if errors.Is(b.errs[i], kerr.MessageTooLarge) && r != nil && !overClient(cl, r) {
+			again := &kgo.Record{Topic: r.Topic, Partition: b.partition(r), Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp}
+			if err := cl.ProduceSync(ctx, again).FirstErr(); err != nil {
+				b.errs[i] = err
+			} else {
+				delete(b.errs, i)
+			}
+		}
+	}
+}
+
+// partition keeps the choice that was made before.
+func (b *batch) partition(r *kgo.Record) int32 { return r.Partition }
+
+// overClient: the client itself refused it, and will again.
+func overClient(cl *kgo.Client, r *kgo.Record) bool {
+	limit, _ := cl.OptValue(kgo.ProducerBatchMaxBytes).(int32)
+	return weight(r)-256 > int64(limit)
+}
+
+func (b *batch) result() error {
+	if len(b.errs) == 0 {
+		return nil
+	}
+	failed := make(map[int]error, len(b.errs))
+	for i, err := range b.errs {
+		failed[i] = brokerError(fmt.Sprintf("publish to kafka topic %q", b.topic), b.topic, err)
+	}
+	return &transport.PartialError{Failed: failed, Total: len(b.recs)}
+}
+
+// Close waits for what is on its way, as long as ctx allows.
+func (p *Publisher) Close(ctx context.Context) error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil
+	}
+	p.closed = true
+	p.mu.Unlock()
+	err := p.cl.Flush(ctx)
+	gone := make(chan struct{})
+	go func() { defer close(gone); p.cl.Close() }()
+	select {
+	case <-gone:
+	case <-ctx.Done(): // the client ends by itself
+	}
+	return brokerError("close the publisher to "+p.b.address(), "", err)
+}
+
+// newID is a UUIDv7: unique, and ascending by time.
+func newID(now time.Time) string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	var ms [8]byte
+	binary.BigEndian.PutUint64(ms[:], uint64(now.UnixMilli())) //nolint:gosec // after 1970
+	copy(b[:6], ms[2:])
+	b[6], b[8] = b[6]&0x0f|0x70, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

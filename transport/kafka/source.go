@@ -1,0 +1,232 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// place is where records are: topics of a cluster.
+type place struct {
+	b      *Broker
+	topics []string
+}
+
+// groupSource is topics read as a group, or by everybody for himself.
+type groupSource struct {
+	place
+	group  string
+	cast   bool
+	cfg    GroupConfig
+	starts *positions
+}
+
+// positions remembers over reopenings where partitions without a commit began, or
+// how far a broadcast has come: a start at the end must not move on with it.
+type positions struct {
+	mu sync.Mutex
+	at map[partitionOf]int64
+}
+
+// tp names a partition of whatever has the topic's name now.
+type tp struct {
+	topic string
+	num   int32
+}
+
+// partitionOf names a partition of one incarnation of a topic.
+type partitionOf struct {
+	topic string
+	id    [16]byte
+	num   int32
+}
+
+func newPositions() *positions { return &positions{at: map[partitionOf]int64{}} }
+
+func (p *positions) get(k partitionOf) (int64, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, ok := p.at[k]
+	return at, ok
+}
+
+func (p *positions) set(k partitionOf, at int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at[k] = at
+}
+
+func (p *positions) forget(k partitionOf) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.at, k)
+}
+
+// Open connects, checks that topics and group can be used, creates what Declare
+// asks for, and subscribes. Partitions are assigned later, when the group allows.
+func (s *groupSource) Open(ctx context.Context, o transport.OpenOptions) (transport.Consumer, error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	c := newConsumer(s, o)
+	opts := s.consuming()
+	if !s.cast {
+		opts = append(opts, c.grouped()...)
+	}
+	cl, err := kgo.NewClient(append(opts, kgo.WithHooks(&c.link))...)
+	if err != nil {
+		return nil, badConfig("Options", firstLine(err.Error()), "")
+	}
+	c.cl = cl
+	if err := c.subscribe(ctx, o); err != nil {
+		c.abandon()
+		return nil, brokerError(s.opening(), s.name(), err)
+	}
+	c.run()
+	return c, nil
+}
+
+func (s *groupSource) opening() string { return "open " + s.title() + " at " + s.b.address() }
+
+// grouped are the options of a group member.
+func (c *consumer) grouped() []kgo.Opt {
+	cfg := &c.src.cfg
+	opts := []kgo.Opt{
+		kgo.ConsumerGroup(c.src.group), kgo.DisableAutoCommit(),
+		kgo.OnOffsetsFetched(c.fetched), kgo.AdjustFetchOffsetsFn(c.assign),
+		kgo.OnPartitionsRevoked(c.revoked), kgo.OnPartitionsLost(c.lost),
+		kgo.RebalanceTimeout(cfg.rebalance()), kgo.SessionTimeout(or(cfg.SessionTimeout, defaultSession)),
+	}
+	if cfg.Protocol == Consumer {
+		opts = append(opts, kgo.ServerSideBalancer())
+	}
+	if cfg.InstanceID != "" {
+		opts = append(opts, kgo.InstanceID(cfg.InstanceID))
+	}
+	if cfg.Pattern {
+		opts = append(opts, kgo.ConsumeRegex(), kgo.ConsumeTopics(c.src.topics...))
+	}
+	return opts
+}
+
+// Capabilities is the same for all topics.
+func (s *groupSource) Capabilities() transport.Capabilities {
+	return transport.Capabilities{
+		Ordering: longshore.OrderPartition, Keyed: true, Partitions: true,
+		Delay: true, Attempts: true, KeepBlocks: true, LiveResize: true,
+	}
+}
+
+// Describe names the source.
+func (s *groupSource) Describe() transport.Description {
+	d := transport.Description{Transport: "kafka", Kind: "group", Name: s.name(), Address: s.b.address()}
+	if s.cast {
+		d.Kind = "broadcast"
+	}
+	return d
+}
+
+func (s *groupSource) name() string { return strings.Join(s.topics, ",") }
+
+func (s *groupSource) title() string {
+	if s.cast {
+		return fmt.Sprintf("kafka broadcast of %q", s.name())
+	}
+	return fmt.Sprintf("kafka group %q", s.group)
+}
+
+// Check reports all that is wrong with the configuration, the broker's included.
+func (s *groupSource) Check() error {
+	errs := []error{s.b.problem()}
+	if s.group == "" && !s.cast {
+		errs = append(errs, badConfig("group", "has no name", ""))
+	}
+	if len(s.topics) == 0 {
+		errs = append(errs, badConfig(s.title(), "no topic is named", ""))
+	}
+	seen := map[string]bool{}
+	for _, t := range s.topics {
+		if seen[t] {
+			errs = append(errs, badConfig(s.title(), fmt.Sprintf("topic %q is named twice", t), ""))
+		}
+		seen[t] = true
+		if !s.cfg.Pattern {
+			errs = append(errs, checkTopic(t))
+		}
+	}
+	return errors.Join(append(errs, s.cfg.check(s.title()))...)
+}
+
+func checkTopic(name string) error {
+	bad := name == "" || name == "." || name == ".." || len(name) > 249
+	for _, r := range name {
+		bad = bad || !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
+	}
+	if bad {
+		return badConfig("topic", fmt.Sprintf("%.260q is not a name for a topic", name), "letters, digits, dots, underscores and hyphens, at most 249")
+	}
+	return nil
+}
+
+func (g *GroupConfig) check(op string) error {
+	var errs []error
+	bad := func(field, problem, hint string) { errs = append(errs, badConfig(op+": "+field, problem, hint)) }
+	for field, negative := range map[string]bool{
+		"Window": g.Window < 0, "SettleLinger": g.SettleLinger < 0, "RebalanceDrain": g.RebalanceDrain < 0,
+		"RebalanceTimeout": g.RebalanceTimeout < 0, "SessionTimeout": g.SessionTimeout < 0,
+		"Declare.Partitions": g.Declare.Partitions < 0, "Declare.Replicas": g.Declare.Replicas < 0,
+	} {
+		if negative {
+			bad(field, "is negative", "")
+		}
+	}
+	if g.Window > maxWindow {
+		bad("Window", fmt.Sprintf("is more than %d", maxWindow), "")
+	}
+	if g.RebalanceDrain > g.rebalance()/2 {
+		bad("RebalanceDrain", fmt.Sprintf("is more than half of RebalanceTimeout (%s): the group would take the partitions away while handlers run", g.rebalance()), "lower it, or raise RebalanceTimeout")
+	}
+	if g.Start < Latest {
+		bad("Start", "is not a place to start at", "use Earliest, Latest or StartAt")
+	}
+	if g.OutOfRange > Fail || g.Protocol > Consumer || g.Isolation > ReadUncommitted {
+		bad("OutOfRange, Protocol or Isolation", "has a value that does not exist", "")
+	}
+	if g.Declare.Partitions == 0 && (g.Declare.Replicas != 0 || len(g.Declare.Settings) > 0) {
+		bad("Declare", "has Replicas or Settings but no Partitions", "set Partitions")
+	}
+	if g.Pattern && g.Declare.Partitions > 0 {
+		bad("Declare", "cannot create topics from a Pattern", "")
+	}
+	return errors.Join(errs...)
+}
+
+// Publisher returns a publisher on the same cluster, and the first topic.
+func (s *groupSource) Publisher(context.Context) (transport.Publisher, string, error) {
+	p, err := s.b.Publisher(PublisherConfig{})
+	if err != nil {
+		return nil, "", err
+	}
+	return p, s.topics[0], nil
+}
+
+// Probe connects and looks whether topics and group can be used.
+func (s *groupSource) Probe(ctx context.Context) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	cl, err := kgo.NewClient(s.b.options()...)
+	if err != nil {
+		return badConfig("Options", firstLine(err.Error()), "")
+	}
+	defer cl.Close()
+	_, err = s.look(ctx, cl)
+	return brokerError("probe "+s.title()+" at "+s.b.address(), s.name(), err)
+}
