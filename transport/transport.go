@@ -144,7 +144,9 @@ type (
 	}
 
 	// Prober tests connection and access.
-	Prober interface{ Probe(ctx context.Context) error }
+	Prober interface {
+		Probe(ctx context.Context) error
+	}
 )
 
 // Optional on a Consumer. Only the supervisor of a container calls them.
