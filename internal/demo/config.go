@@ -16,6 +16,8 @@ type Config struct {
 	AMQP string
 	// Answer is how long a broker may take to answer at first. Zero: 10 s.
 	Answer time.Duration
+	// Kafka are addresses of a cluster to use instead of the embedded one.
+	Kafka []string
 	// Show hears of everything. nil: nobody watches.
 	Show Show
 	// Log is the containers' log. nil: silence.

@@ -29,8 +29,8 @@ func (c *cutter) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return conn, nil
 }
 
-// cut closes every connection with a reset.
-func (c *cutter) cut() {
+// cut closes every connection with a reset and returns how many.
+func (c *cutter) cut() (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for conn := range c.conns {
@@ -39,7 +39,9 @@ func (c *cutter) cut() {
 		}
 		_ = conn.Conn.Close() // the owner hears of it by its next read
 	}
+	n = len(c.conns)
 	clear(c.conns)
+	return n
 }
 
 type cutConn struct {

@@ -143,15 +143,14 @@ func (l *leg) subscribed(e container.Event) {
 	}
 }
 
-// cut breaks the connections and returns how many handlers ran.
-func (l *leg) cut() (running int) {
+// cut breaks the connections and returns how many, and how many handlers ran.
+func (l *leg) cut() (conns, running int) {
 	running = l.box.Stats().Busy
 	l.mu.Lock()
 	l.cutAt = time.Now()
 	l.lostAt, l.sureAt = l.ledger.losses()
 	l.mu.Unlock()
-	l.rig.cut()
-	return running
+	return l.rig.cut(), running
 }
 
 // idle tells whether all that was published is done.

@@ -17,8 +17,8 @@ type rig struct {
 	// source and dead consume from the two queues.
 	source, dead transport.Source
 	deadTo       string // the dead-letter destination
-	// cut breaks every connection of this process to the broker.
-	cut func()
+	// cut breaks every connection of this process to the broker and returns how many.
+	cut func() int
 	// remove deletes the queues.
 	remove func(ctx context.Context) error
 	// stop ends an embedded server.
@@ -39,7 +39,7 @@ type builder struct {
 
 // builders lists the brokers in the order in which they are shown.
 func builders() []builder {
-	return []builder{{"memory", memoryRig}, {"rabbitmq", rabbitRig}}
+	return []builder{{"memory", memoryRig}, {"rabbitmq", rabbitRig}, {"kafka", kafkaRig}}
 }
 
 func rigs(cfg Config) (built []*rig, err error) {

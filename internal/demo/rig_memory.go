@@ -14,7 +14,7 @@ func memoryRig(cfg Config) (*rig, error) {
 		source: broker.Queue(orders, memory.QueueConfig{}),
 		dead:   broker.Queue(dead, memory.QueueConfig{}),
 		deadTo: dead,
-		cut:    func() { broker.Drop() },
+		cut:    func() int { broker.Drop(); return 1 }, // the container's
 		remove: func(context.Context) error { broker.Delete(orders, dead); return nil },
 	}, nil
 }

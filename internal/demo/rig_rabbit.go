@@ -60,7 +60,7 @@ func deleteQueues(ctx context.Context, url string, wire *cutter, names ...string
 		return errors.New("the demo's queues could not be removed; they expire after " + expires.String())
 	}
 	defer func() { _ = conn.Close() }() // the deletion was confirmed
-	stop := context.AfterFunc(ctx, wire.cut)
+	stop := context.AfterFunc(ctx, func() { wire.cut() })
 	defer stop()
 	ch, err := conn.Channel()
 	if err != nil {

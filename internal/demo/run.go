@@ -149,14 +149,14 @@ func (r *run) throttle(context.Context) {
 
 func (r *run) cut(context.Context) {
 	var mu sync.Mutex
-	running := 0
+	conns, running := 0, 0
 	r.each(func(l *leg) {
-		n := l.cut()
+		c, n := l.cut()
 		mu.Lock()
-		running += n
+		conns, running = conns+c, running+n
 		mu.Unlock()
 	})
-	r.event("fault", "all connections cut while "+count(running, "handler", "handlers")+" ran")
+	r.event("fault", count(conns, "connection is", "connections are")+" cut while "+count(running, "handler runs", "handlers run"))
 }
 
 func (r *run) throttleOff(context.Context) {
