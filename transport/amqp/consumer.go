@@ -37,6 +37,7 @@ type consumer struct {
 	batch   batch // .sent is guarded by mu
 	limit   int   // the largest window
 	fixed   int   // the window where it cannot follow; 0 = unlimited
+	first   int   // the least size of the first step
 	calm    time.Time
 	tagStem string
 
@@ -103,6 +104,13 @@ func (c *consumer) bound(o transport.OpenOptions) {
 		if c.fixed == 0 {
 			c.fixed = defaultWindow
 		}
+	}
+	c.first = baseWindow
+	if o.Ordered {
+		// What a cut connection leaves unsettled a quorum queue takes back consumer by
+		// consumer: with several, later messages of a key come before earlier ones. So
+		// one consumer has the whole window, and more come only for parked retries.
+		c.first = max(baseWindow, c.fixed)
 	}
 	if c.wanted == 0 { // nobody asks
 		c.wanted = min(c.limit, defaultWindow)

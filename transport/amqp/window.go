@@ -228,7 +228,7 @@ func (c *consumer) adjust() error {
 		return nil
 	}
 	for have < goal {
-		grow := min(baseWindow, c.limit)
+		grow := min(c.first, c.limit)
 		if have > 0 {
 			grow = min(max(goal-have, have), c.limit-have)
 		}
