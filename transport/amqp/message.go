@@ -11,6 +11,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/envelope"
 )
 
 // Headers that Longshore writes on RabbitMQ.
@@ -72,13 +73,10 @@ func hasOurs(h longshore.Headers) bool {
 	return false
 }
 
-// headerUsers is put before the name of a user's header that looks like ours.
-const headerUsers = "longshore-u-"
-
 // taken tells whether decode takes a header away.
 func taken(name string) bool {
-	return name == headerKey || name == headerAttempt || name == headerEnv ||
-		strings.HasPrefix(name, "longshore-p-") || strings.HasPrefix(name, headerUsers)
+	return name == headerKey || name == headerAttempt || name == envelope.Header ||
+		strings.HasPrefix(name, "longshore-p-") || strings.HasPrefix(name, envelope.UserPrefix)
 }
 
 // restore takes our own headers out of h and puts what they hold where it belongs.
@@ -88,7 +86,7 @@ func restore(d *longshore.Delivery, h longshore.Headers) longshore.Headers {
 	for _, x := range h {
 		text, isText := x.Value.(string)
 		switch {
-		case x.Name == headerEnv && isText:
+		case x.Name == envelope.Header && isText:
 			env, packed = text, true
 			out = append(out, x)
 		case x.Name == headerCC:
@@ -100,13 +98,10 @@ func restore(d *longshore.Delivery, h longshore.Headers) longshore.Headers {
 		}
 	}
 	if packed {
-		if all, ok := unpack(d, out, env); ok {
-			out = all
-			out.Del(headerEnv)
-		}
+		out = unpack(d, out, env)
 	}
 	for i := range out {
-		out[i].Name = strings.TrimPrefix(out[i].Name, headerUsers)
+		out[i].Name = envelope.Unescape(out[i].Name)
 	}
 	if len(out) == 0 {
 		return nil
@@ -228,7 +223,7 @@ func encode(m *longshore.Message, login string) (amqp091.Publishing, error) {
 	}
 	p.Headers = t
 	if env := pack(m, headers); env != "" {
-		t[headerEnv] = env
+		t[envelope.Header] = env
 	}
 	if m.Key != nil {
 		t[headerKey] = m.Key
@@ -256,7 +251,7 @@ func sendable(h longshore.Headers) longshore.Headers {
 		case brokerOwned(x.Name):
 			continue
 		case taken(x.Name):
-			x.Name = headerUsers + x.Name
+			x.Name = envelope.Escape(x.Name, taken)
 		}
 		out = append(out, x)
 	}

@@ -1,57 +1,28 @@
 package amqp
 
 import (
-	"encoding/base64"
-	"encoding/json"
-	"fmt"
-	"hash/crc32"
-	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/envelope"
 )
 
-// What an AMQP message has no place for travels in one header, as text: the
-// order of headers and repeated names, a body that is nil, fractions of seconds.
-// It is written only if there is something of that kind, so a plain message stays
-// plain. A reader that does not know it loses nothing else.
-const headerEnv = "longshore-env"
-
-// envelope is the JSON behind "1.<check>.".
-type envelope struct {
-	Body  string `json:"b,omitempty"` // "n": nil
-	Nanos int64  `json:"t,omitempty"` // of Timestamp, below the second
-	// All headers in order: [name] for one whose value is the native header's, else
-	// [name, type, value].
-	Headers [][]any `json:"h,omitempty"`
-}
-
-func check(text string) string {
-	return fmt.Sprintf("%08x", crc32.Checksum([]byte(text), crc32.MakeTable(crc32.Castagnoli)))[:4]
-}
-
-// pack returns the header's text, "" if the native message holds everything.
+// pack returns what an AMQP message has no place for as the text of one header:
+// the order of headers and repeated names, a body that is nil, fractions of
+// seconds. It is "" if there is nothing of that kind, so a plain message stays
+// plain.
 func pack(m *longshore.Message, headers longshore.Headers) string {
-	var e envelope
+	var e envelope.Envelope
 	if m.Body == nil {
-		e.Body = "n"
+		e.Body = envelope.Nil
 	}
-	if !m.Timestamp.IsZero() {
-		e.Nanos = int64(m.Timestamp.Nanosecond())
+	if t := m.Timestamp; t.Nanosecond() != 0 && t.Year() > 1678 && t.Year() < 2262 {
+		e.Time = t.UnixNano()
 	}
 	if !plainHeaders(headers) {
-		e.Headers = packHeaders(headers)
+		e.HasHeaders, e.Headers = true, packHeaders(headers)
 	}
-	if e.Body == "" && e.Nanos == 0 && e.Headers == nil {
-		return ""
-	}
-	text, err := json.Marshal(e)
-	if err != nil {
-		return "" // no value in it that JSON does not have
-	}
-	return "1." + check(string(text)) + "." + string(text)
+	return e.Encode()
 }
 
 // plainHeaders tells whether a table shows the same headers again: they come back
@@ -89,113 +60,32 @@ func plainValue(v any) bool {
 	return true
 }
 
-func packHeaders(h longshore.Headers) [][]any {
+// packHeaders leaves to the native headers what they hold.
+func packHeaders(h longshore.Headers) []envelope.Entry {
 	last := make(map[string]int, len(h))
 	for i := range h {
 		last[h[i].Name] = i
 	}
-	out := make([][]any, len(h))
+	out := make([]envelope.Entry, len(h))
 	for i, x := range h {
-		if last[x.Name] == i && plainValue(x.Value) && utf8.ValidString(x.Name) {
-			out[i] = []any{x.Name}
-			continue
-		}
-		kind, v := packValue(x.Value)
-		out[i] = []any{packName(x.Name), kind, v}
+		out[i] = envelope.Entry{Header: x, Native: last[x.Name] == i && plainValue(x.Value)}
 	}
 	return out
 }
 
-// packName marks a name that JSON cannot carry.
-func packName(s string) any {
-	if utf8.ValidString(s) {
-		return s
-	}
-	return map[string]string{"b64": base64.StdEncoding.EncodeToString([]byte(s))}
-}
-
-func packValue(v any) (kind string, packed any) {
-	switch v := v.(type) {
-	case nil:
-		return "z", nil
-	case bool:
-		return "bool", v
-	case string:
-		if utf8.ValidString(v) {
-			return "str", v
-		}
-		return "str64", base64.StdEncoding.EncodeToString([]byte(v))
-	case []byte:
-		return "bin", base64.StdEncoding.EncodeToString(v)
-	case float32:
-		return "f32", strconv.FormatFloat(float64(v), 'g', -1, 32)
-	case float64:
-		return "f64", strconv.FormatFloat(v, 'g', -1, 64)
-	case longshore.Decimal:
-		return "dec", fmt.Sprintf("%d/%d", v.Value, v.Scale)
-	case time.Time:
-		return "ts", fmt.Sprintf("%d.%09d", v.Unix(), v.Nanosecond())
-	case []any:
-		a := make([][]any, len(v))
-		for i := range v {
-			k, x := packValue(v[i])
-			a[i] = []any{k, x}
-		}
-		return "arr", a
-	case longshore.Headers:
-		a := make([][]any, len(v))
-		for i := range v {
-			k, x := packValue(v[i].Value)
-			a[i] = []any{packName(v[i].Name), k, x}
-		}
-		return "tbl", a
-	}
-	return intKind(v), fmt.Sprint(v)
-}
-
-func intKind(v any) string {
-	switch v.(type) {
-	case int8:
-		return "i8"
-	case int16:
-		return "i16"
-	case int32:
-		return "i32"
-	case uint8:
-		return "u8"
-	case uint16:
-		return "u16"
-	case uint32:
-		return "u32"
-	case uint64, uint:
-		return "u64"
-	}
-	return "i64"
-}
-
 // unpack completes a message. Text that is not ours, or was changed on the way,
 // changes nothing and stays a header.
-func unpack(d *longshore.Delivery, native longshore.Headers, text string) (longshore.Headers, bool) {
-	rest, ok := strings.CutPrefix(text, "1.")
-	if !ok || len(rest) < 5 || rest[4] != '.' || check(rest[5:]) != rest[:4] {
-		return native, false
+func unpack(d *longshore.Delivery, native longshore.Headers, text string) longshore.Headers {
+	e, ok := envelope.Decode(text)
+	if !ok {
+		return native
 	}
-	var e envelope
-	if json.Unmarshal([]byte(rest[5:]), &e) != nil || e.Nanos < 0 || e.Nanos >= int64(time.Second) {
-		return native, false
-	}
-	if e.Headers != nil {
-		h, ok := unpackHeaders(e.Headers, native)
-		if !ok {
-			return native, false
-		}
-		native = h
-	}
-	if e.Body == "n" && len(d.Body) == 0 {
+	native.Del(envelope.Header)
+	if e.Body == envelope.Nil && len(d.Body) == 0 {
 		d.Body = nil
 	}
-	if e.Nanos > 0 && !d.Timestamp.IsZero() {
-		d.Timestamp = d.Timestamp.Add(time.Duration(e.Nanos))
+	if t := time.Unix(0, e.Time); e.Time != 0 && t.Unix() == d.Timestamp.Unix() {
+		d.Timestamp = t
 	}
-	return native, true
+	return e.Merge(native)
 }
