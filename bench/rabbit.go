@@ -22,10 +22,10 @@ import (
 func rabbit(o options, r *report) error {
 	url := os.Getenv("AMQP_URL")
 	quick := []variant{
-		{"hand-written loop, ack each", rabbitRun(url, o.count(20_000), func(n int) (sample, error) { return handLoop(url, n, 1, 0) })},
-		{"longshore, 1 worker, ack each", rabbitRun(url, o.count(20_000), func(n int) (sample, error) { return longshoreRabbit(url, n, 1, 0, ackEach) })},
-		{"longshore, 1 worker, coalesced acks", rabbitRun(url, o.count(20_000), func(n int) (sample, error) { return longshoreRabbit(url, n, 1, 0, 0) })},
-		{"watermill-amqp", rabbitRun(url, o.count(5_000), func(n int) (sample, error) { return watermillRabbit(url, n, 0) })},
+		{"hand-written loop, ack each", rabbitRun(url, o.count(40_000), func(n int) (sample, error) { return handLoop(url, n, 1, 0) })},
+		{"longshore, 1 worker, ack each", rabbitRun(url, o.count(40_000), func(n int) (sample, error) { return longshoreRabbit(url, n, 1, 0, ackEach) })},
+		{"longshore, 1 worker, coalesced acks", rabbitRun(url, o.count(40_000), func(n int) (sample, error) { return longshoreRabbit(url, n, 1, 0, 0) })},
+		{"watermill-amqp", rabbitRun(url, o.count(40_000), func(n int) (sample, error) { return watermillRabbit(url, n, 0) })},
 	}
 	ss, err := interleave(o.rounds, quick)
 	if err != nil {
@@ -39,8 +39,8 @@ func rabbit(o options, r *report) error {
 	r.bar("rabbit no-op, coalesced against ack each", fmt.Sprintf("%.2f ×", coalesced), "≥ 1.15 ×", coalesced >= 1.15)
 
 	slow := []variant{
-		{"100 goroutines, ack each", rabbitRun(url, o.count(20_000), func(n int) (sample, error) { return handLoop(url, n, 100, 5*time.Millisecond) })},
-		{"longshore, 100 workers, coalesced acks", rabbitRun(url, o.count(20_000), func(n int) (sample, error) { return longshoreRabbit(url, n, 100, 5*time.Millisecond, 0) })},
+		{"100 goroutines, ack each", rabbitRun(url, o.count(40_000), func(n int) (sample, error) { return handLoop(url, n, 100, 5*time.Millisecond) })},
+		{"longshore, 100 workers, coalesced acks", rabbitRun(url, o.count(40_000), func(n int) (sample, error) { return longshoreRabbit(url, n, 100, 5*time.Millisecond, 0) })},
 	}
 	if ss, err = interleave(o.rounds, slow); err != nil {
 		return err
@@ -97,16 +97,20 @@ func fillRabbit(ch *amqp091.Channel, n int) error {
 		return err
 	}
 	body := make([]byte, 256)
-	var last *amqp091.DeferredConfirmation
-	for i := range n {
-		var err error
-		last, err = ch.PublishWithDeferredConfirmWithContext(context.Background(), "", rabbitQueue, false, false,
-			amqp091.Publishing{Body: body, MessageId: fmt.Sprint(i)})
-		if err != nil {
-			return err
+	for sent := 0; sent < n; { // few confirms open at a time: the client walks over all of them for each
+		batch := make([]*amqp091.DeferredConfirmation, 0, 250)
+		for ; sent < n && len(batch) < cap(batch); sent++ {
+			c, err := ch.PublishWithDeferredConfirmWithContext(context.Background(), "", rabbitQueue, false, false,
+				amqp091.Publishing{Body: body, MessageId: fmt.Sprint(sent)})
+			if err != nil {
+				return err
+			}
+			batch = append(batch, c)
+		}
+		for _, c := range batch {
+			c.Wait()
 		}
 	}
-	last.Wait()
 	for { // until the broker has written all of them
 		q, err := ch.QueueDeclarePassive(rabbitQueue, false, false, false, false, nil)
 		if err != nil || q.Messages == n {

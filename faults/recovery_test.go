@@ -335,10 +335,10 @@ func TestCutsKeepTheOrderOfAKey(t *testing.T) {
 		url, l := brokertest.AMQP(t), oracle.New()
 		q := newRabbitQueue(t, url, "orders", args)
 		const total = 3000
-		q.publish(l, 0, total, 40)
+		q.publish(l, 0, total, 7)
 		proxy, purl := proxied(t, url)
 		c := consumeFrom(t, amqp.New(purl, amqp.Config{}).Queue("orders", amqp.QueueConfig{}),
-			container.Config{Workers: container.Workers{Min: 1, Max: 16}, Order: container.ByKey, Reopen: quickly},
+			container.Config{Workers: container.Workers{Min: 16, Max: 16}, Order: container.ByKey, Reopen: quickly},
 			func(_ context.Context, d *longshore.Delivery) error {
 				end := l.Begin(string(d.Body), string(d.Key))
 				<-time.After(5 * time.Millisecond)
