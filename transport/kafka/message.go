@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/envelope"
 )
 
 // Headers that carry what a Kafka record has no place for. They are written only
@@ -16,8 +17,6 @@ import (
 const (
 	ours        = "longshore-"
 	headerProps = "longshore-p-"
-	headerUsers = "longshore-u-" // before the name of a user's header that looks like ours
-	headerEnv   = "longshore-env"
 	headerDue   = "longshore-expires" // when the message expires, for readers other than ours
 
 	headerType     = "content-type"
@@ -32,18 +31,18 @@ func decode(m *longshore.Message, r *kgo.Record) {
 		return
 	}
 	m.Headers = make(longshore.Headers, 0, len(r.Headers))
-	env := ""
+	var env *envelope.Envelope
 	for i := range r.Headers {
 		h := &r.Headers[i]
 		if !property(m, h, &env) {
 			m.Headers = append(m.Headers, longshore.Header{Name: h.Key, Value: headerValue(h.Value)})
 		}
 	}
-	if env != "" {
-		unpack(m, env)
+	if env != nil {
+		m.Headers = env.Merge(m.Headers)
 	}
 	for i := range m.Headers {
-		m.Headers[i].Name = strings.TrimPrefix(m.Headers[i].Name, headerUsers)
+		m.Headers[i].Name = envelope.Unescape(m.Headers[i].Name)
 	}
 	if len(m.Headers) == 0 {
 		m.Headers = nil
@@ -62,7 +61,7 @@ func headerValue(b []byte) any {
 }
 
 // property takes a header that stands for a property; false if it is a header.
-func property(m *longshore.Message, h *kgo.RecordHeader, env *string) bool {
+func property(m *longshore.Message, h *kgo.RecordHeader, env **envelope.Envelope) bool {
 	if h.Value == nil || !utf8.Valid(h.Value) {
 		return false
 	}
@@ -75,9 +74,12 @@ func property(m *longshore.Message, h *kgo.RecordHeader, env *string) bool {
 		return true
 	case !strings.HasPrefix(h.Key, ours):
 		return false
-	case h.Key == headerEnv && checked(string(h.Value)):
-		*env = string(h.Value)
-		return true
+	case h.Key == envelope.Header:
+		e, ok := envelope.Decode(string(h.Value))
+		if ok {
+			*env = &e
+		}
+		return ok
 	case h.Key == headerDue:
 		return true // for others; ours is the duration
 	}
@@ -105,6 +107,16 @@ func setProperty(m *longshore.Message, name, v string) bool {
 			return false
 		}
 		m.Expiration = d
+	case "timestamp":
+		if v == "none" {
+			m.Timestamp = time.Time{}
+			return true
+		}
+		t, err := time.Parse(time.RFC3339Nano, v)
+		if err != nil {
+			return false
+		}
+		m.Timestamp = t
 	case "priority", "delivery-mode":
 		n, err := strconv.ParseUint(v, 10, 8)
 		if err != nil {
@@ -134,27 +146,30 @@ func encode(m *longshore.Message, now time.Time) (*kgo.Record, error) {
 		return nil, err
 	}
 	r := &kgo.Record{Key: m.Key, Value: m.Body, Timestamp: now}
-	var e envelope
+	var e envelope.Envelope
+	r.Headers = make([]kgo.RecordHeader, 0, len(m.Headers)+4)
+	exact := "" // where the record's own time cannot say it
 	switch ts := m.Timestamp; {
 	case ts.IsZero():
-		e.Time = "none"
+		exact = "none"
 	case ts.Before(now.Add(-oldest)), ts.After(now.Add(newest)):
-		e.Time = formatTime(ts)
+		exact = ts.Format(time.RFC3339Nano)
 	default:
 		r.Timestamp = ts
 		if ts.Nanosecond()%1e6 != 0 {
-			e.Time = formatTime(ts)
+			exact = ts.Format(time.RFC3339Nano)
 		}
 	}
-	n := len(m.Headers) + 4
-	r.Headers = make([]kgo.RecordHeader, 0, n)
+	if exact != "" {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: headerProps + "timestamp", Value: []byte(exact)})
+	}
 	if m.ID == "" && !m.Headers.Has(longshore.HeaderID) {
 		r.Headers = append(r.Headers, kgo.RecordHeader{Key: longshore.HeaderID, Value: []byte(newID(now))})
 	}
 	encodeProperties(r, m, now)
-	e.addHeaders(r, m.Headers)
-	if text := e.text(); text != "" {
-		r.Headers = append(r.Headers, kgo.RecordHeader{Key: headerEnv, Value: []byte(text)})
+	addHeaders(r, &e, m.Headers)
+	if text := e.Encode(); text != "" {
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: envelope.Header, Value: []byte(text)})
 	}
 	return r, nil
 }
@@ -187,6 +202,5 @@ func encodeProperties(r *kgo.Record, m *longshore.Message, now time.Time) {
 
 // reserved tells whether decode would take a user's header for something else.
 func reserved(name string) bool {
-	return name == headerEnv || name == headerDue || name == headerType || name == headerEncoding ||
-		strings.HasPrefix(name, headerProps) || strings.HasPrefix(name, headerUsers)
+	return name == envelope.Header || name == headerDue || name == headerType || name == headerEncoding || strings.HasPrefix(name, headerProps)
 }
