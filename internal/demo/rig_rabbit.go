@@ -17,8 +17,10 @@ import (
 // expires removes the queues of a demo that was killed before it could.
 const expires = 10 * time.Minute
 
-// deliveryLimit is RabbitMQ 4's default.
-const deliveryLimit = 20
+// prefetch is the whole window, parked retries included, in one consumer: what a cut
+// connection held comes back consumer by consumer (measured on 3.10), so with
+// several the cut would end the order of a key.
+const prefetch = 8 * workersMax
 
 func rabbitRig(cfg Config) (*rig, error) {
 	r := &rig{name: "rabbitmq", label: "amqptest"}
@@ -33,13 +35,8 @@ func rabbitRig(cfg Config) (*rig, error) {
 	wire := newCutter()
 	broker := amqp.New(url, amqp.Config{Dial: wire.dial, ConnectionName: "longshore demo"})
 	orders, dead := queueNames(cfg.Seed)
-	declare := amqp.Declare{Type: amqp.Quorum, Arguments: amqp091.Table{
-		"x-expires": expires.Milliseconds(),
-		// Before RabbitMQ 4.0 a quorum queue without a limit puts what comes back behind
-		// everything else (measured on 3.10), and the cut would end the order of a key.
-		"x-delivery-limit": deliveryLimit,
-	}}
-	r.source = broker.Queue(orders, amqp.QueueConfig{Declare: declare})
+	declare := amqp.Declare{Type: amqp.Quorum, Arguments: amqp091.Table{"x-expires": expires.Milliseconds()}}
+	r.source = broker.Queue(orders, amqp.QueueConfig{Declare: declare, Prefetch: prefetch})
 	r.dead, r.deadTo = broker.Queue(dead, amqp.QueueConfig{}), dead
 	if cfg.AMQP != "" {
 		if d, ok := r.source.(transport.Describer); ok {
