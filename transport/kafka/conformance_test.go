@@ -1,14 +1,19 @@
 package kafka_test
 
 import (
+	"context"
+	"net"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/longshore-go/longshore/internal/brokertest"
+	"github.com/longshore-go/longshore/internal/faultproxy"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/kafka"
 	"github.com/longshore-go/longshore/transport/transporttest"
@@ -17,7 +22,7 @@ import (
 func TestConformance(t *testing.T) {
 	for name, p := range protocols() {
 		t.Run(name, func(t *testing.T) {
-			transporttest.Run(t, harness(fake(t).ListenAddrs(), p))
+			transporttest.Run(t, embedded(t, p))
 		})
 	}
 }
@@ -67,7 +72,51 @@ func fake(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
 	return c
 }
 
-func harness(addrs []string, p kafka.Protocol) transporttest.Harness {
+// embedded is the harness of kfake, behind a proxy and with faults.
+func embedded(t *testing.T, p kafka.Protocol) transporttest.Harness {
+	c := fake(t)
+	proxy := faultproxy.New(t, c.ListenAddrs()[0])
+	through := kgo.Dialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, proxy.Addr())
+	})
+	h := harness(c.ListenAddrs(), p, through, kgo.HeartbeatInterval(200*time.Millisecond))
+	beats := []kmsg.Key{kmsg.Heartbeat, kmsg.ConsumerGroupHeartbeat}
+	h.Drop = func(_ testing.TB, src transport.Source) {
+		c.Fault(kfake.Fault{Keys: beats, Group: nameOf(src), Err: kerr.GroupAuthorizationFailed})
+	}
+	fenced := map[kafka.Protocol]*kerr.Error{kafka.Classic: kerr.UnknownMemberID, kafka.Consumer: kerr.FencedMemberEpoch}
+	h.TakeBack = func(_ testing.TB, src transport.Source) {
+		c.Fault(kfake.Fault{Keys: beats, Group: nameOf(src), Err: fenced[p]})
+	}
+	h.Latency = func(_ testing.TB, _ transport.Source, d time.Duration) { proxy.Latency(d / 2) }
+	h.Stall = func(testing.TB, transport.Source) func() {
+		proxy.BlackHole(true)
+		return func() { proxy.BlackHole(false) }
+	}
+	h.FailPublish = func(_ testing.TB, src transport.Source) {
+		c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: nameOf(src), Err: kerr.TopicAuthorizationFailed})
+	}
+	h.Depth = func(t testing.TB, src transport.Source) (int, int) {
+		lags, err := admin(t, c.ListenAddrs()).Lag(t.Context(), nameOf(src))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int(lags[nameOf(src)].Lag.Total()), -1
+	}
+	locked := fake(t, kfake.EnableSASL(), kfake.Superuser("PLAIN", "app", "right"))
+	h.BadAuth = func(testing.TB) transport.Source {
+		cfg := kafka.Config{SASL: kafka.SASL{User: "app", Password: transport.Static("wrong")}}
+		return kafka.New(locked.ListenAddrs(), cfg).Group("g", []string{"t"}, kafka.GroupConfig{Protocol: p})
+	}
+	return h
+}
+
+func nameOf(src transport.Source) string {
+	d, _ := src.(transport.Describer)
+	return d.Describe().Name
+}
+
+func harness(addrs []string, p kafka.Protocol, opts ...kgo.Opt) transporttest.Harness {
 	h := transporttest.Harness{Patience: 10 * time.Second, Quiet: 300 * time.Millisecond, Delay: 300 * time.Millisecond, UserID: "somebody"}
 	source := func(t testing.TB, change func(*kafka.GroupConfig)) transport.Source {
 		cfg := kafka.GroupConfig{Protocol: p, Declare: kafka.Declare{Partitions: 3}, SettleLinger: 50 * time.Millisecond}
@@ -76,7 +125,7 @@ func harness(addrs []string, p kafka.Protocol) transporttest.Harness {
 		if n := cfg.Declare.Partitions; n > 0 { // some checks publish first
 			createTopic(t, addrs, name, n)
 		}
-		return kafka.New(addrs, kafka.Config{}).Group(name, []string{name}, cfg)
+		return kafka.New(addrs, kafka.Config{Options: opts}).Group(name, []string{name}, cfg)
 	}
 	h.Source = func(t testing.TB) transport.Source { return source(t, func(*kafka.GroupConfig) {}) }
 	h.Batched = func(t testing.TB) transport.Source {

@@ -21,15 +21,15 @@ import (
 type consumer struct {
 	src    *groupSource
 	cl     *kgo.Client
-	base   context.Context
+	base   context.Context //nolint:containedctx // parent of the deliveries' contexts
 	tell   teller
 	link   link
 	window atomic.Int64
 	facts  cluster
 
-	stop   context.Context // ends at Cancel: no more polling
+	stop   context.Context //nolint:containedctx // ends at Cancel: no more polling
 	halt   context.CancelFunc
-	over   context.Context // ends with the consumer
+	over   context.Context //nolint:containedctx // ends with the consumer
 	finish context.CancelFunc
 	wg     sync.WaitGroup
 

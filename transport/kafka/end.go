@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/longshore-go/longshore"
 )
@@ -61,19 +62,26 @@ func (c *consumer) Close(ctx context.Context) error {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		_ = c.cl.LeaveGroupContext(ctx)
+		// A member that does not leave keeps its partitions from the others until its
+		// session times out, so this goes on for a while when ctx has ended.
+		leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveGrace)
+		defer cancel()
+		_ = c.cl.LeaveGroupContext(leave)
 		c.cl.Close()
 		c.wg.Wait()
 	}()
 	select {
 	case <-gone:
-	case <-ctx.Done(): // the client gives up by itself soon
+	case <-ctx.Done(): // the rest ends by itself
 	}
 	if werr := c.tell.wait(ctx); err == nil {
 		err = werr
 	}
 	return brokerError("close "+c.src.title(), c.src.name(), err)
 }
+
+// leaveGrace bounds how long leaving the group goes on behind Close.
+const leaveGrace = 5 * time.Second
 
 // fail ends the consumer from inside: it is down until it is opened again. What is
 // done may still be committed by Close, unless the cluster is away.

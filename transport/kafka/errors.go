@@ -51,6 +51,17 @@ func brokerError(op, source string, err error) error {
 	return out
 }
 
+// opened is brokerError for a first request. A broker that hangs up then, where a
+// login is configured, has most likely refused it: not all say so.
+func (b *Broker) opened(op, source string, err error) error {
+	var first *kgo.ErrFirstReadEOF
+	if err != nil && errors.Is(err, io.EOF) && !errors.As(err, &first) && b.cfg.SASL.mechanism() != nil {
+		return &longshore.Error{Code: longshore.CodeAuth, Op: op, Source: source,
+			Err: fmt.Errorf("the broker hung up during the login: %w", err), Hint: "check Mechanism, User and Password"}
+	}
+	return brokerError(op, source, err)
+}
+
 // unreachable tells errors of dialling, which the client wraps in text.
 func unreachable(err error) bool {
 	var dns *net.DNSError
@@ -91,7 +102,7 @@ func tlsFailed(err error, out *longshore.Error) bool {
 		out.Hint = "the certificate has expired or is not valid yet: renew it, or check the clock"
 	case errors.As(err, &invalid), errors.As(err, &verify), errors.As(err, &alert):
 		out.Hint = "check the certificates on both sides"
-	case errors.As(err, &record):
+	case errors.As(err, &record), strings.Contains(err.Error(), "is TLS m"):
 		out.Hint = "the peer does not speak TLS on this port: use the port of a TLS listener, or set neither TLS nor TLSConfig"
 	default:
 		return false

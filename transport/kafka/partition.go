@@ -39,7 +39,6 @@ type partition struct {
 	committed uint64 // ver of the last commit that the broker has
 	sent      int64  // its offset; -1 before
 	acked     []*longshore.Delivery
-	failing   bool // the last commit failed
 
 	logStart, logEnd int64 // as the last fetch told; -1 before
 	told             int   // step of the stuck warning that was given

@@ -86,8 +86,8 @@ func (s *groupSource) Open(ctx context.Context, o transport.OpenOptions) (transp
 	}
 	c.cl = cl
 	if err := c.subscribe(ctx, o); err != nil {
-		c.abandon()
-		return nil, brokerError(s.opening(), s.name(), err)
+		c.abandon() //nolint:contextcheck // also when ctx has ended
+		return nil, s.b.opened(s.opening(), s.name(), err)
 	}
 	c.run()
 	return c, nil
@@ -167,7 +167,11 @@ func (s *groupSource) Check() error {
 func checkTopic(name string) error {
 	bad := name == "" || name == "." || name == ".." || len(name) > 249
 	for _, r := range name {
-		bad = bad || !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
+		default:
+			bad = true
+		}
 	}
 	if bad {
 		return badConfig("topic", fmt.Sprintf("%.260q is not a name for a topic", name), "letters, digits, dots, underscores and hyphens, at most 249")
@@ -228,5 +232,5 @@ func (s *groupSource) Probe(ctx context.Context) error {
 	}
 	defer cl.Close()
 	_, err = s.look(ctx, cl)
-	return brokerError("probe "+s.title()+" at "+s.b.address(), s.name(), err)
+	return s.b.opened("probe "+s.title()+" at "+s.b.address(), s.name(), err)
 }

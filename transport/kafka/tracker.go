@@ -126,11 +126,6 @@ func (t *tracker) dropEpochs() {
 	}
 }
 
-func (t *tracker) isDone(seq uint64) bool {
-	s := t.slot(seq)
-	return t.done[s/64]&(1<<(s%64)) != 0
-}
-
 // state is what a commit carries: one consistent view.
 type state struct {
 	offset int64
