@@ -6,6 +6,7 @@
 // These are the forms; [Schemes] lists them too:
 //
 //	amqp://user@host/vhost?queue=orders      RabbitMQ, amqps for TLS
+//	kafka://h1,h2/orders?group=billing       Kafka, kafkas for TLS
 //	mem://orders                             in this process
 //
 // Every scheme is in one list in this package; nothing registers itself. A URL

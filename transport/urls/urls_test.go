@@ -24,6 +24,9 @@ func TestSourceNamesWhatTheURLNames(t *testing.T) {
 		"amqp://u@h/shop?queue=orders":    {Transport: "rabbitmq", Kind: "queue", Name: "orders", Address: "h:5672"},
 		"amqps://u:p@h:1/v?queue=a%20b":   {Transport: "rabbitmq", Kind: "queue", Name: "a b", Address: "h:1"},
 		"amqp://h?queue=q&heartbeat=5":    {Transport: "rabbitmq", Kind: "queue", Name: "q", Address: "h:5672"},
+		"kafka://h1,h2:1/orders?group=g":  {Transport: "kafka", Kind: "group", Name: "orders", Address: "h1:9092,h2:1"},
+		"kafkas://u:p%40@h/a,b?group=g":   {Transport: "kafka", Kind: "group", Name: "a,b", Address: "h:9092"},
+		"kafka://h/a?broadcast=true":      {Transport: "kafka", Kind: "broadcast", Name: "a", Address: "h:9092"},
 		"amqp://h?queue=q&declare=quorum": {Transport: "rabbitmq", Kind: "queue", Name: "q", Address: "h:5672"},
 	} {
 		src, err := urls.Source(raw)
@@ -61,6 +64,10 @@ func TestBadURLSaysWhatIsKnownAndNoSecret(t *testing.T) {
 		"amqp://u:" + secret + "@h:99999/v?queue=q":             {longshore.CodeBadAddress, []string{"port"}},
 		"amqp://u:" + secret + "@h/v?queue=q&colour=" + secret:  {longshore.CodeBadAddress, []string{`"colour"`, "heartbeat"}},
 		"amqp://u:" + secret + "@h/%zz?queue=q":                 {longshore.CodeBadAddress, nil},
+		"kafka://u:" + secret + "@h/t":                          {longshore.CodeConfig, []string{`"group" is missing`, "broadcast=true"}},
+		"kafka://u:" + secret + "@h:x/t?group=g":                {longshore.CodeBadAddress, []string{"port"}},
+		"kafka://u:" + secret + "@h?group=g":                    {longshore.CodeConfig, []string{"no topic"}},
+		"kafka://h/t?group=g&sasl=" + secret:                    {longshore.CodeConfig, []string{"scram-sha-256"}},
 	} {
 		_, err := urls.Source(raw)
 		if !errors.Is(err, want.code) {

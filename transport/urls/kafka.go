@@ -1,0 +1,65 @@
+package urls
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/kafka"
+)
+
+// kafka://[user:password@]host[:port][,host…]/topic[,topic…]?group=name; kafkas for
+// TLS. Without a group it takes broadcast=true.
+func kafkaScheme() scheme {
+	return scheme{names: []string{"kafka", "kafkas"}, form: "kafka://host,host/orders?group=billing",
+		params: []string{"group", "broadcast", "start", "protocol", "sasl", "window", "partitions"}, open: openKafka}
+}
+
+func openKafka(a *address, _ Options) (transport.Source, error) {
+	place := a.place
+	cfg := kafka.Config{TLS: a.scheme == "kafkas"}
+	if at := strings.LastIndexByte(place, '@'); at >= 0 {
+		user, password, _ := strings.Cut(place[:at], ":")
+		place = place[at+1:]
+		var err1, err2 error
+		cfg.SASL.User, err1 = url.PathUnescape(user)
+		password, err2 = url.PathUnescape(password)
+		if err1 != nil || err2 != nil {
+			a.bad("user", "or password is not percent-encoded", "")
+		}
+		cfg.SASL.Password = transport.Static(password)
+	}
+	cfg.SASL.Mechanism = mechanisms()[a.choice("sasl", "plain", "scram-sha-256", "scram-sha-512", "oauthbearer")]
+	hosts, path, _ := strings.Cut(place, "/")
+	var topics []string
+	for t := range strings.SplitSeq(path, ",") {
+		if name, err := url.PathUnescape(t); err == nil && name != "" {
+			topics = append(topics, name)
+		}
+	}
+	group, start := a.take("group"), kafka.Earliest
+	if a.choice("start", "earliest", "latest") == "latest" {
+		start = kafka.Latest
+	}
+	protocol := kafka.Classic
+	if a.choice("protocol", "classic", "consumer") == "consumer" {
+		protocol = kafka.Consumer
+	}
+	everybody := a.choice("broadcast", "true", "false") == "true"
+	window := a.number("window")
+	declare := kafka.Declare{Partitions: int32(min(a.number("partitions"), 1<<20))} //nolint:gosec // bounded
+	b := kafka.New(strings.Split(hosts, ","), cfg)
+	switch {
+	case group != "" && everybody:
+		a.bad("broadcast", "is given beside a group", "")
+	case group == "" && !everybody:
+		a.bad("group", "is missing", "give broadcast=true to read everything without a group")
+	case everybody:
+		return b.Broadcast(topics, kafka.BroadcastConfig{Start: start, Window: window, Declare: declare}), nil
+	}
+	return b.Group(group, topics, kafka.GroupConfig{Start: start, Protocol: protocol, Window: window, Declare: declare}), nil
+}
+
+func mechanisms() map[string]kafka.Mechanism {
+	return map[string]kafka.Mechanism{"plain": kafka.Plain, "scram-sha-256": kafka.ScramSHA256, "scram-sha-512": kafka.ScramSHA512, "oauthbearer": kafka.OAuthBearer}
+}
