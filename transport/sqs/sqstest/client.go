@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/sqs"
 )
 
@@ -19,7 +20,7 @@ var errAborted = errors.New("sqstest: connection cut")
 //
 //	broker := sqs.New(sqstest.New(t).Config())
 func (s *Server) Config() sqs.Config {
-	cfg := sqs.Config{Region: s.cfg.Region, Endpoint: s.URL, Credentials: sqs.StaticCredentials("test", "test", "")}
+	cfg := sqs.Config{Region: s.cfg.Region, Endpoint: s.URL, Credentials: sqs.Keys("test", transport.Static("test"), transport.Secret{})}
 	if s.cfg.NoPort {
 		cfg.HTTPClient = s.HTTPClient()
 	}

@@ -1,0 +1,124 @@
+package sqs
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/longshore-go/longshore"
+)
+
+// reference is a queue as a user names it: by name, URL or ARN.
+type reference struct {
+	name    string
+	region  string // from an ARN or an AWS host; "" otherwise
+	account string // from an ARN
+	url     string // as given
+	origin  string // scheme://host of a URL
+}
+
+func parseReference(s string) (reference, error) {
+	bad := func(why, hint string) (reference, error) {
+		return reference{}, &longshore.Error{Code: longshore.CodeBadAddress, Op: "sqs queue", Err: errors.New(why), Hint: hint}
+	}
+	switch {
+	case s == "":
+		return bad("no queue is named", "give a name, URL or ARN")
+	case strings.HasPrefix(s, "arn:"):
+		parts := strings.Split(s, ":")
+		if len(parts) != 6 || parts[2] != "sqs" || parts[3] == "" || parts[4] == "" || !queueName(parts[5]) {
+			return bad("the ARN is not one of a queue", "write arn:aws:sqs:REGION:ACCOUNT:NAME")
+		}
+		return reference{name: parts[5], region: parts[3], account: parts[4]}, nil
+	case strings.Contains(s, "://"):
+		return parseQueueURL(s)
+	case !queueName(s):
+		return bad("the name of a queue has letters, digits, - and _, at most 80, with .fifo at its end for FIFO", "give a name, URL or ARN")
+	}
+	return reference{name: s}, nil
+}
+
+func parseQueueURL(s string) (reference, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
+		return reference{}, &longshore.Error{Code: longshore.CodeBadAddress, Op: "sqs queue", Err: errors.New("the URL is not one of a queue"),
+			Hint: "write https://HOST/ACCOUNT/NAME, without user or parameters"}
+	}
+	name := u.Path[strings.LastIndexByte(u.Path, '/')+1:]
+	if !queueName(name) {
+		return reference{}, &longshore.Error{Code: longshore.CodeBadAddress, Op: "sqs queue", Err: errors.New("the URL does not end with the name of a queue"),
+			Hint: "write https://HOST/ACCOUNT/NAME"}
+	}
+	return reference{name: name, region: regionOfHost(u.Hostname()), url: s, origin: u.Scheme + "://" + u.Host}, nil
+}
+
+// regionOfHost reads sqs.REGION.amazonaws.com, also with -fips, of other
+// partitions, dual stack and VPC endpoints, and the old REGION.queue.amazonaws.com.
+func regionOfHost(host string) string {
+	labels := strings.Split(host, ".")
+	if !strings.Contains(host, ".amazonaws.") && !strings.HasSuffix(host, ".api.aws") {
+		return ""
+	}
+	for i, l := range labels[:len(labels)-1] {
+		switch {
+		case l == "sqs" || l == "sqs-fips":
+			return labels[i+1]
+		case l == "queue" && i == 1:
+			return labels[0]
+		case l == "queue" && i == 0:
+			return "us-east-1"
+		}
+	}
+	return ""
+}
+
+func queueName(s string) bool {
+	stem := strings.TrimSuffix(s, ".fifo")
+	if stem == "" || len(s) > 80 {
+		return false
+	}
+	for i := 0; i < len(stem); i++ {
+		c := stem[i]
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
+			return false
+		}
+	}
+	return true
+}
+
+func isFIFO(name string) bool { return strings.HasSuffix(name, ".fifo") }
+
+// place is where the calls for a queue go.
+type place struct {
+	region, endpoint string // endpoint "" = the region's
+	regionFrom       string // for errors
+}
+
+// locate finds the place, by the order in the package documentation. env is
+// what the SDK found in the environment and the profile.
+func locate(ref reference, cfg *Config, env place) (place, error) {
+	p := place{endpoint: first(cfg.Endpoint, env.endpoint, ref.origin)}
+	switch {
+	case cfg.Region != "":
+		p.region, p.regionFrom = cfg.Region, "Config.Region"
+	case ref.region != "":
+		p.region, p.regionFrom = ref.region, "the queue's address"
+	case env.region != "":
+		p.region, p.regionFrom = env.region, "the environment or profile"
+	default:
+		return p, &longshore.Error{Code: longshore.CodeConfig, Op: "sqs queue " + quote(ref.name), Source: ref.name,
+			Err: errors.New("no region is known"), Hint: "set Region, AWS_REGION or a profile, or give the queue's ARN or URL"}
+	}
+	return p, nil
+}
+
+func first(all ...string) string {
+	for _, s := range all {
+		if s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+func quote(s string) string { return `"` + s + `"` }

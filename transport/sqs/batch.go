@@ -1,0 +1,392 @@
+package sqs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/longshore-go/longshore"
+)
+
+// batcher collects operations of one kind; the consumer's mu guards it.
+type batcher struct {
+	queue   []*op
+	running int // calls
+	most    int
+}
+
+// maxTries is how often an operation is sent when it fails for passing reasons.
+const maxTries = 8
+
+// take cuts a batch off that should go now: a full one, or all that waited long
+// enough. next is when to look again.
+func (b *batcher) take(now time.Time, linger time.Duration, flush bool) (batch []*op, next time.Time) {
+	if b.running >= b.most {
+		return nil, time.Time{} // one that ends wakes the loop
+	}
+	var ready []*op
+	ripe := flush
+	for _, o := range b.queue {
+		if o.next.After(now) {
+			next = earlier(next, o.next)
+			continue
+		}
+		if len(ready) == maxBatch {
+			break
+		}
+		ready = append(ready, o)
+		if at := o.since.Add(linger); !at.After(now) || o.tries > 0 {
+			ripe = true
+		} else {
+			next = earlier(next, at)
+		}
+	}
+	if len(ready) == 0 || len(ready) < maxBatch && !ripe {
+		return nil, next
+	}
+	if b.queue[len(ready)-1] == ready[len(ready)-1] { // nothing was passed over
+		b.queue = b.queue[len(ready):]
+	} else {
+		b.queue = slices.DeleteFunc(b.queue, func(o *op) bool { return slices.Contains(ready, o) })
+	}
+	b.running++
+	return ready, time.Time{}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// loop extends leases, finds those that ended and sends batches, each at its
+// time.
+func (c *consumer) loop() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		timer.Reset(max(time.Until(c.turn(time.Now())), 0))
+		select {
+		case <-c.kick:
+		case <-timer.C:
+		case <-c.life.Done():
+			return
+		}
+	}
+}
+
+// turn does what is due and returns when to come again.
+func (c *consumer) turn(now time.Time) time.Time {
+	next := now.Add(time.Hour)
+	c.mu.Lock()
+	extend, gone := c.dueLeases(now)
+	var lost []*longshore.Delivery
+	var failed []*op
+	for _, h := range gone {
+		if h.settled != nil { // a rejection that did not come through in time
+			failed = append(failed, c.lateRejection(h)...)
+		} else {
+			lost = c.lose(h, lost)
+		}
+	}
+	switch {
+	case len(c.leases) == 0:
+	case c.batches[opExtend].running >= c.batches[opExtend].most:
+		next = now.Add(100 * time.Millisecond)
+	default:
+		next = earlier(next, c.leases[0].due)
+	}
+	for kind := range opExtend {
+		for {
+			batch, at := c.batches[kind].take(now, c.linger, c.flushes > 0)
+			if !at.IsZero() {
+				next = earlier(next, at)
+			}
+			if batch == nil {
+				break
+			}
+			c.wg.Go(func() { c.carry(kind, batch) })
+		}
+	}
+	next = earlier(next, c.calledOff(now))
+	if c.intake.waiting {
+		c.startPolls()
+	}
+	c.mu.Unlock()
+	for _, batch := range extend {
+		c.wg.Go(func() { c.extend(batch) })
+	}
+	c.reportLeases(lost, "its visibility timeout ended")
+	c.reportFailed(failed, errors.New("its lease ended before the copy in the dead-letter queue was confirmed"))
+	return next
+}
+
+// lateRejection gives up a move whose message is visible again. The caller holds mu.
+func (c *consumer) lateRejection(h *held) []*op {
+	b := &c.batches[opDead]
+	i := slices.Index(b.queue, h.settled)
+	if i < 0 {
+		return nil // on its way: its answer decides
+	}
+	b.queue = slices.Delete(b.queue, i, i+1)
+	if o := c.finish(h.settled, errGone); o != nil {
+		return []*op{o}
+	}
+	return nil
+}
+
+// calledOff ends polls that a Receive which was called off has left behind, and
+// gives back what they brought. It returns when to look again. The caller holds mu.
+func (c *consumer) calledOff(now time.Time) time.Time {
+	in := &c.intake
+	far := now.Add(time.Hour)
+	if in.interrupted.IsZero() || in.waiting {
+		return far
+	}
+	if in.polls > 0 {
+		if at := in.interrupted.Add(cancelGrace); at.After(now) {
+			return at
+		}
+		c.cutPolls()
+	}
+	if len(in.buffer) > 0 {
+		if at := in.interrupted.Add(unwanted); at.After(now) {
+			return at
+		}
+		for _, h := range in.buffer {
+			c.giveBack(h)
+		}
+		in.buffer = nil
+	}
+	return far
+}
+
+// carry sends a batch and takes the outcome of each entry.
+func (c *consumer) carry(kind opKind, batch []*op) {
+	ctx, cancel := context.WithTimeout(c.life, callTimeout)
+	defer cancel()
+	var out result
+	switch kind {
+	case opDelete:
+		out = c.deleteAll(ctx, batch)
+	case opReturn:
+		out = c.hideAll(ctx, batch)
+	case opDead:
+		out = c.copyAll(ctx, batch)
+	case opExtend, kinds:
+	}
+	now := time.Now()
+	var failed []*op
+	var why error
+	c.mu.Lock()
+	c.batches[kind].running--
+	for i, o := range batch {
+		err, passing := out.of(i)
+		if err != nil && passing && o.tries+1 < maxTries && c.life.Err() == nil {
+			o.tries++
+			o.next = now.Add(min(50*time.Millisecond<<o.tries, 2*time.Second))
+			c.batches[kind].queue = append(c.batches[kind].queue, o)
+			continue
+		}
+		if c.life.Err() != nil && err != nil {
+			continue // Close reports it
+		}
+		if kind == opReturn && gone(err) {
+			err = nil // it is visible already, which is what was wanted
+		}
+		if f := c.finish(o, err); f != nil {
+			failed, why = append(failed, f), err
+		}
+	}
+	c.mu.Unlock()
+	c.wake()
+	c.reportFailed(failed, why)
+}
+
+// result is the answer to a batch: an error for the call, or for entries.
+type result struct {
+	call    error
+	entries map[string]error // by position; nil: done
+	passing map[string]bool
+}
+
+// of returns the outcome of an entry, and whether it is worth trying again. An
+// entry that the answer does not mention is.
+func (r *result) of(i int) (err error, passing bool) { //nolint:revive // the error is a value here
+	if r.call != nil {
+		return plain(r.call), !permanent(r.call)
+	}
+	id := strconv.Itoa(i)
+	err, known := r.entries[id]
+	if !known {
+		return errors.New("the answer does not mention it"), true
+	}
+	return err, r.passing[id]
+}
+
+func (r *result) done(id *string) { r.entries[aws.ToString(id)] = nil }
+
+func (r *result) failed(f *types.BatchResultErrorEntry) {
+	id := aws.ToString(f.Id)
+	err := fmt.Errorf("%s (%s)", aws.ToString(f.Message), aws.ToString(f.Code))
+	switch code := aws.ToString(f.Code); {
+	case isGone(code, aws.ToString(f.Message)):
+		err = fmt.Errorf("%w: %w", errGone, err)
+	default:
+		r.passing[id] = !f.SenderFault || throttled(code)
+	}
+	r.entries[id] = err
+}
+
+func newResult(call error) result {
+	return result{call: call, entries: map[string]error{}, passing: map[string]bool{}}
+}
+
+// isGone tells codes that say the receipt is old from those that say it is wrong.
+func isGone(code, _ string) bool {
+	switch code {
+	case "AWS.SimpleQueueService.MessageNotInflight", "MessageNotInflight", "InvalidParameterValue", "ReceiptHandleIsInvalid":
+		return true
+	}
+	return false
+}
+
+func throttled(code string) bool {
+	switch code {
+	case "RequestThrottled", "Throttling", "ThrottlingException", "OverLimit", "KmsThrottled", "RequestLimitExceeded":
+		return true
+	}
+	return false
+}
+
+func (c *consumer) deleteAll(ctx context.Context, batch []*op) result {
+	c.mu.Lock()
+	in := &awssqs.DeleteMessageBatchInput{QueueUrl: aws.String(c.url)}
+	for i, o := range batch {
+		in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: aws.String(o.receipt)})
+	}
+	c.mu.Unlock()
+	out, err := c.api.DeleteMessageBatch(ctx, in)
+	r := newResult(err)
+	if err == nil {
+		for _, e := range out.Successful {
+			r.done(e.Id)
+		}
+		for i := range out.Failed {
+			r.failed(&out.Failed[i])
+		}
+	}
+	return r
+}
+
+func (c *consumer) hideAll(ctx context.Context, batch []*op) result {
+	in := &awssqs.ChangeMessageVisibilityBatchInput{QueueUrl: aws.String(c.url)}
+	for i, o := range batch {
+		in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: aws.String(strconv.Itoa(i)),
+			ReceiptHandle: aws.String(o.receipt), VisibilityTimeout: o.seconds})
+	}
+	return c.changeVisibility(ctx, in)
+}
+
+func (c *consumer) changeVisibility(ctx context.Context, in *awssqs.ChangeMessageVisibilityBatchInput) result {
+	out, err := c.api.ChangeMessageVisibilityBatch(ctx, in)
+	r := newResult(err)
+	if err == nil {
+		for _, e := range out.Successful {
+			r.done(e.Id)
+		}
+		for i := range out.Failed {
+			r.failed(&out.Failed[i])
+		}
+	}
+	return r
+}
+
+// extend sends one batch of extensions.
+func (c *consumer) extend(batch []*held) {
+	ctx, cancel := context.WithTimeout(c.life, callTimeout)
+	defer cancel()
+	now := time.Now()
+	values := make([]time.Duration, len(batch))
+	in := &awssqs.ChangeMessageVisibilityBatchInput{QueueUrl: aws.String(c.url)}
+	c.mu.Lock()
+	for i, h := range batch {
+		values[i] = c.extension(h, now)
+		// Settled since it was chosen, or as old as it may get.
+		if h.after == nil && values[i] > 0 {
+			in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: aws.String(strconv.Itoa(i)),
+				ReceiptHandle: aws.String(h.receipt), VisibilityTimeout: seconds(values[i])})
+		}
+	}
+	c.mu.Unlock()
+	r := newResult(nil)
+	if len(in.Entries) > 0 {
+		r = c.changeVisibility(ctx, in)
+	}
+	var lost []*longshore.Delivery
+	c.mu.Lock()
+	c.batches[opExtend].running--
+	for i, h := range batch {
+		err, _ := r.of(i)
+		if values[i] == 0 {
+			h.extending = false
+			err = c.unsupported(errors.New("12 hours since the receive are used up"))
+		}
+		if c.wasExtended(h, now, values[i], err) {
+			lost = c.lose(h, lost)
+		}
+		if values[i] == 0 && c.held[h.token] == h {
+			h.capped, h.due = true, h.deadline
+			c.schedule(h)
+		}
+	}
+	c.mu.Unlock()
+	c.wake()
+	c.reportLeases(lost, "the broker says that it is no longer in flight")
+}
+
+// copyAll sends copies to the dead-letter queue, as they were received.
+func (c *consumer) copyAll(ctx context.Context, batch []*op) result {
+	in := &awssqs.SendMessageBatchInput{QueueUrl: aws.String(c.deadURL)}
+	size := 0
+	for i, o := range batch {
+		m := o.h.native
+		e := types.SendMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), MessageBody: m.Body, MessageAttributes: m.MessageAttributes}
+		if t := m.Attributes[headerTrace]; t != "" {
+			e.MessageSystemAttributes = map[string]types.MessageSystemAttributeValue{headerTrace: {DataType: aws.String("String"), StringValue: aws.String(t)}}
+		}
+		if g := m.Attributes["MessageGroupId"]; g != "" {
+			e.MessageGroupId = aws.String(g)
+		}
+		if c.fifo {
+			e.MessageDeduplicationId = aws.String(o.h.id)
+		}
+		n := len(aws.ToString(m.Body))
+		for name, a := range m.MessageAttributes {
+			n += sizeOf(name, &a)
+		}
+		if size += n; size > maxMessageBytes && i > 0 {
+			break // those behind it are not mentioned in the answer and go next
+		}
+		in.Entries = append(in.Entries, e)
+	}
+	out, err := c.api.SendMessageBatch(ctx, in)
+	r := newResult(err)
+	if err == nil {
+		for _, e := range out.Successful {
+			r.done(e.Id)
+		}
+		for i := range out.Failed {
+			r.failed(&out.Failed[i])
+		}
+	}
+	return r
+}

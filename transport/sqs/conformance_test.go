@@ -1,0 +1,111 @@
+package sqs_test
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/sqs"
+	"github.com/longshore-go/longshore/transport/sqs/sqstest"
+	"github.com/longshore-go/longshore/transport/transporttest"
+)
+
+// The suite on standard and FIFO queues, with a redrive policy (Reject leads to its
+// queue, returns count) and without.
+func TestConformance(t *testing.T) {
+	for _, suffix := range []string{"", ".fifo"} {
+		for _, redrive := range []bool{false, true} {
+			t.Run(fmt.Sprintf("queue%s/redrive=%t", suffix, redrive), func(t *testing.T) {
+				l := &lab{suffix: suffix, redrive: redrive, servers: map[transport.Source]*sqstest.Server{}}
+				transporttest.Run(t, l.harness())
+			})
+		}
+	}
+}
+
+// lab makes servers for the suite and remembers which source is on which.
+type lab struct {
+	suffix  string
+	redrive bool
+
+	mu      sync.Mutex
+	servers map[transport.Source]*sqstest.Server
+}
+
+func nameOf(src transport.Source) string { return src.(transport.Describer).Describe().Name }
+
+func deadOf(name, suffix string) string { return name[:len(name)-len(suffix)] + "-dead" + suffix }
+
+func (l *lab) server(src transport.Source) *sqstest.Server {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.servers[src]
+}
+
+func (l *lab) source(t testing.TB, cfg sqs.QueueConfig) transport.Source {
+	t.Helper()
+	s := sqstest.New(t)
+	name := transporttest.Name(t) + l.suffix
+	dead := deadOf(name, l.suffix)
+	attrs := map[string]string{}
+	if l.redrive {
+		s.CreateQueue(t, dead, nil)
+		maps.Copy(attrs, map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + s.ARN(dead) + `","maxReceiveCount":100}`})
+	}
+	s.CreateQueue(t, name, attrs)
+	cfg.BrowseCounts = true
+	src := sqs.New(s.Config()).Queue(name, cfg)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.servers[src] = s
+	return src
+}
+
+func (l *lab) harness() transporttest.Harness {
+	h := transporttest.Harness{
+		Source: func(t testing.TB) transport.Source { return l.source(t, sqs.QueueConfig{}) },
+		Batched: func(t testing.TB) transport.Source {
+			return l.source(t, sqs.QueueConfig{SettleLinger: time.Hour, VisibilityTimeout: time.Hour})
+		},
+		Leased: func(t testing.TB) (transport.Source, time.Duration) {
+			return l.source(t, sqs.QueueConfig{VisibilityTimeout: time.Second}), time.Second
+		},
+		Missing: func(t testing.TB) transport.Source {
+			return sqs.New(sqstest.New(t).Config()).Queue("missing"+l.suffix, sqs.QueueConfig{})
+		},
+		BadAuth: func(t testing.TB) transport.Source {
+			return sqs.New(sqstest.New(t, sqstest.Config{AccessKeys: []string{"other"}}).Config()).Queue("any"+l.suffix, sqs.QueueConfig{})
+		},
+		TakeBack: func(_ testing.TB, src transport.Source) { l.server(src).Expire(nameOf(src)) },
+		Latency: func(_ testing.TB, src transport.Source, d time.Duration) {
+			if d > 0 {
+				l.server(src).Inject(sqstest.Fault{Latency: d})
+			}
+		},
+		Stall: func(_ testing.TB, src transport.Source) func() {
+			hold := make(chan struct{})
+			remove := l.server(src).Inject(sqstest.Fault{Hold: hold})
+			return func() { remove(); close(hold) }
+		},
+		FailSettle: func(_ testing.TB, src transport.Source) {
+			l.server(src).Inject(sqstest.Fault{Action: "DeleteMessageBatch", Times: 1, Entry: func(sqstest.Entry) string { return "AccessDenied" }})
+		},
+		FailPublish: func(_ testing.TB, src transport.Source) {
+			l.server(src).Inject(sqstest.Fault{Action: "SendMessageBatch", Times: 1, Entry: func(sqstest.Entry) string { return "AccessDenied" }})
+		},
+		Depth: func(_ testing.TB, src transport.Source) (int, int) {
+			st, _ := l.server(src).Queue(nameOf(src))
+			return st.Visible, st.Hidden
+		},
+	}
+	if l.redrive {
+		h.DeadLettered = func(_ testing.TB, src transport.Source) int {
+			st, _ := l.server(src).Queue(deadOf(nameOf(src), l.suffix))
+			return st.Visible
+		}
+	}
+	return h
+}

@@ -1,0 +1,293 @@
+package sqs
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/envelope"
+)
+
+// encoded is a message as SQS takes it.
+type encoded struct {
+	body   string
+	attrs  map[string]types.MessageAttributeValue
+	trace  string
+	group  string
+	dedup  string
+	size   int
+	binary bool // the body had to be packed
+}
+
+// encode makes what is sent of a message, or refuses it. reserve attributes are
+// kept free.
+func encode(m *longshore.Message, fifo bool, reserve int) (*encoded, error) {
+	return encodeWith(m, nil, fifo, reserve)
+}
+
+func encodeWith(m *longshore.Message, packed []byte, fifo bool, reserve int) (*encoded, error) {
+	if err := m.Headers.Check(); err != nil {
+		return nil, err
+	}
+	if m.Expiration < 0 {
+		return nil, refused(longshore.CodeRefused, fmt.Errorf("Expiration is %s, must be 0 or more", m.Expiration), "")
+	}
+	e := &encoded{attrs: map[string]types.MessageAttributeValue{}}
+	var env envelope.Envelope
+	e.body, env.Body = envelope.PackBody(m.Body)
+	e.binary = env.Body == envelope.Base64
+	env.Key, env.HasKey = packed, packed != nil
+	e.address(m, fifo, &env)
+	e.properties(m, &env)
+	e.headers(m.Headers, &env, reserve)
+	if text := env.Encode(); text != "" {
+		a, ok := stringAttribute("String.longshore", text)
+		if !ok {
+			return nil, refused(longshore.CodeInternal, errors.New("the envelope is no legal text"), "")
+		}
+		e.attrs[envelope.Header] = a
+	}
+	e.size = len(e.body)
+	for name, a := range e.attrs {
+		e.size += sizeOf(name, &a)
+	}
+	return e, nil
+}
+
+// encodeNoGroup is encode for standard queues that take no group id.
+func encodeNoGroup(m *longshore.Message) (*encoded, error) {
+	bare := *m
+	bare.Key = nil
+	return encodeWith(&bare, m.Key, false, 0)
+}
+
+// address finds group and deduplication id. A key that is no legal group id goes
+// by its hash; a FIFO queue's message without a key is a group of its own.
+func (e *encoded) address(m *longshore.Message, fifo bool, env *envelope.Envelope) {
+	switch {
+	case m.Key == nil && fifo:
+		e.group, env.NoKey = "~"+newID(), true
+	case m.Key == nil:
+	case legalID(string(m.Key)) && m.Key[0] != '~':
+		e.group = string(m.Key)
+	default:
+		e.group = hashed(string(m.Key))
+		env.Key, env.HasKey = m.Key, true
+	}
+	if !fifo {
+		return
+	}
+	switch id := first(m.Headers.String(longshore.HeaderID), m.ID); {
+	case id == "":
+		e.dedup = newID()
+	case legalID(id):
+		e.dedup = id
+	default:
+		e.dedup = hashed(id)
+	}
+}
+
+// legalID: up to 128 letters, digits and punctuation.
+func legalID(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 128
+}
+
+func hashed(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return "~" + base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// newID is a UUID of version 7: by time, then random.
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[6:]) // never fails
+	ms := uint64(time.Now().UnixMilli())
+	for i := range 6 {
+		b[i] = byte(ms >> (40 - 8*i))
+	}
+	b[6], b[8] = b[6]&0x0f|0x70, b[8]&0x3f|0x80
+	h := hex.EncodeToString(b[:])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}
+
+func (e *encoded) properties(m *longshore.Message, env *envelope.Envelope) {
+	for name, v := range map[string]string{attributeType: m.ContentType, attributeEncoding: m.ContentEncoding} {
+		if a, ok := stringAttribute("String", v); ok {
+			e.attrs[name] = a
+		} else {
+			env.Set(name, v)
+		}
+	}
+	env.Set("message-id", m.ID)
+	env.Set("type", m.Type)
+	env.Set("correlation-id", m.CorrelationID)
+	env.Set("reply-to", m.ReplyTo)
+	env.Set("app-id", m.AppID)
+	env.Set("user-id", m.UserID)
+	switch t := m.Timestamp; {
+	case t.IsZero():
+	case t.Year() < 1680 || t.Year() > 2260 || t.UnixNano() == 0:
+		env.Set("timestamp", t.UTC().Format(time.RFC3339Nano))
+	default:
+		env.Time = t.UnixNano()
+	}
+	if m.Expiration > 0 {
+		env.Set("expiration", m.Expiration.String())
+	}
+	if m.Priority > 0 {
+		env.Set("priority", strconv.Itoa(int(m.Priority)))
+	}
+	if m.DeliveryMode > 0 {
+		env.Set("delivery-mode", strconv.Itoa(int(m.DeliveryMode)))
+	}
+}
+
+// candidate is a header that SQS could hold.
+type candidate struct {
+	index int
+	attr  types.MessageAttributeValue
+	rank  int
+}
+
+// headers puts as many headers into attributes as there is room for. If that does
+// not show all of them in their order, the list of all goes into the envelope.
+func (e *encoded) headers(h longshore.Headers, env *envelope.Envelope, reserve int) {
+	kinds := typesOf(h)
+	if kinds != nil {
+		h = h.Clone()
+		h.Del(headerTypes)
+	}
+	fits := make([]bool, len(h))
+	cands := candidates(h, kinds)
+	shown := 0
+	for i, x := range h {
+		if x.Name == headerTrace && isTrace(h, i) {
+			e.trace, _ = x.Value.(string)
+			fits[i] = true
+			shown++
+		}
+	}
+	room := maxAttributes - len(e.attrs) - reserve
+	whole := shown+len(cands) == len(h) && inOrder(h)
+	if !env.IsEmpty() || !whole || len(cands) > room {
+		room-- // of the envelope
+	}
+	for _, c := range cands[:max(min(room, len(cands)), 0)] {
+		e.attrs[h[c.index].Name] = c.attr
+		fits[c.index] = true
+	}
+	if whole && len(cands) <= room {
+		return
+	}
+	env.HasHeaders = true
+	for i, x := range h {
+		env.Headers = append(env.Headers, envelope.Entry{Header: x, Native: fits[i]})
+	}
+}
+
+// candidates lists the headers that can be attributes, the most wanted first: the
+// lock's, the trace, CloudEvents, then by name.
+func candidates(h longshore.Headers, kinds map[string]string) []candidate {
+	var out []candidate
+	for i, x := range h {
+		if !attributeName(x.Name) || x.Name == envelope.Header || x.Name == attributeType || x.Name == attributeEncoding ||
+			x.Name == sizeAttribute || x.Name == headerTrace || times(h, x.Name) > 1 {
+			continue
+		}
+		if a, ok := toAttribute(x.Value, kinds[x.Name]); ok {
+			out = append(out, candidate{index: i, attr: a, rank: rank(x.Name)})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b candidate) int {
+		if a.rank != b.rank {
+			return a.rank - b.rank
+		}
+		return strings.Compare(h[a.index].Name, h[b.index].Name)
+	})
+	return out
+}
+
+func rank(name string) int {
+	switch {
+	case name == "x-message-mutex":
+		return 0
+	case name == "traceparent":
+		return 1
+	case name == "tracestate":
+		return 2
+	case strings.HasPrefix(name, "ce_"):
+		return 3
+	}
+	return math.MaxInt
+}
+
+func times(h longshore.Headers, name string) int {
+	n := 0
+	for i := range h {
+		if h[i].Name == name {
+			n++
+		}
+	}
+	return n
+}
+
+func isTrace(h longshore.Headers, i int) bool {
+	v, ok := h[i].Value.(string)
+	return ok && v != "" && len(v) <= 1024 && envelope.LegalText(v) && times(h, headerTrace) == 1
+}
+
+// inOrder tells whether the names rise, which is how attributes are read back.
+func inOrder(h longshore.Headers) bool {
+	for i := 1; i < len(h); i++ {
+		if h[i-1].Name >= h[i].Name {
+			return false
+		}
+	}
+	return true
+}
+
+// claim replaces the body by a pointer to where it is.
+func (e *encoded) claim(at Pointer, bytes int) {
+	e.size -= len(e.body)
+	e.body = at.encode()
+	a, _ := stringAttribute("Number", strconv.Itoa(bytes))
+	e.attrs[sizeAttribute] = a
+	e.size += len(e.body) + sizeOf(sizeAttribute, &a)
+}
+
+// entry is the message in a batch.
+func (e *encoded) entry(id string) types.SendMessageBatchRequestEntry {
+	out := types.SendMessageBatchRequestEntry{Id: aws.String(id), MessageBody: aws.String(e.body), MessageAttributes: e.attrs}
+	if e.group != "" {
+		out.MessageGroupId = aws.String(e.group)
+	}
+	if e.dedup != "" {
+		out.MessageDeduplicationId = aws.String(e.dedup)
+	}
+	if e.trace != "" {
+		out.MessageSystemAttributes = map[string]types.MessageSystemAttributeValue{
+			headerTrace: {DataType: aws.String("String"), StringValue: aws.String(e.trace)}}
+	}
+	return out
+}
+
+func refused(code longshore.Code, err error, hint string) error {
+	return &longshore.Error{Code: code, Op: "publish to sqs", Err: err, Hint: hint}
+}

@@ -1,0 +1,124 @@
+package sqs
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/longshore-go/longshore"
+)
+
+// codeOf gives an error of a call its code. The second result says whether the
+// same call may succeed later without anybody's doing.
+func codeOf(err error) (code longshore.Code, passing bool) {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return codeOfAPI(api)
+	}
+	if typed, ok := errors.AsType[*longshore.Error](err); ok {
+		return typed.Code, false
+	}
+	var unknown x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var failed *tls.CertificateVerificationError
+	switch text := err.Error(); {
+	case errors.As(err, &unknown), errors.As(err, &name), errors.As(err, &invalid), errors.As(err, &failed):
+		return longshore.CodeTLS, false
+	case errors.Is(err, context.DeadlineExceeded):
+		return longshore.CodeTimeout, true
+	case strings.Contains(text, "get credentials") || strings.Contains(text, "retrieve credentials") || strings.Contains(text, "get identity"):
+		return longshore.CodeAuth, false
+	}
+	return longshore.CodeUnreachable, true
+}
+
+func codeOfAPI(api smithy.APIError) (code longshore.Code, passing bool) {
+	name := strings.TrimPrefix(api.ErrorCode(), "AWS.SimpleQueueService.")
+	switch name {
+	case "QueueDoesNotExist", "NonExistentQueue":
+		return longshore.CodeNotFound, false
+	case "InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "InvalidAccessKeyId", "MissingAuthenticationToken",
+		"MissingAuthenticationTokenException", "IncompleteSignature", "AuthFailure", "ExpiredToken", "ExpiredTokenException", "RequestExpired", "InvalidSecurity":
+		return longshore.CodeAuth, false
+	case "AccessDenied", "AccessDeniedException", "NotAuthorized", "OptInRequired", "InvalidAddress",
+		"KmsAccessDenied", "KMS.AccessDeniedException":
+		return longshore.CodeForbidden, false
+	case "QueueAlreadyExists", "QueueNameExists":
+		return longshore.CodeDiffers, false
+	case "RequestThrottled", "Throttling", "ThrottlingException", "TooManyRequestsException", "OverLimit", "RequestLimitExceeded",
+		"KmsThrottled", "QueueDeletedRecently":
+		return longshore.CodeBlocked, true
+	case "UnsupportedOperation", "InvalidAction":
+		return longshore.CodeUnsupported, false
+	}
+	if api.ErrorFault() == smithy.FaultClient {
+		return longshore.CodeRefused, false
+	}
+	return longshore.CodeUnreachable, true
+}
+
+// callError makes the error of a call. It shows code and message of the broker,
+// not the request.
+func callError(op, source string, err error) *longshore.Error {
+	if typed, ok := errors.AsType[*longshore.Error](err); ok {
+		return typed
+	}
+	code, _ := codeOf(err)
+	e := &longshore.Error{Code: code, Op: op, Source: source, Err: plain(err)}
+	switch code {
+	case longshore.CodeNotFound:
+		e.Err = fmt.Errorf("it does not exist for this account (%s)", apiCode(err))
+		e.Hint = "set Region, give the queue's URL or ARN, create it, or set Declare"
+	case longshore.CodeAuth:
+		e.Hint = "check the credentials: Config.Credentials, or what the SDK finds in environment, profile and role"
+	case longshore.CodeForbidden:
+		e.Hint = "allow sqs:ReceiveMessage, DeleteMessage, ChangeMessageVisibility, SendMessage, GetQueueUrl and GetQueueAttributes as needed"
+	case longshore.CodeUnreachable, longshore.CodeTimeout:
+		e.Hint = "check region, endpoint and network"
+	case longshore.CodeTLS:
+		e.Hint = "the certificate must be for the endpoint's host; AWS_CA_BUNDLE names further authorities"
+	case longshore.CodeBlocked:
+		e.Hint = "SQS asks for fewer calls; they are tried again"
+	}
+	return e
+}
+
+func apiCode(err error) string {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return strings.TrimPrefix(api.ErrorCode(), "AWS.SimpleQueueService.")
+	}
+	return "unknown"
+}
+
+// plain cuts off what the SDK wraps around an error.
+func plain(err error) error {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return fmt.Errorf("%s (%s)", strings.TrimSuffix(api.ErrorMessage(), "."), strings.TrimPrefix(api.ErrorCode(), "AWS.SimpleQueueService."))
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)
+	case errors.Is(err, context.Canceled):
+		return context.Canceled
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		return op
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	var e *smithy.OperationError
+	if errors.As(err, &e) {
+		return e.Err
+	}
+	return err
+}

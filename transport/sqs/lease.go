@@ -1,0 +1,268 @@
+package sqs
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/longshore-go/longshore"
+)
+
+// held is a message that this consumer holds: one receipt. The consumer's mu
+// guards it.
+type held struct {
+	d        *longshore.Delivery
+	native   *types.Message
+	token    uint64
+	id       string
+	receipt  string
+	receives int
+	handed   bool
+
+	since     time.Time     // received
+	deadline  time.Time     // ours until then
+	due       time.Time     // the loop looks at it then
+	asked     time.Duration // an extension that was asked for by hand; 0: the queue's
+	index     int           // in the heap, plus 1
+	extending bool          // a call is on its way
+	extended  chan error    // who waits for it
+	capped    bool          // cannot be extended any further
+
+	settled *op // the verb that was accepted
+	after   *op // goes when the extension is back
+}
+
+// leaseHeap orders what is held by when it has to be looked at.
+type leaseHeap []*held
+
+func (h leaseHeap) Len() int           { return len(h) }
+func (h leaseHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
+func (h leaseHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i+1, j+1
+}
+
+func (h *leaseHeap) Push(x any) {
+	e, _ := x.(*held)
+	*h = append(*h, e)
+	e.index = len(*h)
+}
+
+func (h *leaseHeap) Pop() any {
+	old := *h
+	e := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	e.index = 0
+	return e
+}
+
+// keep puts a message under the keeper's care: it looks again when half of the
+// lease is left and a little more. The caller holds mu.
+func (c *consumer) keep(h *held) {
+	left := time.Until(h.deadline)
+	h.due = h.deadline.Add(-left/2 - left/10)
+	if h.capped {
+		h.due = h.deadline
+	}
+	c.schedule(h)
+}
+
+func (c *consumer) schedule(h *held) {
+	if h.index > 0 {
+		heap.Fix(&c.leases, h.index-1)
+		return
+	}
+	heap.Push(&c.leases, h)
+}
+
+// unkeep takes it out of the keeper's care. The caller holds mu.
+func (c *consumer) unkeep(h *held) {
+	if h.index > 0 {
+		heap.Remove(&c.leases, h.index-1)
+	}
+}
+
+// forget drops a message that is settled, lost or given back. The caller holds mu.
+func (c *consumer) forget(h *held) {
+	c.unkeep(h)
+	if h.extended != nil && !h.extending {
+		h.extended <- errGone
+		h.extended = nil
+	}
+	delete(c.held, h.token)
+	if c.byID[h.id] == h {
+		delete(c.byID, h.id)
+	}
+}
+
+// lose ends a message's life here: the broker gives it to somebody else. It adds
+// those that somebody has to be told of. On a FIFO queue what is behind it in its
+// group goes back, so that the group's order holds. The caller holds mu.
+func (c *consumer) lose(h *held, lost []*longshore.Delivery) []*longshore.Delivery {
+	c.forget(h)
+	if i := slices.Index(c.intake.buffer, h); i >= 0 {
+		c.intake.buffer = slices.Delete(c.intake.buffer, i, i+1)
+	} else if h.handed && h.settled == nil {
+		lost = append(lost, h.d)
+	}
+	if !c.fifo {
+		return lost
+	}
+	c.releaseBuffered(h)
+	for _, f := range c.inOrder() {
+		if f.token > h.token && f.settled == nil && f.d.Origin.GroupID == h.d.Origin.GroupID {
+			lost = append(lost, f.d)
+			c.giveBack(f)
+		}
+	}
+	return lost
+}
+
+// releaseBuffered gives back what follows a message of a FIFO queue in its group
+// and was not handed out. The caller holds mu.
+func (c *consumer) releaseBuffered(h *held) {
+	c.intake.buffer = slices.DeleteFunc(c.intake.buffer, func(f *held) bool {
+		behind := f.token > h.token && f.d.Origin.GroupID == h.d.Origin.GroupID
+		if behind {
+			c.giveBack(f)
+		}
+		return behind
+	})
+}
+
+// inOrder lists what is held as it was received. The caller holds mu.
+func (c *consumer) inOrder() []*held {
+	all := make([]*held, 0, len(c.held))
+	for _, h := range c.held {
+		all = append(all, h)
+	}
+	slices.SortFunc(all, func(a, b *held) int {
+		if a.token < b.token {
+			return -1
+		}
+		return 1
+	})
+	return all
+}
+
+// dueLeases takes what has to be extended now, in batches, and what is lost. The
+// caller holds mu.
+func (c *consumer) dueLeases(now time.Time) (batches [][]*held, lost []*held) {
+	b := &c.batches[opExtend]
+	var batch []*held
+	full := func() {
+		if len(batch) > 0 {
+			batches = append(batches, batch)
+			b.running++
+			batch = nil
+		}
+	}
+	c.late = false
+	for len(c.leases) > 0 {
+		h := c.leases[0]
+		switch {
+		case !h.deadline.After(now):
+			c.unkeep(h)
+			lost = append(lost, h)
+			continue
+		case h.due.After(now) && (len(batch) == 0 || h.due.After(now.Add(c.lease/10))):
+			full()
+			return batches, lost
+		case h.extending || h.capped: // looked at too early: wait for its end
+			h.due = h.deadline
+			c.schedule(h)
+			continue
+		case b.running >= b.most:
+			// Calls are slower than leases run: nothing more comes in, and what ends
+			// meanwhile is found by looking at all.
+			c.late = now.Sub(h.due) > c.lease/8
+			for _, x := range slices.Clone(c.leases) {
+				if !x.deadline.After(now) {
+					c.unkeep(x)
+					lost = append(lost, x)
+				}
+			}
+			return batches, lost
+		}
+		h.extending, h.due = true, h.deadline
+		c.schedule(h)
+		batch = append(batch, h)
+		if len(batch) == maxBatch {
+			full()
+		}
+	}
+	full()
+	return batches, lost
+}
+
+// extension is the new timeout of a message, in whole seconds; 0 if the 12 hours
+// are used up. The caller holds mu.
+func (c *consumer) extension(h *held, now time.Time) time.Duration {
+	v := c.lease
+	if h.asked > 0 {
+		v = h.asked
+	}
+	left := (maxLease - now.Sub(h.since) - 2*time.Second).Truncate(time.Second)
+	if left < v {
+		h.capped = true
+		return max(left, 0)
+	}
+	return v
+}
+
+// extended takes the outcome of an extension. The caller holds mu; it reports
+// whether the message is lost.
+func (c *consumer) wasExtended(h *held, sent time.Time, v time.Duration, err error) (lost bool) {
+	h.extending = false
+	if h.extended != nil {
+		h.extended <- err
+		h.extended = nil
+	}
+	if op := h.after; op != nil {
+		h.after = nil
+		c.enqueue(op)
+		return false
+	}
+	if c.held[h.token] != h || h.settled != nil && h.settled.kind != opDead {
+		return false
+	}
+	if err == nil {
+		h.deadline = sent.Add(v)
+		c.keep(h)
+		return false
+	}
+	if gone(err) {
+		return true
+	}
+	retry := min(max(c.lease/20, 100*time.Millisecond), 2*time.Second)
+	h.capped = false
+	h.due = time.Now().Add(retry)
+	if h.due.After(h.deadline) {
+		h.due = h.deadline
+	}
+	c.schedule(h)
+	return false
+}
+
+// errGone is what an entry's failure means when the receipt is no longer good.
+var errGone = errors.New("the receipt is no longer valid") //nolint:gochecknoglobals // a sentinel
+
+func gone(err error) bool { return errors.Is(err, errGone) }
+
+// leaseLost is the cause of a loss.
+func (c *consumer) leaseLost(ds []*longshore.Delivery, why string) error {
+	what := fmt.Sprintf("%d messages", len(ds))
+	if len(ds) == 1 {
+		if m, ok := ds[0].Native().(*types.Message); ok && m.MessageId != nil {
+			what = "message " + *m.MessageId
+		}
+	}
+	return &longshore.Error{Code: longshore.CodeLeaseLost, Source: c.src.ref.name,
+		Op:   fmt.Sprintf("%s: the lease of %s could not be kept (%s); its context was cancelled and nothing was settled", c.src.title(), what, why),
+		Hint: "split the work or settle earlier", Err: longshore.ErrLost}
+}

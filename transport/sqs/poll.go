@@ -1,0 +1,325 @@
+package sqs
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+const (
+	// cancelGrace is how long the end of polling waits for answers that are on
+	// their way before it cuts the polls off. A long poll on an empty queue always
+	// takes this long to end.
+	cancelGrace = 200 * time.Millisecond
+	// quietLease is the lease that a poll asks for while the queue is quiet. If its
+	// answer is lost, by our own cutting off or on the wire, the messages come again
+	// after this time and not after the queue's own, which may be hours. Under load,
+	// where a poll is answered at once, it asks for the whole lease and spares the
+	// extension.
+	quietLease = 20 * time.Second
+	// unwanted is how long messages may wait here while Receive was called off.
+	unwanted = time.Second
+	// enduring is how long polls may fail for passing reasons before the consumer
+	// is at its end.
+	enduring = 10 * time.Second
+)
+
+// intake is the receiving side of a consumer; the consumer's mu guards it.
+type intake struct {
+	buffer      []*held
+	granted     int // how many more the last Receive had room for
+	waiting     bool
+	interrupted time.Time // a Receive was called off then, and none has come since
+	polls       int       // open
+	asked       int       // by these
+	wanted      int       // polls, by the load
+	loaded      bool      // the last answer was a full one
+	canceled    bool
+	paused      bool
+	ctx         context.Context //nolint:containedctx // of the open polls
+	cut         context.CancelFunc
+	failing     time.Time // since when polls fail; zero: they do not
+	failures    int
+}
+
+func (in *intake) start(life context.Context) {
+	in.wanted = 1
+	in.ctx, in.cut = context.WithCancel(life)
+}
+
+// startPolls opens polls for what Receive has room for. Beside others only full
+// ones, so that calls are few. The caller holds mu.
+func (c *consumer) startPolls() {
+	in := &c.intake
+	for c.down == nil && !in.canceled && !in.paused && !c.late && in.polls < min(in.wanted, c.maxPolls) {
+		room := min(in.granted-len(in.buffer)-in.asked, maxBatch)
+		if room <= 0 || in.polls > 0 && room < maxBatch {
+			return
+		}
+		in.polls++
+		in.asked += room
+		ctx, loaded := in.ctx, in.loaded
+		c.wg.Go(func() { c.poll(ctx, room, loaded) })
+	}
+}
+
+// poll is one receive and what follows from it.
+func (c *consumer) poll(ctx context.Context, room int, loaded bool) {
+	lease := c.currentLease()
+	if !loaded {
+		lease = min(lease, quietLease)
+	}
+	began := time.Now()
+	out, err := c.receive(ctx, room, lease)
+	now := time.Now()
+	if err != nil {
+		c.pollFailed(ctx, room, err)
+		return
+	}
+	arrived := make([]*held, len(out.Messages))
+	for i := range out.Messages {
+		arrived[i] = c.arrival(&out.Messages[i], now, now.Sub(began), lease)
+	}
+	if len(arrived) == 0 && now.Sub(began) < maxWait/2 {
+		c.pauseFor(ctx, time.Second) // a server that does not wait must not be asked in a loop
+	}
+	c.mu.Lock()
+	in := &c.intake
+	in.polls--
+	in.asked -= room
+	in.failing, in.failures = time.Time{}, 0
+	in.loaded = len(arrived) == room && now.Sub(began) < time.Second
+	switch {
+	case len(arrived) == 0:
+		in.wanted = 1
+	case in.loaded:
+		in.wanted = min(in.wanted*2, c.maxPolls)
+	}
+	var lost []*longshore.Delivery
+	for _, h := range arrived {
+		lost = c.admit(h, lost)
+	}
+	if in.waiting && len(in.buffer) == 0 {
+		c.startPolls()
+	}
+	c.announce()
+	c.wake()
+	c.mu.Unlock()
+	c.reportLeases(lost, "it was delivered again")
+}
+
+func (c *consumer) receive(ctx context.Context, room int, lease time.Duration) (*awssqs.ReceiveMessageOutput, error) {
+	ctx, cancel := context.WithTimeout(ctx, maxWait+callTimeout)
+	defer cancel()
+	in := &awssqs.ReceiveMessageInput{QueueUrl: aws.String(c.url), MaxNumberOfMessages: int32(room), //nolint:gosec // at most 10
+		WaitTimeSeconds: int32(maxWait.Seconds()), VisibilityTimeout: seconds(lease),
+		MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"}}
+	if c.fifo {
+		in.ReceiveRequestAttemptId = aws.String(newID())
+	}
+	out, err := c.api.ReceiveMessage(ctx, in)
+	if err != nil && c.fifo && ctx.Err() == nil && !permanent(err) {
+		// A FIFO queue hands out the same messages again, should the answer have
+		// been lost.
+		out, err = c.api.ReceiveMessage(ctx, in)
+	}
+	return out, err
+}
+
+// pollFailed waits before the next poll, or ends the consumer.
+func (c *consumer) pollFailed(ctx context.Context, room int, err error) {
+	cut := ctx.Err() != nil
+	code, passing := codeOf(err)
+	if code == longshore.CodeAuth {
+		c.b.renew()
+	}
+	now := time.Now()
+	c.mu.Lock()
+	in := &c.intake
+	var delay time.Duration
+	first := false
+	if !cut {
+		if in.failing.IsZero() {
+			in.failing = now
+			first = true
+			// Refused credentials may have been replaced: they are asked for once more.
+			passing = passing || code == longshore.CodeAuth
+		}
+		delay = min(100*time.Millisecond<<min(in.failures, 6), 5*time.Second)
+		in.failures++
+		in.wanted, in.loaded = 1, false
+		passing = passing && now.Sub(in.failing) < enduring
+	}
+	c.mu.Unlock()
+	failure := callError("receive from "+c.src.title(), c.src.ref.name, err)
+	switch {
+	case cut:
+	case !passing:
+		c.fail(failure)
+	default:
+		if first {
+			c.tell(transport.EventNotice, "receiving fails, it is tried again", failure)
+		}
+		c.pauseFor(ctx, delay)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.intake.polls--
+	c.intake.asked -= room
+	if c.intake.waiting {
+		c.startPolls()
+	}
+	c.announce()
+}
+
+func (c *consumer) pauseFor(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+func seconds(d time.Duration) int32 {
+	return int32((d + time.Second - 1) / time.Second) //nolint:gosec // at most 12 h
+}
+
+// arrival makes a delivery of a message. The lease runs since the broker handed
+// it out, some time before now.
+func (c *consumer) arrival(m *types.Message, now time.Time, took, lease time.Duration) *held {
+	h := &held{id: aws.ToString(m.MessageId), receipt: aws.ToString(m.ReceiptHandle), native: m,
+		since: now, deadline: now.Add(lease - min(took, lease/10, time.Second))}
+	h.receives, _ = strconv.Atoi(m.Attributes["ApproximateReceiveCount"])
+	h.receives = max(h.receives, 1)
+	c.mu.Lock()
+	c.token++
+	h.token = c.token
+	c.mu.Unlock()
+	d := longshore.NewDelivery(c.opts.Base, c, h.token)
+	in := c.src.cfg.Envelope.read(m)
+	c.claimed(in)
+	decode(&d.Message, in)
+	d.Attempt = c.src.counts.attempt(h.id, h.receives)
+	d.Origin = longshore.Origin{Subscription: c.sub, Topic: c.src.ref.name, Redelivered: h.receives > 1,
+		ReceivedAt: now, GroupID: m.Attributes["MessageGroupId"]}
+	if seq := m.Attributes["SequenceNumber"]; seq != "" {
+		d.Origin.Position, _ = strconv.ParseUint(seq, 10, 64) // 0 if it is longer than that
+	}
+	d.SetNative(m)
+	h.d = d
+	return h
+}
+
+// claimed fetches a body that is elsewhere.
+func (c *consumer) claimed(in *raw) {
+	_, marked := in.attrs[sizeAttribute]
+	_, old := in.attrs[oldSize]
+	if !marked && !old {
+		return
+	}
+	at, ok := readPointer(in.body)
+	if !ok {
+		return
+	}
+	why := ""
+	if store := c.b.cfg.ClaimCheck; store == nil {
+		why = "set Config.ClaimCheck to read it"
+	} else {
+		ctx, cancel := context.WithTimeout(c.life, callTimeout)
+		defer cancel()
+		body, err := store.Load(ctx, at)
+		if err == nil {
+			in.body = body
+			delete(in.attrs, sizeAttribute)
+			delete(in.attrs, oldSize)
+			return
+		}
+		why = err.Error()
+	}
+	in.extra = append(in.extra, longshore.Header{Name: HeaderUnclaimed, Value: fmt.Sprintf("the body is %q in %q: %s", at.Key, at.Bucket, why)})
+}
+
+// admit puts a delivery into the buffer, or sends it where it has to go. The
+// caller holds mu.
+func (c *consumer) admit(h *held, lost []*longshore.Delivery) []*longshore.Delivery {
+	old := c.byID[h.id]
+	switch {
+	case old != nil && old.settled != nil && old.settled.kind == opDelete:
+		// It is done here, and the broker does not know it yet: whatever receipt it
+		// came with is deleted too.
+		old.settled.receipt = h.receipt
+		c.enqueue(&op{kind: opDelete, receipt: h.receipt, h: h, quiet: true})
+		return lost
+	case old != nil && old.settled == nil && h.receives > old.receives:
+		lost = c.lose(old, lost)
+	}
+	c.held[h.token] = h
+	c.byID[h.id] = h
+	if c.intake.canceled || c.intake.paused || c.closed {
+		c.giveBack(h)
+		return lost
+	}
+	c.keep(h)
+	c.intake.buffer = append(c.intake.buffer, h)
+	return lost
+}
+
+func (c *consumer) currentLease() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lease
+}
+
+// endPolls waits for open polls, then cuts them off. The caller holds mu.
+func (c *consumer) endPolls(ctx context.Context) error {
+	in := &c.intake
+	none := func() bool { return in.polls == 0 }
+	grace, cancel := context.WithTimeout(ctx, cancelGrace)
+	err := c.until(grace, none)
+	cancel()
+	if err == nil {
+		return nil
+	}
+	c.cutPolls()
+	return c.until(ctx, none)
+}
+
+// cutPolls ends open polls without their answers. The caller holds mu.
+func (c *consumer) cutPolls() {
+	c.intake.cut()
+	c.intake.ctx, c.intake.cut = context.WithCancel(c.life)
+}
+
+// Pause stops polling; what is held stays held.
+func (c *consumer) Pause(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return longshore.ErrClosed
+	}
+	c.intake.paused = true
+	return c.endPolls(ctx)
+}
+
+// Resume polls again.
+func (c *consumer) Resume(context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return longshore.ErrClosed
+	}
+	c.intake.paused = false
+	if c.intake.waiting {
+		c.startPolls()
+	}
+	return nil
+}

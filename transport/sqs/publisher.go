@@ -1,0 +1,393 @@
+package sqs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// PublisherConfig is the configuration of a [Publisher]. The zero value works.
+type PublisherConfig struct {
+	// Delay hides every message for this time after it was sent, in whole seconds up
+	// to 15 min. Not for FIFO queues, which have it as an attribute. Zero: the
+	// queue's own.
+	Delay time.Duration
+	// NoGroups sends no group id to standard queues, for servers that refuse it; the
+	// key is packed instead. Zero: a key is the group id there too, which makes the
+	// queue fair between keys and is never an order.
+	NoGroups bool
+}
+
+// Publisher sends messages to queues: dest is a name, URL or ARN. The key is the
+// message group; a message without one is a group of its own on a FIFO queue. Its
+// deduplication id is the header longshore-id, else Message.ID, else new for
+// each message.
+//
+// A message that fails for reasons that pass is sent again a few times. Behind one
+// that fails for good those of the same group in the same call fail too, so that
+// order holds.
+type Publisher struct {
+	b   *Broker
+	cfg PublisherConfig
+
+	life context.Context //nolint:containedctx // ends with Close
+	end  context.CancelFunc
+	wg   sync.WaitGroup // calls of Publish
+
+	mu     sync.Mutex
+	closed bool
+	links  map[string]*link
+}
+
+const (
+	sendTries   = 4
+	parallelism = 4 // batches of one Publish at a time
+)
+
+// Publisher makes a publisher. It does no I/O.
+func (b *Broker) Publisher(cfg PublisherConfig) (*Publisher, error) {
+	var errs []error
+	if d := cfg.Delay; d < 0 || d > maxDelay || d%time.Second != 0 {
+		errs = append(errs, configError("PublisherConfig.Delay", "is %s, must be whole seconds up to 15m", d))
+	}
+	errs = append(errs, b.chain().err)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	p := &Publisher{b: b, cfg: cfg, links: map[string]*link{}}
+	p.life, p.end = context.WithCancel(context.Background())
+	return p, nil
+}
+
+// outgoing is one message of a call to Publish.
+type outgoing struct {
+	*encoded
+	index int
+	err   error
+	done  bool
+}
+
+// Publish sends all messages and returns when SQS has confirmed them.
+//
+// Errors: longshore.ErrClosed; a *transport.PartialError that names those that
+// failed (longshore.CodeTooLarge, CodeBadHeader, CodeRefused and others); an
+// *longshore.Error if none was sent; ctx's error.
+func (p *Publisher) Publish(ctx context.Context, dest string, msgs ...*longshore.Message) error {
+	if len(msgs) == 0 {
+		return nil
+	}
+	if !p.enter() {
+		return longshore.ErrClosed
+	}
+	defer p.wg.Done()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.life, cancel)()
+	l, err := p.link(ctx, dest)
+	if err != nil {
+		return p.failure(ctx, dest, err)
+	}
+	outs := make([]*outgoing, len(msgs))
+	for i, m := range msgs {
+		outs[i] = p.prepare(ctx, i, m, l.fifo)
+	}
+	p.deliver(ctx, l, outs)
+	return p.verdict(ctx, dest, outs)
+}
+
+func (p *Publisher) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	p.wg.Add(1)
+	return true
+}
+
+// prepare encodes a message and moves a body that is too large elsewhere.
+func (p *Publisher) prepare(ctx context.Context, i int, m *longshore.Message, fifo bool) *outgoing {
+	o := &outgoing{index: i}
+	if m == nil {
+		o.err = refused(longshore.CodeRefused, errors.New("the message is nil"), "")
+		return o
+	}
+	if p.cfg.NoGroups && !fifo && m.Key != nil {
+		o.encoded, o.err = encodeNoGroup(m)
+	} else {
+		o.encoded, o.err = encode(m, fifo, 0)
+	}
+	if o.err != nil || o.size <= maxMessageBytes {
+		return o
+	}
+	store := p.b.cfg.ClaimCheck
+	if store == nil || len(o.body) < o.size/2 { // the headers are what is large
+		hint := "send less, or set Config.ClaimCheck"
+		if o.binary {
+			hint += "; a body that is not text takes a third more"
+		}
+		o.err = refused(longshore.CodeTooLarge, fmt.Errorf("%d bytes with headers; SQS takes %d", o.size, maxMessageBytes), hint)
+		return o
+	}
+	small := *m
+	small.Body = []byte("claimed")
+	if o.encoded, o.err = encode(&small, fifo, 1); o.err != nil {
+		return o
+	}
+	at, err := store.Store(ctx, m.Body)
+	if err != nil {
+		o.err = refused(longshore.CodeTooLarge, fmt.Errorf("its body could not be stored: %w", err), "check Config.ClaimCheck")
+		return o
+	}
+	o.claim(at, len(m.Body))
+	return o
+}
+
+// link finds a destination once.
+func (p *Publisher) link(ctx context.Context, dest string) (*link, error) {
+	p.mu.Lock()
+	l := p.links[dest]
+	p.mu.Unlock()
+	if l != nil {
+		return l, nil
+	}
+	ref, err := parseReference(dest)
+	if err != nil {
+		return nil, err
+	}
+	at, err := locate(ref, &p.b.cfg, p.b.chain().env)
+	if err != nil {
+		return nil, err
+	}
+	api, err := p.b.acquire(at)
+	if err != nil {
+		return nil, err
+	}
+	l = &link{b: p.b, api: api, fifo: isFIFO(ref.name)}
+	if l.url, err = l.find(ctx, ref); err != nil {
+		l.close()
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known := p.links[dest]; known != nil || p.closed {
+		l.close()
+		if known == nil {
+			return nil, longshore.ErrClosed
+		}
+		return known, nil
+	}
+	p.links[dest] = l
+	return l, nil
+}
+
+// deliver sends until everything has an outcome.
+func (p *Publisher) deliver(ctx context.Context, l *link, outs []*outgoing) {
+	open := make([]*outgoing, 0, len(outs))
+	for _, o := range outs {
+		if o.err == nil {
+			open = append(open, o)
+		}
+	}
+	for tries := 0; len(open) > 0 && ctx.Err() == nil; {
+		batches := cut(open, l.fifo)
+		progress := false
+		var wg sync.WaitGroup
+		for _, batch := range batches[1:] {
+			wg.Go(func() { p.sendBatch(ctx, l, batch, tries) })
+		}
+		p.sendBatch(ctx, l, batches[0], tries)
+		wg.Wait()
+		rest := open[:0]
+		broken := map[string]bool{}
+		for _, o := range open {
+			switch {
+			case o.done, o.err != nil:
+				progress = true
+				broken[o.group] = broken[o.group] || o.err != nil
+			case l.fifo && broken[o.group]:
+				o.err = refused(longshore.CodeRefused, errors.New("an earlier message of its group failed"), "send both again, in order")
+			default:
+				rest = append(rest, o)
+			}
+		}
+		open = rest
+		if !progress {
+			tries++
+			pause(ctx, 50*time.Millisecond<<min(tries, 5))
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// cut makes batches that go at the same time: up to ten entries and the size that
+// SQS takes. Of a FIFO group only the first goes, because a batch can fail in its
+// middle.
+func cut(open []*outgoing, fifo bool) [][]*outgoing {
+	var batches [][]*outgoing
+	var batch []*outgoing
+	size := 0
+	seen := map[string]bool{}
+	for _, o := range open {
+		if fifo && seen[o.group] {
+			continue
+		}
+		if len(batch) == maxBatch || len(batch) > 0 && size+o.size > maxMessageBytes {
+			batches, batch, size = append(batches, batch), nil, 0
+			if len(batches) == parallelism {
+				return batches
+			}
+		}
+		seen[o.group] = true
+		batch, size = append(batch, o), size+o.size
+	}
+	if len(batch) > 0 {
+		batches = append(batches, batch)
+	}
+	return batches
+}
+
+// sendBatch sends one batch. What fails for a passing reason keeps no outcome.
+func (p *Publisher) sendBatch(ctx context.Context, l *link, batch []*outgoing, tries int) {
+	in := &awssqs.SendMessageBatchInput{QueueUrl: aws.String(l.url)}
+	for i, o := range batch {
+		e := o.entry(strconv.Itoa(i))
+		e.DelaySeconds = 0
+		if !l.fifo {
+			e.DelaySeconds = seconds(p.cfg.Delay)
+		}
+		in.Entries = append(in.Entries, e)
+	}
+	limited, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	out, err := l.api.SendMessageBatch(limited, in)
+	r := newResult(err)
+	if err == nil {
+		for _, e := range out.Successful {
+			r.done(e.Id)
+		}
+		for i := range out.Failed {
+			r.failedSend(&out.Failed[i])
+		}
+	}
+	for i, o := range batch {
+		err, passing := r.of(i)
+		switch {
+		case err == nil:
+			o.done = true
+		case !passing || tries+1 >= sendTries:
+			o.err = sendError(err, r.call)
+		}
+	}
+}
+
+// failedSend is failed, for an entry without a receipt.
+func (r *result) failedSend(f *types.BatchResultErrorEntry) {
+	id := aws.ToString(f.Id)
+	code := longshore.CodeRefused
+	if !f.SenderFault {
+		code = longshore.CodeUnreachable
+	}
+	r.entries[id] = refused(code, fmt.Errorf("%s (%s)", aws.ToString(f.Message), aws.ToString(f.Code)), "")
+	r.passing[id] = !f.SenderFault || throttled(aws.ToString(f.Code))
+}
+
+func sendError(err, call error) error {
+	if call != nil {
+		return callError("publish to sqs", "", call)
+	}
+	return err
+}
+
+// verdict makes the error of a Publish.
+func (p *Publisher) verdict(ctx context.Context, dest string, outs []*outgoing) error {
+	failed := map[int]error{}
+	var same *longshore.Error
+	alike := true
+	for _, o := range outs {
+		switch {
+		case o.err != nil:
+			failed[o.index] = o.err
+			e, ok := errors.AsType[*longshore.Error](o.err)
+			alike = alike && ok && (same == nil || same.Code == e.Code)
+			same = e
+		case !o.done:
+			return p.failure(ctx, dest, ctx.Err())
+		}
+	}
+	switch {
+	case len(failed) == 0:
+		return nil
+	case len(failed) == len(outs) && alike && same.Code == longshore.CodeNotFound:
+		p.unlink(dest)
+		return p.failure(ctx, dest, same)
+	}
+	return &transport.PartialError{Failed: failed, Total: len(outs)}
+}
+
+// failure is an error for all messages.
+func (p *Publisher) failure(ctx context.Context, dest string, err error) error {
+	switch {
+	case errors.Is(err, longshore.ErrClosed), p.life.Err() != nil:
+		return longshore.ErrClosed
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	if code, _ := codeOf(err); code == longshore.CodeAuth {
+		p.b.renew()
+	}
+	e := *callError("publish to sqs queue "+quote(dest), dest, err)
+	e.Op, e.Source = "publish to sqs queue "+quote(dest), dest
+	return &e
+}
+
+// unlink makes the next call look the queue up again.
+func (p *Publisher) unlink(dest string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l := p.links[dest]; l != nil {
+		delete(p.links, dest)
+		l.close()
+	}
+}
+
+// Close waits for calls of Publish until ctx ends, then cuts them off. It is
+// idempotent.
+func (p *Publisher) Close(ctx context.Context) error {
+	p.mu.Lock()
+	first := !p.closed
+	p.closed = true
+	p.mu.Unlock()
+	stop := context.AfterFunc(ctx, p.end)
+	p.wg.Wait()
+	stop()
+	p.end()
+	if !first {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.links {
+		l.close()
+	}
+	p.links = nil
+	return nil
+}

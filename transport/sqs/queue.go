@@ -1,0 +1,180 @@
+package sqs
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// QueueConfig is how a queue is consumed. The zero value works for a queue that
+// exists.
+type QueueConfig struct {
+	// VisibilityTimeout is the lease of a message, in whole seconds up to 12 h. It is
+	// extended as long as the message is not settled, so it bounds how long messages
+	// of a process that died stay hidden, not how long a handler may take. Zero: the
+	// queue's own.
+	VisibilityTimeout time.Duration
+	// SettleLinger is how long an accepted ack, nack or rejection waits for others
+	// to share its call; ten are sent at once. It is cut to a third of the lease.
+	// Zero: 50 ms.
+	SettleLinger time.Duration
+	// MaxPollers is how many long polls may be open at the most. They grow with the
+	// load, one is open when idle. Zero: 10.
+	MaxPollers int
+	// Envelope is what another service wraps around the messages: [SNS],
+	// [EventBridge]. Zero: None.
+	Envelope Envelope
+	// Declare creates what does not exist.
+	Declare Declare
+	// BrowseCounts allows Browse although looking counts as a delivery and hides
+	// what is seen for a moment: with a redrive policy it may dead-letter
+	// messages, on a FIFO queue it holds up their groups.
+	BrowseCounts bool
+}
+
+// Declare creates the queue, and the container's dead-letter queue, if they do not
+// exist.
+type Declare struct {
+	// Attributes of the queue as SQS names them, such as "VisibilityTimeout": "60".
+	// Not nil, if only empty, means: create the queue if it does not exist. What is
+	// given here must agree with a queue that exists. FifoQueue follows the name.
+	Attributes map[string]string
+	// Tags of a queue that is created.
+	Tags map[string]string
+}
+
+const (
+	defaultLinger  = 50 * time.Millisecond
+	defaultPollers = 10
+	defaultLease   = 30 * time.Second // of a queue that does not tell
+)
+
+// queueSource is one queue as a source.
+type queueSource struct {
+	b       *Broker
+	cfg     QueueConfig
+	ref     reference
+	problem error
+	counts  *returns
+}
+
+// Queue is a source on a queue given by name, URL or ARN. It does no I/O; what
+// is wrong is reported by container.New and by Open.
+func (b *Broker) Queue(queue string, cfg QueueConfig) transport.Source {
+	s := &queueSource{b: b, cfg: cfg, counts: newReturns()}
+	var err error
+	s.ref, err = parseReference(queue)
+	s.problem = errors.Join(err, cfg.check(s.ref.name))
+	return s
+}
+
+func (c *QueueConfig) check(queue string) error {
+	var errs []error
+	switch v := c.VisibilityTimeout; {
+	case v < 0, v > maxLease, v%time.Second != 0:
+		errs = append(errs, configError("VisibilityTimeout", "is %s, must be whole seconds from 1s to 12h", v))
+	}
+	if c.SettleLinger < 0 {
+		errs = append(errs, configError("SettleLinger", "is %s, must be 0 (%s) or more", c.SettleLinger, defaultLinger))
+	}
+	if c.MaxPollers < 0 {
+		errs = append(errs, configError("MaxPollers", "is %d, must be 0 (%d) or more", c.MaxPollers, defaultPollers))
+	}
+	switch c.Envelope {
+	case None, SNS, EventBridge:
+	default:
+		errs = append(errs, configError("Envelope", "is %q, must be sns or eventbridge", string(c.Envelope)))
+	}
+	if v, ok := c.Declare.Attributes["FifoQueue"]; ok && (v == "true") != isFIFO(queue) {
+		errs = append(errs, configError("Declare.Attributes", "FifoQueue is %q for %q: the name of a FIFO queue ends with .fifo", v, queue))
+	}
+	if c.Declare.Attributes == nil && c.Declare.Tags != nil {
+		errs = append(errs, configError("Declare.Tags", "are given without Attributes; set Attributes, if only to an empty map"))
+	}
+	return errors.Join(errs...)
+}
+
+// Check finds what is wrong with the configuration. It reads the SDK's files and
+// variables and does not use the network.
+func (s *queueSource) Check() error {
+	if s.problem != nil {
+		return s.problem
+	}
+	_, err := s.place()
+	return err
+}
+
+func (s *queueSource) place() (place, error) {
+	chain := s.b.chain()
+	if chain.err != nil {
+		return place{}, chain.err
+	}
+	return locate(s.ref, &s.b.cfg, chain.env)
+}
+
+// Describe names the queue.
+func (s *queueSource) Describe() transport.Description {
+	d := transport.Description{Transport: "aws_sqs", Kind: "queue", Name: first(s.ref.name, "queue")}
+	if p, err := s.place(); err == nil {
+		d.Address = hostOf(p)
+	}
+	return d
+}
+
+func hostOf(p place) string {
+	if p.endpoint == "" {
+		return "sqs." + p.region + ".amazonaws.com"
+	}
+	_, host, _ := strings.Cut(p.endpoint, "://")
+	host, _, _ = strings.Cut(host, "/")
+	return host
+}
+
+func (s *queueSource) title() string { return "sqs queue " + quote(s.ref.name) }
+
+// Capabilities is what every such queue can do; an open consumer knows of the
+// redrive policy.
+func (s *queueSource) Capabilities() longshore.Capabilities {
+	c := longshore.Capabilities{
+		Delay: true, MaxDelay: maxReturn, Extend: true, KeptFor: maxLease, Attempts: true, LiveResize: true,
+		MaxPublishBatch: maxBatch, MaxMessageBytes: maxMessageBytes, MaxHeaders: maxAttributes,
+	}
+	if isFIFO(s.ref.name) {
+		c.Ordering, c.Keyed = longshore.OrderGroup, true
+	}
+	return c
+}
+
+// Probe tests address, credentials and that the queue exists.
+func (s *queueSource) Probe(ctx context.Context) error {
+	l, err := s.link(ctx, transport.OpenOptions{}, false)
+	if err != nil {
+		return err
+	}
+	l.close()
+	return nil
+}
+
+// Publisher returns a publisher on the same broker and the name that leads back
+// here.
+func (s *queueSource) Publisher(context.Context) (transport.Publisher, string, error) {
+	if s.problem != nil {
+		return nil, "", s.problem
+	}
+	p, err := s.b.Publisher(PublisherConfig{})
+	if err != nil {
+		return nil, "", err
+	}
+	self := s.ref.name
+	switch {
+	case s.ref.url != "":
+		self = s.ref.url
+	case s.ref.account != "":
+		self = "arn:aws:sqs:" + s.ref.region + ":" + s.ref.account + ":" + s.ref.name
+	}
+	return p, self, nil
+}

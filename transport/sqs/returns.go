@@ -1,0 +1,50 @@
+package sqs
+
+import "sync"
+
+// returns remembers, for messages that were given back, which attempt their next
+// delivery is. SQS counts every receive; what no handler saw, or was not the
+// message's fault, is taken off here. Another process cannot know it.
+type returns struct {
+	mu    sync.Mutex
+	known map[string]int // by message id: attempt minus receive count
+	order []string
+}
+
+// maxReturns bounds the memory: the oldest are forgotten.
+const maxReturns = 20_000
+
+func newReturns() *returns { return &returns{known: map[string]int{}} }
+
+// attempt of a message that was received so many times.
+func (r *returns) attempt(id string, receives int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return max(receives+r.known[id], 1)
+}
+
+// next says what the next delivery should carry.
+func (r *returns) next(id string, receives, attempt int) {
+	offset := attempt - (receives + 1)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if old, ok := r.known[id]; ok || offset == 0 {
+		if ok && old != offset {
+			r.known[id] = offset
+		}
+		return
+	}
+	if len(r.order) >= maxReturns {
+		delete(r.known, r.order[0])
+		r.order = r.order[1:]
+	}
+	r.known[id] = offset
+	r.order = append(r.order, id)
+}
+
+// forget drops a message that is done.
+func (r *returns) forget(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.known, id) // its place in order goes with time
+}
