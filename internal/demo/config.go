@@ -18,12 +18,14 @@ type Config struct {
 	Answer time.Duration
 	// Kafka are addresses of a cluster to use instead of the embedded one.
 	Kafka []string
+	// SQS is an endpoint to use instead of the embedded server.
+	SQS string
 	// Show hears of everything. nil: nobody watches.
 	Show Show
 	// Log is the containers' log. nil: silence.
 	Log *zap.Logger
 
-	// only names the brokers to run; nil = all.
+	// only names the brokers to run; nil = all but memory.
 	only []string
 }
 

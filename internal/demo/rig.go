@@ -39,12 +39,16 @@ type builder struct {
 
 // builders lists the brokers in the order in which they are shown.
 func builders() []builder {
-	return []builder{{"memory", memoryRig}, {"rabbitmq", rabbitRig}, {"kafka", kafkaRig}}
+	return []builder{{"memory", memoryRig}, {"rabbitmq", rabbitRig}, {"kafka", kafkaRig}, {"sqs", sqsRig}}
 }
 
 func rigs(cfg Config) (built []*rig, err error) {
 	for _, b := range builders() {
-		if cfg.only != nil && !slices.Contains(cfg.only, b.name) {
+		wanted := b.name != "memory" // it can be no broker of anybody
+		if cfg.only != nil {
+			wanted = slices.Contains(cfg.only, b.name)
+		}
+		if !wanted {
 			continue
 		}
 		r, err := b.build(cfg)
