@@ -44,6 +44,7 @@ func newLeg(r *rig, cfg Config, tell func(kind, text string)) (*leg, error) {
 	l.box, err = container.New(r.source, handler(l.ledger), container.Config{
 		Name:       r.name,
 		Workers:    container.Workers{Min: 1, Max: workersMax},
+		Lookahead:  r.lookahead,
 		Order:      container.ByKey,
 		Redelivery: container.Redelivery{Backoff: container.Backoff{Initial: 200 * time.Millisecond, Max: 2 * time.Second}},
 		DeadLetter: container.DeadLetter{To: r.deadTo},

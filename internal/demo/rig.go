@@ -17,6 +17,8 @@ type rig struct {
 	// source and dead consume from the two queues.
 	source, dead transport.Source
 	deadTo       string // the dead-letter destination
+	// lookahead is container.Config.Lookahead; 0 = its default.
+	lookahead int
 	// cut breaks every connection of this process to the broker and returns how many.
 	cut func() int
 	// remove deletes the queues.

@@ -38,6 +38,9 @@ func sqsRig(cfg Config) (*rig, error) {
 	dead := fmt.Sprintf("longshore-demo-%d-orders-dlq.fifo", cfg.Seed)
 	r.source = broker.Queue(orders, sqs.QueueConfig{Declare: sqs.Declare{Attributes: map[string]string{}}})
 	r.dead, r.deadTo = broker.Queue(dead, sqs.QueueConfig{}), dead
+	// A receive from a FIFO queue brings up to ten messages of one group: to give
+	// each worker a group of its own that many more have to be here.
+	r.lookahead = 10 * workersMax
 	r.cut = wire.cut
 	r.remove = func(ctx context.Context) error {
 		defer pool.CloseIdleConnections()
