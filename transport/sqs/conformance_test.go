@@ -66,7 +66,7 @@ func (l *lab) source(t testing.TB, cfg sqs.QueueConfig) transport.Source {
 
 func (l *lab) harness() transporttest.Harness {
 	h := transporttest.Harness{
-		Source: func(t testing.TB) transport.Source { return l.source(t, sqs.QueueConfig{}) },
+		Source: func(t testing.TB) transport.Source { return l.source(t, sqs.QueueConfig{VisibilityTimeout: 6 * time.Second}) },
 		Batched: func(t testing.TB) transport.Source {
 			return l.source(t, sqs.QueueConfig{SettleLinger: time.Hour, VisibilityTimeout: time.Hour})
 		},
@@ -101,6 +101,7 @@ func (l *lab) harness() transporttest.Harness {
 			return st.Visible, st.Hidden
 		},
 	}
+	h.Patience = 5 * time.Second
 	if l.redrive {
 		h.DeadLettered = func(_ testing.TB, src transport.Source) int {
 			st, _ := l.server(src).Queue(deadOf(nameOf(src), l.suffix))

@@ -3,7 +3,9 @@ package sqs
 import (
 	"context"
 	"errors"
+	"maps"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -85,11 +87,12 @@ const lookLease = 10 * time.Second
 // Browse looks at messages by receiving them and giving all back at once; SQS has
 // no other way. Looking counts as a delivery, so a queue with a redrive policy,
 // and a FIFO queue, whose groups are held up meanwhile, need
-// QueueConfig.BrowseCounts. There is one page.
+// QueueConfig.BrowseCounts. A later page receives those of the earlier ones once
+// more; of a FIFO group the first ten can be seen.
 func (s *queueSource) Browse(ctx context.Context, from string, n int) ([]*longshore.Delivery, string, error) {
-	if from != "" {
-		return nil, "", &longshore.Error{Code: longshore.CodeUnsupported, Op: "browse " + s.title(), Source: s.ref.name,
-			Err: errors.New("SQS has no position to go on from"), Hint: "ask for more at once"}
+	known, ok := s.looks.get(from)
+	if !ok {
+		return nil, "", s.cannotBrowse("the position is not one that this source gave out, or too old", "begin again")
 	}
 	l, err := s.link(ctx, transport.OpenOptions{}, false)
 	if err != nil {
@@ -97,39 +100,94 @@ func (s *queueSource) Browse(ctx context.Context, from string, n int) ([]*longsh
 	}
 	defer l.close()
 	if !s.cfg.BrowseCounts && (l.fifo || l.maxReceives > 0) {
-		return nil, "", &longshore.Error{Code: longshore.CodeUnsupported, Op: "browse " + s.title(), Source: s.ref.name,
-			Err: errors.New("looking counts as a delivery: it may dead-letter messages, and holds up the groups of a FIFO queue"), Hint: "set BrowseCounts to do it all the same"}
+		return nil, "", s.cannotBrowse("looking counts as a delivery: it may dead-letter messages, and holds up the groups of a FIFO queue", "set BrowseCounts to do it all the same")
 	}
 	c := &consumer{link: l, src: s, opts: transport.OpenOptions{Base: context.Background()}, life: ctx,
 		sub: &longshore.Subscription{Transport: "aws_sqs", Source: s.ref.name}}
-	var seen []*held
-	for len(seen) < max(n, 1) {
-		out, rerr := l.api.ReceiveMessage(ctx, &awssqs.ReceiveMessageInput{QueueUrl: aws.String(l.url), VisibilityTimeout: seconds(lookLease),
-			MaxNumberOfMessages: int32(min(max(n, 1)-len(seen), maxBatch)), WaitTimeSeconds: 1, //nolint:gosec // at most 10; a short poll asks only some of the servers
-			MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"}})
-		if err = rerr; err != nil || len(out.Messages) == 0 {
-			break
-		}
-		now := time.Now()
-		for i := range out.Messages {
-			seen = append(seen, c.arrival(&out.Messages[i], now, 0, lookLease))
-		}
-	}
-	if berr := s.lookedAt(context.WithoutCancel(ctx), c, seen); err == nil {
-		err = berr
-	}
+	fresh, end, err := c.look(ctx, known, max(n, 1))
 	if err != nil {
 		return nil, "", callError("browse "+s.title(), s.ref.name, err)
 	}
-	ds := make([]*longshore.Delivery, len(seen))
-	for i, h := range seen {
-		ds[i] = h.d
+	ds := make([]*longshore.Delivery, len(fresh))
+	seen := maps.Clone(known)
+	for i, h := range fresh {
+		ds[i], seen[h.id] = h.d, true
 	}
-	return ds, "", nil
+	if end {
+		return ds, "", nil
+	}
+	return ds, s.looks.put(seen), nil
+}
+
+func (s *queueSource) cannotBrowse(why, hint string) error {
+	return &longshore.Error{Code: longshore.CodeUnsupported, Op: "browse " + s.title(), Source: s.ref.name, Err: errors.New(why), Hint: hint}
+}
+
+// look receives until n messages beyond the known ones were seen, or no more come.
+func (c *consumer) look(ctx context.Context, known map[string]bool, n int) (fresh []*held, end bool, err error) {
+	var all []*held
+	for len(fresh) < n && err == nil && !end {
+		var out *awssqs.ReceiveMessageOutput
+		out, err = c.api.ReceiveMessage(ctx, &awssqs.ReceiveMessageInput{QueueUrl: aws.String(c.url), VisibilityTimeout: seconds(lookLease),
+			MaxNumberOfMessages: int32(min(n+len(known)-len(all), maxBatch)), WaitTimeSeconds: 1, //nolint:gosec // at most 10; a short poll asks only some of the servers
+			MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"}})
+		if err != nil {
+			break
+		}
+		end = len(out.Messages) == 0
+		now := time.Now()
+		for i := range out.Messages {
+			h := c.arrival(&out.Messages[i], now, 0, lookLease)
+			all = append(all, h)
+			if !known[h.id] && len(fresh) < n {
+				fresh = append(fresh, h)
+			}
+		}
+		if len(all) >= n+len(known) && len(fresh) < n {
+			end = true // some of the known ones have gone
+		}
+	}
+	berr := c.lookedAt(context.WithoutCancel(ctx), all)
+	return fresh, end, errors.Join(err, berr)
+}
+
+// looks remembers what pages of Browse have shown, by the position that follows.
+type looks struct {
+	mu    sync.Mutex
+	seen  map[string]map[string]bool
+	order []string
+}
+
+const maxLooks = 16
+
+func (l *looks) get(from string) (map[string]bool, bool) {
+	if from == "" {
+		return map[string]bool{}, true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m, ok := l.seen[from]
+	return m, ok
+}
+
+func (l *looks) put(seen map[string]bool) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.seen == nil {
+		l.seen = map[string]map[string]bool{}
+	}
+	if len(l.order) == maxLooks {
+		delete(l.seen, l.order[0])
+		l.order = l.order[1:]
+	}
+	id := newID()
+	l.seen[id] = seen
+	l.order = append(l.order, id)
+	return id
 }
 
 // lookedAt gives back what Browse has seen, and closes the deliveries.
-func (s *queueSource) lookedAt(ctx context.Context, c *consumer, seen []*held) error {
+func (c *consumer) lookedAt(ctx context.Context, seen []*held) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var errs []error
@@ -138,7 +196,7 @@ func (s *queueSource) lookedAt(ctx context.Context, c *consumer, seen []*held) e
 		batch := make([]*op, n)
 		for i, h := range seen[:n] {
 			batch[i] = &op{kind: opReturn, h: h, receipt: h.receipt}
-			s.counts.next(h.id, h.receives, h.d.Attempt)
+			c.src.counts.next(h.id, h.receives, h.d.Attempt)
 			h.d.Lose(longshore.ErrLost)
 		}
 		r := c.hideAll(ctx, batch)

@@ -60,6 +60,7 @@ type queueSource struct {
 	ref     reference
 	problem error
 	counts  *returns
+	looks   looks
 }
 
 // Queue is a source on a queue given by name, URL or ARN. It does no I/O; what
