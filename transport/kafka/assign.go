@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -101,8 +102,11 @@ func (c *consumer) install(made []*partition) {
 	signal(c.hungry)
 }
 
-// extent is from where to where a log goes.
-type extent struct{ start, end int64 }
+// extent is from where to where a log goes, if it could be asked.
+type extent struct {
+	start, end int64
+	known      bool
+}
 
 // measure asks for the ends of the logs, and the topics' identities.
 func (c *consumer) measure(ctx context.Context, nums map[string][]int32) (map[tp]extent, error) {
@@ -122,22 +126,46 @@ func (c *consumer) measure(ctx context.Context, nums map[string][]int32) (map[tp
 		}
 		c.mu.Unlock()
 	}
-	starts, err := c.listOffsets(ctx, nums, -2)
-	if err != nil {
-		return nil, err
-	}
-	ends, err := c.listOffsets(ctx, nums, -1)
-	if err != nil {
-		return nil, err
-	}
 	logs := map[tp]extent{}
-	for k, start := range starts {
-		if end, ok := ends[k]; ok {
-			logs[k] = extent{start, end}
+	for try := 0; ; try++ {
+		starts, err := c.listOffsets(ctx, nums, -2)
+		if err != nil {
+			return nil, err
+		}
+		ends, err := c.listOffsets(ctx, nums, -1)
+		if err != nil {
+			return nil, err
+		}
+		missing := false
+		for topic, parts := range nums {
+			for _, num := range parts {
+				start, ok1 := starts[tp{topic, num}]
+				end, ok2 := ends[tp{topic, num}]
+				if ok1 && ok2 {
+					logs[tp{topic, num}] = extent{start, end, true}
+				}
+				missing = missing || !ok1 || !ok2
+			}
+		}
+		if !missing || try == measureTries {
+			return logs, ctx.Err()
+		}
+		// The group may know new partitions before the client does.
+		c.cl.ForceMetadataRefresh()
+		t := time.NewTimer(measurePause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return nil, ctx.Err()
 		}
 	}
-	return logs, nil
 }
+
+const (
+	measureTries = 10
+	measurePause = 250 * time.Millisecond
+)
 
 // listOffsets asks for the offset at a time: -2 the start, -1 the end, else
 // milliseconds. Partitions that cannot say are missing.
@@ -156,19 +184,21 @@ func (c *consumer) listOffsets(ctx context.Context, nums map[string][]int32, at 
 		}
 		req.Topics = append(req.Topics, t)
 	}
-	resp, err := req.RequestWith(ctx, c.cl)
-	if err != nil {
-		return nil, err
-	}
 	found := map[tp]int64{}
-	for _, t := range resp.Topics {
-		for _, p := range t.Partitions {
-			if kerr.ErrorForCode(p.ErrorCode) == nil {
-				found[tp{t.Topic, p.Partition}] = p.Offset
+	for _, shard := range c.cl.RequestSharded(ctx, req) {
+		resp, ok := shard.Resp.(*kmsg.ListOffsetsResponse)
+		if shard.Err != nil || !ok {
+			continue
+		}
+		for _, t := range resp.Topics {
+			for _, p := range t.Partitions {
+				if kerr.ErrorForCode(p.ErrorCode) == nil {
+					found[tp{t.Topic, p.Partition}] = p.Offset
+				}
 			}
 		}
 	}
-	return found, nil
+	return found, ctx.Err()
 }
 
 // begin makes the state of a new assignment.
@@ -208,8 +238,8 @@ func (c *consumer) begin(ctx context.Context, key partitionOf, r commitRead, com
 // inRange compares a position with the log. gone: it is not in it, go on at the
 // other one.
 func (c *consumer) inRange(key partitionOf, position int64, log extent) (at int64, gone bool, err error) {
-	if log == (extent{}) && position > 0 {
-		return position, false, nil // it could not be asked, or is empty: the fetch will tell
+	if !log.known {
+		return position, false, nil // the fetch will tell
 	}
 	var gap string
 	switch {
@@ -244,14 +274,20 @@ func (c *consumer) startOf(ctx context.Context, key partitionOf, log extent) (in
 	case Earliest:
 		return log.start, nil
 	case Latest:
+		if !log.known {
+			return 0, fmt.Errorf("the end of %s is not known", key)
+		}
 		return log.end, nil
 	}
 	found, err := c.listOffsets(ctx, map[string][]int32{key.topic: {key.num}}, int64(c.src.cfg.Start))
 	if err != nil {
 		return 0, err
 	}
-	if at := found[tp{key.topic, key.num}]; at >= 0 {
+	if at, ok := found[tp{key.topic, key.num}]; ok && at >= 0 {
 		return at, nil
+	}
+	if !log.known {
+		return 0, fmt.Errorf("the end of %s is not known", key)
 	}
 	return log.end, nil // all records are older
 }

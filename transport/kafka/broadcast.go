@@ -45,8 +45,8 @@ func (c *consumer) broadcastTopic(ctx context.Context, topic string) error {
 	var made []*partition
 	offsets := map[int32]kgo.Offset{}
 	for _, num := range fresh {
-		log, ok := logs[tp{topic, num}]
-		if !ok {
+		log := logs[tp{topic, num}]
+		if !log.known {
 			return errors.New("a partition has no leader yet")
 		}
 		p, err := c.begin(ctx, partitionOf{topic, c.topicID(topic), num}, commitRead{}, false, log)

@@ -40,9 +40,14 @@ func TestConformanceOnKafka(t *testing.T) {
 
 func createTopic(t testing.TB, addrs []string, name string, partitions int32) {
 	t.Helper()
-	if _, err := admin(t, addrs).CreateTopic(t.Context(), partitions, 1, nil, name); err != nil {
+	adm := admin(t, addrs)
+	if _, err := adm.CreateTopic(t.Context(), partitions, 1, nil, name); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "the topic is there", func() bool {
+		ts, err := adm.ListTopics(t.Context(), name)
+		return err == nil && ts[name].Err == nil && len(ts[name].Partitions) == int(partitions)
+	})
 }
 
 // admin asks and changes what only an administrator does.
@@ -76,10 +81,7 @@ func fake(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
 func embedded(t *testing.T, p kafka.Protocol) transporttest.Harness {
 	c := fake(t)
 	proxy := faultproxy.New(t, c.ListenAddrs()[0])
-	through := kgo.Dialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, proxy.Addr())
-	})
-	h := harness(c.ListenAddrs(), p, through, kgo.HeartbeatInterval(200*time.Millisecond))
+	h := harness(c.ListenAddrs(), p, proxied(proxy), kgo.HeartbeatInterval(200*time.Millisecond))
 	beats := []kmsg.Key{kmsg.Heartbeat, kmsg.ConsumerGroupHeartbeat}
 	h.Drop = func(_ testing.TB, src transport.Source) {
 		c.Fault(kfake.Fault{Keys: beats, Group: nameOf(src), Err: kerr.GroupAuthorizationFailed})
@@ -109,6 +111,14 @@ func embedded(t *testing.T, p kafka.Protocol) transporttest.Harness {
 		return kafka.New(locked.ListenAddrs(), cfg).Group("g", []string{"t"}, kafka.GroupConfig{Protocol: p})
 	}
 	return h
+}
+
+// proxied makes a client connect to the proxy, whatever address the one broker behind
+// it advertises.
+func proxied(p *faultproxy.Proxy) kgo.Opt {
+	return kgo.Dialer(func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, p.Addr())
+	})
 }
 
 func nameOf(src transport.Source) string {

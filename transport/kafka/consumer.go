@@ -199,24 +199,30 @@ func (c *consumer) next() ([]*partition, error) {
 	return line, nil
 }
 
-// takeFrom shares n out over the line, and puts back at its end who has more.
+// takeFrom shares n out over the line. Who was not asked comes first the next time,
+// who has more comes last.
 func (c *consumer) takeFrom(line []*partition, n int) []*longshore.Delivery {
 	out := c.out
 	share := max(1, (n+len(line)-1)/len(line))
-	for i, p := range line {
-		if len(out) == n {
-			c.requeue(line[i:])
-			break
+	var more []*partition
+	asked := 0
+	for ; asked < len(line) && len(out) < n; asked++ {
+		var left bool
+		if out, left = line[asked].take(min(share, n-len(out)), out); left {
+			more = append(more, line[asked])
 		}
-		var more bool
-		if out, more = p.take(min(share, n-len(out)), out); more {
-			c.requeue(line[i : i+1])
-		}
+	}
+	c.mu.Lock()
+	c.line = append(append(line[asked:len(line):len(line)], c.line...), more...)
+	waiting := len(c.line) > 0
+	c.mu.Unlock()
+	if waiting {
+		signal(c.ready)
 	}
 	return out
 }
 
-// requeue puts partitions back to the end of the line. They count as queued.
+// requeue puts partitions at the end of the line. They count as queued.
 func (c *consumer) requeue(ps []*partition) {
 	c.mu.Lock()
 	c.line = append(c.line, ps...)

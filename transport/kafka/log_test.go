@@ -1,0 +1,201 @@
+package kafka_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/brokertest"
+	"github.com/longshore-go/longshore/internal/faultproxy"
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/kafka"
+)
+
+// onBoth runs a test on kfake and, where there is one, on a real broker.
+func onBoth(t *testing.T, partitions int32, f func(t *testing.T, c *cluster, p kafka.Protocol)) {
+	t.Helper()
+	t.Run("kfake", func(t *testing.T) {
+		eachProtocol(t, func(t *testing.T, p kafka.Protocol) { f(t, embeddedCluster(t, partitions), p) })
+	})
+	t.Run("real", func(t *testing.T) {
+		addrs := brokertest.Kafka(t)
+		eachProtocol(t, func(t *testing.T, p kafka.Protocol) { f(t, realCluster(t, addrs, partitions), p) })
+	})
+}
+
+// A topic that is deleted and made anew is read again, from its beginning.
+func TestTopicMadeAnew(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, c *cluster, p kafka.Protocol) {
+		c.produce(0, 10, 10, -1)
+		m := open(t, c.group(kafka.GroupConfig{Protocol: p, SettleLinger: 20 * time.Millisecond}))
+		ack(t, m.take(10)...)
+		m.flush()
+		adm := admin(t, c.addrs)
+		if _, err := adm.DeleteTopics(t.Context(), c.topic); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the topic can be made again", func() bool {
+			_, err := adm.CreateTopic(t.Context(), 2, 1, nil, c.topic)
+			return err == nil
+		})
+		c.produce(10, 20, 10, -1)
+		ack(t, m.take(10)...)
+		m.flush()
+		eventually(t, "the new topic's positions", func() bool { return c.sum() == 10 })
+	})
+}
+
+// New partitions are read within seconds.
+func TestEnlargedTopic(t *testing.T) {
+	onBoth(t, 1, func(t *testing.T, c *cluster, p kafka.Protocol) {
+		m := open(t, c.group(kafka.GroupConfig{Protocol: p}))
+		c.produce(0, 1, 1, 0)
+		ack(t, m.take(1)...)
+		if _, err := admin(t, c.addrs).CreatePartitions(t.Context(), 2, c.topic); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a record in the new partition", func() bool {
+			ps, err := admin(t, c.addrs).ListTopics(t.Context(), c.topic)
+			return err == nil && len(ps[c.topic].Partitions) == 3
+		})
+		c.produce(1, 2, 1, 2)
+		if d := m.take(1)[0]; d.Origin.Partition != 2 {
+			t.Errorf("received %s from partition %d; told: %q", d.Body, d.Origin.Partition, m.told(transport.EventNotice))
+		}
+	})
+}
+
+// F-E07: a stuck record stops its own partition at the window, and no other. It is
+// told.
+func TestStuckRecordHoldsItsPartitionOnly(t *testing.T) {
+	c := embeddedCluster(t, 4)
+	for num := range int32(4) {
+		c.produce(0, 3000, 100, num)
+	}
+	m := open(t, c.group(kafka.GroupConfig{Window: 100}))
+	var stuck *longshore.Delivery
+	counts := map[int32]int{}
+	for n := 0; n < 3*3000+100; {
+		ds, err := m.upTo(1, 5*time.Second)
+		if err != nil {
+			break
+		}
+		d := ds[0]
+		counts[d.Origin.Partition]++
+		n++
+		if d.Origin.Partition == 0 && stuck == nil {
+			stuck = d
+			continue
+		}
+		ack(t, d)
+	}
+	if counts[0] != 100 || counts[1] != 3000 || counts[2] != 3000 || counts[3] != 3000 {
+		t.Errorf("received by partition %v; want 100 of 0 and all of the others", counts)
+	}
+	eventually(t, "a notice of the stuck record", func() bool { return len(m.told(transport.EventNotice)) > 0 })
+	ack(t, stuck)
+	for range 2900 {
+		ack(t, m.take(1)...)
+	}
+}
+
+// Polls are fair: a partition with a deep backlog does not delay the others.
+func TestDeepBacklogDelaysNobody(t *testing.T) {
+	c := embeddedCluster(t, 4)
+	c.produce(0, 60000, 100, 0)
+	m := open(t, c.group(kafka.GroupConfig{}))
+	ack(t, m.take(1000)...)
+	for num := int32(1); num < 4; num++ {
+		c.produce(0, 10, 10, num)
+	}
+	others := 0
+	for n := 0; others < 30 && n < 50000; n++ {
+		d := m.take(1)[0]
+		if d.Origin.Partition > 0 {
+			others++
+		}
+		ack(t, d)
+		if n == 40000 {
+			t.Fatalf("after %d records only %d of the other partitions' 30 were seen", n, others)
+		}
+	}
+}
+
+// A partition that stays with its member through a rebalance starts records again
+// within 2 s, though a record of another, which goes, is in work.
+func TestRetainedPartitionGoesOnThroughARebalance(t *testing.T) {
+	onBoth(t, 2, func(t *testing.T, c *cluster, p kafka.Protocol) {
+		src := c.group(kafka.GroupConfig{Protocol: p, RebalanceDrain: 4 * time.Second})
+		first := open(t, src)
+		c.produce(0, 10, 1, 0)
+		c.produce(0, 10, 1, 1)
+		held := first.take(20) // all are running or parked
+		second := open(t, src)
+		left := make(chan struct{})
+		go func() { // when the second is in, the first is draining
+			defer close(left)
+			_, _ = second.upTo(10, patience)
+		}()
+		for i := 10; ; i++ {
+			start := time.Now()
+			c.produce(i, i+1, 1, 0)
+			c.produce(i, i+1, 1, 1)
+			got, err := first.upTo(1, 2*time.Second)
+			select {
+			case <-left:
+				if lost, _, _ := first.counts(); lost < 10 {
+					t.Errorf("%d lost, want those of the partition that went", lost)
+				}
+				for _, d := range held {
+					_ = d.Ack(context.Background())
+				}
+				return
+			default:
+			}
+			if err != nil {
+				// A new record may be the other member's already.
+				if d, _ := second.upTo(1, 10*time.Millisecond); len(d) == 0 && time.Since(start) > 4*time.Second {
+					t.Fatalf("nothing came for %s: %v", time.Since(start), err)
+				}
+				continue
+			}
+			ack(t, got...)
+		}
+	})
+}
+
+// The cluster is away: the consumer is down within seconds, with a reason; when it
+// is back, the same source can be opened again and nothing is lost.
+func TestClusterAway(t *testing.T) {
+	c := embeddedCluster(t, 1)
+	proxy := faultproxy.New(t, c.addrs[0])
+	b := kafka.New([]string{proxy.Addr()}, kafka.Config{Options: []kgo.Opt{proxied(proxy)}})
+	src := b.Group("g", []string{c.topic}, kafka.GroupConfig{})
+	c.produce(0, 3, 1, 0)
+	m := open(t, src)
+	ds := m.take(3)
+	ack(t, ds[0])
+	m.flush()
+	proxy.Refuse()
+	proxy.CutAll()
+	_, err := m.upTo(1, patience)
+	if !errors.Is(err, longshore.CodeUnreachable) {
+		t.Fatalf("Receive: %v, want unreachable", err)
+	}
+	if lost, _, downs := m.counts(); lost != 2 || downs != 1 {
+		t.Errorf("%d lost, %d times down; want 2 and 1", lost, downs)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = m.Close(ctx) // it cannot leave
+	if _, err := src.Open(t.Context(), transport.OpenOptions{}); !errors.Is(err, longshore.CodeUnreachable) {
+		t.Errorf("Open: %v, want unreachable", err)
+	}
+	if err := proxy.Listen(); err != nil {
+		t.Fatal(err)
+	}
+}
