@@ -115,6 +115,7 @@ stop_one() {
     say "$name: stopped"
   fi
   rm -f "$RUN/$name/pid" "$RUN/$name/keep"
+  case $name in rabbitmq4?) umount "$CACHE/$name/proc" 2>/dev/null || true ;; esac # busy: another checkout's
   [ ! -e "$RUN/$name/env" ] || mv -f "$RUN/$name/env" "$RUN/$name/env.last"
 }
 
