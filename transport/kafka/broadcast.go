@@ -61,14 +61,19 @@ func (c *consumer) broadcastTopic(ctx context.Context, topic string) error {
 	return nil
 }
 
-// enlarged looks for new partitions now and then, and remembers how far each is.
-func (c *consumer) enlarged() {
-	for _, p := range c.assigned() {
+// remember notes how far each partition is, for the next opening.
+func (c *consumer) remember(ps []*partition) {
+	for _, p := range ps {
 		p.mu.Lock()
 		at := p.t.base
 		p.mu.Unlock()
 		c.src.starts.set(p.key, at)
 	}
+}
+
+// enlarged looks for new partitions now and then.
+func (c *consumer) enlarged() {
+	c.remember(c.assigned())
 	c.mu.Lock()
 	due := time.Since(c.looked) >= metadataAge && !c.leaving
 	if due {

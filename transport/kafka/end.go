@@ -50,6 +50,9 @@ func (c *consumer) Close(ctx context.Context) error {
 		p.close(fmt.Errorf("the consumer was closed: %w", longshore.ErrLost))
 	}
 	c.gate.leave()
+	if c.src.cast {
+		c.remember(ps)
+	}
 	var err error
 	if !away {
 		err = c.commit(ctx, ps) // before leaving: the group would refuse it after that

@@ -41,8 +41,10 @@ func decode(m *longshore.Message, r *kgo.Record) {
 	if env != nil {
 		m.Headers = env.Merge(m.Headers)
 	}
-	for i := range m.Headers {
-		m.Headers[i].Name = envelope.Unescape(m.Headers[i].Name)
+	if env != nil || m.ID != "" || m.Headers.Has(longshore.HeaderID) { // one of ours escapes names
+		for i := range m.Headers {
+			m.Headers[i].Name = envelope.Unescape(m.Headers[i].Name)
+		}
 	}
 	if len(m.Headers) == 0 {
 		m.Headers = nil
