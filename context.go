@@ -14,19 +14,19 @@ import (
 // by context.WithTimeout find a parent they know (no goroutine for each) and
 // context.Cause works.
 type lazyContext struct {
-	base context.Context
+	base context.Context //nolint:containedctx // it is a context
 	std  atomic.Pointer[contextState]
 }
 
 type contextState struct {
-	ctx    context.Context
+	ctx    context.Context         //nolint:containedctx // a part of one
 	cancel context.CancelCauseFunc // nil: shared by many deliveries and dead already
 }
 
 // Two ends without detail are so frequent that all deliveries share them.
 var (
-	endFinished = deadState(context.Canceled)
-	endLost     = deadState(ErrLost)
+	endFinished = deadState(context.Canceled) //nolint:gochecknoglobals // never changes
+	endLost     = deadState(ErrLost)          //nolint:gochecknoglobals // never changes
 )
 
 func deadState(cause error) *contextState {
@@ -86,7 +86,7 @@ func (c *lazyContext) end(cause error) {
 
 func ended(cause error) *contextState {
 	switch cause {
-	case context.Canceled:
+	case context.Canceled: //nolint:errorlint // a wrapped one has more to say and gets a state of its own
 		return endFinished
 	case ErrLost:
 		return endLost

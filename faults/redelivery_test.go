@@ -235,7 +235,7 @@ func TestShortRetryDelayDoesNotWaitBehindALongOne(t *testing.T) {
 			body := string(d.Body)
 			if began, seen := first.LoadOrStore(body, time.Now()); seen {
 				if body == "short" {
-					again <- time.Since(began.(time.Time))
+					again <- time.Since(began.(time.Time)) //nolint:errcheck // stored above
 				}
 				return nil
 			}

@@ -27,7 +27,7 @@ type OpenOptions struct {
 	// Base is the parent of all delivery contexts; nil means context.Background().
 	// It outlives Open's ctx and is cancelled with longshore.ErrStopping as its
 	// cause when a drain runs out of time.
-	Base context.Context
+	Base context.Context //nolint:containedctx // the parent of contexts made later, by design
 	// Observer hears what happens outside of calls; nil means nobody listens.
 	Observer Observer
 	// Window is how many deliveries the container wants to hold now, MaxWindow

@@ -34,7 +34,7 @@ func ReadFile(path string) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // only read
 	l := New()
 	type slot struct{ id, pid string }
 	running := map[slot][]*run{}

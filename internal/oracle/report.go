@@ -26,11 +26,8 @@ func (l *Ledger) Report() Report {
 	r := Report{Published: len(l.published), Dead: len(l.dead), Err: l.err}
 	for id, rs := range l.runs {
 		r.Calls += len(rs)
-		ok := 0
+		ok := successes(rs)
 		for _, x := range rs {
-			if x.ok {
-				ok++
-			}
 			if x.overlapped {
 				r.Overlapped = append(r.Overlapped, id)
 			}
@@ -49,7 +46,7 @@ func (l *Ledger) Report() Report {
 		}
 	}
 	for id := range l.published {
-		if l.dead[id] == 0 && !slices.ContainsFunc(l.runs[id], func(x *run) bool { return x.ok }) {
+		if l.dead[id] == 0 && successes(l.runs[id]) == 0 {
 			r.Lost = append(r.Lost, id)
 		}
 	}
@@ -63,6 +60,16 @@ func (l *Ledger) Report() Report {
 		slices.Sort(ids)
 	}
 	return r
+}
+
+func successes(rs []*run) int {
+	n := 0
+	for _, x := range rs {
+		if x.ok {
+			n++
+		}
+	}
+	return n
 }
 
 // inverted compares, for each key, the order of the first success with the order

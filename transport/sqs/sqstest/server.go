@@ -84,7 +84,7 @@ func Start(cfg Config) (*Server, error) {
 	if cfg.NoPort {
 		return s, nil
 	}
-	ln, err := net.Listen("tcp", cfg.Addr) //nolint:noctx // a listener outlives whoever starts it
+	ln, err := net.Listen("tcp", cfg.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("sqstest: %w", err)
 	}
