@@ -57,7 +57,7 @@ func parseAddr(a string) (string, error) {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return "", fmt.Errorf("has the port %.20q", port)
 	}
-	if strings.Contains(host, ":") {
+	if strings.Contains(host, ":") || strings.HasPrefix(a, "[") {
 		if _, err := netip.ParseAddr(host); err != nil {
 			return "", errors.New("is not an IPv6 address")
 		}

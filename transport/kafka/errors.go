@@ -40,6 +40,9 @@ func brokerError(op, source string, err error) error {
 		return longshore.ErrClosed
 	case errors.Is(err, kgo.ErrRecordTimeout), errors.Is(err, kgo.ErrRecordRetries):
 		out.Code, out.Hint = longshore.CodeTimeout, "it may have been written all the same; raise Timeout, or look why the partition's leader does not answer"
+	case errors.Is(err, context.DeadlineExceeded) && strings.Contains(err.Error(), "unable to dial"):
+		out.Code, out.Hint = longshore.CodeUnreachable, "check host and port, and whether TLS is used on both sides or on none"
+		out.Err = errors.New("no connection within the time for it")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		out.Code, out.Err = longshore.CodeTimeout, fmt.Errorf("no answer from the cluster: %w", err)
 	case refusedLogin(err):

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net"
 	"reflect"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -38,8 +40,8 @@ func checkOptions(opts []kgo.Opt) error {
 	noDial := kgo.Dialer(func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("not now") })
 	// The default partitioner holds functions, which never compare equal: one and
 	// the same for all clients does.
-	same := kgo.RecordPartitioner(&chosen{kgo.StickyKeyPartitioner(nil)})
-	plain, err := kgo.NewClient(same, noDial)
+	same := []kgo.Opt{noDial, kgo.RecordPartitioner(&chosen{kgo.StickyKeyPartitioner(nil)}), kgo.MetadataMinAge(10 * time.Millisecond)}
+	plain, err := kgo.NewClient(same...)
 	if err != nil {
 		return badConfig("Options", err.Error(), "")
 	}
@@ -51,16 +53,13 @@ func checkOptions(opts []kgo.Opt) error {
 			problems = append(problems, badConfig("Options", fmt.Sprintf("entry %d is nil", i+1), ""))
 			continue
 		}
-		given, err := kgo.NewClient(same, o, noDial)
-		if err != nil {
-			given, err = kgo.NewClient(kgo.ConsumerGroup("check"), same, o, noDial)
-		}
+		given, helped, err := clientWith(o, same)
 		if err != nil {
 			problems = append(problems, badConfig("Options", fmt.Sprintf("entry %d: %s", i+1, firstLine(err.Error())), ""))
 			continue
 		}
 		for _, name := range owned() {
-			if name != "ConsumerGroup" && !reflect.DeepEqual(given.OptValues(name), plain.OptValues(name)) || name == "ConsumerGroup" && groupOf(given) != "" {
+			if name != helped && !reflect.DeepEqual(given.OptValues(name), plain.OptValues(name)) {
 				problems = append(problems, badConfig("Options", "kgo."+name+" belongs to this package", "use the fields of Config, GroupConfig and PublisherConfig"))
 			}
 		}
@@ -69,9 +68,18 @@ func checkOptions(opts []kgo.Opt) error {
 	return errors.Join(problems...)
 }
 
-func groupOf(cl *kgo.Client) string {
-	g, _ := cl.OptValue(kgo.ConsumerGroup).(string)
-	return strings.TrimPrefix(g, "check")
+// clientWith makes a client with one option. Some are accepted only beside another,
+// whose name is returned.
+func clientWith(o kgo.Opt, same []kgo.Opt) (cl *kgo.Client, helped string, err error) {
+	if cl, err = kgo.NewClient(append(slices.Clone(same), o)...); err == nil {
+		return cl, "", nil
+	}
+	for name, helper := range map[string]kgo.Opt{"ConsumerGroup": kgo.ConsumerGroup("check"), "DisableIdempotentWrite": kgo.DisableIdempotentWrite()} {
+		if cl, e := kgo.NewClient(append(slices.Clone(same), helper, o)...); e == nil {
+			return cl, name, nil
+		}
+	}
+	return nil, "", err
 }
 
 func firstLine(s string) string {
@@ -80,5 +88,5 @@ func firstLine(s string) string {
 }
 
 func badConfig(field, problem, hint string) error {
-	return &longshore.Error{Code: longshore.CodeConfig, Op: "kafka " + field, Err: errors.New(problem), Hint: hint}
+	return &longshore.Error{Code: longshore.CodeConfig, Op: "kafka " + strings.TrimPrefix(field, "kafka "), Err: errors.New(problem), Hint: hint}
 }

@@ -1,0 +1,141 @@
+package kafka_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/kafka"
+)
+
+func check(src transport.Source) error {
+	return src.(transport.Checker).Check() //nolint:errcheck,forcetypeassert // all of ours are
+}
+
+// F-K03: what may be written as an address, and what it means.
+func TestAddresses(t *testing.T) {
+	for in, want := range map[string]string{
+		"kafka": "kafka:9092", "kafka:1": "kafka:1", " k1:9092 ": "k1:9092", "10.0.0.1": "10.0.0.1:9092", "10.0.0.1:9": "10.0.0.1:9",
+		"::1": "[::1]:9092", "[::1]": "[::1]:9092", "[::1]:9": "[::1]:9", "fe80::1%eth0": "[fe80::1%eth0]:9092", "a_b.example": "a_b.example:9092",
+	} {
+		src := kafka.New([]string{in}, kafka.Config{}).Group("g", []string{"t"}, kafka.GroupConfig{})
+		if err := check(src); err != nil {
+			t.Errorf("%q: %v", in, err)
+		}
+		if got := src.(transport.Describer).Describe().Address; got != want { //nolint:errcheck,forcetypeassert // all of ours are
+			t.Errorf("%q is %s, want %s", in, got, want)
+		}
+	}
+	for _, in := range []string{"", " ", "k:", "k:0", "k:65536", "k:x", "k:1:2", "a b", "PLAINTEXT://k:1", "k1,k2", "k1:1,", "u@k", "[::1", "::1:x", "[k]:1", ":9092", "k/x"} {
+		err := check(kafka.New([]string{"good", in}, kafka.Config{}).Group("g", []string{"t"}, kafka.GroupConfig{}))
+		if !errors.Is(err, longshore.CodeBadAddress) || !strings.Contains(err.Error(), "entry 2") {
+			t.Errorf("%q: %v", in, err)
+		}
+	}
+	if err := check(kafka.New(nil, kafka.Config{}).Group("g", []string{"t"}, kafka.GroupConfig{})); !errors.Is(err, longshore.CodeBadAddress) {
+		t.Errorf("no address: %v", err)
+	}
+}
+
+// All problems at once, before any I/O.
+func TestBadConfigurationIsRefusedAtOnce(t *testing.T) {
+	b := kafka.New([]string{"k:x", "k:y"}, kafka.Config{SASL: kafka.SASL{Mechanism: "GSSAPI"}, DialTimeout: -1, Options: []kgo.Opt{kgo.ConsumerGroup("mine")}})
+	src := b.Group("", []string{"a", "a", "b c"}, kafka.GroupConfig{Window: -1, RebalanceDrain: time.Hour, Start: -5, Declare: kafka.Declare{Replicas: 3}})
+	err := check(src)
+	for _, text := range []string{"entry 1", "entry 2", "mechanism", "DialTimeout", "ConsumerGroup", "no name", "named twice", `"b c"`, "Window", "RebalanceDrain", "Start", "Partitions"} {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%q is not in: %v", text, err)
+		}
+	}
+	if _, err := src.Open(t.Context(), transport.OpenOptions{}); err == nil {
+		t.Error("Open with it succeeds")
+	}
+	if _, err := b.Publisher(kafka.PublisherConfig{Timeout: time.Millisecond}); err == nil {
+		t.Error("a publisher with it")
+	}
+}
+
+// Options of franz-go pass through; those that are ours are refused by name.
+func TestNativeOptions(t *testing.T) {
+	refused := map[string]kgo.Opt{
+		"SeedBrokers": kgo.SeedBrokers("x:1"), "ConsumerGroup": kgo.ConsumerGroup("x"), "ConsumeTopics": kgo.ConsumeTopics("x"), "DisableAutoCommit": kgo.DisableAutoCommit(),
+		"BlockRebalanceOnPoll": kgo.BlockRebalanceOnPoll(), "AutoCommitMarks": kgo.AutoCommitMarks(), "RequiredAcks": kgo.RequiredAcks(kgo.NoAck()),
+		"OnPartitionsRevoked":    kgo.OnPartitionsRevoked(func(context.Context, *kgo.Client, map[string][]int32) {}),
+		"OnOffsetsFetched":       kgo.OnOffsetsFetched(func(context.Context, *kgo.Client, *kmsg.OffsetFetchResponse) error { return nil }),
+		"DisableIdempotentWrite": kgo.DisableIdempotentWrite(), "RecordPartitioner": kgo.RecordPartitioner(kgo.ManualPartitioner()), "ConsumeResetOffset": kgo.ConsumeResetOffset(kgo.NewOffset().AtEnd()),
+		"ClientID": kgo.ClientID("x"), "InstanceID": kgo.InstanceID("x"), "FetchIsolationLevel": kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		"TransactionalID": kgo.TransactionalID("x"), "ShareGroup": kgo.ShareGroup("x"), "ServerSideBalancer": kgo.ServerSideBalancer(), "SessionTimeout": kgo.SessionTimeout(time.Minute),
+	}
+	for name, o := range refused {
+		err := check(kafka.New([]string{"k"}, kafka.Config{Options: []kgo.Opt{o}}).Group("g", []string{"t"}, kafka.GroupConfig{}))
+		if !errors.Is(err, longshore.CodeConfig) || !strings.Contains(fmt.Sprint(err), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, o := range map[string]kgo.Opt{
+		"FetchMaxBytes": kgo.FetchMaxBytes(1 << 20), "HeartbeatInterval": kgo.HeartbeatInterval(time.Second), "Balancers": kgo.Balancers(kgo.RangeBalancer()),
+		"Dialer": kgo.Dialer(nil), "WithHooks": kgo.WithHooks(), "MetadataMaxAge": kgo.MetadataMaxAge(time.Minute), "MaxBufferedRecords": kgo.MaxBufferedRecords(7),
+	} {
+		if err := check(kafka.New([]string{"k"}, kafka.Config{Options: []kgo.Opt{o}}).Group("g", []string{"t"}, kafka.GroupConfig{})); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A missing topic is named, with one of a similar name.
+func TestMissingTopicIsNamed(t *testing.T) {
+	c := embeddedCluster(t, 1)
+	_, err := c.broker().Group("billing", []string{"order"}, kafka.GroupConfig{}).Open(t.Context(), transport.OpenOptions{})
+	want := fmt.Sprintf(`longshore: open kafka group "billing" at %s: topic "order" does not exist (UNKNOWN_TOPIC_OR_PARTITION), similar: "orders"; correct the name, create it, or set Declare`, c.addrs[0])
+	if !errors.Is(err, longshore.CodeNotFound) || err.Error() != want {
+		t.Errorf("Open: %v\nwant: %s", err, want)
+	}
+}
+
+// Declare makes what is missing, the dead-letter topic too, and leaves what exists.
+func TestDeclare(t *testing.T) {
+	c := embeddedCluster(t, 1)
+	src := c.broker().Group("g", []string{c.topic, "fresh"}, kafka.GroupConfig{Declare: kafka.Declare{Partitions: 3, Settings: map[string]string{"retention.ms": "1000000"}}})
+	for range 2 {
+		m, err := src.Open(t.Context(), transport.OpenOptions{DeadLetter: "fresh.dlt"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	topics, err := admin(t, c.addrs).ListTopics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, n := range map[string]int{c.topic: 1, "fresh": 3, "fresh.dlt": 3} {
+		if got := len(topics[name].Partitions); got != n {
+			t.Errorf("%s has %d partitions, want %d", name, got, n)
+		}
+	}
+}
+
+// A pattern takes in topics that are made later.
+func TestPattern(t *testing.T) {
+	c := embeddedCluster(t, 1)
+	b := kafka.New(c.addrs, kafka.Config{Options: []kgo.Opt{kgo.MetadataMinAge(100 * time.Millisecond), kgo.MetadataMaxAge(500 * time.Millisecond)}})
+	m := open(t, b.Group("g", []string{"^ord"}, kafka.GroupConfig{Pattern: true}))
+	c.produce(0, 1, 1, 0)
+	ack(t, m.take(1)...)
+	createTopic(t, c.addrs, "ordinary", 1)
+	later := *c
+	later.topic = "ordinary"
+	later.produce(1, 2, 1, 0)
+	if d := m.take(1)[0]; d.Origin.Topic != "ordinary" {
+		t.Errorf("received from %s", d.Origin.Topic)
+	}
+}
