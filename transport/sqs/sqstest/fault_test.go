@@ -3,6 +3,7 @@ package sqstest_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +57,50 @@ func TestFaultOnOneEntryLeavesTheOthers(t *testing.T) {
 	})
 }
 
+// F-D04
+func TestFaultOnEntriesOfDeletesAndVisibilityByIndex(t *testing.T) {
+	bubble(t, sqstest.Config{}, func(e *env) {
+		q := e.queue("orders", nil)
+		e.send(q, "a")
+		e.send(q, "b")
+		ms := e.receive(q, 10, 0)
+		second := func(x sqstest.Entry) string {
+			if x.Index == 1 {
+				return "RequestThrottled"
+			}
+			return ""
+		}
+		e.s.Inject(sqstest.Fault{Action: "ChangeMessageVisibilityBatch", Times: 1, Entry: second})
+		e.s.Inject(sqstest.Fault{Action: "DeleteMessageBatch", Times: 1, Entry: second, ServerFault: true})
+		hide := &awssqs.ChangeMessageVisibilityBatchInput{QueueUrl: &q}
+		remove := &awssqs.DeleteMessageBatchInput{QueueUrl: &q}
+		for i, m := range ms {
+			id := aws.String([]string{"first", "second"}[i])
+			hide.Entries = append(hide.Entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: id, ReceiptHandle: m.ReceiptHandle, VisibilityTimeout: 60})
+			remove.Entries = append(remove.Entries, types.DeleteMessageBatchRequestEntry{Id: id, ReceiptHandle: m.ReceiptHandle})
+		}
+		hidden, err := e.c.ChangeMessageVisibilityBatch(e.ctx(), hide)
+		e.ok(err)
+		if got := failedIDs(hidden.Failed); got != "second*" || *hidden.Failed[0].Code != "RequestThrottled" {
+			e.Errorf("visibility failed %q", got)
+		}
+		removed, err := e.c.DeleteMessageBatch(e.ctx(), remove)
+		e.ok(err)
+		if got := failedIDs(removed.Failed); got != "second" || *removed.Failed[0].Code != "RequestThrottled" {
+			e.Errorf("delete failed %q", got)
+		}
+		left := e.s.Messages("orders")
+		if len(left) != 1 || left[0].Body != "b" || left[0].Due.Sub(e.s.Now()) != 30*time.Second {
+			e.Errorf("left %+v", left)
+		}
+		removed, err = e.c.DeleteMessageBatch(e.ctx(), remove) // the fault was for one call
+		e.ok(err)
+		if len(removed.Failed) != 0 {
+			e.Errorf("failed again: %v", failedIDs(removed.Failed))
+		}
+	})
+}
+
 func TestFaultLatencyBeforeTheCall(t *testing.T) {
 	bubble(t, sqstest.Config{}, func(e *env) {
 		q := e.queue("orders", nil)
@@ -84,8 +129,8 @@ func TestFaultHoldsOrLosesAnswersOfCallsThatHappened(t *testing.T) {
 		}()
 		until(t, func() bool { st, _ := e.s.Queue("orders"); return st.Visible == 1 })
 		select {
-		case <-sent:
-			t.Error("the held answer came")
+		case err := <-sent:
+			t.Errorf("the held answer came: %v", err)
 		default:
 		}
 		close(open)
@@ -121,6 +166,25 @@ func TestFaultSecondReceipt(t *testing.T) {
 		e.s.Inject(sqstest.Fault{Action: "ReceiveMessage", SecondReceipt: true, Times: 1})
 		e.got(e.receive(q, 1, 0), "y")
 		e.got(e.receive(q, 1, 0), "y")
+	})
+}
+
+// F-D05
+func TestSecondReceiptGoesToAPollThatWaits(t *testing.T) {
+	bubble(t, sqstest.Config{}, func(e *env) {
+		q := e.queue("orders", nil)
+		e.s.Inject(sqstest.Fault{Action: "ReceiveMessage", SecondReceipt: true})
+		got := make(chan string, 2)
+		for range 2 {
+			go func() { got <- strings.Join(bodies(e.receive(q, 1, 20)), " ") }()
+		}
+		e.wait(time.Second)
+		e.send(q, "x")
+		e.took(0, 0, func() {
+			if a, b := <-got, <-got; a != "x" || b != "x" {
+				e.Errorf("the polls got %q and %q", a, b)
+			}
+		})
 	})
 }
 

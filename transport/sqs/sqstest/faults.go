@@ -28,6 +28,9 @@ type Fault struct {
 	// the code ("InternalFailure", "ReceiptHandleIsInvalid" …), or "" for those
 	// that go through. It must not call the server.
 	Entry func(e Entry) string
+	// ServerFault blames the server for what Entry refuses (SenderFault is false)
+	// whatever the code is; otherwise the code decides.
+	ServerFault bool
 	// Hold keeps the answer of a call that was carried out until it is closed.
 	Hold <-chan struct{}
 	// Lose carries the call out and cuts the connection in place of the answer.
@@ -118,17 +121,19 @@ func (s *Server) after(c *call) error {
 	return nil
 }
 
-// failEntry returns the code with which a fault refuses an entry, "" if none does.
-func (c *call) failEntry(e Entry) string {
+// failEntry returns the error with which a fault refuses an entry, nil if none does.
+func (c *call) failEntry(e Entry) *apiError {
 	for _, f := range c.faults {
 		if f.Entry == nil {
 			continue
 		}
 		if code := f.Entry(e); code != "" {
-			return code
+			err := refuse(code, "asked for by a test")
+			err.server = err.server || f.ServerFault
+			return err
 		}
 	}
-	return ""
+	return nil
 }
 
 func (c *call) secondReceipt() bool {

@@ -175,7 +175,9 @@ func attributeRules(e *env) {
 		e.code(try(map[string]types.MessageAttributeValue{name: str("x")}), "InvalidParameterValue")
 	}
 	e.code(try(map[string]types.MessageAttributeValue{"a": str("")}), "InvalidParameterValue")
-	e.code(try(map[string]types.MessageAttributeValue{"a": number("ten")}), "InvalidParameterValue")
+	for _, bad := range []string{"ten", "--1", "1e", "e5", ".", "1.2.3", "+"} {
+		e.code(try(map[string]types.MessageAttributeValue{"a": number(bad)}), "InvalidParameterValue")
+	}
 	e.code(try(map[string]types.MessageAttributeValue{"a": {DataType: aws.String("Text"), StringValue: aws.String("x")}}), "InvalidParameterValue")
 	for _, good := range []string{"1", "-1.5", "1e400", "+.5E-3"} {
 		e.ok(try(map[string]types.MessageAttributeValue{"a": number(good)}))

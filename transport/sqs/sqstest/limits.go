@@ -77,13 +77,21 @@ func legalAttributeName(s string) bool {
 
 // legalNumber takes decimal notation with an exponent; the range is not checked.
 func legalNumber(s string) bool {
-	s = strings.TrimLeft(s, "+-")
+	s = unsigned(s)
 	mantissa, exponent, hasExponent := strings.Cut(strings.ToLower(s), "e")
 	digits := strings.Replace(mantissa, ".", "", 1)
 	if !allDigits(digits) {
 		return false
 	}
-	return !hasExponent || allDigits(strings.TrimLeft(exponent, "+-"))
+	return !hasExponent || allDigits(unsigned(exponent))
+}
+
+// unsigned cuts one sign off.
+func unsigned(s string) string {
+	if s != "" && (s[0] == '+' || s[0] == '-') {
+		return s[1:]
+	}
+	return s
 }
 
 func allDigits(s string) bool {

@@ -58,14 +58,18 @@ func pollChecks() []check {
 		}},
 		{"Long poll wakes when a delayed message becomes due (2s)", func(e *env) {
 			q := e.queue("orders", nil)
-			e.send(q, "x", delayed(2))
-			e.took(1900*ms, 3*time.Second, func() { e.one(q, 10) })
+			e.took(1900*ms, 3*time.Second, func() {
+				e.send(q, "x", delayed(2))
+				e.one(q, 10)
+			})
 		}},
 		{"Long poll wakes when a visibility timeout expires (2s)", func(e *env) {
 			q := e.queue("orders", nil)
 			e.send(q, "x")
-			e.one(q, 0, hiddenFor(2))
-			e.took(1900*ms, 3*time.Second, func() { e.one(q, 10) })
+			e.took(1900*ms, 3*time.Second, func() {
+				e.one(q, 0, hiddenFor(2))
+				e.one(q, 10)
+			})
 		}},
 		{"Long poll wakes on ChangeMessageVisibility(0)", func(e *env) {
 			q := e.queue("orders", nil)

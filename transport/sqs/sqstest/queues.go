@@ -74,28 +74,15 @@ func (s *Server) create(name string, attrs, tags map[string]string) *apiError {
 	if at, ok := s.deleted[name]; ok && s.clock().Sub(at) < quiet {
 		return refuse("QueueDeletedRecently", "You must wait 60 seconds after deleting a queue before you can create another with the same name.")
 	}
+	if err := checkTogether(full); err != nil {
+		return err
+	}
 	if err := s.checkRedrive(name, full["RedrivePolicy"]); err != nil {
 		return err
 	}
 	q := newQueue(name, s.arnOf(name), full, s.clock())
 	maps.Copy(q.tags, tags)
 	s.queues[name] = q
-	return nil
-}
-
-// checkRedrive: the dead-letter queue must exist and be of the same kind.
-func (s *Server) checkRedrive(name, policy string) *apiError {
-	target, _, ok := redrivePolicy(policy)
-	if !ok {
-		return nil
-	}
-	dead := s.queues[nameOfARN(target)]
-	if dead == nil {
-		return badValue(policy, "RedrivePolicy", "Dead letter target does not exist.")
-	}
-	if dead.set.fifo != strings.HasSuffix(name, ".fifo") {
-		return badValue(policy, "RedrivePolicy", "Dead-letter queue must be same type of queue as the source.")
-	}
 	return nil
 }
 
@@ -240,7 +227,11 @@ func (s *Server) setAttributes(_ *call, in *setAttributesInput) (any, error) {
 		}
 		next[k] = v
 	}
-	if err := s.checkRedrive(q.name, next["RedrivePolicy"]); err != nil {
+	if err := checkTogether(next); err != nil {
+		return nil, err
+	}
+	// Only what is given: the target of an older policy may be gone by now.
+	if err := s.checkRedrive(q.name, in.Attributes["RedrivePolicy"]); err != nil {
 		return nil, err
 	}
 	q.attrs, q.set, q.modified = next, read(next), s.clock()

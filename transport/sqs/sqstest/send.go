@@ -190,8 +190,8 @@ func (s *Server) sendBatch(c *call, in *sendBatchInput) (any, error) {
 	out := sendBatchOutput{Successful: []sendResult{}}
 	for i := range drafts {
 		one, err := sendOutput{}, errs[i]
-		if code := c.failEntry(c.Entries[i]); code != "" {
-			err = refuse(code, "asked for by a test")
+		if asked := c.failEntry(c.Entries[i]); asked != nil {
+			err = asked
 		}
 		if err == nil {
 			one, err = s.accept(q, &drafts[i])

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // settings are a queue's attributes, read.
@@ -86,7 +85,11 @@ func checkSetting(name, value string, fifo bool) *apiError {
 		if _, _, ok := redrivePolicy(value); !ok && value != "" {
 			return refuse("InvalidParameterValue", "Value %s for parameter RedrivePolicy is invalid. Reason: Redrive policy must name deadLetterTargetArn and maxReceiveCount, 1 to 1000.", value)
 		}
-	case "RedriveAllowPolicy", "Policy":
+	case "RedriveAllowPolicy":
+		if value != "" && !legalAllowPolicy(value) {
+			return bad
+		}
+	case "Policy":
 		if value != "" && !json.Valid([]byte(value)) {
 			return bad
 		}
@@ -94,17 +97,12 @@ func checkSetting(name, value string, fifo bool) *apiError {
 	return nil
 }
 
-// redrivePolicy reads the policy; maxReceiveCount may be a number or a text.
-func redrivePolicy(value string) (target string, maxReceives int, ok bool) {
-	var p struct {
-		DeadLetterTargetArn string          `json:"deadLetterTargetArn"`
-		MaxReceiveCount     json.RawMessage `json:"maxReceiveCount"`
+// checkTogether refuses attributes that exclude each other.
+func checkTogether(attrs map[string]string) *apiError {
+	if attrs["FifoThroughputLimit"] == "perMessageGroupId" && attrs["DeduplicationScope"] != "messageGroup" {
+		return refuse("InvalidAttributeValue", "FifoThroughputLimit can be perMessageGroupId only if DeduplicationScope is messageGroup.")
 	}
-	if json.Unmarshal([]byte(value), &p) != nil {
-		return "", 0, false
-	}
-	n, err := strconv.Atoi(strings.Trim(string(p.MaxReceiveCount), `"`))
-	return p.DeadLetterTargetArn, n, err == nil && n >= 1 && n <= 1000 && p.DeadLetterTargetArn != ""
+	return nil
 }
 
 // read turns checked attributes into settings.

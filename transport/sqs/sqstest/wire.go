@@ -161,10 +161,9 @@ type (
 		MaxResults                   int
 		TaskHandle                   string
 	}
-	startMoveOutput  struct{ TaskHandle string }
-	cancelMoveOutput struct{ ApproximateNumberOfMessagesMoved int }
-	listMovesOutput  struct{ Results []moveTask }
-	moveTask         struct {
+	startMoveOutput struct{ TaskHandle string }
+	listMovesOutput struct{ Results []moveTask }
+	moveTask        struct {
 		TaskHandle                        string `json:",omitempty"`
 		Status                            string
 		SourceArn                         string
