@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"iter"
 	"strconv"
 	"time"
 
@@ -115,16 +116,7 @@ func (c *consumer) measure(ctx context.Context, nums map[string][]int32) (map[tp
 		names = append(names, t)
 	}
 	if resp, err := metadata(ctx, c.cl, names...); err == nil {
-		c.mu.Lock()
-		for _, t := range resp.Topics {
-			if t.Topic != nil && t.ErrorCode == 0 {
-				c.ids[*t.Topic] = t.TopicID
-			}
-		}
-		if resp.ClusterID != nil {
-			c.facts.id = *resp.ClusterID
-		}
-		c.mu.Unlock()
+		c.learn(resp)
 	}
 	logs := map[tp]extent{}
 	for try := 0; ; try++ {
@@ -137,15 +129,13 @@ func (c *consumer) measure(ctx context.Context, nums map[string][]int32) (map[tp
 			return nil, err
 		}
 		missing := false
-		for topic, parts := range nums {
-			for _, num := range parts {
-				start, ok1 := starts[tp{topic, num}]
-				end, ok2 := ends[tp{topic, num}]
-				if ok1 && ok2 {
-					logs[tp{topic, num}] = extent{start, end, true}
-				}
-				missing = missing || !ok1 || !ok2
+		for k := range each(nums) {
+			start, ok1 := starts[k]
+			end, ok2 := ends[k]
+			if ok1 && ok2 {
+				logs[k] = extent{start, end, true}
 			}
+			missing = missing || !ok1 || !ok2
 		}
 		if !missing || try == measureTries {
 			return logs, ctx.Err()
@@ -159,6 +149,33 @@ func (c *consumer) measure(ctx context.Context, nums map[string][]int32) (map[tp
 			t.Stop()
 			return nil, ctx.Err()
 		}
+	}
+}
+
+// each goes over all partitions.
+func each(nums map[string][]int32) iter.Seq[tp] {
+	return func(yield func(tp) bool) {
+		for topic, parts := range nums {
+			for _, num := range parts {
+				if !yield(tp{topic, num}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// learn keeps the identities of topics and cluster.
+func (c *consumer) learn(resp *kmsg.MetadataResponse) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range resp.Topics {
+		if t.Topic != nil && t.ErrorCode == 0 {
+			c.ids[*t.Topic] = t.TopicID
+		}
+	}
+	if resp.ClusterID != nil {
+		c.facts.id = *resp.ClusterID
 	}
 }
 

@@ -117,14 +117,6 @@ func (w *worker) stop() {
 	w.m.shut()
 }
 
-// crash ends without a word to anybody: nothing is flushed.
-func (w *worker) crash() {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = w.m.Close(ctx)
-	w.all.Wait()
-}
-
 // churn lets members join and leave while numbered records are consumed, and checks
 // the ledger.
 func churn(t *testing.T, c *cluster, cfg kafka.GroupConfig, records int, lasts, every time.Duration) {

@@ -17,7 +17,7 @@ import (
 )
 
 func check(src transport.Source) error {
-	return src.(transport.Checker).Check() //nolint:errcheck,forcetypeassert // all of ours are
+	return src.(transport.Checker).Check() //nolint:errcheck // all of ours are
 }
 
 // F-K03: what may be written as an address, and what it means.
@@ -30,7 +30,7 @@ func TestAddresses(t *testing.T) {
 		if err := check(src); err != nil {
 			t.Errorf("%q: %v", in, err)
 		}
-		if got := src.(transport.Describer).Describe().Address; got != want { //nolint:errcheck,forcetypeassert // all of ours are
+		if got := src.(transport.Describer).Describe().Address; got != want { //nolint:errcheck // all of ours are
 			t.Errorf("%q is %s, want %s", in, got, want)
 		}
 	}

@@ -70,7 +70,7 @@ type child struct {
 
 func startChild(t *testing.T, c *cluster, p kafka.Protocol, stuck int) *child {
 	t.Helper()
-	k := &child{cmd: exec.Command(os.Args[0], "-test.run", "^TestChild$", "-test.timeout", "5m"), seen: map[int]int{}} //nolint:gosec,noctx // this very binary; it is killed
+	k := &child{cmd: exec.Command(os.Args[0], "-test.run", "^TestChild$", "-test.timeout", "5m"), seen: map[int]int{}} //nolint:gosec // this very binary; it is killed
 	k.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %d %d", childEnv, strings.Join(c.addrs, ","), c.topic, p, stuck))
 	out, err := k.cmd.StdoutPipe()
 	if err != nil {

@@ -78,7 +78,7 @@ func TestCommitsOnlyGoForward(t *testing.T) {
 				ds := m.take(100)
 				var sent []int64
 				watch := c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Observe: true, Count: -1, When: func(r kmsg.Request) bool {
-					for _, topic := range r.(*kmsg.OffsetCommitRequest).Topics { //nolint:errcheck,forcetypeassert // by the key
+					for _, topic := range r.(*kmsg.OffsetCommitRequest).Topics { //nolint:errcheck // by the key
 						sent = append(sent, topic.Partitions[0].Offset)
 					}
 					return true
@@ -158,7 +158,7 @@ func TestMetadataLimitOfTheBroker(t *testing.T) {
 	c := embeddedCluster(t, 1)
 	const limit = 300
 	c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.OffsetMetadataTooLarge, Count: -1, When: func(r kmsg.Request) bool {
-		p := r.(*kmsg.OffsetCommitRequest).Topics[0].Partitions[0] //nolint:errcheck,forcetypeassert // by the key
+		p := r.(*kmsg.OffsetCommitRequest).Topics[0].Partitions[0] //nolint:errcheck // by the key
 		return p.Metadata != nil && len(*p.Metadata) > limit
 	}})
 	c.produce(0, 3000, 1, 0)
@@ -219,7 +219,9 @@ func TestPartitionNeverReadHasAPosition(t *testing.T) {
 		src := c.group(kafka.GroupConfig{Protocol: p, Start: kafka.Latest, SettleLinger: 10 * time.Millisecond})
 		failing := c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.CoordinatorNotAvailable, Count: 2})
 		m := open(t, src)
-		failing.Wait(t.Context(), 2)
+		if err := failing.Wait(t.Context(), 2); err != nil {
+			t.Fatal(err)
+		}
 		for num := range int32(3) {
 			eventually(t, "a position for each partition", func() bool { at, _ := c.committed(num); return at >= 0 })
 		}
@@ -241,7 +243,9 @@ func TestStartAtTheEndDoesNotMoveOn(t *testing.T) {
 	src := c.group(kafka.GroupConfig{Start: kafka.Latest, SettleLinger: 10 * time.Millisecond})
 	failing := c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.NotCoordinator, Count: -1})
 	m := open(t, src)
-	failing.Wait(t.Context(), 1)
+	if err := failing.Wait(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
 	_ = m.Close(ctx) // it cannot commit
@@ -315,7 +319,7 @@ func TestRetentionOvertakesAPausedConsumer(t *testing.T) {
 	k.produce(0, 5, 1, 0)
 	m := open(t, k.group(kafka.GroupConfig{SettleLinger: 10 * time.Millisecond}))
 	ack(t, m.take(5)...)
-	pauser := m.Consumer.(transport.Pauser) //nolint:errcheck,forcetypeassert // it is one
+	pauser := m.Consumer.(transport.Pauser) //nolint:errcheck // it is one
 	if err := pauser.Pause(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -362,6 +366,33 @@ func TestNackWaitsAlone(t *testing.T) {
 	c.waitCommitted(0, 10)
 }
 
+// The count of attempts goes with the record to the next owner.
+func TestAttemptsSurviveARestart(t *testing.T) {
+	c := embeddedCluster(t, 1)
+	c.produce(0, 3, 1, 0)
+	src := c.group(kafka.GroupConfig{SettleLinger: 10 * time.Millisecond})
+	m := open(t, src)
+	ds := m.take(3)
+	ack(t, ds[0])
+	if err := ds[1].Nack(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.take(1)[0].Nack(t.Context(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	m.flush()
+	m.shut()
+	for restart := range 2 {
+		m = open(t, src)
+		ds = m.take(2)
+		if ds[0].Attempt != 3 || ds[1].Attempt != 1 {
+			t.Errorf("restart %d: attempts %d and %d, want 3 and 1", restart, ds[0].Attempt, ds[1].Attempt)
+		}
+		m.flush()
+		m.shut()
+	}
+}
+
 // F-L05, F-C04: after one-record transactions, and an aborted one at the end, lag is
 // 0, and no control record reaches a handler.
 func TestTransactionsLeaveNoLag(t *testing.T) {
@@ -387,7 +418,7 @@ func (c *cluster) noLag(m *member) {
 		if err != nil {
 			return false
 		}
-		n, _, err := m.Consumer.(transport.Backlogger).Backlog(context.Background()) //nolint:errcheck,forcetypeassert // it is one
+		n, _, err := m.Consumer.(transport.Backlogger).Backlog(context.Background()) //nolint:errcheck // it is one
 		return lags[c.topic].Lag.Total() == 0 && n == 0 && err == nil
 	})
 }

@@ -105,6 +105,10 @@ func (p *partition) register(recs []*kgo.Record, ds, out []*longshore.Delivery) 
 	for i, r := range recs {
 		size += weight(r)
 		done := ds[i] == nil || p.t.saved.has(r.Offset, r.LeaderEpoch)
+		if !done && p.t.saved.attempts != nil {
+			ds[i].Attempt = p.t.saved.attempt(r.Offset, r.LeaderEpoch)
+			p.t.gaveBack(p.t.tail, ds[i].Attempt)
+		}
 		if done {
 			p.t.ack(p.t.add(r.Offset, r.LeaderEpoch, nil))
 			skipped++
@@ -184,6 +188,7 @@ func (p *partition) Nack(_ context.Context, token uint64, delay time.Duration, a
 		attempt = d.Attempt + 1
 	}
 	rec, _ := d.Native().(*kgo.Record)
+	p.t.gaveBack(token, attempt)
 	p.settled()
 	if p.leaving {
 		return nil // the next owner has it

@@ -172,7 +172,7 @@ func TestForeignRecordsAreKept(t *testing.T) {
 		ack(t, d)
 	}
 	for i, d := range m.take(len(foreign)) {
-		got := d.Native().(*kgo.Record) //nolint:errcheck,forcetypeassert // it is one
+		got := d.Native().(*kgo.Record) //nolint:errcheck // it is one
 		want := foreign[i]
 		if !same(got.Key, want.Key) || !same(got.Value, want.Value) {
 			t.Errorf("record %d: key %q value %q, want %q %q", i, got.Key, got.Value, want.Key, want.Value)
@@ -206,7 +206,7 @@ func TestTimesAreKept(t *testing.T) {
 		if !d.Timestamp.Equal(at) {
 			t.Errorf("sent %v, received %v", at, d.Timestamp)
 		}
-		if r := d.Native().(*kgo.Record); time.Since(r.Timestamp).Abs() > time.Minute { //nolint:errcheck,forcetypeassert // it is one
+		if r := d.Native().(*kgo.Record); time.Since(r.Timestamp).Abs() > time.Minute { //nolint:errcheck // it is one
 			t.Errorf("the record's time is %v for %v: retention would act on it", r.Timestamp, at)
 		}
 		ack(t, d)
@@ -217,7 +217,7 @@ func TestTimesAreKept(t *testing.T) {
 func TestBrowse(t *testing.T) {
 	c := embeddedCluster(t, 3)
 	c.produce(0, 25, 10, -1)
-	src := c.group(kafka.GroupConfig{}).(transport.Browser) //nolint:errcheck,forcetypeassert // it is one
+	src := c.group(kafka.GroupConfig{}).(transport.Browser) //nolint:errcheck // it is one
 	seen := map[string]bool{}
 	from := ""
 	for range 10 {

@@ -10,8 +10,10 @@ import (
 // What is done above the committed offset is saved in the metadata of the commit,
 // so that a crash with a stuck record does not repeat everything behind it:
 //
-//	"ls1." + base64(crc32c 4 | kind 1 | topic 4 | uvarint base | varint epoch | body)
+//	"ls1." + base64(crc32c 4 | kind 1 | topic 4 | uvarint base | varint epoch | attempts | body)
 //
+// attempts: uvarint count, then pairs of uvarint (offset − base, attempt) of records
+// that were given back and counted.
 // kind 1: pairs of uvarint (not done, done), as distances of offsets from base.
 // kind 2: one bit for each offset from base.
 //
@@ -35,14 +37,29 @@ type savedHead struct {
 	epoch int32
 }
 
+// tried is a record that is not done and was given back.
+type tried struct {
+	offset  int64
+	attempt int
+}
+
+// maxTried bounds how many attempts are saved: what is done comes first.
+const maxTried = 64
+
 // encodeRuns writes as many of the runs, from the first on, as fit into budget
-// characters; "" if none do.
-func encodeRuns(runs []span, h savedHead, budget int) string {
+// characters; "" if there is nothing to say.
+func encodeRuns(runs []span, attempts []tried, h savedHead, budget int) string {
 	room := (budget-len(savedPrefix))*3/4 - 4 // bytes without the checksum
 	head := make([]byte, 0, 64)
 	head = binary.LittleEndian.AppendUint32(append(head, kindRuns), h.topic)
 	head = binary.AppendUvarint(head, uint64(h.base)) //nolint:gosec // offsets are not negative
 	head = binary.AppendVarint(head, int64(h.epoch))
+	attempts = attempts[:min(len(attempts), maxTried, max(0, room/16))]
+	head = binary.AppendUvarint(head, uint64(len(attempts)))
+	for _, a := range attempts {
+		head = binary.AppendUvarint(head, uint64(a.offset-h.base)) //nolint:gosec // not below the watermark
+		head = binary.AppendUvarint(head, uint64(a.attempt))       //nolint:gosec // at least 1
+	}
 	room -= len(head)
 	body, covered := runsBody(runs, h.base, room)
 	if len(runs) > 0 && room > 0 {
@@ -53,7 +70,7 @@ func encodeRuns(runs []span, h savedHead, budget int) string {
 			}
 		}
 	}
-	if covered == 0 {
+	if covered == 0 && len(attempts) == 0 || room < 0 {
 		return ""
 	}
 	raw := make([]byte, 4, 4+len(head)+len(body))
@@ -104,9 +121,18 @@ func bitmapBody(runs []span, base int64, bytes int) (body []byte, covered int) {
 // savedRuns is what an earlier owner had done above the committed offset. Records
 // are asked for in ascending order.
 type savedRuns struct {
-	runs  []span
-	epoch int32
-	next  int
+	runs     []span
+	epoch    int32
+	next     int
+	attempts map[int64]int // of records that are not done
+}
+
+// attempt is the one that a record is at.
+func (s *savedRuns) attempt(offset int64, leaderEpoch int32) int {
+	if n := s.attempts[offset]; n > 1 && leaderEpoch <= s.epoch {
+		return n
+	}
+	return 1
 }
 
 // has tells whether a record was done before.
@@ -146,16 +172,43 @@ func decodeRuns(text string, topic uint32, base int64) (s savedRuns, ok bool) {
 		return s, false
 	}
 	s.epoch = int32(epoch)
-	switch kind {
+	if b, ok = s.readAttempts(b[n:], base); !ok {
+		return savedRuns{}, false
+	}
+	switch ok = false; kind {
 	case kindRuns:
-		s.runs, ok = readRuns(b[n:], base)
+		s.runs, ok = readRuns(b, base)
 	case kindBitmap:
-		s.runs, ok = readBitmap(b[n:], base), true
+		s.runs, ok = readBitmap(b, base), true
 	}
 	if !ok {
 		return savedRuns{}, false
 	}
 	return s, true
+}
+
+// readAttempts returns what follows the attempts.
+func (s *savedRuns) readAttempts(b []byte, base int64) (rest []byte, ok bool) {
+	count, n := binary.Uvarint(b)
+	if n <= 0 || count > maxTried {
+		return nil, false
+	}
+	for b = b[n:]; count > 0; count-- {
+		distance, n := binary.Uvarint(b)
+		if n <= 0 || distance > 1<<62 {
+			return nil, false
+		}
+		attempt, k := binary.Uvarint(b[n:])
+		if k <= 0 || attempt == 0 || attempt > 1<<30 {
+			return nil, false
+		}
+		b = b[n+k:]
+		if s.attempts == nil {
+			s.attempts = map[int64]int{}
+		}
+		s.attempts[base+int64(distance)] = int(attempt)
+	}
+	return b, true
 }
 
 func readRuns(b []byte, at int64) (runs []span, ok bool) {

@@ -1,7 +1,9 @@
 package kafka
 
 import (
+	"maps"
 	"math/bits"
+	"slices"
 
 	"github.com/longshore-go/longshore"
 )
@@ -26,6 +28,8 @@ type tracker struct {
 
 	island uint64 // how many in [head, tail) are done
 	ver    uint64 // rises with each change that a commit should carry
+
+	attempts map[uint64]int // of those that were given back and counted
 
 	saved savedRuns // done before this assignment, read from the group
 }
@@ -85,6 +89,9 @@ func (t *tracker) ack(seq uint64) {
 	s := t.slot(seq)
 	t.done[s/64] |= 1 << (s % 64)
 	t.held[s] = nil
+	if len(t.attempts) > 0 {
+		delete(t.attempts, seq)
+	}
 	t.island++
 	t.ver++
 	if seq == t.head {
@@ -138,10 +145,34 @@ type state struct {
 // watermark takes at most budget characters; topic marks which log it belongs to.
 func (t *tracker) snapshot(budget int, topic uint32) state {
 	s := state{offset: t.base, epoch: t.epoch, ver: t.ver}
-	if t.island > 0 && budget > 0 {
-		s.saved = encodeRuns(t.runs(), savedHead{topic: topic, base: t.base, epoch: t.newest}, budget)
+	if (t.island > 0 || len(t.attempts) > 0) && budget > 0 {
+		s.saved = encodeRuns(t.runs(), t.tried(), savedHead{topic: topic, base: t.base, epoch: t.newest}, budget)
 	}
 	return s
+}
+
+// gaveBack notes the attempt that a record is at, so that it survives this
+// assignment.
+func (t *tracker) gaveBack(seq uint64, attempt int) {
+	if attempt <= 1 {
+		return
+	}
+	if t.attempts == nil {
+		t.attempts = map[uint64]int{}
+	}
+	t.attempts[seq] = attempt
+	t.ver++
+}
+
+func (t *tracker) tried() []tried {
+	if len(t.attempts) == 0 {
+		return nil
+	}
+	out := make([]tried, 0, len(t.attempts))
+	for _, seq := range slices.Sorted(maps.Keys(t.attempts)) {
+		out = append(out, tried{t.offsets[t.slot(seq)], t.attempts[seq]})
+	}
+	return out
 }
 
 // runs lists what is done above the watermark, as ranges of offsets.

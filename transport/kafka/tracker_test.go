@@ -49,6 +49,8 @@ func TestGapsAndAnyOrderOfAcks(t *testing.T) {
 				m.offsets, m.epochs, m.done = append(m.offsets, next), append(m.epochs, epoch), append(m.done, false)
 				open = append(open, seq)
 				next += 1 + r.Int64N(gap)
+			case len(open) > 0 && r.IntN(10) == 0:
+				tr.gaveBack(open[r.IntN(len(open))], 2+r.IntN(3))
 			case len(open) > 0:
 				i := r.IntN(len(open))
 				tr.ack(open[i])
@@ -93,6 +95,9 @@ func (m *model) compare(t *testing.T, seed uint64, tr *tracker, budget int) {
 		t.Fatalf("seed %d: cannot read what was saved", seed)
 	}
 	for i := first; i < len(m.offsets); i++ {
+		if n := saved.attempts[m.offsets[i]]; n > 0 && n != tr.attempts[uint64(i)] {
+			t.Fatalf("seed %d: offset %d is saved at attempt %d, want %d", seed, m.offsets[i], n, tr.attempts[uint64(i)])
+		}
 		if saved.has(m.offsets[i], m.epochs[i]) && !m.done[i] {
 			t.Fatalf("seed %d: offset %d is not done and would be skipped", seed, m.offsets[i])
 		}
