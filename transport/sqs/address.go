@@ -79,7 +79,8 @@ func queueName(s string) bool {
 	}
 	for i := 0; i < len(stem); i++ {
 		c := stem[i]
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_') {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (c < '0' || c > '9') && c != '-' && c != '_' {
 			return false
 		}
 	}

@@ -332,6 +332,7 @@ func (c *consumer) extend(batch []*held) {
 		r = c.changeVisibility(ctx, in)
 	}
 	var lost []*longshore.Delivery
+	outcomes := make([]error, len(batch))
 	c.mu.Lock()
 	c.batches[opExtend].running--
 	for i, h := range batch {
@@ -340,6 +341,7 @@ func (c *consumer) extend(batch []*held) {
 			h.extending = false
 			err = c.unsupported(errors.New("12 hours since the receive are used up"))
 		}
+		outcomes[i] = err
 		if c.wasExtended(h, now, values[i], err) {
 			lost = c.lose(h, lost)
 		}
@@ -351,6 +353,11 @@ func (c *consumer) extend(batch []*held) {
 	c.mu.Unlock()
 	c.wake()
 	c.reportLeases(lost, "the broker says that it is no longer in flight")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, h := range batch {
+		h.answer(outcomes[i])
+	}
 }
 
 // copyAll sends copies to the dead-letter queue, as they were received.

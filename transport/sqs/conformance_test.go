@@ -35,7 +35,7 @@ type lab struct {
 	servers map[transport.Source]*sqstest.Server
 }
 
-func nameOf(src transport.Source) string { return src.(transport.Describer).Describe().Name }
+func nameOf(src transport.Source) string { return src.(transport.Describer).Describe().Name } //nolint:errcheck // it is one
 
 func deadOf(name, suffix string) string { return name[:len(name)-len(suffix)] + "-dead" + suffix }
 
@@ -66,7 +66,9 @@ func (l *lab) source(t testing.TB, cfg sqs.QueueConfig) transport.Source {
 
 func (l *lab) harness() transporttest.Harness {
 	h := transporttest.Harness{
-		Source: func(t testing.TB) transport.Source { return l.source(t, sqs.QueueConfig{VisibilityTimeout: 6 * time.Second}) },
+		Source: func(t testing.TB) transport.Source {
+			return l.source(t, sqs.QueueConfig{VisibilityTimeout: 6 * time.Second})
+		},
 		Batched: func(t testing.TB) transport.Source {
 			return l.source(t, sqs.QueueConfig{SettleLinger: time.Hour, VisibilityTimeout: time.Hour})
 		},

@@ -26,7 +26,7 @@ type consumer struct {
 	linger   time.Duration
 	maxPolls int
 
-	life context.Context // of all calls; ends with Close
+	life context.Context //nolint:containedctx // of all calls; ends with Close
 	end  context.CancelFunc
 	wg   sync.WaitGroup
 	kick chan struct{} // the loop looks again
@@ -119,7 +119,7 @@ func (c *consumer) Receive(ctx context.Context, limit int) ([]*longshore.Deliver
 		if ctx.Err() != nil && len(c.intake.buffer) == 0 {
 			c.intake.interrupted = time.Now()
 			c.wake()
-			if c.down == nil && !c.closed && !(c.intake.canceled && c.intake.polls == 0) {
+			if c.down == nil && !c.closed && (!c.intake.canceled || c.intake.polls > 0) {
 				return nil, ctx.Err()
 			}
 		}

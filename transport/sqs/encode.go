@@ -42,7 +42,7 @@ func encodeWith(m *longshore.Message, packed []byte, fifo bool, reserve int) (*e
 		return nil, err
 	}
 	if m.Expiration < 0 {
-		return nil, refused(longshore.CodeRefused, fmt.Errorf("Expiration is %s, must be 0 or more", m.Expiration), "")
+		return nil, refused(longshore.CodeRefused, fmt.Errorf("expiration is %s, must be 0 or more", m.Expiration), "")
 	}
 	e := &encoded{attrs: map[string]types.MessageAttributeValue{}}
 	var env envelope.Envelope

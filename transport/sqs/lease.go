@@ -91,8 +91,7 @@ func (c *consumer) unkeep(h *held) {
 func (c *consumer) forget(h *held) {
 	c.unkeep(h)
 	if h.extended != nil && !h.extending {
-		h.extended <- errGone
-		h.extended = nil
+		h.answer(errGone)
 	}
 	delete(c.held, h.token)
 	if c.byID[h.id] == h {
@@ -135,6 +134,14 @@ func (c *consumer) releaseBuffered(h *held) {
 	})
 }
 
+// answer tells who waits for an extension. The caller holds mu.
+func (h *held) answer(err error) {
+	if h.extended != nil {
+		h.extended <- err
+		h.extended = nil
+	}
+}
+
 // inOrder lists what is held as it was received. The caller holds mu.
 func (c *consumer) inOrder() []*held {
 	all := make([]*held, 0, len(c.held))
@@ -173,7 +180,11 @@ func (c *consumer) dueLeases(now time.Time) (batches [][]*held, lost []*held) {
 		case h.due.After(now) && (len(batch) == 0 || h.due.After(now.Add(c.lease/10))):
 			full()
 			return batches, lost
-		case h.extending || h.capped: // looked at too early: wait for its end
+		case h.extending || h.capped: // nothing can be done before its end
+			if h.due.Equal(h.deadline) {
+				full()
+				return batches, lost
+			}
 			h.due = h.deadline
 			c.schedule(h)
 			continue
@@ -215,14 +226,10 @@ func (c *consumer) extension(h *held, now time.Time) time.Duration {
 	return v
 }
 
-// extended takes the outcome of an extension. The caller holds mu; it reports
+// wasExtended takes the outcome of an extension. The caller holds mu; it reports
 // whether the message is lost.
 func (c *consumer) wasExtended(h *held, sent time.Time, v time.Duration, err error) (lost bool) {
 	h.extending = false
-	if h.extended != nil {
-		h.extended <- err
-		h.extended = nil
-	}
 	if op := h.after; op != nil {
 		h.after = nil
 		c.enqueue(op)
@@ -250,7 +257,7 @@ func (c *consumer) wasExtended(h *held, sent time.Time, v time.Duration, err err
 }
 
 // errGone is what an entry's failure means when the receipt is no longer good.
-var errGone = errors.New("the receipt is no longer valid") //nolint:gochecknoglobals // a sentinel
+var errGone = errors.New("the receipt is no longer valid")
 
 func gone(err error) bool { return errors.Is(err, errGone) }
 

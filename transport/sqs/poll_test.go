@@ -1,0 +1,220 @@
+package sqs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/transport/sqs"
+	"github.com/longshore-go/longshore/transport/sqs/sqstest"
+)
+
+// F-D01: polls end by stop and pause while messages arrive; the queue hides what it
+// hands out for 200 s.
+func TestCancelledLongPollOrphansNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sqstest.Server) {
+		s.CreateQueue(t, "orders", map[string]string{"VisibilityTimeout": "200"})
+		broker := sqs.New(s.Config())
+		var seen journal
+		sent := map[string]time.Time{}
+		handled := map[string]time.Time{}
+		for i := range 50 {
+			_, stop := run(t, broker.Queue("orders", sqs.QueueConfig{}), func(_ context.Context, d *longshore.Delivery) error {
+				seen.add(string(d.Body))
+				seen.mu.Lock()
+				defer seen.mu.Unlock()
+				handled[string(d.Body)] = time.Now()
+				return nil
+			}, container.Config{})
+			wait(time.Duration(i%7) * 100 * time.Millisecond)
+			body := fmt.Sprintf("m%d", i)
+			seen.mu.Lock()
+			sent[body] = time.Now()
+			seen.mu.Unlock()
+			publish(t, broker, "orders", "", body)
+			start := time.Now()
+			stop()
+			if took := time.Since(start); took > 300*time.Millisecond {
+				t.Errorf("Stop took %s", took)
+			}
+			if st := state(t, s, "orders"); st.Hidden != 0 {
+				t.Errorf("%d messages hidden after Stop %d", st.Hidden, i)
+			}
+		}
+		_, stop := run(t, broker.Queue("orders", sqs.QueueConfig{}), func(_ context.Context, d *longshore.Delivery) error {
+			seen.mu.Lock()
+			defer seen.mu.Unlock()
+			handled[string(d.Body)] = time.Now()
+			return nil
+		}, container.Config{})
+		defer stop()
+		until(t, 30*time.Second, "all are handled", func() bool { seen.mu.Lock(); defer seen.mu.Unlock(); return len(handled) == 50 })
+		for body, at := range sent {
+			if d := handled[body].Sub(at); d > 60*time.Second {
+				t.Errorf("%s was handled after %s", body, d)
+			}
+		}
+	})
+}
+
+// F-D01: the answer is lost on the wire after the server handed the messages out.
+func TestLostAnswerComesAgainLongBeforeTheTimeout(t *testing.T) {
+	for queue, limit := range map[string]time.Duration{"orders": 21 * time.Second, "orders.fifo": time.Second} {
+		bubble(t, func(t *testing.T, s *sqstest.Server) {
+			s.CreateQueue(t, queue, map[string]string{"VisibilityTimeout": "200"})
+			broker := sqs.New(s.Config())
+			var w watcher
+			c := open(t, broker.Queue(queue, sqs.QueueConfig{}), &w)
+			s.Inject(sqstest.Fault{Action: "ReceiveMessage", Lose: true, Times: 1})
+			publish(t, broker, queue, "k", "a")
+			start := time.Now()
+			ds := take(t, c, 1)
+			if took := time.Since(start); took > limit {
+				t.Errorf("%s: handed out after %s, want %s", queue, took, limit)
+			}
+			must(t, ds[0].Ack(t.Context()))
+			must(t, c.Close(t.Context()))
+			if st := state(t, s, queue); st != (sqstest.QueueState{}) {
+				t.Errorf("%s: left %+v", queue, st)
+			}
+			if _, _, downs := w.counts(); downs != 0 {
+				t.Errorf("%s: one lost answer ended the consumer: %v", queue, w.downs)
+			}
+		})
+	}
+}
+
+// F-A04: an answer is held until 100 ms after Stop began, with a deep backlog.
+func TestAnswerAfterStopGoesBack(t *testing.T) {
+	for _, queue := range []string{"orders", "orders.fifo"} {
+		bubble(t, func(t *testing.T, s *sqstest.Server) {
+			s.CreateQueue(t, queue, map[string]string{"VisibilityTimeout": "200"})
+			broker := sqs.New(s.Config())
+			publish(t, broker, queue, "", numbered(300)...)
+			for round := range 50 {
+				hold := make(chan struct{})
+				remove := s.Inject(sqstest.Fault{Action: "ReceiveMessage", Hold: hold})
+				_, stop := run(t, broker.Queue(queue, sqs.QueueConfig{}), func(ctx context.Context, _ *longshore.Delivery) error {
+					return errors.New("nobody is to be called")
+				}, container.Config{})
+				until(t, time.Second, "a poll", func() bool { return state(t, s, queue).Hidden > 0 })
+				time.AfterFunc(100*time.Millisecond, func() { remove(); close(hold) })
+				start := time.Now()
+				stop()
+				if took := time.Since(start); took > 300*time.Millisecond {
+					t.Errorf("round %d: Stop took %s", round, took)
+				}
+				if st := state(t, s, queue); st.Hidden != 0 || st.Visible != 300 {
+					t.Errorf("round %d: %+v after Stop", round, st)
+				}
+			}
+		})
+	}
+}
+
+// An idle queue costs one long poll in 20 s, whatever it cost before.
+func TestIdleQueueIsPolledByOne(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sqstest.Server) {
+		s.CreateQueue(t, "orders", nil)
+		broker := sqs.New(s.Config())
+		publish(t, broker, "orders", "", numbered(500)...)
+		var seen journal
+		_, stop := run(t, broker.Queue("orders", sqs.QueueConfig{}), func(_ context.Context, d *longshore.Delivery) error {
+			seen.add(string(d.Body))
+			wait(10 * time.Millisecond)
+			return nil
+		}, container.Config{Workers: container.Workers{Min: 50, Max: 50}})
+		defer stop()
+		until(t, time.Minute, "all are handled", func() bool { return seen.len() == 500 })
+		wait(time.Minute)
+		s.ForgetCalls()
+		wait(10 * time.Minute)
+		if n := s.Count("ReceiveMessage"); n > 31 {
+			t.Errorf("%d polls in 10 idle minutes, want 30", n)
+		}
+		if n := s.Count("ChangeMessageVisibilityBatch", "DeleteMessageBatch"); n != 0 {
+			t.Errorf("%d calls to settle nothing", n)
+		}
+	})
+}
+
+// At load: ten per call both ways.
+func TestCallsPerMessage(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sqstest.Server) {
+		s.CreateQueue(t, "orders", nil)
+		s.Inject(sqstest.Fault{Latency: 5 * time.Millisecond})
+		broker := sqs.New(s.Config())
+		const n = 20_000
+		publish(t, broker, "orders", "", numbered(n)...)
+		s.ForgetCalls()
+		var seen journal
+		_, stop := run(t, broker.Queue("orders", sqs.QueueConfig{}), func(_ context.Context, d *longshore.Delivery) error {
+			wait(10 * time.Millisecond)
+			seen.mu.Lock()
+			defer seen.mu.Unlock()
+			seen.seen = append(seen.seen, "")
+			return nil
+		}, container.Config{Workers: container.Workers{Min: 100, Max: 100}})
+		start := time.Now()
+		until(t, time.Hour, "all are handled", func() bool { return seen.len() == n })
+		took := time.Since(start)
+		stop()
+		calls := s.Count("ReceiveMessage", "DeleteMessageBatch", "ChangeMessageVisibilityBatch")
+		t.Logf("%d calls for %d messages: %.4f each; %.0f messages a second", calls, n, float64(calls)/n, n/took.Seconds())
+		if ratio := float64(calls) / n; ratio > 0.21 {
+			t.Errorf("%.4f calls per message, want at most 0.21", ratio)
+		}
+		if st := state(t, s, "orders"); st != (sqstest.QueueState{}) {
+			t.Errorf("left %+v", st)
+		}
+	})
+}
+
+// Stop of an idle container, over TCP, while a poll of 20 s is open.
+func TestIdleContainerStopsIn300Milliseconds(t *testing.T) {
+	s := sqstest.New(t)
+	s.CreateQueue(t, "orders", nil)
+	_, stop := run(t, sqs.New(s.Config()).Queue("orders", sqs.QueueConfig{}), func(context.Context, *longshore.Delivery) error { return nil }, container.Config{})
+	until(t, 5*time.Second, "a poll", func() bool { return s.Count("ReceiveMessage") > 0 })
+	start := time.Now()
+	stop()
+	if took := time.Since(start); took > 300*time.Millisecond {
+		t.Errorf("Stop took %s", took)
+	}
+}
+
+// F-F05: what cannot start soon is not received, so nothing is dead-lettered.
+func TestThrottlingCostsNoReceives(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sqstest.Server) {
+		s.CreateQueue(t, "dead", nil)
+		s.CreateQueue(t, "orders", map[string]string{"VisibilityTimeout": "10", "RedrivePolicy": redrive(s, "dead", 3)})
+		broker := sqs.New(s.Config())
+		publish(t, broker, "orders", "", numbered(500)...)
+		var seen journal
+		gate := &ratePerSecond{}
+		_, stop := run(t, broker.Queue("orders", sqs.QueueConfig{}), func(_ context.Context, d *longshore.Delivery) error {
+			if n := seen.add(string(d.Body)); n > 1 {
+				t.Errorf("%s was started %d times", d.Body, n)
+			}
+			if d.Attempt != 1 || d.Origin.Redelivered {
+				t.Errorf("%s: attempt %d, redelivered %t", d.Body, d.Attempt, d.Origin.Redelivered)
+			}
+			return nil
+		}, container.Config{Throttle: gate})
+		wait(120 * time.Second)
+		stop()
+		if n := seen.len(); n < 110 || n > 125 {
+			t.Errorf("%d started in 120 s at one a second", n)
+		}
+		if st := state(t, s, "dead"); st.Visible != 0 {
+			t.Errorf("%d dead-lettered", st.Visible)
+		}
+		if st := state(t, s, "orders"); st.Hidden != 0 {
+			t.Errorf("%d hidden after Stop", st.Hidden)
+		}
+	})
+}
