@@ -76,8 +76,12 @@ func (b *Broker) chainLocked() *sdkConfig {
 	if e := awssqs.NewFromConfig(cfg).Options().BaseEndpoint; e != nil {
 		s.env.endpoint = *e
 	}
-	if cfg.Credentials != nil {
-		s.creds = aws.NewCredentialsCache(cfg.Credentials)
+	switch creds := cfg.Credentials.(type) {
+	case nil:
+	case *aws.CredentialsCache:
+		s.creds = creds
+	default:
+		s.creds = aws.NewCredentialsCache(creds)
 	}
 	return s
 }

@@ -46,7 +46,8 @@ func decode(m *longshore.Message, in *raw) {
 		restore(m, &env)
 	}
 	m.Key = keyOf(in.system["MessageGroupId"], &env)
-	m.Headers = env.Merge(in.headers(m, ours))
+	kinds := typesOf(longshore.Headers{{Name: headerTypes, Value: env.Properties[propertyTypes]}})
+	m.Headers = env.Merge(in.headers(m, ours, kinds))
 	if len(m.Headers) == 0 {
 		m.Headers = nil
 	}
@@ -54,9 +55,8 @@ func decode(m *longshore.Message, in *raw) {
 
 // headers makes headers of the attributes, in the order of their names. Content
 // type and encoding become properties.
-func (in *raw) headers(m *longshore.Message, ours bool) longshore.Headers {
+func (in *raw) headers(m *longshore.Message, ours bool, kinds map[string]string) longshore.Headers {
 	out := make(longshore.Headers, 0, len(in.attrs)+2)
-	var kinds map[string]string
 	for name := range in.attrs {
 		a := in.attrs[name]
 		switch {
@@ -83,7 +83,7 @@ func (in *raw) headers(m *longshore.Message, ours bool) longshore.Headers {
 	}
 	slices.SortFunc(out, func(a, b longshore.Header) int { return strings.Compare(a.Name, b.Name) })
 	out = append(out, in.extra...)
-	if kinds != nil {
+	if len(kinds) > 0 {
 		if text, err := json.Marshal(kinds); err == nil {
 			out = append(out, longshore.Header{Name: headerTypes, Value: string(text)})
 		}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -197,9 +198,31 @@ func (e *encoded) headers(h longshore.Headers, env *envelope.Envelope, reserve i
 		return
 	}
 	env.HasHeaders = true
+	env.Set(propertyTypes, packedTypes(h, fits, kinds))
 	for i, x := range h {
 		env.Headers = append(env.Headers, envelope.Entry{Header: x, Native: fits[i]})
 	}
+}
+
+// propertyTypes is where the types of packed headers are.
+const propertyTypes = "sqs-types"
+
+// packedTypes are the foreign types of headers that did not become attributes.
+func packedTypes(h longshore.Headers, fits []bool, kinds map[string]string) string {
+	left := map[string]string{}
+	for i, x := range h {
+		if kind := kinds[x.Name]; kind != "" && !fits[i] {
+			left[x.Name] = kind
+		}
+	}
+	if len(left) == 0 {
+		return ""
+	}
+	text, err := json.Marshal(left)
+	if err != nil {
+		return ""
+	}
+	return string(text)
 }
 
 // candidates lists the headers that can be attributes, the most wanted first: the

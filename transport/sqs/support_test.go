@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
@@ -237,3 +238,10 @@ func (g *ratePerSecond) TryAcquire(now time.Time) (bool, time.Time) {
 func (g *ratePerSecond) Release()               {}
 func (g *ratePerSecond) Limits() (int, float64) { return -1, 1 }
 func (g *ratePerSecond) Watch(func()) func()    { return func() {} }
+
+// keyProvider gives an access key that may change.
+type keyProvider func() string
+
+func (p keyProvider) Retrieve(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{AccessKeyID: p(), SecretAccessKey: "x"}, nil
+}
