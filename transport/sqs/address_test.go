@@ -70,7 +70,7 @@ func TestEndpointQueueAndRegionHaveOnePrecedence(t *testing.T) {
 		var net recorder
 		src := sqs.New(sqs.Config{Endpoint: tc.endpoint, Region: tc.region, HTTPClient: &net, Credentials: sqs.Keys("AKID", transport.Static("s3cret"), transport.Secret{})}).
 			Queue(tc.queue, sqs.QueueConfig{})
-		err := src.(transport.Checker).Check()
+		err := src.(transport.Checker).Check() //nolint:errcheck // it is one
 		if tc.host == "" {
 			if !errors.Is(err, longshore.CodeConfig) || !strings.Contains(err.Error(), "AWS_REGION") {
 				t.Errorf("%+v: %v, want an error that names the region", tc, err)
@@ -95,12 +95,12 @@ func TestEndpointQueueAndRegionHaveOnePrecedence(t *testing.T) {
 func TestBadQueueAndSettingsAreReportedTogether(t *testing.T) {
 	for queue, hint := range map[string]string{"": "name, URL or ARN", "a b": "letters", "arn:aws:sns:x:1:q": "arn:aws:sqs", "https://h/1/": "NAME",
 		"https://user:pw@h/1/q": "without user", "ftp://h/1/q": "https", strings.Repeat("q", 81): "80"} {
-		err := sqs.New(sqs.Config{Region: "x"}).Queue(queue, sqs.QueueConfig{}).(transport.Checker).Check()
+		err := sqs.New(sqs.Config{Region: "x"}).Queue(queue, sqs.QueueConfig{}).(transport.Checker).Check() //nolint:errcheck // it is one
 		if !errors.Is(err, longshore.CodeBadAddress) || !strings.Contains(err.Error(), hint) || strings.Contains(err.Error(), "pw") {
 			t.Errorf("%q: %v, want %q in it", queue, err, hint)
 		}
 	}
-	err := sqs.New(sqs.Config{Region: "x"}).Queue("q", sqs.QueueConfig{VisibilityTimeout: 1500, SettleLinger: -1, MaxPollers: -1, Envelope: "x",
+	err := sqs.New(sqs.Config{Region: "x"}).Queue("q", sqs.QueueConfig{VisibilityTimeout: 1500, SettleLinger: -1, MaxPollers: -1, Envelope: "x", //nolint:errcheck // it is one
 		Declare: sqs.Declare{Attributes: map[string]string{"FifoQueue": "true"}}}).(transport.Checker).Check()
 	for _, field := range []string{"VisibilityTimeout", "SettleLinger", "MaxPollers", "Envelope", "FifoQueue"} {
 		if err == nil || !strings.Contains(err.Error(), field) {
@@ -108,7 +108,7 @@ func TestBadQueueAndSettingsAreReportedTogether(t *testing.T) {
 		}
 	}
 	for _, endpoint := range []string{"host:1", "ftp://h", "https://u:pw@h", "http://"} {
-		err := sqs.New(sqs.Config{Region: "x", Endpoint: endpoint}).Queue("q", sqs.QueueConfig{}).(transport.Checker).Check()
+		err := sqs.New(sqs.Config{Region: "x", Endpoint: endpoint}).Queue("q", sqs.QueueConfig{}).(transport.Checker).Check() //nolint:errcheck // it is one
 		if !errors.Is(err, longshore.CodeBadAddress) || strings.Contains(err.Error(), "pw") {
 			t.Errorf("%q: %v", endpoint, err)
 		}

@@ -33,6 +33,7 @@ func trip(t testing.TB, b *sqs.Broker, p *sqs.Publisher, c transport.Consumer, m
 	return d
 }
 
+//nolint:revive // all that a test needs
 func setup(t *testing.T, cfg func(*sqs.Config), q sqs.QueueConfig) (*sqstest.Server, *sqs.Broker, *sqs.Publisher, transport.Consumer) {
 	t.Helper()
 	s := sqstest.New(t, sqstest.Config{NoPort: true})

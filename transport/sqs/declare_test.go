@@ -57,13 +57,13 @@ func TestBrowseIsRefusedWhereItDoesHarm(t *testing.T) {
 		s.CreateQueue(t, "orders.fifo", nil)
 		broker := sqs.New(s.Config())
 		for _, name := range []string{"orders", "orders.fifo"} {
-			_, _, err := broker.Queue(name, sqs.QueueConfig{}).(transport.Browser).Browse(t.Context(), "", 1)
+			_, _, err := broker.Queue(name, sqs.QueueConfig{}).(transport.Browser).Browse(t.Context(), "", 1) //nolint:errcheck // it is one
 			if !errors.Is(err, longshore.CodeUnsupported) || !strings.Contains(err.Error(), "BrowseCounts") {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		publish(t, broker, "dead", "", "a")
-		ds, _, err := broker.Queue("dead", sqs.QueueConfig{}).(transport.Browser).Browse(t.Context(), "", 10)
+		ds, _, err := broker.Queue("dead", sqs.QueueConfig{}).(transport.Browser).Browse(t.Context(), "", 10) //nolint:errcheck // it is one
 		if err != nil || len(ds) != 1 || state(t, s, "dead") != (sqstest.QueueState{Visible: 1}) {
 			t.Errorf("%v, %v, %+v", ds, err, state(t, s, "dead"))
 		}
