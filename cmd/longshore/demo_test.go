@@ -24,7 +24,7 @@ func TestDemoInAPipe(t *testing.T) {
 }
 
 func TestDemoInJSON(t *testing.T) {
-	got := world{}.run(t, "demo", "--for", "1s", "--seed", "7", "--json")
+	got := world{}.run(t, "demo", "--for", "3s", "--seed", "7", "--json")
 	var last struct {
 		Type    string
 		OK      bool
