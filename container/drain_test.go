@@ -440,3 +440,51 @@ func TestStopIsBoundedByATransportThatHangs(t *testing.T) {
 		}
 	})
 }
+
+// unreturnable is a source whose deliveries cannot be given back.
+type unreturnable struct{ transport.Source }
+
+type unreturnableConsumer struct{ transport.Consumer }
+
+type unreturnableSettler struct{}
+
+func (s unreturnable) Open(ctx context.Context, o transport.OpenOptions) (transport.Consumer, error) {
+	c, err := s.Source.Open(ctx, o)
+	return unreturnableConsumer{c}, err
+}
+
+func (c unreturnableConsumer) Receive(ctx context.Context, n int) ([]*longshore.Delivery, error) {
+	ds, err := c.Consumer.Receive(ctx, n)
+	out := make([]*longshore.Delivery, len(ds))
+	for i, d := range ds {
+		out[i] = longshore.NewDelivery(context.Background(), unreturnableSettler{}, uint64(i))
+		out[i].Message, out[i].Attempt = d.Message, d.Attempt
+	}
+	return out, err
+}
+
+func (unreturnableSettler) Ack(context.Context, uint64) error           { return nil }
+func (unreturnableSettler) Reject(context.Context, uint64, error) error { return nil }
+func (unreturnableSettler) Nack(context.Context, uint64, time.Duration, int) error {
+	return &longshore.Error{Code: longshore.CodeConnLost, Op: "nack", Err: errors.New("the copy was not confirmed")}
+}
+func (unreturnableSettler) Extend(context.Context, uint64, time.Duration) error { return nil }
+
+// What a drain cannot give back is reported by its name. The broker has it back
+// when the consumer closes.
+func TestDrainCannotGiveBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		publish(t, b, "q", numbered(5)...)
+		c := start(t, unreturnable{b.Queue("q", memory.QueueConfig{})}, longshore.HandlerFunc(func(ctx context.Context, _ *longshore.Delivery) error {
+			<-ctx.Done()
+			return nil
+		}), container.Config{DrainTimeout: -1, Workers: container.Workers{Max: 1}})
+		synctest.Wait()
+		err := c.Stop(context.Background())
+		if rep := c.Report(); !errors.Is(err, longshore.CodeDrain) || rep.Unflushed < 4 || len(rep.UnflushedIDs) != rep.Unflushed {
+			t.Errorf("%v: %v", err, rep)
+		}
+		wantHeld(t, b, "q", "ready 5, unsettled 0, delayed 0, acked 0")
+	})
+}

@@ -145,6 +145,9 @@ func (r *run) park(w *worker, it *item, j judgement, attempt int) {
 // release gives one back uncounted that is still marked as running.
 func (r *run) release(it *item, attempt int) {
 	err := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbNack, Attempt: attempt})
+	if err != nil { // before finish: the item is used again from there on
+		r.refused(it, longshore.VerbNack, err)
+	}
 	r.mu.Lock()
 	if err == nil && r.stopping {
 		r.tally.released++
@@ -153,9 +156,6 @@ func (r *run) release(it *item, attempt int) {
 	r.finish(it)
 	r.wakeOne()
 	r.mu.Unlock()
-	if err != nil {
-		r.refused(it, longshore.VerbNack, err)
-	}
 }
 
 // wait puts an item among those that wait for their time. The caller holds mu.
