@@ -40,6 +40,7 @@ type consumer struct {
 	first   int   // the least size of the first step
 	calm    time.Time
 	tagStem string
+	made    int // consumers made on the channel, cancelled ones included
 
 	jobs   chan *job
 	wake   chan struct{}      // something is to be sent
@@ -54,11 +55,12 @@ type consumer struct {
 
 	mu       sync.Mutex
 	tags     tags
-	window   int   // sum of the prefetch of all consumers on the channel
-	wanted   int   // as Resize said
-	end      error // what Receive returns for ever; nil while the channel lives
-	leaving  bool  // Cancel or Close was called
-	canceled bool  // we have ended all consumers on the channel
+	stale    uint64 // tags below it came from consumers that were all cancelled
+	window   int    // sum of the prefetch of all consumers on the channel
+	wanted   int    // as Resize said
+	end      error  // what Receive returns for ever; nil while the channel lives
+	leaving  bool   // Cancel or Close was called
+	canceled bool   // we have ended all consumers on the channel
 	paused   bool
 	muted    bool // nothing more may be sent
 	stopped  bool // stop is closed

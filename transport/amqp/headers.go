@@ -61,8 +61,11 @@ func fromField(v any) any {
 // larger one that holds it: int and uint as int64, a uint64 above that as text. A
 // float that is no number goes as text too: RabbitMQ ends the connection over it.
 func toField(v any, depth int) (any, error) {
-	if depth > maxDepth {
-		return nil, fmt.Errorf("nested deeper than %d", maxDepth)
+	switch v.(type) {
+	case []any, longshore.Headers: // depth counts tables and arrays, like mendHeader
+		if depth > maxDepth {
+			return nil, fmt.Errorf("nested deeper than %d", maxDepth)
+		}
 	}
 	switch v := v.(type) {
 	case int:

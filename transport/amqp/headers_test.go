@@ -277,3 +277,34 @@ func show(m *longshore.Message) string {
 	}
 	return s
 }
+
+// What was received can be published again, also what was mended because it was
+// nested too deep for the client: else such a message could never be dead-lettered.
+func TestMendedHeadersCanBePublished(t *testing.T) {
+	onBrokers(t, func(t *testing.T, s *site) {
+		for _, kind := range []byte{'A', 'F'} {
+			queue := s.declare(t, amqp.Classic, nil)
+			deep := []byte{'V'}
+			for range 45 {
+				if kind == 'F' {
+					deep = append([]byte("\x01n"), deep...)
+				}
+				deep = append(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(deep))), deep...)
+			}
+			publishRaw(t, s.direct, queue, append([]byte("\x04deep"), deep...))
+			c := open(t, amqp.New(s.url, amqp.Config{}).Queue(queue, amqp.QueueConfig{}), transport.OpenOptions{})
+			d := c.take(1)[0]
+			p := publisher(t, amqp.New(s.url, amqp.Config{}), amqp.PublisherConfig{})
+			if err := publish(p, queue, d.Received().Clone()); err != nil {
+				t.Errorf("%c: publish: %v", kind, err)
+				continue
+			}
+			c.ack(d)
+			again := c.take(1)[0]
+			if !again.Headers.Has("deep") {
+				t.Errorf("%c: headers %v", kind, again.Headers)
+			}
+			c.ack(again)
+		}
+	})
+}

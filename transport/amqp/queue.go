@@ -100,7 +100,8 @@ type QueueConfig struct {
 	SingleActive bool
 	// Priority is the consumer's x-priority: higher ones are served first.
 	Priority int
-	// Tag is the consumer tag. Zero: made up.
+	// Tag is the consumer tag. Each further consumer on the channel (a larger window,
+	// Resume) appends a number to it. Zero: made up.
 	Tag string
 	// Arguments of the consumer, for example x-stream-offset.
 	Arguments amqp091.Table
@@ -128,8 +129,9 @@ type QueueConfig struct {
 const (
 	defaultLinger       = 2 * time.Millisecond
 	defaultPullInterval = 250 * time.Millisecond
-	baseWindow          = 16  // the first slice of a window
-	defaultWindow       = 250 // without a container, and the least cap with one
+	maxTag              = maxShort - 11 // room for a number behind it
+	baseWindow          = 16            // the first slice of a window
+	defaultWindow       = 250           // without a container, and the least cap with one
 	defaultLease        = 30 * time.Minute
 )
 
@@ -176,8 +178,8 @@ func (c *QueueConfig) check(name string) error {
 	if c.PullInterval < 0 {
 		bad("PullInterval", c.PullInterval, "0 (the default, 250ms) or more")
 	}
-	if len(c.Tag) > maxShort-4 {
-		bad("Tag", fmt.Sprintf("%d bytes long", len(c.Tag)), "at most 251 bytes")
+	if len(c.Tag) > maxTag {
+		bad("Tag", fmt.Sprintf("%d bytes long", len(c.Tag)), fmt.Sprintf("at most %d bytes", maxTag))
 	}
 	if c.Pull && (c.Exclusive || c.Priority != 0 || c.Tag != "" || len(c.Arguments) > 0 || c.SingleActive) {
 		bad("Pull", true, "used without Exclusive, SingleActive, Priority, Tag and Arguments: those belong to consumers that are sent messages")

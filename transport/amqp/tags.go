@@ -199,6 +199,19 @@ func (t *tags) highest() uint64 {
 	return 0
 }
 
+// openFrom counts what arrived and was not sent, from a tag on.
+func (t *tags) openFrom(tag uint64) (n int) {
+	if tag <= t.base {
+		return t.open
+	}
+	for ; tag < t.top; tag++ {
+		if s := t.at(tag); s.state != tagSent && s.state != tagAbsent {
+			n++
+		}
+	}
+	return n
+}
+
 // forget drops a slot that nothing is sent for.
 func (t *tags) forget(tag uint64, s *slot) {
 	*s = slot{state: tagSent}

@@ -60,8 +60,11 @@ func (c *consumer) addStep(size int) error {
 	st := &step{size: share * len(c.queues)}
 	for i := range c.queues {
 		p := &part{tag: c.tagStem, queue: i, done: make(chan struct{})}
-		if n := len(c.steps)*len(c.queues) + i; n > 0 {
-			p.tag = fmt.Sprintf("%s.%d", c.tagStem, n+1)
+		// A tag is used once on a channel. To a quorum queue a cancelled consumer with
+		// unsettled deliveries and a new one of that tag are the same: 3.10 then misses
+		// deliveries, sends them again wrongly, and ends the connection over it.
+		if c.made++; c.made > 1 {
+			p.tag = fmt.Sprintf("%s.%d", c.tagStem, c.made)
 		}
 		st.parts = append(st.parts, p)
 	}
@@ -141,6 +144,9 @@ func (c *consumer) dropAll() error {
 			return err
 		}
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stale = c.tags.top
 	return nil
 }
 
@@ -165,7 +171,7 @@ func (c *consumer) settleDown() {
 	last, since := uint64(0), begin
 	for time.Since(begin) < stillMax {
 		c.mu.Lock()
-		top, full, over := c.tags.top, c.window > 0 && c.tags.open >= c.window, c.end != nil
+		top, full, over := c.tags.top, c.window > 0 && c.tags.openFrom(c.stale) >= c.window, c.end != nil
 		standby := c.standby
 		c.mu.Unlock()
 		switch {

@@ -141,3 +141,30 @@ func TestStopsAndStartsUnderLoad(t *testing.T) {
 		}
 	})
 }
+
+// Consumers that come after others were cancelled have tags of their own: under a
+// tag that still has unsettled deliveries a quorum queue of RabbitMQ 3.10 mixes the
+// two up, and the connection ends with an internal error.
+func TestResumeWithUnsettledDeliveries(t *testing.T) {
+	onBrokers(t, func(t *testing.T, s *site) {
+		queue := s.declare(t, amqp.Quorum, nil)
+		const rounds = 20
+		s.publish(t, queue, numbered(rounds)...)
+		c := open(t, amqp.New(s.url, amqp.Config{}).Queue(queue, amqp.QueueConfig{Prefetch: rounds}), transport.OpenOptions{})
+		held := c.take(rounds)
+		for n := range rounds {
+			c.must("Pause", as[transport.Pauser](t, c.Consumer).Pause)
+			c.must("Resume", as[transport.Pauser](t, c.Consumer).Resume)
+			c.ack(held[n])
+			s.publish(t, queue, "more")
+			c.ack(c.take(1)...)
+			c.must("Flush", c.Flush)
+			if err := c.down(); err != nil {
+				t.Fatalf("round %d: down: %v", n, err)
+			}
+		}
+		if lost, failed, _ := c.counts(); lost != 0 || failed != 0 {
+			t.Errorf("%d lost, %d settlements failed", lost, failed)
+		}
+	})
+}
