@@ -28,7 +28,7 @@ func (a *app) peek() *cobra.Command {
 			"A queue in which looking has a cost is refused, and the cost named; --force looks all the same.",
 		Example: "  longshore peek 'amqp://guest@localhost/?queue=orders.dlq' -n 20\n" +
 			"  longshore peek 'amqp://guest@localhost/?queue=orders' --format '%k %v'",
-		Args: cobra.ExactArgs(1),
+		Args: withTarget(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runPeek(cmd.Context(), f, args[0]) },
 	}
 	fs := cmd.Flags()

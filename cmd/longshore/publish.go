@@ -38,7 +38,7 @@ func (a *app) publish() *cobra.Command {
 			"is also read when it is no terminal and FILE is left out.",
 		Example: "  longshore publish 'amqp://guest@localhost/?queue=orders' order.json --key c-91\n" +
 			"  seq 100 | longshore publish 'amqp://guest@localhost/?queue=orders' --lines",
-		Args: cobra.RangeArgs(1, 2),
+		Args: withTarget(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.draft.HasKey = cmd.Flags().Changed("key")
 			return a.runPublish(cmd.Context(), f, args)

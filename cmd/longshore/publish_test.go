@@ -86,8 +86,8 @@ func TestPublishNothingIsAMistake(t *testing.T) {
 		"no lines":      {"\n\n", []string{"publish", "x", "-", "-l"}, "there is nothing to publish"},
 		"missing file":  {"", []string{"publish", "x", "/nonexistent/file"}, "no such file"},
 		"wrong header":  {"a", []string{"publish", "x", "-", "-H", "novalue"}, "is not name=value"},
-		"no TARGET":     {"a", []string{"publish"}, "accepts between 1 and 2 arg(s)"},
-		"three of them": {"a", []string{"publish", "a", "b", "c"}, "accepts between 1 and 2 arg(s)"},
+		"no TARGET":     {"a", []string{"publish"}, "TARGET is missing"},
+		"three of them": {"a", []string{"publish", "a", "b", "c"}, "takes at most 2 arguments, not 3"},
 	} {
 		w := queue(b)
 		w.in = c.in

@@ -55,7 +55,7 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "longshore",
 		Short:         "Consume from RabbitMQ, Kafka and SQS through one listener container",
-		Long:          "longshore shows, publishes, looks at and explains what a service built on Longshore does.\nTARGET is a source URL: amqp://user@host/vhost?queue=NAME",
+		Long:          "longshore shows, publishes, looks at and explains what a service built on Longshore does.\nTARGET is a source URL: amqp://user@host/vhost?queue=NAME or kafka://host:port/topic?group=NAME",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

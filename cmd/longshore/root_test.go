@@ -119,3 +119,14 @@ func TestHelpNamesNoVerbThatDoesNotExist(t *testing.T) {
 		}
 	}
 }
+
+func TestCompletionWithoutAKnownShellIsAMistake(t *testing.T) {
+	for text, args := range map[string][]string{
+		"SHELL is missing":                  {"completion"},
+		`there is no completion for "tcsh"`: {"completion", "tcsh"},
+	} {
+		if got := (world{}).run(t, args...); got.code != 2 || got.out != "" || !strings.Contains(got.err, text) {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+}
