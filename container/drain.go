@@ -2,6 +2,8 @@ package container
 
 import (
 	"time"
+
+	"github.com/longshore-go/longshore"
 )
 
 // stop asks the run to drain. From this moment nothing new starts, except where
@@ -36,14 +38,23 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// armHard sets the time at which everything is over. The caller holds mu.
+// armHard sets the time at which everything is over. A settlement that talks to the
+// broker ends a little earlier: flushing and closing need time too. The caller
+// holds mu.
 func (r *run) armHard(end time.Time) {
 	r.hardEnd = end
-	if r.hardTimer != nil {
-		r.hardTimer.Stop()
+	for _, t := range []longshore.Timer{r.hardTimer, r.settleTimer} {
+		if t != nil {
+			t.Stop()
+		}
 	}
-	r.hardTimer = r.s.clock.AfterFunc(max(end.Sub(r.s.clock.Now()), 0), r.hardCancel)
+	left := end.Sub(r.s.clock.Now())
+	r.hardTimer = r.s.clock.AfterFunc(max(left, 0), r.hardCancel)
+	r.settleTimer = r.s.clock.AfterFunc(max(left-r.reserve(), 0), r.settleEnd)
 }
+
+// reserve is the part of the drain's time that is kept for flushing and closing.
+func (r *run) reserve() time.Duration { return min(r.s.grace/4, 500*time.Millisecond) }
 
 // over says that the run has ended.
 func (r *run) over() bool {

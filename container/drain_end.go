@@ -14,8 +14,7 @@ func (r *run) cutOff() {
 	r.mu.Lock()
 	r.armHard(earlier(r.hardEnd, r.s.clock.Now().Add(r.s.grace)))
 	r.mu.Unlock()
-	reserve := min(r.s.grace/4, 500*time.Millisecond)
-	r.waitFor(func() time.Time { return r.hardEnd.Add(-reserve) }, func() bool { return r.running == 0 })
+	r.waitFor(func() time.Time { return r.hardEnd.Add(-r.reserve()) }, func() bool { return r.running == 0 })
 	r.releaseReady()
 }
 
@@ -135,7 +134,7 @@ func (r *run) closePublisher() {
 func (r *run) stopTimers() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, t := range []longshore.Timer{r.parkTimer, r.batchTimer, r.gateAgain, r.tick.timer, r.reopenTimer, r.hardTimer} {
+	for _, t := range []longshore.Timer{r.parkTimer, r.batchTimer, r.gateAgain, r.tick.timer, r.reopenTimer, r.hardTimer, r.settleTimer} {
 		if t != nil {
 			t.Stop()
 		}

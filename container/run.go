@@ -73,18 +73,18 @@ type run struct {
 	awayUntil   time.Time       // when the last delivery given back with a delay is due
 	wg          sync.WaitGroup  // workers
 
-	paused    bool
-	holds     map[int]string // by watcher
-	stopping  bool
-	workOff   bool // draining: what was received is still started
-	noStart   bool // draining: nothing new starts
-	drainEnd  time.Time
-	hardTimer longshore.Timer
-	hardEnd   time.Time
-	stopAt    time.Time
-	nudge     chan struct{} // closed and replaced when something ends, while somebody waits
-	gateShut  bool
-	gateAgain longshore.Timer
+	paused                 bool
+	holds                  map[int]string // by watcher
+	stopping               bool
+	workOff                bool // draining: what was received is still started
+	noStart                bool // draining: nothing new starts
+	drainEnd               time.Time
+	hardTimer, settleTimer longshore.Timer
+	hardEnd                time.Time
+	stopAt                 time.Time
+	nudge                  chan struct{} // closed and replaced when something ends, while somebody waits
+	gateShut               bool
+	gateAgain              longshore.Timer
 
 	batchDue   bool
 	batchTimer longshore.Timer

@@ -38,6 +38,8 @@ type consumer struct {
 	limit   int   // the largest window
 	fixed   int   // the window where it cannot follow; 0 = unlimited
 	first   int   // the least size of the first step
+	ordered bool  // what is given back at the end must keep its place
+	stays   bool  // for that it waits for the channel's end
 	calm    time.Time
 	tagStem string
 	made    int // consumers made on the channel, cancelled ones included
@@ -108,11 +110,11 @@ func (c *consumer) bound(o transport.OpenOptions) {
 		}
 	}
 	c.first = baseWindow
-	if o.Ordered {
+	if o.Ordered && c.cfg.Declare.Type != Classic {
 		// What a cut connection leaves unsettled a quorum queue takes back consumer by
 		// consumer: with several, later messages of a key come before earlier ones. So
-		// one consumer has the whole window, and more come only for parked retries.
-		c.first = max(baseWindow, c.fixed)
+		// one consumer has the whole window, room for parked retries included.
+		c.first = c.limit
 	}
 	if c.wanted == 0 { // nobody asks
 		c.wanted = min(c.limit, defaultWindow)
@@ -141,6 +143,11 @@ func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
 		c.queues = append(c.queues, q.Name)
 		c.subs = append(c.subs, &longshore.Subscription{Transport: "rabbitmq", Source: c.src.name(), Tag: c.cfg.Tag})
 	}
+	// Without a delivery limit, which up to 3.13 is the default, a quorum queue puts
+	// what basic.nack gives back at its end, behind messages of the same key, and
+	// what a closing channel leaves at its front.
+	c.ordered = o.Ordered && !c.cfg.AutoAck
+	c.stays = c.ordered && c.cfg.Declare.Type != Classic && c.sess.version[0] < 4
 	c.standby = c.cfg.SingleActive && declared[0].Consumers > 0
 	if err := c.begin(); err != nil {
 		return err

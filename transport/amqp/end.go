@@ -42,8 +42,9 @@ func (c *consumer) over() bool {
 }
 
 // Release gives the buffer back by basic.nack, never before the broker confirmed
-// the cancel: it would send the messages straight back here. What was delivered
-// with AutoAck is published again, because the broker has forgotten it.
+// the cancel: it would send the messages straight back here. Where that would cost
+// them their place in the queue, they go back when the channel closes. What was
+// delivered with AutoAck is published again, because the broker has forgotten it.
 func (c *consumer) Release(ctx context.Context) error {
 	c.mu.Lock()
 	switch {
@@ -62,6 +63,10 @@ func (c *consumer) Release(ctx context.Context) error {
 		}
 		if c.cfg.AutoAck {
 			again = append(again, s.d)
+			continue
+		}
+		if c.stays {
+			s.stay()
 			continue
 		}
 		v := longshore.Settlement{Verb: longshore.VerbNack, Attempt: s.d.Attempt}
@@ -147,7 +152,7 @@ func (c *consumer) finish() error {
 	highest := c.tags.highest()
 	c.mu.Unlock()
 	c.write(&c.batch)
-	if highest > 0 && !c.cfg.AutoAck {
+	if highest > 0 && !c.cfg.AutoAck && !c.stays {
 		_ = c.ch.Nack(highest, true, true)
 	}
 	if c.src.cast != nil {

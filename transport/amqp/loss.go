@@ -112,7 +112,7 @@ func (c *consumer) exists(queue string) error {
 // oldest returns the lowest delivery that was handed out and is open.
 func (t *tags) oldest() *longshore.Delivery {
 	for tag := t.base; tag < t.next; tag++ {
-		if s := t.at(tag); s.state == tagOpen || s.state == tagBusy {
+		if s := t.at(tag); s.d != nil && (s.state == tagOpen || s.state == tagBusy) {
 			return s.d
 		}
 	}

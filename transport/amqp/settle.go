@@ -37,7 +37,13 @@ func (s *settler) Nack(ctx context.Context, tag uint64, delay time.Duration, att
 	if v.Attempt <= 0 {
 		v.Attempt = d.Attempt + 1
 	}
-	if how, ok := c.returnBy(d, v.Attempt); ok && delay <= 0 {
+	switch how, ok := c.returnBy(d, v.Attempt); {
+	case delay > 0: // a copy
+	case c.stays && c.leaving:
+		sl.stay()
+		c.mu.Unlock()
+		return nil
+	case ok || c.ordered && c.leaving: // with an order the place counts more than the attempt
 		c.accept(tag, sl, v, how)
 		c.mu.Unlock()
 		return nil

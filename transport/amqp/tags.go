@@ -10,7 +10,7 @@ type tagState uint8
 const (
 	tagAbsent tagState = iota // not arrived yet
 	tagOpen                   // to be settled
-	tagBusy                   // a copy is being published; settled after that
+	tagBusy                   // a copy is being published, and settles it; or it stays till the channel ends
 	tagAcked                  // ack accepted, not sent
 	tagAlone                  // return or rejection accepted, not sent
 	tagSent                   // sent
@@ -188,6 +188,9 @@ func (t *tags) advance() {
 	}
 	t.next = max(t.next, t.base)
 }
+
+// stay keeps a delivery that was given back unsettled until the channel closes.
+func (s *slot) stay() { s.state, s.d = tagBusy, nil }
 
 // highest returns the highest tag that is not sent, 0 if there is none.
 func (t *tags) highest() uint64 {
