@@ -25,7 +25,7 @@ cover: ## test coverage by package, embedded servers only; coverage.txt
 
 .PHONY: bench
 bench: ## measure against hand-written loops and Watermill, print the tables
-	@scripts/brokers run rabbitmq -- bash -c 'cd bench && go run . $(BENCHFLAGS)'
+	@scripts/brokers run rabbitmq kafka -- bash -c 'cd bench && go run . $(BENCHFLAGS)'
 
 .PHONY: amqptest-conformance
 amqptest-conformance: ## the embedded AMQP server against a real RabbitMQ

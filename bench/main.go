@@ -24,14 +24,27 @@ type benchCase struct {
 	run   func(o options, r *report) error
 }
 
+// cases lists all; a name before a slash stands for all that begin with it.
 func cases() []benchCase {
-	return []benchCase{
+	cs := []benchCase{
 		{"hot", "", hotPath},
 		{"poison", "", poison},
 		{"drain", "", drain},
 		{"inflight", "", inFlight},
 		{"rabbit", "AMQP_URL", rabbit},
 	}
+	return append(append(cs, kafkaCases("kafka", kafkaGiven)...), kafkaCases("kafka-fake", kafkaEmbedded)...)
+}
+
+// chosen tells whether a case is to run. Those on kfake are not, unless asked for:
+// what runs without a list is on the real broker where there is one.
+func chosen(name, only string) bool {
+	group, _, _ := strings.Cut(name, "/")
+	if only == "" {
+		return group != "kafka-fake"
+	}
+	asked := strings.Split(only, ",")
+	return slices.Contains(asked, name) || slices.Contains(asked, group)
 }
 
 func main() {
@@ -45,7 +58,7 @@ func main() {
 	fmt.Printf("%s %s/%s, %d cores, %s, %d rounds\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
 		time.Now().Format(time.DateOnly), o.rounds)
 	for _, c := range cases() {
-		if *only != "" && !slices.Contains(strings.Split(*only, ","), c.name) {
+		if !chosen(c.name, *only) {
 			continue
 		}
 		if c.needs != "" && os.Getenv(c.needs) == "" {
