@@ -25,7 +25,58 @@ type Scaler interface {
 // Target to [Min, Max].
 type Decision struct {
 	Target int
-	Reason string // a short fixed phrase: "saturated", "idle"; empty when nothing changes
+	// Reason is a short fixed phrase for why the target changes; empty when it does not.
+	Reason string
+	// Limit names what keeps the target from growing now; empty: nothing does, or
+	// nothing more is needed.
+	Limit string
+	// Knee is the count from which on more workers brought nothing; 0: none is known.
+	Knee int
+}
+
+// The reasons of this package's policies.
+const (
+	Saturated = "saturated"           // all workers are busy and work waits
+	Demand    = "demand"              // the load asks for more, saturation or not
+	Idle      = "idle"                // the load asks for fewer
+	FewerMay  = "ceiling"             // permits, window or bounds leave room for fewer
+	KneeFound = "knee"                // the last growth brought too little and is undone
+	KneeFalse = "knee was none"       // undoing it cost throughput: back up
+	ProbeUp   = "probe up"            // does the knee still hold?
+	ProbeDown = "probe down"          // is it lower by now?
+	ProbeBack = "probe undone"        // the probe showed that it holds
+	Failing   = "growth made it fail" // a growth after which more calls failed is undone
+)
+
+// The limits of this package's policies.
+const (
+	LimitMax     = "max"
+	LimitPermits = "permits"
+	LimitWindow  = "window"
+	LimitLanes   = "lanes"   // nothing else could run beside what runs
+	LimitKnee    = "knee"    // of the downstream
+	LimitJudging = "judging" // the last growth is being measured
+	LimitStalled = "stalled" // calls run and none ends
+	LimitFailing = "failing" // nearly every call fails
+	LimitPace    = "pace"    // the policy's own interval between steps
+	LimitPaused  = "paused"  // nothing can be learnt
+)
+
+// Cycler is a Policy that works by consecutive cycles. A cycle is one attempt of a
+// worker to get work: active when work was waiting, idle when there was none for
+// the whole of Cycles.Wait. The container counts them and tells in the sample how
+// many workers have passed the triggers.
+type Cycler interface {
+	Policy
+	Cycles() Cycles
+}
+
+// Cycles is what to count for a [Cycler].
+type Cycles struct {
+	// Active and Idle are passed by one more than this many cycles in a row.
+	Active, Idle int
+	// Wait without work is one idle cycle.
+	Wait time.Duration
 }
 
 // Sample is what a container saw since the last one.
@@ -64,19 +115,7 @@ type Sample struct {
 	// Paused: by an operator, recovering, draining or held. Nothing can be learnt.
 	Paused bool
 
-	// ActiveTripped and IdleTripped count workers past the triggers of a policy
-	// that works by consecutive cycles; zero for others.
+	// ActiveTripped and IdleTripped count the workers that passed a trigger since
+	// the last sample; only for a [Cycler].
 	ActiveTripped, IdleTripped int
 }
-
-// Fixed keeps the count where it is, within the bounds: Workers.Min at the start.
-type Fixed struct{}
-
-// Check finds nothing.
-func (Fixed) Check() error { return nil }
-
-// New returns the state, of which there is none.
-func (f Fixed) New() Scaler { return f }
-
-// Next returns the target in force.
-func (Fixed) Next(s Sample) Decision { return Decision{Target: s.Workers} }

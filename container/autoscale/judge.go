@@ -1,0 +1,176 @@
+package autoscale
+
+import (
+	"math"
+	"time"
+)
+
+const (
+	good      = 0.7 // an added worker is to bring this much of its share
+	sigma     = 2   // standard errors of doubt in its favour
+	judgeMax  = 5 * time.Second
+	judgeLong = 30 * time.Second
+	unused    = 1.05 // a growth below this factor of concurrency was not used
+	lost      = 0.5  // a removed worker that took less of its share was not needed
+	probed    = 0.3  // an added worker of a probe brought at least this
+	probedLow = 0.4
+	failRise  = 0.1
+)
+
+type kind uint8
+
+const (
+	grow kind = iota
+	confirm
+	probeUp
+	probeDown
+)
+
+// step is a move of the target that is being judged.
+type step struct {
+	kind     kind
+	from, to int
+	at       time.Time
+	ref      sums // of the level before
+}
+
+// open begins an experiment. If nothing is known of the level before, there is
+// nothing to compare with.
+func (a *adaptive) open(k kind, s Sample, to int) {
+	ref := a.level.recent()
+	if k == confirm {
+		ref = a.level.sum
+	}
+	if a.step = nil; ref.execs > 0 && ref.busy > 0 {
+		a.step = &step{kind: k, from: s.Workers, to: to, at: s.Now, ref: ref}
+	}
+}
+
+// effect is what a step changed.
+type effect struct {
+	used  float64 // concurrency after / before
+	ratio float64 // throughput after / before, by Little: concurrency / latency
+	share float64 // of its fair share that each added (removed) worker brought (took)
+	doubt float64 // standard error of share
+}
+
+func compare(before, after sums) effect {
+	g := (after.busy / after.dt) / (before.busy / before.dt)
+	lat := math.Exp(before.perMessage() - after.perMessage())
+	r := g * lat
+	se := math.Sqrt(before.variance()/before.execs + after.variance()/after.execs)
+	d := g - 1
+	if math.Abs(d) < 1e-6 {
+		d = 1e-6
+	}
+	return effect{used: g, ratio: r, share: (r - 1) / d, doubt: math.Abs(r * se / d)}
+}
+
+// judge decides an open step, or waits for more evidence.
+func (a *adaptive) judge(s Sample) Decision {
+	st, after := a.step, a.level.sum
+	patience := max(judgeMax, min(judgeLong, seconds(10*a.meter.latency())))
+	if st.kind == probeUp || st.kind == probeDown {
+		patience *= 2
+	}
+	late := s.Now.Sub(st.at) > patience
+	switch {
+	case after.execs < evidence && !late:
+		return Decision{Target: s.Workers, Limit: LimitJudging}
+	case after.execs < 2 || after.busy <= 0:
+		return a.accept(s)
+	}
+	e := compare(st.ref, after)
+	switch st.kind {
+	case grow:
+		return a.judgeGrowth(s, e, after, late)
+	case confirm:
+		return a.judgeConfirm(s, e, after, late)
+	case probeUp:
+		return a.judgeProbeUp(s, e, after, late)
+	default:
+		return a.judgeProbeDown(s, e, after, late)
+	}
+}
+
+// accept ends the experiment: the target stays where it is.
+func (a *adaptive) accept(s Sample) Decision {
+	a.step = nil
+	return Decision{Target: s.Workers, Limit: LimitJudging}
+}
+
+func (a *adaptive) judgeGrowth(s Sample, e effect, after sums, late bool) Decision {
+	st := a.step
+	certain := st.ref.execs >= convict && after.execs >= convict
+	switch {
+	case certain && after.failure() >= st.ref.failure()+failRise:
+		a.knee.set(s.Now, max(st.from, s.Min), after)
+		a.step = nil
+		return Decision{Target: a.knee.at, Reason: Failing, Limit: LimitKnee}
+	case e.used < unused, e.share >= good:
+		return a.accept(s)
+	case certain && e.share+sigma*e.doubt < good, late && e.share+e.doubt < good:
+		return a.convicted(s, e, after)
+	case late:
+		return a.accept(s)
+	}
+	return Decision{Target: s.Workers, Limit: LimitJudging}
+}
+
+// convicted goes back to where the growth stopped to help, and checks that nothing
+// is lost by it: the world may have changed in between.
+func (a *adaptive) convicted(s Sample, e effect, after sums) Decision {
+	at := int(math.Round(float64(a.step.from) * e.ratio))
+	at = max(min(at, s.Workers), a.step.from, s.Min)
+	a.knee.set(s.Now, at, after)
+	if at >= s.Workers {
+		a.step = nil
+		return Decision{Target: s.Workers, Limit: LimitKnee}
+	}
+	a.open(confirm, s, at)
+	return Decision{Target: at, Reason: KneeFound, Limit: LimitKnee}
+}
+
+func (a *adaptive) judgeConfirm(s Sample, e effect, after sums, late bool) Decision {
+	switch {
+	case e.share-e.doubt > lost, late && e.share > lost:
+		back := a.step.from
+		a.knee, a.step = knee{}, nil
+		return Decision{Target: back, Reason: KneeFalse}
+	case e.share+e.doubt < lost, late:
+		a.knee.stands(s.Now, after)
+		a.step = nil
+	}
+	return Decision{Target: s.Workers, Limit: LimitKnee}
+}
+
+func (a *adaptive) judgeProbeUp(s Sample, e effect, after sums, late bool) Decision {
+	certain := a.step.ref.execs >= convict && after.execs >= convict
+	switch {
+	case e.used >= unused && e.share >= good && e.share-e.doubt > probed:
+		a.knee = knee{}
+		return a.accept(s)
+	case certain && e.share+sigma*e.doubt < good, late:
+		return a.probeBack(s, after)
+	}
+	return Decision{Target: s.Workers, Limit: LimitKnee}
+}
+
+func (a *adaptive) judgeProbeDown(s Sample, e effect, after sums, late bool) Decision {
+	switch {
+	case e.share+e.doubt < lost, late && e.share < probedLow:
+		a.knee.lower(s.Now, s.Workers, after)
+		a.step = nil
+		return Decision{Target: s.Workers, Limit: LimitKnee}
+	case e.share-e.doubt > probedLow, late:
+		return a.probeBack(s, after)
+	}
+	return Decision{Target: s.Workers, Limit: LimitKnee}
+}
+
+func (a *adaptive) probeBack(s Sample, after sums) Decision {
+	back := a.step.from
+	a.step = nil
+	a.knee.held(s.Now, after)
+	return Decision{Target: back, Reason: ProbeBack, Limit: LimitKnee}
+}
