@@ -1,6 +1,7 @@
 package container
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -161,4 +162,22 @@ func (r *run) batchOutcome(it *item, err error, end time.Time, took time.Duratio
 		j.verdict = r.refused(it, longshore.VerbAck, e)
 	}
 	r.done(nil, it, j)
+}
+
+// plainSuccess makes a BatchError that names nobody nil, so that middlewares do
+// not take success for a failure.
+func plainSuccess(h longshore.BatchHandlerFunc) longshore.BatchHandlerFunc {
+	return func(ctx context.Context, ds []*longshore.Delivery) error {
+		err := h(ctx, ds)
+		var each longshore.BatchError
+		if err == nil || !errors.As(err, &each) {
+			return err
+		}
+		for _, e := range each {
+			if e != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }

@@ -5,14 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
@@ -156,33 +151,6 @@ func TestWrongOrdersAreWarnedOf(t *testing.T) {
 	if w := container.Validate(cfg); len(w) != 0 {
 		t.Errorf("%v", w)
 	}
-}
-
-// What repeats is logged at once and then once a minute with a count.
-func TestRepeatedLogLinesAreCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		core, logs := observer.New(zapcore.DebugLevel)
-		b := memory.New(memory.Config{})
-		var n atomic.Int32
-		c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(*longshore.Delivery) error { n.Add(1); return errBad }),
-			container.Config{Logger: zap.New(core), Redelivery: container.Redelivery{Backoff: steady(time.Second), MaxAttempts: 1000}})
-		publish(t, b, "q", "m")
-		wait(3*time.Minute + 30*time.Second)
-		stop(t, c)
-		lines := logs.FilterMessage("delivery failed").All()
-		if len(lines) != 4 || n.Load() < 200 {
-			t.Fatalf("%d lines for %d failures", len(lines), n.Load())
-		}
-		f := lines[1].ContextMap()
-		if fmt.Sprint(f["repeated"]) < "55" || f["code"] != "handler" || f["container"] != "q" || f["message_id"] == "" || f["transport"] != "memory" {
-			t.Errorf("%v", f)
-		}
-		for _, phrase := range []string{"container subscribed", "container drained"} {
-			if logs.FilterMessage(phrase).Len() != 1 {
-				t.Errorf("no line %q", phrase)
-			}
-		}
-	})
 }
 
 // A subscriber that is slow misses events and is told how many; nobody waits.

@@ -51,7 +51,7 @@ func NewBatch(src transport.Source, h longshore.BatchHandlerFunc, cfg Config) (*
 	if err != nil {
 		return nil, err
 	}
-	c.batch = h
+	c.batch = plainSuccess(h)
 	for i := len(cfg.Middleware) - 1; i >= 0; i-- {
 		if m, ok := cfg.Middleware[i].(longshore.BatchWrapper); ok { // checked above
 			c.batch = m.WrapBatch(c.batch)

@@ -100,7 +100,8 @@ func (r *run) abandoned() *Report {
 func (r *run) conclusion(rep *Report, flushErr, err error) {
 	r.mu.Lock()
 	t := r.tally
-	rep.Took = r.s.clock.Now().Sub(r.stopAt)
+	now := r.s.clock.Now()
+	rep.Took, rep.Delayed = now.Sub(r.stopAt), r.away.count(now)
 	rep.Completed, rep.Released, rep.Lost = t.completed, t.released, t.lost
 	rep.Unflushed, rep.UnflushedIDs, rep.Err = t.unflushed, t.unflushedIDs, err
 	if flushErr != nil && rep.Unflushed == 0 {

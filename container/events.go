@@ -12,8 +12,9 @@ type EventKind string
 
 // The kinds of events.
 const (
-	EventState            EventKind = "state"              // State changed; see Text
-	EventSubscribed       EventKind = "subscribed"         // Generation, Workers, Window
+	EventState            EventKind = "state"              // the state changed; Text is the new one
+	EventSubscribed       EventKind = "subscribed"         // Generation, Workers, Window; Took since the start or the loss before it
+	EventDeclared         EventKind = "declared"           // queues, topics or exchanges were declared; see Text
 	EventDown             EventKind = "down"               // the consumer was lost (with Count deliveries), or could not be opened; Delay until the next try
 	EventLost             EventKind = "lost"               // Count deliveries were taken back by the broker
 	EventScaled           EventKind = "scaled"             // workers From, To, Reason
@@ -51,6 +52,7 @@ type Event struct {
 	Count     int
 	// Generation, Workers and Window are those of a new subscription.
 	Generation, Workers, Window int
+	Took                        time.Duration
 	Delay                       time.Duration
 	Delivery                    *DeliveryFacts
 	Report                      *Report
@@ -117,6 +119,7 @@ type eventHub struct {
 	mu      sync.Mutex
 	queue   []Event
 	dropped int
+	over    map[string]*repeat // what the log must count of those dropped
 	subs    map[*subscriber]struct{}
 	signal  chan struct{}
 }
@@ -127,7 +130,16 @@ type subscriber struct {
 }
 
 func newEventHub(name string, log *limitedLog) *eventHub {
-	return &eventHub{name: name, log: log, subs: map[*subscriber]struct{}{}, signal: make(chan struct{}, 1)}
+	h := &eventHub{name: name, log: log, subs: map[*subscriber]struct{}{}, signal: make(chan struct{}, 1)}
+	log.repeats.wake = h.wake
+	return h
+}
+
+func (h *eventHub) wake() {
+	select {
+	case h.signal <- struct{}{}:
+	default:
+	}
 }
 
 // emit queues an event; it may be called with any lock held.
@@ -137,13 +149,26 @@ func (h *eventHub) emit(e Event) {
 	if len(h.queue) < eventQueue {
 		h.queue = append(h.queue, e)
 	} else {
-		h.dropped++
+		h.drop(e)
 	}
 	h.mu.Unlock()
-	select {
-	case h.signal <- struct{}{}:
-	default:
+	h.wake()
+}
+
+// drop counts an event that has no room. The caller holds mu.
+func (h *eventHub) drop(e Event) {
+	h.dropped++
+	if !phrases[e.Kind].limited {
+		return
 	}
+	if h.over == nil {
+		h.over = map[string]*repeat{}
+	}
+	key := repeatKey(e)
+	if h.over[key] == nil {
+		h.over[key] = &repeat{}
+	}
+	h.over[key].hold(e, 1)
 }
 
 // pump logs events and hands them to subscribers until stop is closed and the
@@ -155,6 +180,7 @@ func (h *eventHub) pump(stop <-chan struct{}) {
 			h.flush()
 		case <-stop:
 			h.flush()
+			h.log.summaries(true)
 			return
 		}
 	}
@@ -163,11 +189,15 @@ func (h *eventHub) pump(stop <-chan struct{}) {
 func (h *eventHub) flush() {
 	for {
 		h.mu.Lock()
-		batch, dropped := h.queue, h.dropped
-		h.queue, h.dropped = nil, 0
+		batch, dropped, over := h.queue, h.dropped, h.over
+		h.queue, h.dropped, h.over = nil, 0, nil
 		h.mu.Unlock()
 		if len(batch) == 0 {
+			h.log.summaries(false)
 			return
+		}
+		for _, s := range over {
+			h.log.repeats.add(s.event, s.held)
 		}
 		if dropped > 0 {
 			batch[len(batch)-1].Dropped += dropped

@@ -39,6 +39,7 @@ func (r *run) setHold(i int, held bool, reason string) {
 		delete(r.holds, i)
 		if len(r.holds) == 0 {
 			r.reopenAt = time.Time{} // we left by our own wish: come back at once
+			r.downAt = r.s.clock.Now()
 			r.wakeOne()
 		}
 	}

@@ -3,8 +3,6 @@ package container
 import (
 	"errors"
 	"os"
-	"sync"
-	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -19,45 +17,17 @@ func stderrLogger() *zap.Logger {
 	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(cfg), zapcore.Lock(os.Stderr), zapcore.WarnLevel))
 }
 
-// repeatEvery is how often the same code may be logged by one container.
-const repeatEvery = time.Minute
-
-// limitedLog writes events as log lines. What repeats is written at once, then
-// once a minute with a count: an outage must not fill a disk.
+// limitedLog writes events as log lines; what repeats is limited, see repeats.
 type limitedLog struct {
-	log   *zap.Logger
-	clock longshore.Clock
-
-	mu   sync.Mutex
-	seen map[string]*repeat
-}
-
-type repeat struct {
-	last       time.Time
-	suppressed int
+	log     *zap.Logger
+	clock   longshore.Clock
+	repeats *repeats
+	paused  bool // the last state written; only the pump uses it
 }
 
 func newLimitedLog(s *settings) *limitedLog {
 	log := s.log.With(zap.String("container", s.name), zap.String("source", s.about.Name), zap.String("transport", s.about.Transport))
-	return &limitedLog{log: log, clock: s.clock, seen: map[string]*repeat{}}
-}
-
-// allow says whether a line of this kind may be written, and how many were not.
-func (l *limitedLog) allow(key string, now time.Time) (ok bool, suppressed int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := l.seen[key]
-	if s == nil {
-		l.seen[key] = &repeat{last: now}
-		return true, 0
-	}
-	if now.Sub(s.last) < repeatEvery {
-		s.suppressed++
-		return false, 0
-	}
-	suppressed = s.suppressed
-	s.last, s.suppressed = now, 0
-	return true, suppressed
+	return &limitedLog{log: log, clock: s.clock, repeats: newRepeats(s.clock)}
 }
 
 // phrases are the fixed messages of the lines; the facts are fields.
@@ -68,7 +38,7 @@ var phrases = map[EventKind]struct {
 	level   zapcore.Level
 	limited bool
 }{
-	EventState:            {"container state", zapcore.DebugLevel, false},
+	EventState:            {"container", zapcore.InfoLevel, false}, // with the state
 	EventSubscribed:       {"container subscribed", zapcore.InfoLevel, false},
 	EventDown:             {"consumer lost", zapcore.WarnLevel, true},
 	EventLost:             {"deliveries lost", zapcore.WarnLevel, true},
@@ -91,35 +61,68 @@ var phrases = map[EventKind]struct {
 	EventBlocked:          {"broker blocks publishers", zapcore.WarnLevel, false},
 	EventUnblocked:        {"broker takes messages again", zapcore.InfoLevel, false},
 	EventSkipped:          {"messages skipped", zapcore.WarnLevel, true},
+	EventDeclared:         {"topology declared", zapcore.InfoLevel, false},
 	EventNotice:           {"container notice", zapcore.WarnLevel, true},
 }
 
 // event writes the line of an event.
 func (l *limitedLog) event(e Event) {
+	if e.Kind == EventDrained { // what it counts has its lines before it
+		l.summaries(true)
+	}
 	p := phrases[e.Kind]
-	level := l.level(e, p.level)
-	ce := l.log.Check(level, p.text)
+	text, level := p.text, l.level(e, p.level)
+	if e.Kind == EventState {
+		text = "container " + e.Text
+	}
+	ce := l.log.Check(level, text)
 	if ce == nil {
 		return
 	}
-	var suppressed int
 	if p.limited {
-		key := string(e.Kind) + " " + string(longshore.CodeOf(e.Err))
-		if e.Kind == EventNotice {
-			key += " " + e.Text
+		alone, due := l.repeats.note(e)
+		if due != nil {
+			l.summary(due)
 		}
-		ok, n := l.allow(key, e.Time)
-		if !ok {
+		if !alone {
 			return
 		}
-		suppressed = n
 	}
-	ce.Write(fields(e, suppressed)...)
+	ce.Write(fields(e)...)
+}
+
+// summaries writes the lines of what was held back: all, or what has waited long
+// enough.
+func (l *limitedLog) summaries(all bool) {
+	for _, s := range l.repeats.take(all) {
+		l.summary(s)
+	}
+}
+
+// summary is the line of the last event held back, and says how many it stands
+// for.
+func (l *limitedLog) summary(s *repeat) {
+	ce := l.log.Check(l.level(s.event, phrases[s.event.Kind].level), phrases[s.event.Kind].text)
+	if ce == nil {
+		return
+	}
+	fs := append(fields(s.event), zap.Int("repeated", s.held))
+	if len(s.ids) > 1 {
+		fs = append(fs, zap.Strings("message_ids", s.ids))
+	}
+	ce.Write(fs...)
 }
 
 // level is what the event's code or size asks for.
 func (l *limitedLog) level(e Event, usual zapcore.Level) zapcore.Level {
 	switch e.Kind {
+	case EventState:
+		// "container subscribed" says it already, except at the end of a pause.
+		resumed := l.paused && e.Text == string(StateRunning)
+		l.paused = e.Text == string(StatePaused)
+		if e.Text == string(StateRunning) && !resumed {
+			return zapcore.DebugLevel
+		}
 	case EventScaled:
 		if small := 4*abs(e.To-e.From) < e.From; small {
 			return zapcore.DebugLevel
@@ -145,7 +148,7 @@ func kindFields(e Event) []zap.Field {
 	count := "count"
 	switch e.Kind {
 	case EventSubscribed:
-		return []zap.Field{zap.Int("generation", e.Generation), zap.Int("workers", e.Workers), zap.Int("window", e.Window)}
+		return []zap.Field{zap.Int("generation", e.Generation), zap.Int("workers", e.Workers), zap.Int("window", e.Window), zap.Duration("took", e.Took)}
 	case EventScaled:
 		fs = append(fs, zap.Int("from", e.From), zap.Int("to", e.To))
 	case EventDeadLettered:
@@ -163,7 +166,7 @@ func kindFields(e Event) []zap.Field {
 }
 
 // fields are the facts of an event that are there.
-func fields(e Event, suppressed int) []zap.Field {
+func fields(e Event) []zap.Field {
 	var fs []zap.Field
 	if e.Err != nil {
 		fs = append(fs, zap.String("code", string(longshore.CodeOf(e.Err))), zap.String("error", e.Err.Error()))
@@ -177,7 +180,7 @@ func fields(e Event, suppressed int) []zap.Field {
 			fs = append(fs, zap.String(name, v))
 		}
 	}
-	if e.Err == nil || e.Kind == EventNotice {
+	if e.Kind != EventState && (e.Err == nil || e.Kind == EventNotice) {
 		text("text", e.Text)
 	}
 	fs = append(fs, kindFields(e)...)
@@ -196,8 +199,5 @@ func fields(e Event, suppressed int) []zap.Field {
 		fs = append(fs, e.Report.fields()...)
 	}
 	text("stack", e.Stack)
-	if suppressed > 0 {
-		fs = append(fs, zap.Int("repeated", suppressed))
-	}
 	return fs
 }

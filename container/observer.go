@@ -74,6 +74,8 @@ func (o *observer) Event(e transport.Event) {
 		kind, r.standby = EventActive, false
 	case transport.EventSkipped:
 		kind = EventSkipped
+	case transport.EventDeclared:
+		kind = EventDeclared
 	}
 	r.mu.Unlock()
 	r.emit(Event{Kind: kind, Err: e.Err, Text: e.Text})

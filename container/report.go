@@ -17,11 +17,12 @@ type Report struct {
 	Took      time.Duration // until everything was closed
 	Budget    time.Duration // DrainTimeout of this drain
 
-	Completed int // settled by a verdict while draining
+	Completed int // settled by a verdict while draining; those before are in Stats
 	Released  int // not started, or cancelled by the drain: given back uncounted
 	Abandoned int // still with their handlers when the time was over; the broker has them back
 	Unflushed int // accepted settlements that the broker did not confirm
 	Lost      int // taken back by the broker meanwhile
+	Delayed   int // given back earlier with a delay, and not due yet: they wait at the broker
 
 	// AbandonedIDs and UnflushedIDs name up to ten of them.
 	AbandonedIDs, UnflushedIDs []string
@@ -34,13 +35,20 @@ func (r *Report) Bad() bool { return r.Abandoned > 0 || r.Unflushed > 0 }
 
 // String is the line that people see.
 func (r *Report) String() string {
-	return fmt.Sprintf("drained in %.2f s of %v: completed %d, released %d, abandoned %d, unflushed %d",
+	s := fmt.Sprintf("drained in %.2f s of %v: completed while draining %d, released %d, abandoned %d, unflushed %d",
 		r.Took.Seconds(), round(r.Budget), r.Completed, r.Released, r.Abandoned, r.Unflushed)
+	if r.Lost > 0 {
+		s += fmt.Sprintf(", lost %d", r.Lost)
+	}
+	if r.Delayed > 0 {
+		s += fmt.Sprintf("; %d more wait at the broker for their next attempt", r.Delayed)
+	}
+	return s
 }
 
 func (r *Report) fields() []zap.Field {
 	fs := []zap.Field{zap.Duration("took", r.Took), zap.Int("completed", r.Completed), zap.Int("released", r.Released),
-		zap.Int("abandoned", r.Abandoned), zap.Int("unflushed", r.Unflushed)}
+		zap.Int("abandoned", r.Abandoned), zap.Int("unflushed", r.Unflushed), zap.Int("lost", r.Lost), zap.Int("delayed", r.Delayed)}
 	if len(r.AbandonedIDs) > 0 {
 		fs = append(fs, zap.Strings("abandoned_ids", r.AbandonedIDs))
 	}

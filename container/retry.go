@@ -32,6 +32,8 @@ func (r *run) comeBack(w *worker, it *item, j judgement, attempt int) {
 		}
 	case full && j.verdict == longshore.VerdictRetry && r.terms.policy != Keep:
 		// No room to wait: better early in the dead-letter place than a silent stop.
+		j.verdict = longshore.VerdictReject
+		r.tell(it, j) // the event of a retry is out already, and this may be a discard
 		r.bury(w, it, j)
 		return
 	}
@@ -86,6 +88,7 @@ func (r *run) returned(j judgement, due time.Time) {
 	if due.After(r.awayUntil) {
 		r.awayUntil = due
 	}
+	r.away.add(due, j.end)
 	if r.stopping && j.verdict == longshore.VerdictRelease {
 		r.tally.released++
 	}

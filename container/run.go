@@ -71,6 +71,7 @@ type run struct {
 	receiver    *generation     // of the Receive that runs
 	receiverCtx context.Context //nolint:containedctx // lives and ends with its struct, not with a call
 	awayUntil   time.Time       // when the last delivery given back with a delay is due
+	away        away            // those that are not due
 	wg          sync.WaitGroup  // workers
 
 	paused                 bool
@@ -101,6 +102,7 @@ type run struct {
 
 	reopenTries int
 	reopenAt    time.Time
+	downAt      time.Time // of the last loss; before the first subscription, of the start
 	reopenTimer longshore.Timer
 	lastErr     error
 	standby     bool
@@ -144,7 +146,7 @@ func newRun(c *ListenerContainer) *run {
 		min: c.workers.Min, max: c.workers.Max, target: c.workers.Min, paused: c.paused,
 		scaler: c.set.policy.New(), nudge: make(chan struct{})}
 	r.tick.began = r.s.clock.Now()
-	r.tick.last = r.tick.began
+	r.tick.last, r.downAt = r.tick.began, r.tick.began
 	if r.s.manual {
 		r.manual = map[*longshore.Delivery]*item{}
 	}

@@ -120,10 +120,12 @@ func (r *run) subscribed(g *generation) {
 	}
 	r.gen, r.phase, r.lastErr = g, phaseRunning, nil
 	r.setTarget(r.target)
-	live, window := r.target, r.s.window(r.target)
+	live, window, took := r.target, r.s.window(r.target), g.since.Sub(r.downAt)
+	state := r.state()
 	r.mu.Unlock()
-	r.emit(Event{Kind: EventSubscribed, Generation: g.id, Workers: live, Window: window,
-		Text: fmt.Sprintf("subscribed, generation %d, %d workers, window %d", g.id, live, window)})
+	r.emit(Event{Kind: EventSubscribed, Generation: g.id, Workers: live, Window: window, Took: took,
+		Text: fmt.Sprintf("subscribed after %v, generation %d, %d workers, window %d", round(took), g.id, live, window)})
+	r.emit(Event{Kind: EventState, Text: string(state)})
 	r.startDecided(nil)
 }
 
@@ -151,6 +153,7 @@ func (r *run) openFailed(err error) {
 		r.phase = phaseRunning
 		r.setTarget(r.target)
 		r.mu.Unlock()
+		r.emit(Event{Kind: EventState, Text: string(StateRecovering)})
 		r.startDecided(nil)
 	}
 }

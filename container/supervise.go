@@ -22,6 +22,7 @@ func (r *run) start() {
 		close(pumped)
 	}()
 	stopCalls := r.callOnEvent()
+	r.emit(Event{Kind: EventState, Text: string(StateStarting)})
 	go func() {
 		unwatch := r.watch()
 		r.supervise(unwatch)
@@ -113,7 +114,7 @@ func (r *run) lose(g *generation) {
 	r.mu.Lock()
 	r.gen = nil
 	err := g.down
-	r.lastErr = err
+	r.lastErr, r.downAt = err, now
 	g.interrupt()
 	if now.Sub(g.since) >= steady {
 		r.reopenTries = 0
@@ -130,6 +131,7 @@ func (r *run) lose(g *generation) {
 	r.armReopen(delay)
 	r.closeSoon(g)
 	lost := r.loseAll(g)
+	r.emit(Event{Kind: EventState, Text: string(StateRecovering)})
 	r.emit(Event{Kind: EventDown, Err: err, Delay: delay, Count: lost,
 		Text: fmt.Sprintf("%v; subscribing again in %v", err, round(delay))})
 }

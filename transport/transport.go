@@ -112,6 +112,7 @@ const (
 	EventStandby                    // subscribed, but another consumer is the active one
 	EventActive                     // now the active one
 	EventSkipped                    // messages were skipped (truncated, expired); see Text
+	EventDeclared                   // queues, topics or exchanges were created, or found as wanted; see Text
 )
 
 // Description names a source for logs, metrics and errors.
