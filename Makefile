@@ -24,8 +24,8 @@ cover: ## test coverage by package, embedded servers only; coverage.txt
 	go tool cover -func=coverage.txt | tail -n 1
 
 .PHONY: bench
-bench: ## measure against hand-written loops and Watermill, print the tables
-	@scripts/brokers run rabbitmq kafka -- bash -c 'cd bench && go run . $(BENCHFLAGS)'
+bench: ## measure against hand-written loops, Watermill and gocloud, print the tables
+	@scripts/brokers run rabbitmq kafka elasticmq -- bash -c 'cd bench && go run . $(BENCHFLAGS)'
 
 .PHONY: amqptest-conformance
 amqptest-conformance: ## the embedded AMQP server against a real RabbitMQ

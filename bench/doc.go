@@ -1,8 +1,9 @@
-// Command bench measures Longshore beside a hand-written loop and Watermill, in one
-// run on one machine, and prints ratios.
+// Command bench measures Longshore beside a hand-written loop, Watermill and gocloud,
+// in one run on one machine, and prints ratios.
 //
 //	go run . -case hot            # in process, nothing needed
 //	AMQP_URL=amqp://… go run . -case rabbit
+//	go run . -case sqs            # ElasticMQ too, with SQS_ENDPOINT
 //
 // How to read it: all variants of a case run one after the other inside each round,
 // the order rotates, and a ratio is the median of the ratios within the rounds. Wall

@@ -32,6 +32,7 @@ func cases() []benchCase {
 		{"drain", "", drain},
 		{"inflight", "", inFlight},
 		{"rabbit", "AMQP_URL", rabbit},
+		{"sqs", "", sqsCase},
 	}
 	return append(append(cs, kafkaCases("kafka", kafkaGiven)...), kafkaCases("kafka-fake", kafkaEmbedded)...)
 }
@@ -48,6 +49,9 @@ func chosen(name, only string) bool {
 }
 
 func main() {
+	if serveSQS() {
+		return
+	}
 	var o options
 	only := flag.String("case", "", "comma-separated cases; empty = all whose broker is given")
 	flag.IntVar(&o.rounds, "rounds", 8, "interleaved rounds")
