@@ -7,6 +7,7 @@
 //
 //	amqp://user@host/vhost?queue=orders      RabbitMQ, amqps for TLS
 //	kafka://h1,h2/orders?group=billing       Kafka, kafkas for TLS
+//	sqs://orders?region=eu-west-1            SQS
 //	mem://orders                             in this process
 //
 // Every scheme is in one list in this package; nothing registers itself. A URL

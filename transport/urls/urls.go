@@ -23,7 +23,7 @@ type scheme struct {
 }
 
 // schemes is the one list of all there are.
-func schemes() []scheme { return []scheme{amqpScheme(), kafkaScheme(), memScheme()} }
+func schemes() []scheme { return []scheme{amqpScheme(), kafkaScheme(), memScheme(), sqsScheme()} }
 
 // Options is what a URL cannot say. The zero value works.
 type Options struct {

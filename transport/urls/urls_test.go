@@ -19,15 +19,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestSourceNamesWhatTheURLNames(t *testing.T) {
 	for raw, want := range map[string]transport.Description{
-		"mem://orders":                    {Transport: "memory", Kind: "queue", Name: "orders", Address: "memory"},
-		"MEM://a%2Fb?prefetch=5":          {Transport: "memory", Kind: "queue", Name: "a/b", Address: "memory"},
-		"amqp://u@h/shop?queue=orders":    {Transport: "rabbitmq", Kind: "queue", Name: "orders", Address: "h:5672"},
-		"amqps://u:p@h:1/v?queue=a%20b":   {Transport: "rabbitmq", Kind: "queue", Name: "a b", Address: "h:1"},
-		"amqp://h?queue=q&heartbeat=5":    {Transport: "rabbitmq", Kind: "queue", Name: "q", Address: "h:5672"},
-		"kafka://h1,h2:1/orders?group=g":  {Transport: "kafka", Kind: "group", Name: "orders", Address: "h1:9092,h2:1"},
-		"kafkas://u:p%40@h/a,b?group=g":   {Transport: "kafka", Kind: "group", Name: "a,b", Address: "h:9092"},
-		"kafka://h/a?broadcast=true":      {Transport: "kafka", Kind: "broadcast", Name: "a", Address: "h:9092"},
-		"amqp://h?queue=q&declare=quorum": {Transport: "rabbitmq", Kind: "queue", Name: "q", Address: "h:5672"},
+		"mem://orders":                       {Transport: "memory", Kind: "queue", Name: "orders", Address: "memory"},
+		"MEM://a%2Fb?prefetch=5":             {Transport: "memory", Kind: "queue", Name: "a/b", Address: "memory"},
+		"amqp://u@h/shop?queue=orders":       {Transport: "rabbitmq", Kind: "queue", Name: "orders", Address: "h:5672"},
+		"amqps://u:p@h:1/v?queue=a%20b":      {Transport: "rabbitmq", Kind: "queue", Name: "a b", Address: "h:1"},
+		"amqp://h?queue=q&heartbeat=5":       {Transport: "rabbitmq", Kind: "queue", Name: "q", Address: "h:5672"},
+		"kafka://h1,h2:1/orders?group=g":     {Transport: "kafka", Kind: "group", Name: "orders", Address: "h1:9092,h2:1"},
+		"kafkas://u:p%40@h/a,b?group=g":      {Transport: "kafka", Kind: "group", Name: "a,b", Address: "h:9092"},
+		"sqs://orders.fifo?region=eu-west-1": {Transport: "aws_sqs", Kind: "queue", Name: "orders.fifo", Address: "sqs.eu-west-1.amazonaws.com"},
+		"sqs://orders?region=r&endpoint=http%3A%2F%2Fh:1&visibility=1m&envelope=sns&declare=true": {Transport: "aws_sqs", Kind: "queue", Name: "orders", Address: "h:1"},
+		"sqs://arn:aws:sqs:eu-west-2:123456789012:orders":                                         {Transport: "aws_sqs", Kind: "queue", Name: "orders", Address: "sqs.eu-west-2.amazonaws.com"},
+		"sqs://https://sqs.eu-west-3.amazonaws.com/123456789012/orders":                           {Transport: "aws_sqs", Kind: "queue", Name: "orders", Address: "sqs.eu-west-3.amazonaws.com"},
+		"kafka://h/a?broadcast=true":                                                              {Transport: "kafka", Kind: "broadcast", Name: "a", Address: "h:9092"},
+		"amqp://h?queue=q&declare=quorum":                                                         {Transport: "rabbitmq", Kind: "queue", Name: "q", Address: "h:5672"},
 	} {
 		src, err := urls.Source(raw)
 		if err != nil {
@@ -67,6 +71,11 @@ func TestBadURLSaysWhatIsKnownAndNoSecret(t *testing.T) {
 		"kafka://u:" + secret + "@h/t":                          {longshore.CodeConfig, []string{`"group" is missing`, "broadcast=true"}},
 		"kafka://u:" + secret + "@h:x/t?group=g":                {longshore.CodeBadAddress, []string{"port"}},
 		"kafka://u:" + secret + "@h?group=g":                    {longshore.CodeConfig, []string{"no topic"}},
+		"sqs://?region=r":                                       {longshore.CodeBadAddress, []string{"name a queue"}},
+		"sqs://a b?region=r":                                    {longshore.CodeBadAddress, []string{"letters"}},
+		"sqs://q?region=r&visibility=" + secret:                 {longshore.CodeConfig, []string{"30s"}},
+		"sqs://q?region=r&envelope=" + secret:                   {longshore.CodeConfig, []string{"sns or eventbridge"}},
+		"sqs://q?region=r&endpoint=http://u:" + secret + "@h":   {longshore.CodeBadAddress, []string{"credentials"}},
 		"kafka://h/t?group=g&sasl=" + secret:                    {longshore.CodeConfig, []string{"scram-sha-256"}},
 	} {
 		_, err := urls.Source(raw)
