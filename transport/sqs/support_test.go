@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -245,3 +246,14 @@ type keyProvider func() string
 func (p keyProvider) Retrieve(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: p(), SecretAccessKey: "x"}, nil
 }
+
+// newTransport is an HTTP client whose connections end with the test.
+func newTransport(t testing.TB) *http.Client {
+	t.Helper()
+	tr := &http.Transport{}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr}
+}
+
+// withoutEnd is the test's context for clean-ups.
+func withoutEnd(t testing.TB) context.Context { return context.WithoutCancel(t.Context()) }

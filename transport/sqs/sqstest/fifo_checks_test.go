@@ -98,6 +98,20 @@ func fifoChecks() []check {
 	}
 }
 
+// F-D06
+func releasedHeadWaitsForItsRun(e *env) {
+	q := e.queue("orders.fifo", nil)
+	for _, body := range []string{"1", "2", "3"} {
+		e.send(q, body, inGroup("g", body))
+	}
+	ms := e.receive(q, 2, 0)
+	e.got(ms, "1", "2")
+	e.ok(e.hide(q, ms[0], 0)) // it is visible, but 2 is still in flight
+	e.none(q)
+	e.ok(e.hide(q, ms[1], 0))
+	e.got(e.receive(q, 10, 0), "1", "2", "3")
+}
+
 // run sends ten messages of one group.
 func run(e *env, q string) []string {
 	e.Helper()

@@ -38,9 +38,6 @@ func (s *Server) receiveMessage(c *call, in *receiveInput) (any, error) {
 			return nil, refuse("OverLimit", "Too many messages in flight in queue %s.", q.name)
 		}
 		taken := s.take(c, q, in, now)
-		if len(taken) > 0 && len(q.twins) > 0 { // there was no room for them
-			q.wake()
-		}
 		if len(taken) > 0 || !now.Before(deadline) {
 			return s.handOut(c, q, in, taken), nil
 		}

@@ -25,6 +25,10 @@ func bubble(t *testing.T, cfg sqstest.Config, f func(e *env)) {
 	})
 }
 
+func TestReleasedHeadOfAGroupWaitsForTheRestOfItsRun(t *testing.T) {
+	bubble(t, sqstest.Config{}, releasedHeadWaitsForItsRun)
+}
+
 func TestAttributeRules(t *testing.T) { bubble(t, sqstest.Config{}, attributeRules) }
 
 func TestReceiveAttemptRepeatsTheSameReceipts(t *testing.T) {

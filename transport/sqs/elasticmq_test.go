@@ -1,0 +1,148 @@
+package sqs_test
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/longshore-go/longshore/internal/brokertest"
+	"github.com/longshore-go/longshore/internal/faultproxy"
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/sqs"
+	"github.com/longshore-go/longshore/transport/transporttest"
+)
+
+// The suite on the server of SQS_ENDPOINT (ElasticMQ). It has not been run on AWS.
+func TestConformanceOnElasticMQ(t *testing.T) {
+	brokertest.SQS(t) // or the test is not run
+	for _, suffix := range []string{"", ".fifo"} {
+		for _, redrive := range []bool{false, true} {
+			t.Run(fmt.Sprintf("queue%s/redrive=%t", suffix, redrive), func(t *testing.T) {
+				l := &remoteLab{suffix: suffix, redrive: redrive, proxies: map[transport.Source]*faultproxy.Proxy{}}
+				transporttest.Run(t, l.harness(t))
+			})
+		}
+	}
+}
+
+// remoteLab makes queues on the server, each reached through a proxy of its own.
+type remoteLab struct {
+	suffix  string
+	redrive bool
+
+	mu      sync.Mutex
+	proxies map[transport.Source]*faultproxy.Proxy
+}
+
+func remoteConfig(endpoint string) sqs.Config {
+	return sqs.Config{Region: "us-east-1", Endpoint: endpoint, Credentials: sqs.Keys("x", transport.Static("x"), transport.Secret{})}
+}
+
+// remoteClient is the SDK's client of the server, without a proxy.
+func remoteClient(t testing.TB) *awssqs.Client {
+	t.Helper()
+	pool := newTransport(t)
+	return awssqs.New(awssqs.Options{Region: "us-east-1", BaseEndpoint: aws.String(brokertest.SQS(t)), Credentials: remoteConfig("").Credentials, HTTPClient: pool})
+}
+
+// createRemote makes a queue that goes with the test.
+func createRemote(t testing.TB, c *awssqs.Client, name string, attrs map[string]string) (queueURL, arn string) {
+	t.Helper()
+	if name[max(0, len(name)-5):] == ".fifo" {
+		attrs = maps.Clone(attrs)
+		if attrs == nil {
+			attrs = map[string]string{}
+		}
+		attrs["FifoQueue"] = "true"
+	}
+	out, err := c.CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: &name, Attributes: attrs})
+	must(t, err)
+	t.Cleanup(func() {
+		_, _ = c.DeleteQueue(withoutEnd(t), &awssqs.DeleteQueueInput{QueueUrl: out.QueueUrl})
+	})
+	got, err := c.GetQueueAttributes(t.Context(), &awssqs.GetQueueAttributesInput{QueueUrl: out.QueueUrl, AttributeNames: []types.QueueAttributeName{"QueueArn"}})
+	must(t, err)
+	return *out.QueueUrl, got.Attributes["QueueArn"]
+}
+
+func (l *remoteLab) source(t testing.TB, cfg sqs.QueueConfig) transport.Source {
+	t.Helper()
+	u, err := url.Parse(brokertest.SQS(t))
+	must(t, err)
+	p := faultproxy.New(t, u.Host)
+	u.Host = p.Addr()
+	c := remoteClient(t)
+	name := transporttest.Name(t) + l.suffix
+	attrs := map[string]string{}
+	if l.redrive {
+		_, arn := createRemote(t, c, deadOf(name, l.suffix), nil)
+		attrs["RedrivePolicy"] = `{"deadLetterTargetArn":"` + arn + `","maxReceiveCount":"100"}`
+	}
+	createRemote(t, c, name, attrs)
+	cfg.BrowseCounts = true
+	src := sqs.New(remoteConfig(u.String())).Queue(name, cfg)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.proxies[src] = p
+	return src
+}
+
+func (l *remoteLab) proxy(src transport.Source) *faultproxy.Proxy {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.proxies[src]
+}
+
+// counts reads what a queue holds.
+func counts(t testing.TB, c *awssqs.Client, name string) (visible, hidden int) {
+	t.Helper()
+	q, err := c.GetQueueUrl(t.Context(), &awssqs.GetQueueUrlInput{QueueName: &name})
+	must(t, err)
+	a, err := c.GetQueueAttributes(t.Context(), &awssqs.GetQueueAttributesInput{QueueUrl: q.QueueUrl, AttributeNames: []types.QueueAttributeName{"All"}})
+	must(t, err)
+	visible, _ = strconv.Atoi(a.Attributes["ApproximateNumberOfMessages"])
+	hidden, _ = strconv.Atoi(a.Attributes["ApproximateNumberOfMessagesNotVisible"])
+	return visible, hidden
+}
+
+func (l *remoteLab) harness(t testing.TB) transporttest.Harness {
+	c := remoteClient(t)
+	h := transporttest.Harness{
+		Source: func(t testing.TB) transport.Source {
+			return l.source(t, sqs.QueueConfig{VisibilityTimeout: 6 * time.Second})
+		},
+		Batched: func(t testing.TB) transport.Source {
+			return l.source(t, sqs.QueueConfig{SettleLinger: time.Hour, VisibilityTimeout: time.Hour})
+		},
+		Leased: func(t testing.TB) (transport.Source, time.Duration) {
+			return l.source(t, sqs.QueueConfig{VisibilityTimeout: 2 * time.Second}), 2 * time.Second
+		},
+		Missing: func(t testing.TB) transport.Source {
+			return sqs.New(remoteConfig(brokertest.SQS(t))).Queue("missing-"+brokertest.Name(t, "q")+l.suffix, sqs.QueueConfig{})
+		},
+		Latency: func(_ testing.TB, src transport.Source, d time.Duration) { l.proxy(src).Latency(d / 2) },
+		Stall: func(_ testing.TB, src transport.Source) func() {
+			p := l.proxy(src)
+			p.BlackHole(true)
+			return func() { p.BlackHole(false) }
+		},
+		Depth:    func(t testing.TB, src transport.Source) (int, int) { return counts(t, c, nameOf(src)) },
+		Patience: 5 * time.Second,
+		Quiet:    400 * time.Millisecond,
+	}
+	if l.redrive {
+		h.DeadLettered = func(t testing.TB, src transport.Source) int {
+			n, _ := counts(t, c, deadOf(nameOf(src), l.suffix))
+			return n
+		}
+	}
+	return h
+}
