@@ -27,6 +27,7 @@ func (r *run) acquire(it *item) bool {
 func (r *run) gateOpen() {
 	r.mu.Lock()
 	r.gateShut = false
+	r.followGate()
 	r.wakeOne()
 	r.mu.Unlock()
 }
@@ -44,6 +45,9 @@ func (r *run) watchGate() (stop func()) {
 		default:
 		}
 	})
+	r.mu.Lock()
+	r.followGate()
+	r.mu.Unlock()
 	go func() {
 		defer close(gone)
 		for {

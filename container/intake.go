@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/longshore-go/longshore"
@@ -33,21 +32,6 @@ func (r *run) free() int {
 	}
 	// How large the next ones are is not known: as large as the last ones.
 	return min(free, int(max(room/max(r.meanSize, 1), 1)))
-}
-
-// gateRoom keeps what cannot start soon at the broker: its lease does not run
-// there.
-func (r *run) gateRoom(held int) int {
-	permits, rate := r.s.gate.Limits()
-	room := math.MaxInt
-	if permits >= 0 {
-		room = permits + min(permits, minLookahead) - held
-	}
-	if rate >= 0 {
-		perSecond := int(min(math.Ceil(rate), 1e6))
-		room = min(room, perSecond+r.running-held)
-	}
-	return room
 }
 
 // receive fetches deliveries on the calling worker. The caller holds mu, which

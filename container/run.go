@@ -85,6 +85,7 @@ type run struct {
 	stopAt                 time.Time
 	nudge                  chan struct{} // closed and replaced when something ends, while somebody waits
 	gateShut               bool
+	gateNow                gateState
 	gateAgain              longshore.Timer
 
 	batchDue   bool

@@ -175,6 +175,9 @@ func (r *run) bounds(w Workers) {
 // not eat the window before the broker has heard of it. The caller holds mu.
 func (r *run) wantedWindow() int {
 	base := r.s.window(r.target)
+	if r.gateNow.seen {
+		base = max(min(base, r.gateWindow(r.gateNow, r.target)), 1)
+	}
 	if r.waitPark == 0 {
 		return base
 	}

@@ -1,0 +1,53 @@
+package container
+
+import "math"
+
+// gateState is what the gate said last; guarded by run.mu.
+type gateState struct {
+	seen    bool
+	permits int
+	rate    float64
+}
+
+// followGate lets the intake follow new limits: a Receive that was asked for more
+// comes back, the broker's window is to be moved, and fetching stops while nothing
+// may start. The caller holds mu.
+func (r *run) followGate() {
+	permits, rate := r.s.gate.Limits()
+	now := gateState{true, permits, rate}
+	if r.gateNow == now {
+		return
+	}
+	r.gateNow = now
+	if r.receiving && r.receiverCtx.Err() == nil {
+		r.callReceiver()
+	}
+	r.resizeDue = true
+	r.wake()
+}
+
+// wantsPause says whether the transport is to stop fetching: the operator wants it,
+// or the gate lets nothing start. The caller holds mu.
+func (r *run) wantsPause() bool {
+	return r.paused || r.gateNow.seen && !r.stopping && (r.gateNow.permits == 0 || r.gateNow.rate == 0)
+}
+
+// gateRoom keeps what cannot start soon at the broker: its lease does not run
+// there.
+func (r *run) gateRoom(held int) int {
+	permits, rate := r.s.gate.Limits()
+	return r.gateWindow(gateState{true, permits, rate}, r.running) - held
+}
+
+// gateWindow is how much is worth holding under a gate while so many run. A permit
+// is for one call, which may be a batch.
+func (r *run) gateWindow(g gateState, running int) int {
+	window, perCall := math.MaxInt32, max(r.s.batch, 1)
+	if g.permits >= 0 && g.permits <= maxWorkers {
+		window = (g.permits + min(g.permits, minLookahead)) * perCall
+	}
+	if g.rate >= 0 {
+		window = min(window, int(min(math.Ceil(g.rate), 1e6))*perCall+running)
+	}
+	return window
+}
