@@ -254,6 +254,7 @@ func TestOverrideEnds(t *testing.T) {
 			t.Errorf("%d permits: the first override's end ended the second", n)
 		}
 		wait(time.Minute)
+		synctest.Wait()
 		if st := l.State(); st.Permits != 30 || st.Operator != nil || changes.Load() != 4 {
 			t.Errorf("%+v after %d changes", st, changes.Load())
 		}

@@ -163,6 +163,14 @@ func (k *Keyed) limits(key string) Limits {
 	return k.all
 }
 
+// Keys returns how many keys are remembered: those in use, and those with a rate
+// that were used just now.
+func (k *Keyed) Keys() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.keys)
+}
+
 // SetPermits changes how many deliveries of each key may be in the handler at once,
 // of keys without limits of their own.
 func (k *Keyed) SetPermits(n int) {
