@@ -327,33 +327,3 @@ func TestBlackHoleIsNoticedByHeartbeat(t *testing.T) {
 	eventually(t, 15*time.Second, "consuming again", func() bool { return l.Done() == 10 })
 	check(t, l, oracle.Allow{Twice: 5})
 }
-
-// The link is cut again and again while a growing number of workers is at work on
-// a quorum queue: what comes back is still in the order of its key.
-func TestCutsKeepTheOrderOfAKey(t *testing.T) {
-	queueKinds(t, func(t *testing.T, args amqp091.Table) {
-		url, l := brokertest.AMQP(t), oracle.New()
-		q := newRabbitQueue(t, url, "orders", args)
-		const total = 3000
-		q.publish(l, 0, total, 7)
-		proxy, purl := proxied(t, url)
-		c := consumeFrom(t, amqp.New(purl, amqp.Config{}).Queue("orders", amqp.QueueConfig{}),
-			container.Config{Workers: container.Workers{Min: 16, Max: 16}, Order: container.ByKey, Reopen: quickly},
-			func(_ context.Context, d *longshore.Delivery) error {
-				end := l.Begin(string(d.Body), string(d.Key))
-				<-time.After(5 * time.Millisecond)
-				end(d.Owned())
-				return nil
-			})
-		for range 8 {
-			before := l.Done()
-			eventually(t, 20*time.Second, "some were handled", func() bool { return l.Done() > before+150 || l.Done() == total })
-			proxy.CutAll()
-		}
-		eventually(t, 60*time.Second, "all are done", func() bool { return l.Done() == total })
-		if err := c.Stop(t.Context()); err != nil {
-			t.Errorf("stop: %v", err)
-		}
-		check(t, l, oracle.Allow{Twice: 8 * 48, Ordered: true})
-	})
-}

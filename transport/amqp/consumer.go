@@ -139,6 +139,9 @@ func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
 	if err != nil {
 		return err
 	}
+	if text := c.src.declared(o.DeadLetter); text != "" {
+		c.tell.event(transport.Event{Kind: transport.EventDeclared, Text: text})
+	}
 	for _, q := range declared {
 		c.queues = append(c.queues, q.Name)
 		c.subs = append(c.subs, &longshore.Subscription{Transport: "rabbitmq", Source: c.src.name(), Tag: c.cfg.Tag})

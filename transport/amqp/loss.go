@@ -19,8 +19,17 @@ func (e *lostError) Unwrap() []error { return []error{longshore.ErrLost, e.error
 // watch hears from the client that the channel or one of its consumers ended. It
 // needs nobody in Receive.
 func (c *consumer) watch(closes chan *amqp091.Error, cancels chan string) {
+	var p patrol
+	every := time.NewTicker(patrolEvery)
+	defer every.Stop()
 	for {
 		select {
+		case <-every.C:
+			if err := p.look(c); err != nil {
+				c.mute()
+				c.die(err)
+				return
+			}
 		case e := <-closes:
 			if e != nil {
 				c.die(c.channelEnd(e))
@@ -101,12 +110,23 @@ func (c *consumer) canceledBy(tag string) error {
 
 // exists asks the broker for a queue.
 func (c *consumer) exists(queue string) error {
+	_, err := c.inspect(queue)
+	return err
+}
+
+func (c *consumer) inspect(queue string) (st amqp091.Queue, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	return c.sess.scratch(ctx, func(ch channel) error {
-		_, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+	found := make(chan amqp091.Queue, 1)
+	err = c.sess.scratch(ctx, func(ch channel) error {
+		st, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+		found <- st
 		return err
 	})
+	if err == nil {
+		st = <-found
+	}
+	return st, err
 }
 
 // oldest returns the lowest delivery that was handed out and is open.

@@ -238,3 +238,27 @@ func TestNothingSurvivesClose(t *testing.T) {
 	eventually(t, "no connection is left", func() bool { return len(s.embedded.Connections()) == 0 })
 	eventually(t, "goroutines are back at the baseline", func() bool { return runtime.NumGoroutine() <= before })
 }
+
+// F-B06: the broker forgets a consumer without a word, and the connection is in
+// perfect health.
+func TestConsumerIsForgotten(t *testing.T) {
+	t.Parallel()
+	for _, more := range []int{0, 2} { // consumers that the queue has now
+		t.Run(fmt.Sprintf("%d others", more), func(t *testing.T) {
+			t.Parallel()
+			s := embeddedSite(t, amqptest.Config{})
+			queue := s.declare(t, amqp.Quorum, nil)
+			src := amqp.New(s.url, amqp.Config{}).Queue(queue, amqp.QueueConfig{})
+			c := open(t, src, transport.OpenOptions{})
+			s.publish(t, queue, "before")
+			c.ack(c.take(1)...)
+			s.embedded.ForgetConsumers("/", queue)
+			s.publish(t, queue, "after")
+			for range more {
+				s.fullConsumer(t, queue)
+			}
+			eventuallyWithin(t, time.Minute, "Observer.Down", func() bool { return c.down() != nil })
+			wants(t, "Down", c.down(), longshore.CodeCanceledBy, queue)
+		})
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
@@ -16,6 +17,8 @@ type queueSource struct {
 	queues []string
 	cfg    QueueConfig
 	cast   *broadcast // a queue of our own on an exchange, in place of queues
+
+	starved atomic.Int32 // subscriptions in a row that got nothing though messages were ready
 }
 
 // Open connects, declares and consumes.

@@ -66,6 +66,27 @@ func (s *site) declareNamed(t *testing.T, name string, kind amqp.QueueType, args
 	})
 }
 
+// fullConsumer is somebody else's consumer that takes nothing.
+func (s *site) fullConsumer(t *testing.T, queue string) {
+	t.Helper()
+	conn, err := amqp091.Dial(s.direct)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	ch, err := conn.Channel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ch.Qos(1, 0, false); err != nil {
+		t.Fatal(err)
+	}
+	s.publish(t, queue, "held")
+	if _, err := ch.Consume(queue, "", false, false, false, false, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // publish sends bodies 0…n-1 around the proxy, by hand.
 func (s *site) publish(t *testing.T, queue string, bodies ...string) {
 	t.Helper()
@@ -256,6 +277,11 @@ func (s *sub) must(what string, f func(context.Context) error) {
 
 // eventually polls.
 func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	eventuallyWithin(t, patience, what, cond)
+}
+
+func eventuallyWithin(t *testing.T, patience time.Duration, what string, cond func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

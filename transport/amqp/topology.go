@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"strings"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
@@ -36,6 +37,27 @@ func (s *queueSource) prepare(ctx context.Context, sess *session, ch channel, de
 		}
 	}
 	return qs, s.b.declareDeadLetter(ctx, sess, deadLetter, s.cfg.Declare.Type)
+}
+
+// declared is what prepare makes sure of, for people; "" if it only looks.
+func (s *queueSource) declared(deadLetter string) string {
+	if s.cast != nil {
+		return fmt.Sprintf("an own queue on exchange %q", s.cast.exchange)
+	}
+	if s.cfg.Declare.isZero() {
+		return ""
+	}
+	parts := make([]string, len(s.queues), len(s.queues)+len(s.cfg.Declare.Bindings)+1)
+	for i, q := range s.queues {
+		parts[i] = fmt.Sprintf("queue %q", q)
+	}
+	for _, b := range s.cfg.Declare.Bindings {
+		parts = append(parts, fmt.Sprintf("binding %q to exchange %q", b.Key, b.Exchange))
+	}
+	if exchange, queue := parseDest(deadLetter); queue != "" && exchange == "" {
+		parts = append(parts, fmt.Sprintf("dead-letter queue %q", queue))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // declareQueue declares the queue, or looks whether it is there.

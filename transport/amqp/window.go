@@ -25,7 +25,8 @@ type step struct {
 type part struct {
 	tag   string
 	queue int
-	ours  bool          // we cancelled it; guarded by consumer.mu
+	up    bool          // the broker has confirmed it; guarded by consumer.mu
+	ours  bool          // we cancelled it; likewise
 	done  chan struct{} // all it received is in the ring
 }
 
@@ -75,6 +76,9 @@ func (c *consumer) addStep(size int) error {
 			c.setSteps(c.steps[:len(c.steps)-1])
 			return err
 		}
+		c.mu.Lock()
+		p.up = true
+		c.mu.Unlock()
 		c.wg.Go(func() { c.pump(p, in) })
 	}
 	return nil

@@ -221,6 +221,16 @@ func (s *Server) CancelConsumers(vhost, name string) bool {
 	})
 }
 
+// ForgetConsumers ends the subscriptions of a queue without a word, as a broker
+// does that has lost track of them.
+func (s *Server) ForgetConsumers(vhost, name string) bool {
+	return s.withQueue(vhost, name, func(q *queue) {
+		for _, c := range append([]*consumer(nil), q.consumers...) {
+			c.remove()
+		}
+	})
+}
+
 func (s *Server) withQueue(vhost, name string, fn func(*queue)) bool {
 	s.begin()
 	defer s.end()

@@ -1,0 +1,134 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/internal/brokertest"
+	"github.com/longshore-go/longshore/internal/oracle"
+	"github.com/longshore-go/longshore/transport/amqp"
+)
+
+// shaky records what it handles and fails the first two calls of every 20th
+// message: there are always some that wait for their retry.
+func shaky(l *oracle.Ledger, work time.Duration) longshore.HandlerFunc {
+	var mu sync.Mutex
+	calls := map[string]int{}
+	return func(ctx context.Context, d *longshore.Delivery) error {
+		id := string(d.Body)
+		end := l.Begin(id, string(d.Key))
+		select {
+		case <-time.After(work):
+		case <-ctx.Done():
+			end(false)
+			return ctx.Err()
+		}
+		mu.Lock()
+		calls[id]++
+		n := calls[id]
+		mu.Unlock()
+		if id[len(id)-1] == '7' && len(id) > 1 && id[len(id)-2]%2 == 0 && n <= 2 {
+			end(false)
+			return longshore.Retry(errors.New("not yet"), 200*time.Millisecond)
+		}
+		end(d.Owned())
+		return nil
+	}
+}
+
+// The link is cut again and again while many are at work and some wait for their
+// retry: what comes back is still in the order of its key.
+func TestCutsKeepTheOrderOfAKey(t *testing.T) {
+	queueKinds(t, func(t *testing.T, args amqp091.Table) {
+		url, l := brokertest.AMQP(t), oracle.New()
+		q := newRabbitQueue(t, url, "orders", args)
+		const total, keys = 2500, 23
+		q.publish(l, 0, total, keys)
+		proxy, purl := proxied(t, url)
+		c := consumeFrom(t, amqp.New(purl, amqp.Config{}).Queue("orders", amqp.QueueConfig{}),
+			container.Config{Workers: container.Workers{Min: 16, Max: 16}, Order: container.ByKey, Reopen: quickly}, shaky(l, 5*time.Millisecond))
+		for range 8 {
+			before := l.Done()
+			eventually(t, 20*time.Second, "some were handled", func() bool { return l.Done() > before+120 || l.Done() == total })
+			proxy.CutAll()
+		}
+		eventually(t, 60*time.Second, "all are done", func() bool { return l.Done() == total })
+		if err := c.Stop(t.Context()); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+		check(t, l, oracle.Allow{Twice: 8 * 48, Ordered: true})
+	})
+}
+
+// A container is stopped and started in turns under load, with retries waiting at
+// every stop: what the drain gives back keeps its place in the queue.
+func TestRestartsKeepTheOrderOfAKey(t *testing.T) {
+	queueKinds(t, func(t *testing.T, args amqp091.Table) {
+		url, l := brokertest.AMQP(t), oracle.New()
+		q := newRabbitQueue(t, url, "orders", args)
+		const total, keys, rounds = 2400, 13, 8
+		h := shaky(l, 2*time.Millisecond)
+		cfg := container.Config{Workers: container.Workers{Min: 8, Max: 8}, Order: container.ByKey, DrainTimeout: 100 * time.Millisecond}
+		broker := amqp.New(url, amqp.Config{})
+		for round := range rounds {
+			q.publish(l, round*total/rounds, total/rounds, keys)
+			c := consumeFrom(t, broker.Queue("orders", amqp.QueueConfig{}), cfg, h)
+			before := l.Done()
+			eventually(t, 20*time.Second, "some were handled", func() bool { return l.Done() > before+100 })
+			if err := c.Stop(t.Context()); err != nil {
+				t.Errorf("stop: %v", err)
+			}
+		}
+		consumeFrom(t, broker.Queue("orders", amqp.QueueConfig{}), cfg, h)
+		eventually(t, 60*time.Second, "all are done", func() bool { return l.Done() == total })
+		check(t, l, oracle.Allow{Ordered: true})
+	})
+}
+
+// F-A03, F-A07: the broker stops answering when a container stops that has retries to give
+// back whose attempts the queue cannot count: they would have to be published.
+func TestStopInABlackHoleEndsInTime(t *testing.T) {
+	queueKinds(t, func(t *testing.T, args amqp091.Table) {
+		url, l := brokertest.AMQP(t), oracle.New()
+		q := newRabbitQueue(t, url, "orders", args)
+		q.publish(l, 0, 20, 5)
+		proxy, purl := proxied(t, url)
+		var mu sync.Mutex
+		failed := map[string]int{}
+		c := consumeFrom(t, amqp.New(purl, amqp.Config{}).Queue("orders", amqp.QueueConfig{}),
+			container.Config{Workers: container.Workers{Min: 4, Max: 4}, DrainTimeout: time.Second, CancelGrace: time.Second,
+				Redelivery: container.Redelivery{MaxAttempts: 100, Backoff: container.Backoff{Initial: 50 * time.Millisecond, Max: 900 * time.Millisecond}}},
+			func(_ context.Context, d *longshore.Delivery) error {
+				mu.Lock()
+				defer mu.Unlock()
+				failed[string(d.Body)]++
+				return errors.New("not yet")
+			})
+		eventually(t, 20*time.Second, "all have failed three times", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, n := range failed {
+				if n < 3 {
+					return false
+				}
+			}
+			return len(failed) == 20
+		})
+		proxy.BlackHole(true)
+		begin := time.Now()
+		_ = c.Stop(t.Context()) // that it could not flush is not the point here
+		if took := time.Since(begin); took > 4*time.Second {
+			t.Errorf("stop took %v with a budget of 1 s + 1 s", took)
+		}
+		proxy.BlackHole(false)
+		proxy.CutAll()
+		eventually(t, 20*time.Second, "all are back", func() bool { ready, _ := q.depth(); return ready == 20 })
+	})
+}
