@@ -107,6 +107,9 @@ func (c *consumer) subscribe(ctx context.Context, o transport.OpenOptions) error
 	if err != nil {
 		return err
 	}
+	if text := c.src.declared(o.DeadLetter); text != "" {
+		c.tell.event(transport.Event{Kind: transport.EventDeclared, Text: text})
+	}
 	c.facts = found
 	c.mu.Lock()
 	for name, t := range found.topics {

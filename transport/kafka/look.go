@@ -158,6 +158,21 @@ func (s *groupSource) prepare(ctx context.Context, cl *kgo.Client, deadLetter st
 	return found, err
 }
 
+// declared is what prepare makes sure of, for people; "" if it only looks.
+func (s *groupSource) declared(deadLetter string) string {
+	if s.cfg.Declare.Partitions == 0 {
+		return ""
+	}
+	parts := make([]string, len(s.topics), len(s.topics)+1)
+	for i, t := range s.topics {
+		parts[i] = fmt.Sprintf("topic %q", t)
+	}
+	if deadLetter != "" {
+		parts = append(parts, fmt.Sprintf("dead-letter topic %q", deadLetter))
+	}
+	return strings.Join(parts, ", ")
+}
+
 func (s *groupSource) create(ctx context.Context, cl *kgo.Client, settings map[string]string, topics ...string) error {
 	if len(topics) == 0 {
 		return nil

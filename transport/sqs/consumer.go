@@ -81,6 +81,13 @@ func (s *queueSource) Open(ctx context.Context, opts transport.OpenOptions) (tra
 		return "s." + token + "." + *m.MessageId
 	}}
 	c.wg.Go(c.loop)
+	if s.cfg.Declare.Attributes != nil && opts.Observer != nil {
+		text := fmt.Sprintf("queue %q", s.ref.name)
+		if d := opts.DeadLetter; d != "" && queueName(d) {
+			text += fmt.Sprintf(", dead-letter queue %q", d)
+		}
+		opts.Observer.Event(transport.Event{Kind: transport.EventDeclared, Text: text})
+	}
 	if l.notice != "" && opts.Observer != nil {
 		opts.Observer.Event(transport.Event{Kind: transport.EventNotice, Text: l.notice})
 	}
