@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +21,26 @@ func TestDemoInAPipe(t *testing.T) {
 	}
 	if strings.Contains(got.out+got.err, "\x1b") {
 		t.Error("escape codes in a pipe")
+	}
+}
+
+func TestVerboseDemoTellsTheLifeOfItsContainers(t *testing.T) {
+	got := world{}.run(t, "demo", "--for", "2s", "--seed", "7", "-v")
+	if got.code != 0 {
+		t.Errorf("code %d\n%s\n%s", got.code, got.out, got.err)
+	}
+	for _, transport := range []string{"rabbitmq", "kafka", "aws_sqs"} {
+		phrases := []string{"container starting", "topology declared", "container subscribed", "container draining", "container drained"}
+		if transport == "rabbitmq" { // the others' consumers outlive a connection
+			phrases = append(phrases, "container recovering", "consumer lost")
+		}
+		for _, phrase := range phrases {
+			if !slices.ContainsFunc(strings.Split(got.err, "\n"), func(line string) bool {
+				return strings.Contains(line, "\t"+phrase+"\t") && strings.Contains(line, `"transport": "`+transport+`"`)
+			}) {
+				t.Errorf("%s: no line %q", transport, phrase)
+			}
+		}
 	}
 }
 
@@ -75,7 +96,7 @@ func TestDemoStopsAtOnceOnTheSecondSignal(t *testing.T) {
 		}
 	}}
 	got := w.run(t, "demo", "--for", "5s", "--seed", "7")
-	if got.code != 130 || !strings.Contains(got.out, "stopped at once") || strings.Contains(got.out, "nothing lost") {
+	if got.code != 130 || !strings.Contains(got.out, "stopped at once") || !strings.Contains(got.out, " orders: o-") || strings.Contains(got.out, "nothing lost") {
 		t.Errorf("code %d\n%s\n%s", got.code, got.out, got.err)
 	}
 }

@@ -172,6 +172,11 @@ type Count struct {
 	// Missed is how many events the ledger did not hear of: if any, settled twice
 	// may be too high.
 	Missed int `json:"events_missed,omitempty"`
+
+	// Abandoned is what a stop at once left undone, with the first ten: those whose
+	// handlers were cut off before the others.
+	Abandoned    int   `json:"abandoned,omitempty"`
+	AbandonedIDs []int `json:"abandoned_ids,omitempty"`
 }
 
 // count compares the sets; call it when everything is idle.
@@ -210,6 +215,23 @@ func (l *ledger) count() Count {
 			note(&c.InvertedIDs, n)
 		}
 		latest[o.key] = max(latest[o.key], o.first)
+	}
+	return c
+}
+
+// stopped turns the count of a demo that was stopped at once into one that does
+// not call lost what nobody looked for.
+func (l *ledger) stopped(c Count) Count {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c.Lost, c.LostIDs = 0, nil
+	for _, begun := range []bool{true, false} {
+		for n := range l.orders {
+			if o := &l.orders[n]; o.isOpen() && (o.calls > 0) == begun {
+				c.Abandoned++
+				note(&c.AbandonedIDs, n)
+			}
+		}
 	}
 	return c
 }

@@ -97,7 +97,7 @@ func TestTheResultNamesWhatIsLost(t *testing.T) {
 	if err := res.Write(&b, nil); err != nil {
 		t.Fatal(err)
 	}
-	want := `drained in 0.08 s of 20s: completed 9, released 0, abandoned 0, unflushed 0
+	want := `drained in 0.08 s of 20s: completed while draining 9, released 0, abandoned 0, unflushed 0
           published  handled  dead  redelivered  lost  settled twice  out of order
 rabbitmq      1,200    1,187     0            0    13              0             0
 bad rabbitmq lost: o-0 o-1 o-2 o-3 o-4 o-5 o-6 o-7 o-8 o-9 and 3 more
@@ -105,6 +105,30 @@ FAILED  1,200 orders, 15.0 s (seed 7)
 `
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+func TestAStopAtOnceNamesWhatItAbandons(t *testing.T) {
+	l := &ledger{}
+	for range 14 {
+		l.add(order{})
+	}
+	for i := range 14 {
+		l.confirm(i)
+	}
+	play(l, "b0 d0 b7")
+	c := l.stopped(l.count())
+	var b strings.Builder
+	if err := (Result{Stopped: true, Brokers: []Broker{{"kafka", c}, {"sqs", Count{}}}}).Write(&b, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"these orders were abandoned:\nkafka  13 orders: o-7 o-1 o-2 o-3 o-4 o-5 o-6 o-8 o-9 o-10 and 3 more\n", "sqs  0 orders\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	if c.Lost != 0 || c.Published != 14 || c.Handled != 1 {
+		t.Errorf("%+v", c)
 	}
 }
 

@@ -53,7 +53,7 @@ func (d *Drain) add(r *container.Report) {
 }
 
 func (d Drain) String() string {
-	return fmt.Sprintf("drained in %.2f s of %v: completed %d, released %d, abandoned %d, unflushed %d", d.Seconds,
+	return fmt.Sprintf("drained in %.2f s of %v: completed while draining %d, released %d, abandoned %d, unflushed %d", d.Seconds,
 		time.Duration(d.Budget*float64(time.Second)).Round(time.Second), d.Completed, d.Released, d.Abandoned, d.Unflushed)
 }
 
@@ -64,10 +64,17 @@ func (r Result) Write(w io.Writer, paint func(cli.Color, string) string) error {
 	}
 	lines := []string{r.Drain.String()}
 	if len(r.Drain.IDs) > 0 {
-		lines = append(lines, "abandoned: "+strings.Join(r.Drain.IDs, ", "))
+		lines = append(lines, "still with their handlers: "+strings.Join(r.Drain.IDs, ", "))
 	}
 	if r.Stopped {
-		lines = append(lines, "stopped at once; what was abandoned goes back to its queue")
+		lines = append(lines, "stopped at once; these orders were abandoned:")
+		for _, b := range r.Brokers {
+			line := b.Name + "  " + count(b.Abandoned, "order", "orders")
+			if b.Abandoned > 0 {
+				line += ": " + orderIDs(b.AbandonedIDs, b.Abandoned)
+			}
+			lines = append(lines, line)
+		}
 	} else {
 		lines = append(lines, r.table()...)
 		lines = append(lines, r.findings(paint)...)
@@ -117,21 +124,26 @@ func (r Result) findings(paint func(cli.Color, string) string) []string {
 			if f.n == 0 {
 				continue
 			}
-			ids := make([]string, len(f.ids))
-			for i, id := range f.ids {
-				ids[i] = fmt.Sprintf("o-%d", id)
-			}
-			more := ""
-			if f.n > len(ids) {
-				more = fmt.Sprintf(" and %s more", thousands(f.n-len(ids)))
-			}
-			lines = append(lines, fmt.Sprintf("%s %s %s: %s%s", paint(cli.Red, "bad"), b.Name, f.what, strings.Join(ids, " "), more))
+			lines = append(lines, fmt.Sprintf("%s %s %s: %s", paint(cli.Red, "bad"), b.Name, f.what, orderIDs(f.ids, f.n)))
 		}
 		if b.Missed > 0 {
 			lines = append(lines, fmt.Sprintf("%s %s: the ledger missed %d events; settled twice may be too high", paint(cli.Yellow, "note"), b.Name, b.Missed))
 		}
 	}
 	return lines
+}
+
+// orderIDs names the first of n orders.
+func orderIDs(first []int, n int) string {
+	ids := make([]string, len(first))
+	for i, id := range first {
+		ids[i] = fmt.Sprintf("o-%d", id)
+	}
+	text := strings.Join(ids, " ")
+	if n > len(ids) {
+		text += fmt.Sprintf(" and %s more", thousands(n-len(ids)))
+	}
+	return text
 }
 
 func (r Result) verdict(paint func(cli.Color, string) string) string {

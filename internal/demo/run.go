@@ -252,6 +252,9 @@ func (r *run) result(hard context.Context, drain Drain) Result {
 	}
 	for _, l := range r.legs {
 		c := l.ledger.count()
+		if res.Stopped {
+			c = l.ledger.stopped(c)
+		}
 		res.Brokers = append(res.Brokers, Broker{Name: l.rig.name, Count: c})
 		res.OK = res.OK && !c.Bad()
 	}
