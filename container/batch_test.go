@@ -273,3 +273,39 @@ func TestMiddlewareOfBatches(t *testing.T) {
 		}
 	})
 }
+
+// An empty BatchError is an error that is not nil; a middleware would take it for
+// a failure.
+func TestMiddlewaresOfBatchesSeeNoFailureWhereNothingFailed(t *testing.T) {
+	for name, result := range map[string]error{
+		"empty": longshore.BatchError{}, "nobody": longshore.BatchError{0: nil}, "wrapped": fmt.Errorf("done: %w", longshore.BatchError{}),
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := memory.New(memory.Config{})
+			publish(t, b, "q", "m")
+			var seen atomic.Value
+			c := startBatch(t, b.Queue("q", memory.QueueConfig{}), func(context.Context, []*longshore.Delivery) error { return result },
+				container.Config{Middleware: []longshore.Middleware{witness{got: &seen}}})
+			wait(time.Second)
+			stop(t, c)
+			if got := seen.Load(); got != "<nil>" {
+				t.Errorf("%s: the middleware saw %v", name, got)
+			}
+			wantHeld(t, b, "q", "ready 0, unsettled 0, delayed 0, acked 1")
+		})
+	}
+}
+
+// witness writes down what the handler returned.
+type witness struct {
+	onlySingle
+	got *atomic.Value
+}
+
+func (m witness) WrapBatch(next longshore.BatchHandler) longshore.BatchHandler {
+	return longshore.BatchHandlerFunc(func(ctx context.Context, ds []*longshore.Delivery) error {
+		err := next.HandleBatch(ctx, ds)
+		m.got.Store(fmt.Sprint(err))
+		return err
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -157,6 +158,26 @@ func TestLogTellsTheLifeOfAContainer(t *testing.T) {
 			"info container drained 0s", "info container stopped"}
 		if !slices.Equal(got, want) {
 			t.Errorf("got  %q\nwant %q", got, want)
+		}
+	})
+}
+
+// What waits in the broker's delay queue is in no other column of the report.
+func TestReportNamesWhatWaitsAtTheBroker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		box := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(d *longshore.Delivery) error {
+			if string(d.Body) == "m0" {
+				return longshore.Retry(errBad, time.Minute) // over when the container stops
+			}
+			return longshore.Retry(errBad, time.Hour)
+		}), container.Config{Order: container.Unordered, Redelivery: container.Redelivery{MaxAttempts: 2, Backoff: container.Backoff{Max: time.Hour}},
+			DeadLetter: container.DeadLetter{To: "dead"}})
+		publish(t, b, "q", numbered(5)...)
+		wait(5 * time.Minute)
+		rep := stop(t, box)
+		if rep.Delayed != 4 || !strings.HasSuffix(rep.String(), "completed while draining 0, released 0, abandoned 0, unflushed 0; 4 more wait at the broker for their next attempt") {
+			t.Errorf("%+v\n%v", rep, rep)
 		}
 	})
 }
