@@ -90,6 +90,18 @@ func NewDelivery(base context.Context, settler Settler, token uint64) *Delivery 
 	return d
 }
 
+// NewDeliveries is [NewDelivery] for n tokens, from first on, in one allocation. Its
+// memory is free when all of them are: ask for few at a time.
+func NewDeliveries(base context.Context, settler Settler, first uint64, n int) []Delivery {
+	ds := make([]Delivery, n)
+	for i := range ds {
+		d := &ds[i]
+		d.Attempt, d.settler, d.token = 1, settler, first+uint64(i)
+		d.ctx.base = base //nolint:fatcontext // set once, nothing grows
+	}
+	return ds
+}
+
 // SetNative sets what [Delivery.Native] returns. For transports, before the
 // delivery is handed out.
 func (d *Delivery) SetNative(v any) { d.native = v }

@@ -1,5 +1,7 @@
 package kafka
 
+import "time"
+
 // What waits in memory is bounded by bytes: a partition that has much is not
 // fetched while others go on, and if all together have much, nothing is polled.
 // The steps are wide, because the client throws away what it has of a partition
@@ -8,12 +10,14 @@ const (
 	muchBytes   = 8 << 20  // a partition is not fetched above it
 	littleBytes = 2 << 20  // and is again below it
 	totalBytes  = 64 << 20 // nothing is polled above it
+
+	holdAfter = 100 * time.Millisecond // so long the others wait for one that has much
 )
 
 // enqueue puts the partition into the line if it has something to hand out. Its
 // lock is held.
 func (p *partition) enqueue() {
-	if p.queued || p.closed || p.leaving || len(p.again) == 0 && (len(p.wait) == 0 || p.stalled) {
+	if p.queued || p.closed || p.leaving || len(p.again) == 0 && (p.wait.empty() || p.stalled) {
 		return
 	}
 	p.queued = true
@@ -76,7 +80,8 @@ func (p *partition) shrink(n int64) {
 // drop forgets what waits.
 func (p *partition) drop() {
 	p.shrink(p.bytes)
-	p.wait, p.again = nil, nil
+	p.wait, p.again = queue{}, nil
+	p.drops++
 	for _, t := range p.timers {
 		t.Stop()
 	}
@@ -97,14 +102,16 @@ func (p *partition) feed() {
 }
 
 // mayPoll tells whether anybody needs records, and keeps the client from fetching
-// for those who have enough.
-func (c *consumer) mayPoll() bool {
+// for those who have enough. waited is for how long it has said no because of them:
+// at full speed much is gone in a moment, and is not worth a hold.
+func (c *consumer) mayPoll(waited time.Duration) (ok bool, again time.Duration) {
 	if c.isPaused() || c.undrained.Load() >= totalBytes {
-		return false
+		return false, 0
 	}
 	ps := c.assigned()
 	hungry := len(ps) == 0
-	hold := map[string][]int32{}
+	var hold []*partition
+	soon := false
 	for _, p := range ps {
 		p.mu.Lock()
 		p.sated = p.sated || p.bytes > muchBytes
@@ -112,14 +119,18 @@ func (c *consumer) mayPoll() bool {
 		case !p.sated:
 			hungry = true
 		case !p.held:
-			hold[p.key.topic] = append(hold[p.key.topic], p.key.num)
+			hold = append(hold, p)
+			soon = soon || !p.stalled
 		}
 		p.mu.Unlock()
 	}
-	if !hungry || len(hold) == 0 {
-		return hungry
+	if !hungry {
+		return false, 0
 	}
-	for _, p := range ps {
+	if soon && waited < holdAfter {
+		return false, holdAfter - waited
+	}
+	for _, p := range hold {
 		p.mu.Lock()
 		if p.sated && !p.held && !p.closed {
 			p.held = true
@@ -127,5 +138,5 @@ func (c *consumer) mayPoll() bool {
 		}
 		p.mu.Unlock()
 	}
-	return true
+	return true, 0
 }

@@ -45,7 +45,7 @@ type consumer struct {
 
 	mu       sync.Mutex
 	parts    map[tp]*partition
-	line     []*partition // those with something to hand out, in turn
+	line     []*partition // those that have got something to hand out
 	subs     map[string]*longshore.Subscription
 	ids      map[string][16]byte // of the topics
 	read     map[string]map[int32]commitRead
@@ -59,7 +59,10 @@ type consumer struct {
 	troubles map[string]time.Time
 	healing  map[string]*healing
 	looked   time.Time // for new partitions of a broadcast
-	out      []*longshore.Delivery
+
+	// Receive's own.
+	turn []*partition // those with something to hand out, in turn
+	out  []*longshore.Delivery
 }
 
 func newConsumer(s *groupSource, o transport.OpenOptions) *consumer {
@@ -162,17 +165,15 @@ func (c *consumer) assigned() []*partition {
 
 // Receive hands out records of all partitions that have some, in turn.
 func (c *consumer) Receive(ctx context.Context, n int) ([]*longshore.Delivery, error) {
-	n = max(n, 1)
 	clear(c.out)
 	c.out = c.out[:0]
 	for {
-		line, err := c.next()
+		paused, err := c.next()
 		if err != nil {
 			return nil, err
 		}
-		if len(line) > 0 {
-			c.out = c.takeFrom(line, n)
-			if len(c.out) > 0 {
+		if len(c.turn) > 0 && !paused {
+			if c.takeTurns(max(n, 1)); len(c.out) > 0 {
 				return c.out, nil
 			}
 			continue // all of it was done before, or taken away
@@ -185,45 +186,46 @@ func (c *consumer) Receive(ctx context.Context, n int) ([]*longshore.Delivery, e
 	}
 }
 
-// next takes the line of partitions with something to hand out.
-func (c *consumer) next() ([]*partition, error) {
+// next lets those that have got something to hand out join the others.
+func (c *consumer) next() (paused bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.end != nil:
-		return nil, c.end
+		return false, c.end
 	case c.canceled:
-		return nil, longshore.ErrCanceled
-	case c.paused:
-		return nil, nil
+		return false, longshore.ErrCanceled
 	}
-	line := c.line
-	c.line = nil
-	return line, nil
+	if len(c.line) > 0 {
+		c.turn = append(c.turn, c.line...)
+		clear(c.line)
+		c.line = c.line[:0]
+	}
+	return c.paused, nil
 }
 
-// takeFrom shares n out over the line. Who was not asked comes first the next time,
-// who has more comes last.
-func (c *consumer) takeFrom(line []*partition, n int) []*longshore.Delivery {
-	out := c.out
-	share := max(1, (n+len(line)-1)/len(line))
-	var more []*partition
-	asked := 0
-	for ; asked < len(line) && len(out) < n; asked++ {
-		var left bool
-		if out, left = line[asked].take(min(share, n-len(out)), out); left {
-			more = append(more, line[asked])
+// takeTurns shares n out. Who was not asked comes first the next time, who has more
+// comes last. A share is no smaller than a few: to ask a partition costs as much.
+func (c *consumer) takeTurns(n int) {
+	line := c.turn
+	share := max(minShare, (n+len(line)-1)/len(line))
+	for range len(line) {
+		left := n - len(c.out)
+		if left == 0 {
+			break
+		}
+		p := line[0]
+		line[0] = nil
+		line = line[1:]
+		var more bool
+		if c.out, more = p.take(min(share, left), c.out); more {
+			line = append(line, p)
 		}
 	}
-	c.mu.Lock()
-	c.line = append(append(line[asked:len(line):len(line)], c.line...), more...)
-	waiting := len(c.line) > 0
-	c.mu.Unlock()
-	if waiting {
-		signal(c.ready)
-	}
-	return out
+	c.turn = line
 }
+
+const minShare = 16
 
 // requeue puts partitions at the end of the line. They count as queued.
 func (c *consumer) requeue(ps []*partition) {

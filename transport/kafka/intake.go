@@ -75,14 +75,7 @@ const errorPause = 100 * time.Millisecond
 
 // pollAll moves what the client has fetched to the partitions, until Cancel.
 func (c *consumer) pollAll() {
-	for c.stop.Err() == nil {
-		if !c.mayPoll() {
-			select {
-			case <-c.hungry:
-			case <-c.stop.Done():
-			}
-			continue
-		}
+	for c.waitHungry() {
 		var errs []kgo.FetchError
 		records := 0
 		c.gate.poll(c.stop, func(ctx context.Context) {
@@ -97,6 +90,27 @@ func (c *consumer) pollAll() {
 	}
 }
 
+// waitHungry returns when polling is allowed; false at Cancel.
+func (c *consumer) waitHungry() bool {
+	began := time.Now()
+	for c.stop.Err() == nil {
+		ok, again := c.mayPoll(time.Since(began))
+		if ok {
+			return true
+		}
+		var due <-chan time.Time
+		if again > 0 {
+			due = time.After(again)
+		}
+		select {
+		case <-c.hungry:
+		case <-due:
+		case <-c.stop.Done():
+		}
+	}
+	return false
+}
+
 func (c *consumer) rest(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -108,6 +122,7 @@ func (c *consumer) rest(d time.Duration) {
 
 // accept gives the records to their partitions. The gate is held.
 func (c *consumer) accept(fs kgo.Fetches) (records int) {
+	at := time.Now()
 	for i := range fs {
 		for j := range fs[i].Topics {
 			t := &fs[i].Topics[j]
@@ -123,7 +138,7 @@ func (c *consumer) accept(fs kgo.Fetches) (records int) {
 					p = c.rewound(p, fp.Records[0].Offset)
 				}
 				records += len(fp.Records)
-				p.accept(fp)
+				p.accept(fp, at)
 			}
 		}
 	}
@@ -131,7 +146,7 @@ func (c *consumer) accept(fs kgo.Fetches) (records int) {
 }
 
 // accept appends what was fetched, if the offsets follow on.
-func (p *partition) accept(fp *kgo.FetchPartition) {
+func (p *partition) accept(fp *kgo.FetchPartition, at time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.leaving {
@@ -152,12 +167,7 @@ func (p *partition) accept(fp *kgo.FetchPartition) {
 	}
 	last := fp.Records[len(fp.Records)-1]
 	p.next = last.Offset + 1
-	size := int64(0)
-	for _, r := range fp.Records {
-		size += weight(r)
-	}
-	p.wait = append(p.wait, fp.Records...)
-	p.grow(size)
+	p.grow(p.wait.push(fp.Records, at))
 	p.enqueue()
 }
 

@@ -22,9 +22,9 @@ type partition struct {
 
 	mu      sync.Mutex
 	t       tracker
-	wait    []*kgo.Record // fetched, not handed out
-	bytes   int64         // of wait
-	again   []repeat      // given back, to be handed out now
+	wait    queue    // fetched, not handed out
+	bytes   int64    // of wait
+	again   []repeat // given back, to be handed out now
 	timers  map[uint64]*time.Timer
 	out     int   // handed out and not settled
 	next    int64 // offset that the next fetched record should have
@@ -34,6 +34,7 @@ type partition struct {
 	held    bool  // and the client does not fetch it
 	leaving bool  // being revoked: nothing new
 	closed  bool
+	drops   int // how often what waits was forgotten
 
 	budget    int    // characters that a commit may save
 	committed uint64 // ver of the last commit that the broker has
@@ -65,75 +66,84 @@ func newPartition(c *consumer, key partitionOf, position int64, epoch int32) *pa
 // the partition in the line.
 func (p *partition) take(n int, out []*longshore.Delivery) (_ []*longshore.Delivery, more bool) {
 	p.mu.Lock()
-	if p.closed || p.leaving {
-		p.queued = false
-		p.mu.Unlock()
-		return out, false
-	}
-	now := time.Now()
-	for ; n > 0 && len(p.again) > 0; n-- {
-		out = append(out, p.redeliver(p.again[0], now))
-		p.again = p.again[1:]
-	}
-	recs := p.wait[:min(n, len(p.wait), max(0, int(p.c.window.Load())-p.t.size()))]
-	first := p.t.tail
-	p.mu.Unlock()
-
-	// Only Receive takes, so nobody else hands out sequence numbers meanwhile.
-	ds := make([]*longshore.Delivery, len(recs))
-	for i, r := range recs {
-		if !r.Attrs.IsControl() {
-			ds[i] = p.delivery(r, first+uint64(i), 1, now) //nolint:gosec // not negative
-		}
-	}
-
-	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !p.closed && !p.leaving {
+		for ; n > 0 && len(p.again) > 0; n-- {
+			out = append(out, p.redeliver(p.again[0], time.Now()))
+			p.again = p.again[1:]
+		}
+		out = p.takeNew(n, out)
+	}
 	if p.closed || p.leaving {
 		p.queued = false
 		return out, false
 	}
-	out = p.register(recs, ds, out)
 	p.stall()
-	p.queued = len(p.again) > 0 || len(p.wait) > 0 && !p.stalled
+	p.queued = len(p.again) > 0 || !p.wait.empty() && !p.stalled
 	return out, p.queued
 }
 
-// register moves records from those that wait to those that are out.
-func (p *partition) register(recs []*kgo.Record, ds, out []*longshore.Delivery) []*longshore.Delivery {
-	skipped, size := 0, int64(0)
-	for i, r := range recs {
-		size += weight(r)
-		done := ds[i] == nil || p.t.saved.has(r.Offset, r.LeaderEpoch)
-		if !done && p.t.saved.attempts != nil {
-			ds[i].Attempt = p.t.saved.attempt(r.Offset, r.LeaderEpoch)
-			p.t.gaveBack(p.t.tail, ds[i].Attempt)
+// takeNew hands out up to n of the records that wait. The lock is held, but for
+// making deliveries: whoever settles meanwhile should not have to wait for that.
+func (p *partition) takeNew(n int, out []*longshore.Delivery) []*longshore.Delivery {
+	skipped := 0
+	for n > 0 {
+		room := int(p.c.window.Load()) - p.t.size()
+		if room <= 0 || p.wait.made == nil && !p.make() {
+			break
 		}
-		if done {
-			p.t.ack(p.t.add(r.Offset, r.LeaderEpoch, nil))
-			skipped++
-			continue
-		}
-		p.t.add(r.Offset, r.LeaderEpoch, ds[i])
-		p.out++
-		out = append(out, ds[i])
+		ds, bytes := p.wait.pop(min(n, room))
+		p.shrink(bytes)
+		before := len(out)
+		out = p.register(ds, out)
+		n -= len(out) - before
+		skipped += len(ds) - (len(out) - before)
 	}
-	clear(recs)
-	p.wait = p.wait[len(recs):]
-	p.shrink(size)
 	if skipped > 0 {
 		p.c.completed(skipped)
 	}
 	return out
 }
 
-// weight is about what a record takes in memory.
-func weight(r *kgo.Record) int64 {
-	n := 256 + len(r.Key) + len(r.Value)
-	for i := range r.Headers {
-		n += 64 + len(r.Headers[i].Key) + len(r.Headers[i].Value)
+// make makes deliveries of the next records; false if there are none. It gives up
+// the lock meanwhile. Only Receive takes, so nobody else hands out sequence numbers.
+func (p *partition) make() bool {
+	recs, at, bytes := p.wait.next(madeAtOnce)
+	if len(recs) == 0 {
+		return false
 	}
-	return int64(n)
+	first, drops := p.t.tail, p.drops
+	p.mu.Unlock()
+	ds := longshore.NewDeliveries(p.c.base, p, first, len(recs))
+	for i, r := range recs {
+		p.fill(&ds[i], r, 1, at)
+	}
+	p.mu.Lock()
+	if p.drops != drops {
+		return false
+	}
+	p.wait.made, p.wait.bytes = ds, bytes
+	return true
+}
+
+// register moves records from those that wait to those that are out.
+func (p *partition) register(ds []longshore.Delivery, out []*longshore.Delivery) []*longshore.Delivery {
+	for i := range ds {
+		d := &ds[i]
+		r, _ := d.Native().(*kgo.Record)
+		if r.Attrs.IsControl() || p.t.saved.has(r.Offset, r.LeaderEpoch) {
+			p.t.ack(p.t.add(r.Offset, r.LeaderEpoch, nil))
+			continue
+		}
+		if p.t.saved.attempts != nil {
+			d.Attempt = p.t.saved.attempt(r.Offset, r.LeaderEpoch)
+			p.t.gaveBack(p.t.tail, d.Attempt)
+		}
+		p.t.add(r.Offset, r.LeaderEpoch, d)
+		p.out++
+		out = append(out, d)
+	}
+	return out
 }
 
 // redeliver makes a new delivery of a record that was given back.
@@ -147,13 +157,17 @@ func (p *partition) redeliver(e repeat, now time.Time) *longshore.Delivery {
 
 func (p *partition) delivery(r *kgo.Record, seq uint64, attempt int, now time.Time) *longshore.Delivery {
 	d := longshore.NewDelivery(p.c.base, p, seq)
+	p.fill(d, r, attempt, now)
+	return d
+}
+
+func (p *partition) fill(d *longshore.Delivery, r *kgo.Record, attempt int, at time.Time) {
 	decode(&d.Message, r)
 	d.Attempt = attempt
 	d.Origin.Subscription = p.sub
 	d.Origin.Topic, d.Origin.Partition, d.Origin.Position = r.Topic, r.Partition, uint64(r.Offset) //nolint:gosec // not negative
-	d.Origin.ReceivedAt = now
+	d.Origin.ReceivedAt = at
 	d.SetNative(r)
-	return d
 }
 
 // Ack marks the record done. The next commit carries it.

@@ -137,6 +137,9 @@ func (s *savedRuns) attempt(offset int64, leaderEpoch int32) int {
 
 // has tells whether a record was done before.
 func (s *savedRuns) has(offset int64, leaderEpoch int32) bool {
+	if s.runs == nil {
+		return false
+	}
 	for s.next < len(s.runs) && s.runs[s.next].to <= offset {
 		s.next++
 	}
