@@ -442,22 +442,28 @@ func TestStopIsBoundedByATransportThatHangs(t *testing.T) {
 }
 
 // unreturnable is a source whose deliveries cannot be given back.
-type unreturnable struct{ transport.Source }
+type unreturnable struct {
+	transport.Source
+	hangs bool // until the call's context ends
+}
 
-type unreturnableConsumer struct{ transport.Consumer }
+type unreturnableConsumer struct {
+	transport.Consumer
+	hangs bool
+}
 
-type unreturnableSettler struct{}
+type unreturnableSettler struct{ hangs bool }
 
 func (s unreturnable) Open(ctx context.Context, o transport.OpenOptions) (transport.Consumer, error) {
 	c, err := s.Source.Open(ctx, o)
-	return unreturnableConsumer{c}, err
+	return unreturnableConsumer{c, s.hangs}, err
 }
 
 func (c unreturnableConsumer) Receive(ctx context.Context, n int) ([]*longshore.Delivery, error) {
 	ds, err := c.Consumer.Receive(ctx, n)
 	out := make([]*longshore.Delivery, len(ds))
 	for i, d := range ds {
-		out[i] = longshore.NewDelivery(context.Background(), unreturnableSettler{}, uint64(i))
+		out[i] = longshore.NewDelivery(context.Background(), unreturnableSettler{c.hangs}, uint64(i))
 		out[i].Message, out[i].Attempt = d.Message, d.Attempt
 	}
 	return out, err
@@ -465,26 +471,36 @@ func (c unreturnableConsumer) Receive(ctx context.Context, n int) ([]*longshore.
 
 func (unreturnableSettler) Ack(context.Context, uint64) error           { return nil }
 func (unreturnableSettler) Reject(context.Context, uint64, error) error { return nil }
-func (unreturnableSettler) Nack(context.Context, uint64, time.Duration, int) error {
+func (s unreturnableSettler) Nack(ctx context.Context, _ uint64, _ time.Duration, _ int) error {
+	if s.hangs {
+		<-ctx.Done()
+	}
 	return &longshore.Error{Code: longshore.CodeConnLost, Op: "nack", Err: errors.New("the copy was not confirmed")}
 }
 func (unreturnableSettler) Extend(context.Context, uint64, time.Duration) error { return nil }
 
-// What a drain cannot give back is reported by its name. The broker has it back
-// when the consumer closes.
+// What a drain cannot give back is reported by its name, in time also where giving
+// back hangs. The broker has it back when the consumer closes.
 func TestDrainCannotGiveBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := memory.New(memory.Config{})
-		publish(t, b, "q", numbered(5)...)
-		c := start(t, unreturnable{b.Queue("q", memory.QueueConfig{})}, longshore.HandlerFunc(func(ctx context.Context, _ *longshore.Delivery) error {
-			<-ctx.Done()
-			return nil
-		}), container.Config{DrainTimeout: -1, Workers: container.Workers{Max: 1}})
-		synctest.Wait()
-		err := c.Stop(context.Background())
-		if rep := c.Report(); !errors.Is(err, longshore.CodeDrain) || rep.Unflushed < 4 || len(rep.UnflushedIDs) != rep.Unflushed {
-			t.Errorf("%v: %v", err, rep)
-		}
-		wantHeld(t, b, "q", "ready 5, unsettled 0, delayed 0, acked 0")
-	})
+	for _, hangs := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := memory.New(memory.Config{})
+			publish(t, b, "q", numbered(5)...)
+			src := unreturnable{b.Queue("q", memory.QueueConfig{}), hangs}
+			c := start(t, src, longshore.HandlerFunc(func(ctx context.Context, _ *longshore.Delivery) error {
+				<-ctx.Done()
+				return nil
+			}), container.Config{DrainTimeout: -1, Workers: container.Workers{Max: 1}})
+			synctest.Wait()
+			begin := time.Now()
+			err := c.Stop(context.Background())
+			if took := time.Since(begin); took > c.StopBudget() {
+				t.Errorf("stop took %v", took)
+			}
+			if rep := c.Report(); !errors.Is(err, longshore.CodeDrain) || rep.Unflushed < 4 || len(rep.UnflushedIDs) != rep.Unflushed {
+				t.Errorf("%v: %v", err, rep)
+			}
+			wantHeld(t, b, "q", "ready 5, unsettled 0, delayed 0, acked 0")
+		})
+	}
 }
