@@ -5,11 +5,12 @@ import (
 	"github.com/longshore-go/longshore/transport/amqp"
 )
 
-// amqp://user@host/vhost?queue=name&declare=quorum&prefetch=n; other parameters
-// are those that amqp.New reads.
+// amqp://user@host/vhost?queue=name&declare=quorum&prefetch=n; the parameters after
+// these are those of the address, which amqp.New reads.
 func amqpScheme() scheme {
 	return scheme{names: []string{"amqp", "amqps"}, form: "amqp://user@host/vhost?queue=orders",
-		params: []string{"queue", "declare", "prefetch"}, others: true, open: openAMQP}
+		params: []string{"queue", "declare", "prefetch", "auth_mechanism", "cacertfile", "certfile", "connection_timeout",
+			"heartbeat", "keyfile", "server_name_indication"}, open: openAMQP}
 }
 
 func openAMQP(a *address, o Options) (transport.Source, error) {

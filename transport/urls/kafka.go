@@ -15,7 +15,7 @@ func kafkaScheme() scheme {
 		params: []string{"group", "broadcast", "start", "protocol", "sasl", "window", "partitions"}, open: openKafka}
 }
 
-func openKafka(a *address, _ Options) (transport.Source, error) {
+func openKafka(a *address, o Options) (transport.Source, error) {
 	place := a.place
 	cfg := kafka.Config{TLS: a.scheme == "kafkas"}
 	if at := strings.LastIndexByte(place, '@'); at >= 0 {
@@ -52,9 +52,9 @@ func openKafka(a *address, _ Options) (transport.Source, error) {
 	switch {
 	case group != "" && everybody:
 		a.bad("broadcast", "is given beside a group", "")
-	case group == "" && !everybody:
+	case group == "" && !everybody && !o.Outlet:
 		a.bad("group", "is missing", "give broadcast=true to read everything without a group")
-	case everybody:
+	case group == "":
 		return b.Broadcast(topics, kafka.BroadcastConfig{Start: start, Window: window, Declare: declare}), nil
 	}
 	return b.Group(group, topics, kafka.GroupConfig{Start: start, Protocol: protocol, Window: window, Declare: declare}), nil

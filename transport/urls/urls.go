@@ -3,6 +3,7 @@ package urls
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -17,8 +18,7 @@ import (
 type scheme struct {
 	names  []string // before ://
 	form   string   // how one looks
-	params []string // known here; others are the transport's to know, if it has any
-	others bool
+	params []string // all that are known
 	open   func(a *address, o Options) (transport.Source, error)
 }
 
@@ -33,6 +33,9 @@ type Options struct {
 	// BrowseCounts allows a source's Browse also where looking counts as a delivery,
 	// see amqp.QueueConfig.BrowseCounts.
 	BrowseCounts bool
+	// Outlet: the source is only used as a transport.Outlet. What only a consumer
+	// needs, a Kafka group, may then be missing.
+	Outlet bool
 }
 
 // Source makes a source from a URL. It does no I/O.
@@ -102,10 +105,11 @@ func (s *scheme) read(name, rest string) (*address, error) {
 			Err: errors.New("they are not encoded as a query"), Hint: "percent-encode % & ; + = and # in values"}
 	}
 	a := &address{scheme: name, place: place, values: values, form: s.form}
-	for p, vs := range values {
+	for _, p := range slices.Sorted(maps.Keys(values)) {
+		vs := values[p]
 		switch {
-		case !slices.Contains(s.params, p) && !s.others:
-			a.bad(p, "is not known", s.known())
+		case !slices.Contains(s.params, p):
+			a.bad(p, "is not known", s.known(p))
 		case len(vs) > 1:
 			a.bad(p, "is given more than once", "")
 		}
@@ -113,17 +117,30 @@ func (s *scheme) read(name, rest string) (*address, error) {
 	return a, nil
 }
 
-func (s *scheme) known() string {
-	if len(s.params) == 0 {
-		return "it takes none"
+// known helps with a parameter that is not.
+func (s *scheme) known(param string) string {
+	list := "known are " + strings.Join(s.params, ", ")
+	if best := nearest(param, s.params); best != "" {
+		return fmt.Sprintf("did you mean %q? %s", best, list)
 	}
-	return "known are " + strings.Join(s.params, ", ")
+	return list
 }
 
 // bad notes what is wrong with a parameter.
 func (a *address) bad(param, problem, hint string) {
 	a.problems = append(a.problems, &longshore.Error{Code: longshore.CodeConfig, Op: "source URL of the form " + a.form,
-		Err: fmt.Errorf("parameter %q %s", param, problem), Hint: hint})
+		Err: fmt.Errorf("parameter %s %s", shown(param), problem), Hint: hint})
+}
+
+// shown is a parameter's name, unless it may be the end of a password with a
+// question mark in it.
+func shown(param string) string {
+	for _, r := range param {
+		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '.' {
+			return "(not shown: percent-encode a ? that belongs to a user, a password or a name)"
+		}
+	}
+	return fmt.Sprintf("%.40q", param)
 }
 
 // take returns a parameter and removes it from those that are left.

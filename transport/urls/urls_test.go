@@ -66,7 +66,15 @@ func TestBadURLSaysWhatIsKnownAndNoSecret(t *testing.T) {
 		"amqp://u:" + secret + "@h/v":   {longshore.CodeConfig, []string{`"queue" is missing`}},
 		"amqp://u:" + secret + "@h/v?queue=q&declare=" + secret: {longshore.CodeConfig, []string{"quorum or classic"}},
 		"amqp://u:" + secret + "@h:99999/v?queue=q":             {longshore.CodeBadAddress, []string{"port"}},
-		"amqp://u:" + secret + "@h/v?queue=q&colour=" + secret:  {longshore.CodeBadAddress, []string{`"colour"`, "heartbeat"}},
+		"amqp://u:" + secret + "@h/v?queue=q&colour=" + secret:  {longshore.CodeConfig, []string{`"colour"`, "heartbeat"}},
+		"amqp://u:" + secret + "@h/v?que=q":                     {longshore.CodeConfig, []string{`"que" is not known; did you mean "queue"?`, `"queue" is missing`}},
+		"amqp://u:a?" + secret + "@h/v?queue=q":                 {longshore.CodeConfig, []string{"not shown", "percent-encode"}},
+		"amqp://u@h/v?queue=q&Prefetch=5":                       {longshore.CodeConfig, []string{`did you mean "prefetch"?`}},
+		"amqp://u@h/v?queue=q&heartbeet=5":                      {longshore.CodeConfig, []string{`did you mean "heartbeat"?`}},
+		"kafka://h/t?grp=g":                                     {longshore.CodeConfig, []string{`"grp" is not known; did you mean "group"?`}},
+		"kafka://h/t?group=g&from=x":                            {longshore.CodeConfig, []string{`"from" is not known; known are group`}},
+		"sqs://q?regoin=r":                                      {longshore.CodeConfig, []string{`did you mean "region"?`}},
+		"mem://q?dead_letter=d":                                 {longshore.CodeConfig, []string{`did you mean "dead-letter"?`}},
 		"amqp://u:" + secret + "@h/%zz?queue=q":                 {longshore.CodeBadAddress, nil},
 		"kafka://u:" + secret + "@h/t":                          {longshore.CodeConfig, []string{`"group" is missing`, "broadcast=true"}},
 		"kafka://u:" + secret + "@h:x/t?group=g":                {longshore.CodeBadAddress, []string{"port"}},
@@ -91,6 +99,28 @@ func TestBadURLSaysWhatIsKnownAndNoSecret(t *testing.T) {
 		if strings.Contains(err.Error(), secret) {
 			t.Errorf("%q: the error shows the secret: %v", raw, err)
 		}
+	}
+}
+
+// The list of parameters is that of the transport too.
+func TestEveryParameterOfAnAMQPAddressIsTaken(t *testing.T) {
+	for p, v := range map[string]string{"auth_mechanism": "plain", "connection_timeout": "5000", "heartbeat": "20", "server_name_indication": "rabbit",
+		"cacertfile": "x", "certfile": "x", "keyfile": "x"} {
+		_, err := urls.Source("amqps://u:p@h/v?queue=q&" + p + "=" + v)
+		if err != nil && strings.Contains(err.Error(), "is not known") {
+			t.Errorf("%s: %v", p, err)
+		}
+	}
+}
+
+// Who only publishes needs no group.
+func TestKafkaOutletWithoutAGroup(t *testing.T) {
+	src, err := urls.Options{Outlet: true}.Source("kafka://h/orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := src.(transport.Outlet); !ok {
+		t.Error("no outlet")
 	}
 }
 
