@@ -92,6 +92,7 @@ type adaptive struct {
 	grew    time.Time // last step up
 
 	careful time.Time // until then
+	rushed  bool      // workers were added that nothing was compared for
 	level   level
 	step    *step
 	knee    knee
@@ -139,9 +140,13 @@ func (a *adaptive) next(s Sample) Decision {
 		return Decision{Target: top, Reason: FewerMay, Limit: limit}
 	case a.meter.stalled(s):
 		return Decision{Target: s.Workers, Limit: LimitStalled}
-	case a.step != nil:
-		return a.judge(s)
-	case need > float64(s.Workers):
+	}
+	if a.step != nil {
+		if d, open := a.judge(s); open {
+			return d
+		}
+	}
+	if need > float64(s.Workers) {
 		return a.wanted(s, growTo, limit, size)
 	}
 	return a.shrink(s)
@@ -161,7 +166,10 @@ func (a *adaptive) wanted(s Sample, top int, limit string, size float64) Decisio
 	if s.Workers < top {
 		return a.grow(s, top, size)
 	}
-	if limit == LimitKnee {
+	if a.rushed && a.knee.at == 0 && s.Workers <= rushFree { // nobody has looked whether it was worth it
+		a.knee.suspect(s.Now, s.Workers)
+	}
+	if a.knee.at > 0 {
 		if d, probing := a.probe(s); probing {
 			return d
 		}
@@ -173,28 +181,42 @@ func (a *adaptive) wanted(s Sample, top int, limit string, size float64) Decisio
 func (a *adaptive) grow(s Sample, top int, size float64) Decision {
 	n, by := s.Workers, a.set.Growth
 	keep := Decision{Target: n, Limit: LimitPace}
+	proven := a.level.tells(s.Now, a.meter.latency())
 	switch {
 	case a.meter.failing():
 		keep.Limit = LimitFailing
 		return keep
 	case a.meter.blind(): // hour-long calls still reach Max, but slowly
-		if s.Queued == 0 && s.Backlog <= 0 || !passed(s.Now, a.grew, blind) {
+		if s.Queued == 0 && s.Backlog <= 0 || n >= rushBlind && !passed(s.Now, a.grew, blind) {
 			return keep
 		}
 	case s.Now.Before(a.careful):
 		if by = min(by, carefulBy); !passed(s.Now, a.grew, carefulPace-s.Dt/2) {
 			return keep
 		}
-	case !a.level.tells(s.Now, a.meter.latency()):
+	case proven:
+	case !a.mayRush():
 		keep.Limit = LimitJudging
 		return keep
+	case n >= rushFree:
+		if a.level.sum.execs < leastRef {
+			keep.Limit = LimitJudging
+			return keep
+		}
+		if by = max(by, rushBy); a.meter.hot {
+			size = max(size, by*float64(n))
+		}
 	}
 	most := max(n+1, int(float64(n)*by))
 	target := min(max(int(math.Ceil(size)), n+1), top, most)
 	a.grew = s.Now
-	a.open(grow, s, target)
+	if proven || n >= rushFree {
+		a.open(grow, s)
+	} else {
+		a.rushed = true
+	}
 	d := Decision{Target: target, Reason: Demand}
-	if a.meter.full {
+	if a.meter.hot {
 		d.Reason = Saturated
 	}
 	return d

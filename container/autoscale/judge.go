@@ -15,6 +15,9 @@ const (
 	probed    = 0.3  // an added worker of a probe brought at least this
 	probedLow = 0.4
 	failRise  = 0.1
+
+	leastRef    = 3
+	leastSpread = 0.04
 )
 
 type kind uint8
@@ -28,21 +31,21 @@ const (
 
 // step is a move of the target that is being judged.
 type step struct {
-	kind     kind
-	from, to int
-	at       time.Time
-	ref      sums // of the level before
+	kind kind
+	from int
+	at   time.Time
+	ref  sums // of the level before
 }
 
 // open begins an experiment. If nothing is known of the level before, there is
 // nothing to compare with.
-func (a *adaptive) open(k kind, s Sample, to int) {
+func (a *adaptive) open(k kind, s Sample) {
 	ref := a.level.recent()
 	if k == confirm {
 		ref = a.level.sum
 	}
-	if a.step = nil; ref.execs > 0 && ref.busy > 0 {
-		a.step = &step{kind: k, from: s.Workers, to: to, at: s.Now, ref: ref}
+	if a.step = nil; ref.execs >= leastRef && ref.busy > 0 {
+		a.step = &step{kind: k, from: s.Workers, at: s.Now, ref: ref}
 	}
 }
 
@@ -56,60 +59,80 @@ type effect struct {
 
 func compare(before, after sums) effect {
 	g := (after.busy / after.dt) / (before.busy / before.dt)
-	lat := math.Exp(before.perMessage() - after.perMessage())
-	r := g * lat
-	se := math.Sqrt(before.variance()/before.execs + after.variance()/after.execs)
-	d := g - 1
-	if math.Abs(d) < 1e-6 {
-		d = 1e-6
+	kept := math.Exp(before.perMessage() - after.perMessage()) // of the speed of a call
+	r := g * kept
+	spread := before.variance()
+	if before.execs < convict { // too few to know their own spread
+		spread = max(spread, after.variance(), leastSpread)
 	}
-	return effect{used: g, ratio: r, share: (r - 1) / d, doubt: math.Abs(r * se / d)}
+	se := math.Sqrt(spread/before.execs + after.variance()/after.execs)
+	e := effect{used: g, ratio: r}
+	switch d := g - 1; {
+	case g > 2: // several steps in one: all but the last doubling is taken to have been worth it
+		e.share, e.doubt = 2*kept-1, 2*kept*se
+	case math.Abs(d) < 1e-6:
+		e.share, e.doubt = 1, math.Inf(1)
+	default:
+		e.share, e.doubt = (r-1)/d, math.Abs(r*se/d)
+	}
+	return e
 }
 
-// judge decides an open step, or waits for more evidence.
-func (a *adaptive) judge(s Sample) Decision {
+// judge decides an open step, or waits for more evidence. Accepting one leaves the
+// target to the load, in the same tick.
+func (a *adaptive) judge(s Sample) (d Decision, last bool) {
 	st, after := a.step, a.level.sum
 	patience := max(judgeMax, min(judgeLong, seconds(10*a.meter.latency())))
 	if st.kind == probeUp || st.kind == probeDown {
 		patience *= 2
 	}
 	late := s.Now.Sub(st.at) > patience
+	d = Decision{Target: s.Workers, Limit: LimitJudging}
 	switch {
 	case after.execs < evidence && !late:
-		return Decision{Target: s.Workers, Limit: LimitJudging}
+		return d, true
 	case after.execs < 2 || after.busy <= 0:
-		return a.accept(s)
+		a.step = nil
+		return d, false
 	}
 	e := compare(st.ref, after)
 	switch st.kind {
 	case grow:
-		return a.judgeGrowth(s, e, after, late)
+		d = a.judgeGrowth(s, e, after, late)
 	case confirm:
-		return a.judgeConfirm(s, e, after, late)
+		d = a.judgeConfirm(s, e, after, late)
 	case probeUp:
-		return a.judgeProbeUp(s, e, after, late)
+		d = a.judgeProbeUp(s, e, after, late)
 	default:
-		return a.judgeProbeDown(s, e, after, late)
+		d = a.judgeProbeDown(s, e, after, late)
 	}
+	return d, a.step != nil || d.Target != s.Workers || a.knee.at > 0
 }
 
 // accept ends the experiment: the target stays where it is.
 func (a *adaptive) accept(s Sample) Decision {
 	a.step = nil
-	return Decision{Target: s.Workers, Limit: LimitJudging}
+	return Decision{Target: s.Workers}
 }
 
 func (a *adaptive) judgeGrowth(s Sample, e effect, after sums, late bool) Decision {
 	st := a.step
 	certain := st.ref.execs >= convict && after.execs >= convict
+	obvious := after.execs >= convict && e.share+2*sigma*e.doubt < good
+	if st.ref.execs < evidence { // those that ended first are the short ones
+		late = late && e.share+2*sigma*e.doubt < good
+	}
 	switch {
 	case certain && after.failure() >= st.ref.failure()+failRise:
 		a.knee.set(s.Now, max(st.from, s.Min), after)
 		a.step = nil
 		return Decision{Target: a.knee.at, Reason: Failing, Limit: LimitKnee}
-	case e.used < unused, e.share >= good:
+	case e.used < unused:
 		return a.accept(s)
-	case certain && e.share+sigma*e.doubt < good, late && e.share+e.doubt < good:
+	case e.share >= good:
+		a.rushed = false
+		return a.accept(s)
+	case certain && e.share+sigma*e.doubt < good, obvious, late && e.share+e.doubt < good:
 		return a.convicted(s, e, after)
 	case late:
 		return a.accept(s)
@@ -122,12 +145,15 @@ func (a *adaptive) judgeGrowth(s Sample, e effect, after sums, late bool) Decisi
 func (a *adaptive) convicted(s Sample, e effect, after sums) Decision {
 	at := int(math.Round(float64(a.step.from) * e.ratio))
 	at = max(min(at, s.Workers), a.step.from, s.Min)
-	a.knee.set(s.Now, at, after)
+	if a.knee.set(s.Now, at, after); a.rushed && at <= rushFree {
+		a.knee.suspect(s.Now.Add(probeAgain), at)
+	}
+	a.rushed = false
 	if at >= s.Workers {
 		a.step = nil
 		return Decision{Target: s.Workers, Limit: LimitKnee}
 	}
-	a.open(confirm, s, at)
+	a.open(confirm, s)
 	return Decision{Target: at, Reason: KneeFound, Limit: LimitKnee}
 }
 

@@ -27,6 +27,12 @@ func (k *knee) set(now time.Time, at int, _ sums) {
 	*k = knee{at: at, latency: math.NaN(), wait: probeFirst, next: now.Add(probeFirst), hot: now}
 }
 
+// suspect: it may be lower, which nobody has looked for yet.
+func (k *knee) suspect(now time.Time, at int) {
+	k.set(now, at, sums{})
+	k.next, k.down = now, true
+}
+
 // stands: going back to it cost nothing.
 func (k *knee) stands(now time.Time, there sums) {
 	k.latency = there.perMessage()
@@ -62,14 +68,19 @@ func (k *knee) rest(now time.Time, hot bool) {
 // probe tries whether the knee is where it was.
 func (a *adaptive) probe(s Sample) (d Decision, probing bool) {
 	k, n := &a.knee, s.Workers
-	if a.set.NoProbe || !a.meter.hot || a.level.sum.execs < evidence {
+	if a.set.NoProbe || !a.meter.hot {
 		return d, false
 	}
 	now := a.level.recent()
+	if now.execs < evidence {
+		return d, false
+	}
 	if math.IsNaN(k.latency) {
 		k.latency = now.perMessage()
 	}
-	slow := now.execs >= convict && now.perMessage() > k.latency+math.Log(slower)
+	// Long enough in one world: while the latency still rises, any step looks bad.
+	stable := now.execs >= convict && now.dt >= max(1, 3*a.meter.latency())
+	slow := stable && now.perMessage() > k.latency+math.Log(slower)
 	if !slow && s.Now.Before(k.next) {
 		return d, false
 	}
@@ -85,9 +96,9 @@ func (a *adaptive) probe(s Sample) (d Decision, probing bool) {
 		return d, false
 	}
 	if k.down {
-		a.open(probeDown, s, down)
+		a.open(probeDown, s)
 		return Decision{Target: down, Reason: ProbeDown, Limit: LimitKnee}, true
 	}
-	a.open(probeUp, s, up)
+	a.open(probeUp, s)
 	return Decision{Target: up, Reason: ProbeUp, Limit: LimitKnee}, true
 }

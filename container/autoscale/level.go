@@ -67,10 +67,10 @@ func newLevel(s Sample, lat float64, shrunk bool) level {
 }
 
 func (l *level) add(s Sample) {
+	t := sumsOf(s)
 	if s.Now.Add(-s.Dt).Before(l.from) {
 		return
 	}
-	t := sumsOf(s)
 	l.sum.add(t)
 	if len(l.ticks) == keptTicks {
 		l.ticks = append(l.ticks[:0], l.ticks[keptTicks/2:]...)

@@ -10,12 +10,11 @@ type meter struct {
 	carry     float64 // busy seconds of ticks that finished nothing
 	hung      bool    // the next completion ends a stall
 	hot       bool    // workers are busy nearly all the time and work waits
-	full      bool    // for at least this tick and the one before
 	fullSince time.Time
 	moved     time.Time // last time that something ended or nothing ran
 }
 
-func (m *meter) pause() { m.fullSince, m.moved, m.hot, m.full = time.Time{}, time.Time{}, false, false }
+func (m *meter) pause() { m.fullSince, m.moved, m.hot = time.Time{}, time.Time{}, false }
 
 // measure takes a sample into the averages.
 func (m *meter) measure(s Sample) {
@@ -43,7 +42,6 @@ func (m *meter) measure(s Sample) {
 		m.moved = s.Now
 	}
 	m.hot = s.BusySec/dt/float64(max(s.Workers, 1)) >= saturated && s.FullFrac >= full
-	m.full = m.hot
 	if !m.hot {
 		m.fullSince = time.Time{}
 	} else if m.fullSince.IsZero() {
@@ -90,8 +88,8 @@ func (a *adaptive) need(s Sample) (need, size float64) {
 	size = max(m.busy/a.set.Util, todo)
 	need = max(m.busy/growAt, todo)
 	// All workers are busy and more waits: how much more is not known, unless the
-	// backlog was read after that began.
-	if m.full && (!fresh || s.Now.Add(-s.BacklogAge).Before(m.fullSince)) {
+	// backlog was read after that began and it is known how long a message takes.
+	if m.hot && (!fresh || m.blind() || s.Now.Add(-s.BacklogAge).Before(m.fullSince)) {
 		more := a.set.Growth * float64(s.Workers)
 		need, size = max(need, more), max(size, more)
 	}

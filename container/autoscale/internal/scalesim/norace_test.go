@@ -1,0 +1,5 @@
+//go:build !race
+
+package scalesim
+
+const raced = false
