@@ -118,7 +118,8 @@ func (p *Publisher) wrap(dest string, err error) error {
 	}
 	out := *p.b.set.brokerError("", dest, err)
 	out.Source = dest
-	out.Op = strings.TrimSpace(fmt.Sprintf("publish to rabbitmq %q %s", dest, strings.TrimPrefix(strings.TrimPrefix(out.Op, "publish to rabbitmq"), "connect to rabbitmq")))
+	place := strings.TrimPrefix(strings.TrimPrefix(out.Op, "publish to rabbitmq"), "connect to rabbitmq") // " at host:port"
+	out.Op = strings.TrimSpace(fmt.Sprintf("publish to rabbitmq %q%s", dest, place))
 	return &out
 }
 

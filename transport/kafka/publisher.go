@@ -28,6 +28,7 @@ const (
 type Publisher struct {
 	b       *Broker
 	timeout time.Duration
+	dials   dials
 
 	mu     sync.Mutex
 	cl     *kgo.Client
@@ -55,7 +56,9 @@ func (b *Broker) Publisher(cfg PublisherConfig) (*Publisher, error) {
 		return nil, err
 	}
 	timeout := or(cfg.Timeout, defaultTimeout)
+	p := &Publisher{b: b, timeout: timeout}
 	opts := append(b.options(),
+		kgo.WithHooks(&p.dials),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.RecordDeliveryTimeout(timeout),
 		kgo.ProducerBatchMaxBytes(or(cfg.MaxBatchBytes, defaultBatch)),
@@ -69,7 +72,8 @@ func (b *Broker) Publisher(cfg PublisherConfig) (*Publisher, error) {
 	if err != nil {
 		return nil, badConfig("PublisherConfig or Options", firstLine(err.Error()), "")
 	}
-	return &Publisher{b: b, timeout: timeout, cl: cl}, nil
+	p.cl = cl
+	return p, nil
 }
 
 // chosen lets a record name its partition; others follow the partitioner.
@@ -114,13 +118,16 @@ func (p *Publisher) Publish(ctx context.Context, dest string, msgs ...*longshore
 	if closed {
 		return longshore.ErrClosed
 	}
+	if err := p.reach(ctx, topic); err != nil {
+		return err
+	}
 	b := newBatch(topic, partition, msgs)
 	b.produce(ctx, p.cl)
 	if err := b.wait(ctx); err != nil {
-		return err
+		return p.explain(topic, err)
 	}
 	b.alone(ctx, p.cl)
-	return b.result()
+	return p.explain(topic, b.result())
 }
 
 // parseDest reads "topic" or "topic/partition".

@@ -1,0 +1,55 @@
+package kafka_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/kafka"
+)
+
+// Whoever has nobody to publish to hears of it at once, and with the address.
+func TestPublishToNobody(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p := publisher(t, kafka.New([]string{addr}, kafka.Config{}), kafka.PublisherConfig{})
+	err = p.Publish(t.Context(), "orders", messages("a", "b")...) // without a deadline
+	if !errors.Is(err, longshore.CodeUnreachable) || !strings.Contains(err.Error(), `publish to kafka topic "orders" at `+addr) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A cluster that goes away later is named as the reason, not only the time.
+func TestPublishWhileTheClusterIsGone(t *testing.T) {
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "orders"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := kafka.New(c.ListenAddrs(), kafka.Config{}).Publisher(kafka.PublisherConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Publish(t.Context(), "orders", messages("a")...); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	err = p.Publish(ctx, "orders", messages("b")...)
+	if !errors.Is(err, longshore.CodeUnreachable) || !strings.Contains(err.Error(), "refused") || !strings.Contains(err.Error(), "may have been written") {
+		t.Errorf("%v", err)
+	}
+	_ = p.Close(ctx)
+}
