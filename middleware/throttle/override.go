@@ -59,7 +59,7 @@ func (l *Limiter) setLayer(i int, o *Override) {
 		y.timer = nil
 	}
 	y.o = o
-	if o != nil && !o.Until.IsZero() {
+	if o != nil && !o.Until.IsZero() && i != layerFleet { // a fleet looks after its own, to come back gently
 		y.timer = time.AfterFunc(time.Until(o.Until), func() { l.expire(i, o) })
 	}
 	l.apply()
