@@ -24,6 +24,7 @@ type cluster struct {
 	fake  *kfake.Cluster // nil on a real one
 	topic string
 	t     testing.TB
+	opts  []kgo.Opt
 }
 
 func embeddedCluster(t testing.TB, partitions int32) *cluster {
@@ -38,7 +39,7 @@ func (c *cluster) group(cfg kafka.GroupConfig) transport.Source {
 }
 
 func (c *cluster) broker() *kafka.Broker {
-	return kafka.New(c.addrs, kafka.Config{Options: []kgo.Opt{kgo.HeartbeatInterval(200 * time.Millisecond)}})
+	return kafka.New(c.addrs, kafka.Config{Options: append([]kgo.Opt{kgo.HeartbeatInterval(200 * time.Millisecond)}, c.opts...)})
 }
 
 // produce writes bodies "0".."n-1", all to one partition if it is not negative, with
