@@ -26,8 +26,9 @@ var (
 // for errors.Is: errors.Is(err, longshore.CodeAuth).
 type Code string
 
-// Error makes a Code usable as a target of errors.Is.
-func (c Code) Error() string { return "longshore: " + string(c) }
+// Error makes a Code usable as a target of errors.Is. It is the bare word, which a
+// printed map of counts by code shows too.
+func (c Code) Error() string { return string(c) }
 
 // The codes. `longshore explain CODE` prints a page about each.
 const (

@@ -3,6 +3,7 @@ package longshore_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -222,5 +223,12 @@ func TestUndecodableBodyIsRejectedAndHandlerDoesNotRun(t *testing.T) {
 	}
 	if ran {
 		t.Error("the handler ran")
+	}
+}
+
+// Counts by code are printed by people who look at Stats.
+func TestMapsOfCodesPrintTheCodes(t *testing.T) {
+	if got := fmt.Sprint(map[longshore.Code]int{longshore.CodePanic: 3}); got != "map[panic:3]" {
+		t.Error(got)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/internal/demo"
@@ -62,9 +60,7 @@ func (a *app) runDemo(ctx context.Context, f demoFlags) error {
 	default:
 		f.cfg.Show = demo.NewFrame(a.streams.Err, a.print.PaintErr, a.streams.Width)
 	}
-	if a.print.Verbose {
-		f.cfg.Log = a.debugLog()
-	}
+	f.cfg.Log = a.log
 	res, err := demo.Run(ctx, a.interrupts.Hard, f.cfg)
 	if err != nil {
 		return err
@@ -86,11 +82,4 @@ func (a *app) runDemo(ctx context.Context, f demoFlags) error {
 		return &cli.CodeError{Code: cli.ExitNo}
 	}
 	return nil
-}
-
-// debugLog writes to Err, a line for each entry.
-func (a *app) debugLog() *zap.Logger {
-	enc := zap.NewDevelopmentEncoderConfig()
-	enc.EncodeCaller = nil
-	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(enc), zapcore.AddSync(a.streams.Err), zapcore.DebugLevel))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/urls"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,7 +23,7 @@ type world struct {
 	in       string
 	terminal bool
 	signals  chan os.Signal
-	source   func(string, bool) (transport.Source, error)
+	source   func(string, urls.Options) (transport.Source, error)
 	wrote    func(stderr string) // hears of everything written to stderr so far
 }
 

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/internal/inspect"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/urls"
 )
 
 type peekFlags struct {
@@ -46,7 +49,7 @@ func (a *app) runPeek(ctx context.Context, f peekFlags, target string) error {
 	if err != nil {
 		return &cli.UsageError{Text: err.Error(), Hint: "see longshore peek --help"}
 	}
-	src, name, err := a.target(target, f.force)
+	src, name, err := a.target(target, urls.Options{BrowseCounts: f.force})
 	if err != nil {
 		return err
 	}
@@ -59,10 +62,12 @@ func (a *app) runPeek(ctx context.Context, f peekFlags, target string) error {
 	var found []*longshore.Delivery
 	for next := ""; len(found) < f.n; {
 		var page []*longshore.Delivery
+		began := time.Now()
 		page, next, err = browser.Browse(ctx, next, f.n-len(found))
 		if err != nil {
-			return mentionForce(err, f.force)
+			return a.refusedLook(ctx, src, err, f.force)
 		}
+		a.log.Info("page read", zap.String("source", name), zap.Int("messages", len(page)), zap.Duration("took", time.Since(began)))
 		found = append(found, page...)
 		if next == "" || len(page) == 0 {
 			break
@@ -74,11 +79,17 @@ func (a *app) runPeek(ctx context.Context, f peekFlags, target string) error {
 	return a.showMessages(found, f.format != "", pattern)
 }
 
-// mentionForce says how to look all the same, in the words of this command.
-func mentionForce(err error, force bool) error {
+// refusedLook says how to look all the same, in the words of this command; but
+// first, whether there is anything to look at.
+func (a *app) refusedLook(ctx context.Context, src transport.Source, err error, force bool) error {
 	var refused *longshore.Error
 	if force || !errors.As(err, &refused) || refused.Code != longshore.CodeUnsupported {
 		return err
+	}
+	if p, ok := src.(transport.Prober); ok {
+		if missing := p.Probe(ctx); missing != nil {
+			return missing
+		}
 	}
 	told := *refused
 	told.Hint = "--force looks all the same"

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/memory"
+	"github.com/longshore-go/longshore/transport/urls"
 )
 
 func filled(t *testing.T, msgs ...*longshore.Message) (world, *memory.Broker) {
@@ -96,8 +97,8 @@ func (s costly) Browse(ctx context.Context, from string, n int) ([]*longshore.De
 
 func TestPeekWhereLookingHasACost(t *testing.T) {
 	w, b := filled(t, &longshore.Message{Body: []byte("a")})
-	w.source = func(_ string, counts bool) (transport.Source, error) {
-		return costly{b.Queue("orders", memory.QueueConfig{}), counts}, nil
+	w.source = func(_ string, o urls.Options) (transport.Source, error) {
+		return costly{b.Queue("orders", memory.QueueConfig{}), o.BrowseCounts}, nil
 	}
 	w.run(t, "peek", "x").want(t, 1, "", "error[unsupported]: browse: each look counts\nhelp: --force looks all the same\n")
 	if got := w.run(t, "peek", "x", "--force"); got.code != 0 || !strings.HasSuffix(got.out, "1 B  a\n") {
@@ -106,7 +107,7 @@ func TestPeekWhereLookingHasACost(t *testing.T) {
 }
 
 func TestATargetThatCannotBeRead(t *testing.T) {
-	w := world{source: func(string, bool) (transport.Source, error) {
+	w := world{source: func(string, urls.Options) (transport.Source, error) {
 		return nil, &longshore.Error{Code: longshore.CodeBadAddress, Op: "TARGET", Err: errors.New("no scheme"), Hint: "write amqp://"}
 	}}
 	w.run(t, "peek", "orders").want(t, 2, "", "error[bad-address]: TARGET: no scheme\nhelp: write amqp://\n")

@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
+	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/internal/inspect"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/urls"
 )
 
 type publishFlags struct {
@@ -56,7 +59,7 @@ func (a *app) publish() *cobra.Command {
 }
 
 func (a *app) runPublish(ctx context.Context, f publishFlags, args []string) error {
-	src, name, err := a.target(args[0], false)
+	src, name, err := a.target(args[0], urls.Options{Outlet: true})
 	if err != nil {
 		return err
 	}
@@ -76,11 +79,20 @@ func (a *app) runPublish(ctx context.Context, f publishFlags, args []string) err
 	if len(msgs) == 0 || (len(args) == 1 && len(msgs) == 1 && len(msgs[0].Body) == 0) {
 		return &cli.UsageError{Text: "there is nothing to publish", Hint: "the input is empty; an empty body is sent with an empty FILE named on the command line"}
 	}
-	res := publishResult{Target: name, Published: len(msgs), DryRun: f.dryRun}
-	if !f.dryRun {
-		bounded, cancel := a.bounded(ctx)
-		defer cancel()
-		err = send(bounded, outlet, f.to, msgs)
+	bounded, cancel := a.bounded(ctx)
+	defer cancel()
+	pub, dest, err := outlet.Publisher(bounded) // does not connect yet
+	if err != nil {
+		return err
+	}
+	if f.to != "" {
+		dest = f.to
+	}
+	res := publishResult{Target: destOf(src, dest), Published: len(msgs), DryRun: f.dryRun}
+	if f.dryRun {
+		err = pub.Close(bounded)
+	} else {
+		err = a.send(bounded, pub, dest, msgs)
 		var partial *transport.PartialError
 		switch {
 		case errors.As(err, &partial):
@@ -96,17 +108,14 @@ func (a *app) runPublish(ctx context.Context, f publishFlags, args []string) err
 // publishBatch bounds how many messages are unconfirmed at once.
 const publishBatch = 1000
 
-func send(ctx context.Context, outlet transport.Outlet, to string, msgs []*longshore.Message) error {
-	pub, self, err := outlet.Publisher(ctx)
-	if err != nil {
-		return err
-	}
-	if to != "" {
-		self = to
-	}
+func (a *app) send(ctx context.Context, pub transport.Publisher, dest string, msgs []*longshore.Message) (err error) {
 	failed := map[int]error{}
 	for at := 0; at < len(msgs); at += publishBatch {
-		err = pub.Publish(ctx, self, msgs[at:min(at+publishBatch, len(msgs))]...)
+		part := msgs[at:min(at+publishBatch, len(msgs))]
+		began := time.Now()
+		a.log.Debug("publishing", zap.String("to", dest), zap.Int("messages", len(part)))
+		err = pub.Publish(ctx, dest, part...)
+		a.log.Info("publish ended", zap.String("to", dest), zap.Int("messages", len(part)), zap.Duration("took", time.Since(began)), zap.Error(err))
 		var partial *transport.PartialError
 		if errors.As(err, &partial) {
 			for i, e := range partial.Failed {

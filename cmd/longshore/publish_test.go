@@ -13,11 +13,12 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/memory"
+	"github.com/longshore-go/longshore/transport/urls"
 )
 
 // queue is a world whose every TARGET is a memory queue "orders".
 func queue(b *memory.Broker) world {
-	return world{source: func(string, bool) (transport.Source, error) {
+	return world{source: func(string, urls.Options) (transport.Source, error) {
 		return b.Queue("orders", memory.QueueConfig{}), nil
 	}}
 }
@@ -59,7 +60,7 @@ func TestPublishLinesFromStandardInput(t *testing.T) {
 	b := memory.New(memory.Config{})
 	w := queue(b)
 	w.in = "one\n\ntwo\n"
-	w.run(t, "publish", "x", "--lines", "--to", "elsewhere").want(t, 0, "published 2 messages to memory queue \"orders\" at memory\n", "")
+	w.run(t, "publish", "x", "--lines", "--to", "elsewhere").want(t, 0, "published 2 messages to memory destination \"elsewhere\" at memory\n", "")
 	if got := strings.Join(bodies(t, b, "elsewhere"), " "); got != ":one :two" {
 		t.Errorf("%q", got)
 	}

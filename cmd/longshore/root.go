@@ -7,9 +7,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/urls"
 )
 
 // app is one run of the command.
@@ -19,10 +22,10 @@ type app struct {
 	timeout    time.Duration
 	print      *cli.Printer
 	interrupts *cli.Interrupts
-	reached    bool // the command line was understood
-	// source turns a TARGET into a source; counts allows looking where that counts
-	// as a delivery.
-	source func(target string, counts bool) (transport.Source, error)
+	reached    bool        // the command line was understood
+	log        *zap.Logger // of -v, else nowhere
+	// source turns a TARGET into a source.
+	source func(target string, o urls.Options) (transport.Source, error)
 }
 
 // run executes a command line and returns the exit code.
@@ -88,8 +91,19 @@ func (a *app) prepare() error {
 		return &cli.UsageError{Text: "-q and -v exclude each other", Hint: "give one of them"}
 	}
 	a.print = cli.NewPrinter(a.streams, a.options)
+	a.log = zap.NewNop()
+	if a.options.Verbose {
+		a.log = a.debugLog()
+	}
 	a.reached = true
 	return nil
+}
+
+// debugLog writes to Err, a line for each entry.
+func (a *app) debugLog() *zap.Logger {
+	enc := zap.NewDevelopmentEncoderConfig()
+	enc.EncodeCaller = nil
+	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(enc), zapcore.AddSync(a.streams.Err), zapcore.DebugLevel))
 }
 
 // usage makes what cobra says about a command line an error with a hint.

@@ -16,12 +16,12 @@ import (
 
 // sourceOf reads a source URL. A memory queue has no use here: it lives and ends
 // with this process.
-func sourceOf(target string, counts bool) (transport.Source, error) {
+func sourceOf(target string, o urls.Options) (transport.Source, error) {
 	if strings.HasPrefix(strings.ToLower(target), "mem://") {
 		return nil, &cli.CodeError{Code: cli.ExitUsage, Err: &longshore.Error{Code: longshore.CodeUnsupported, Op: "reach a mem:// queue by a command",
 			Err: errors.New("it lives inside the process that uses it"), Hint: "look at it there, for example by Browse, or use a broker"}}
 	}
-	return urls.Options{BrowseCounts: counts}.Source(target)
+	return o.Source(target)
 }
 
 // withTarget wants a TARGET and takes up to most arguments in all.
@@ -42,8 +42,8 @@ func withTarget(most int) cobra.PositionalArgs {
 }
 
 // target turns a TARGET into its source and the name by which people know it.
-func (a *app) target(raw string, counts bool) (src transport.Source, name string, err error) {
-	src, err = a.source(raw, counts)
+func (a *app) target(raw string, o urls.Options) (src transport.Source, name string, err error) {
+	src, err = a.source(raw, o)
 	if err != nil {
 		return nil, "", err
 	}
@@ -67,6 +67,24 @@ func nameOf(src transport.Source) string {
 		name += " at " + about.Address
 	}
 	return name
+}
+
+// destOf is nameOf for what is published to: TARGET may be a Kafka group.
+func destOf(src transport.Source, dest string) string {
+	d, ok := src.(transport.Describer)
+	if !ok {
+		return quote(dest)
+	}
+	about := d.Describe()
+	switch {
+	case about.Transport == "kafka":
+		about.Kind = "topic"
+	case about.Name == dest:
+		return nameOf(src)
+	default: // on RabbitMQ also an exchange
+		about.Kind = "destination"
+	}
+	return fmt.Sprintf("%s %s %q at %s", about.Transport, about.Kind, dest, about.Address)
 }
 
 func quote(s string) string { return strconv.Quote(s) }

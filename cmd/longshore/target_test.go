@@ -79,3 +79,30 @@ func TestTargetsThatCannotBe(t *testing.T) {
 		}
 	}
 }
+
+// What does not exist must not be looked at by force.
+func TestPeekNamesWhatIsMissingBeforeTheCost(t *testing.T) {
+	got := world{source: sourceOf}.run(t, "peek", declared(t, "orders", nil)+"-2")
+	if got.code != 1 || !strings.HasPrefix(got.err, "error[not-found]: ") || strings.Contains(got.err, "--force") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestPublishToAKafkaThatIsNotThere(t *testing.T) {
+	got := world{source: sourceOf, in: "x"}.run(t, "publish", "kafka://127.0.0.1:9/orders") // no group, no deadline
+	if got.code != 6 || !strings.HasPrefix(got.err, `error[unreachable]: publish to kafka topic "orders" at 127.0.0.1:9: `) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestVerboseTellsWhatIsDone(t *testing.T) {
+	target := declared(t, "orders", nil)
+	got := world{source: sourceOf, in: "x"}.run(t, "publish", target, "-v")
+	if got.code != 0 || !strings.Contains(got.err, `publish ended	{"to": "orders", "messages": 1, "took": `) {
+		t.Errorf("%+v", got)
+	}
+	got = world{source: sourceOf}.run(t, "peek", target, "-v", "--force")
+	if got.code != 0 || !strings.Contains(got.err, `page read	{"source": "rabbitmq queue`) {
+		t.Errorf("%+v", got)
+	}
+}

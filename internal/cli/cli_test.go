@@ -58,7 +58,7 @@ func TestProblems(t *testing.T) {
 			[]Problem{{"auth", "open x: no", "do y"}, {"usage", "a", "b"}, {"vhost", "open x: no", "do y"}}},
 		"wrapped": {fmt.Errorf("peek: %w", coded("auth")), []Problem{{"auth", "peek: longshore: open x: no", "do y"}}},
 		"plain":   {errors.New("longshore: something"), []Problem{{"internal", "something", ""}}},
-		"code":    {fmt.Errorf("no more: %w", longshore.CodeDrain), []Problem{{"drain", "no more: longshore: drain", ""}}},
+		"code":    {fmt.Errorf("no more: %w", longshore.CodeDrain), []Problem{{"drain", "no more: drain", ""}}},
 		"nothing": {&CodeError{Code: 1}, nil},
 	} {
 		if got := Problems(c.err); !slices.Equal(got, c.want) {
