@@ -93,7 +93,7 @@ func (r *run) takeFollowers(w *worker, l *lane) {
 
 // processBatch calls the batch handler and carries out a verdict for each.
 func (r *run) processBatch(w *worker) {
-	start := r.s.clock.Now()
+	start := r.now()
 	w.began = start
 	w.ds = w.ds[:0]
 	for _, it := range w.batch {
@@ -108,7 +108,7 @@ func (r *run) processBatch(w *worker) {
 	if len(w.ds) > 0 {
 		err = r.callBatch(w.ds)
 	}
-	r.batchEnd(w, err, r.s.clock.Now())
+	r.batchEnd(w, err, r.now())
 }
 
 func (r *run) callBatch(ds []*longshore.Delivery) (err error) {

@@ -141,7 +141,7 @@ func (r *run) undertake() {
 			it.lane.running++
 		}
 		r.mu.Unlock()
-		j := judgement{verdict: longshore.VerdictReject, err: it.dead.err, end: r.s.clock.Now()}
+		j := judgement{verdict: longshore.VerdictReject, err: it.dead.err, end: r.now()}
 		if it.d.Owned() {
 			r.deadLetter(nil, it, j)
 		} else {

@@ -78,7 +78,7 @@ func (r *run) settleByHand(ctx context.Context, d *longshore.Delivery, s longsho
 	if it == nil {
 		return d.Apply(ctx, s)
 	}
-	now := r.s.clock.Now()
+	now := r.now()
 	took := now.Sub(it.started)
 	switch {
 	case s.Verb == longshore.VerbAck || !d.Owned():
@@ -139,7 +139,7 @@ func (r *run) manualReturn(w *worker, d *longshore.Delivery, start time.Time, er
 
 // Wait implements longshore.Owner: the time of fn is neither busy nor latency.
 func (r *run) Wait(ctx context.Context, d *longshore.Delivery, fn func(context.Context) error) error {
-	start := r.s.clock.Now()
+	start := r.now()
 	r.mu.Lock()
 	w, it := r.find(d)
 	if w != nil {
@@ -156,7 +156,7 @@ func (r *run) Wait(ctx context.Context, d *longshore.Delivery, fn func(context.C
 }
 
 func (r *run) waited(w *worker, it *item, d *longshore.Delivery, start time.Time) {
-	now := r.s.clock.Now()
+	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now2, _ := r.find(d); now2 != w || w.waits == 0 {

@@ -102,8 +102,8 @@ type run struct {
 	tally  tally
 
 	reopenTries int
-	reopenAt    time.Time
 	downAt      time.Time // of the last loss; before the first subscription, of the start
+	reopenAt    time.Time
 	reopenTimer longshore.Timer
 	lastErr     error
 	standby     bool
@@ -156,6 +156,16 @@ func newRun(c *ListenerContainer) *run {
 	r.hard, r.hardCancel = context.WithCancel(context.Background())
 	r.open, r.openCancel = context.WithCancel(context.Background())
 	return r
+}
+
+// now is the time on the way of each message: of the system's two clocks it reads
+// one, the monotonic, which is half the price. Its wall part goes on from the
+// start of the run.
+func (r *run) now() time.Time {
+	if r.s.system {
+		return r.tick.began.Add(time.Since(r.tick.began))
+	}
+	return r.s.clock.Now()
 }
 
 // wake lets the supervisor look at everything again.

@@ -60,7 +60,7 @@ func (r *run) onTick() {
 		}
 		r.readBacklog(g)
 	}
-	now := r.s.clock.Now()
+	now := r.now()
 	r.mu.Lock()
 	r.tick.buffered = buffered
 	sample := r.sample(now)
@@ -226,7 +226,7 @@ func (r *run) resize(g *generation, now time.Time) {
 // readBacklog asks the broker now and then how much waits.
 func (r *run) readBacklog(g *generation) {
 	b, ok := g.c.(transport.Backlogger)
-	now := r.s.clock.Now()
+	now := r.now()
 	if !ok || now.Sub(r.tick.askedAt) < backlogEvery {
 		return
 	}
@@ -275,7 +275,7 @@ func (c *ListenerContainer) Idle(ctx context.Context) (bool, error) {
 	r.mu.Lock()
 	g := r.gen
 	held := r.ready.n + r.queued + r.running + r.waitPark
-	away := r.awayUntil.After(r.s.clock.Now())
+	away := r.awayUntil.After(r.now())
 	r.mu.Unlock()
 	if g == nil || held > 0 || away {
 		return false, nil

@@ -70,6 +70,7 @@ type settings struct {
 	stuck       Stuck
 	wait        bool
 	clock       longshore.Clock
+	system      bool // it is the system's
 	log         *zap.Logger
 	onEvent     func(Event)
 	warnings    []string
@@ -107,7 +108,7 @@ func resolve(src transport.Source, cfg Config, batch bool) (*settings, Workers, 
 	}
 	s.name = first(cfg.Name, s.about.Name)
 	p := &problems{source: s.name}
-	s.clock, s.log = clock.Or(cfg.Clock), cfg.Logger
+	s.clock, s.log, s.system = clock.Or(cfg.Clock), cfg.Logger, cfg.Clock == nil
 	if s.log == nil {
 		s.log = stderrLogger()
 	}

@@ -153,7 +153,7 @@ func (c *ListenerContainer) Stats() Stats {
 }
 
 func (r *run) stats(st *Stats) {
-	now := r.s.clock.Now()
+	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	st.State = r.state()

@@ -108,7 +108,7 @@ func (r *run) goexit(w *worker) {
 		panic(p) //nolint:forbidigo // not a handler's (those are caught where they are called): a defect of ours goes on
 	}
 	err := &longshore.Error{Code: longshore.CodePanic, Err: errGoexit}
-	now := r.s.clock.Now()
+	now := r.now()
 	switch {
 	case len(w.batch) > 0:
 		r.batchEnd(w, err, now)

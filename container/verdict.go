@@ -20,7 +20,7 @@ func (r *run) process(w *worker) {
 	case len(w.batch) > 0:
 		r.processBatch(w)
 	case it.fail != nil:
-		r.conclude(w, it, it.fail, r.s.clock.Now(), 0)
+		r.conclude(w, it, it.fail, r.now(), 0)
 	default:
 		r.handle(w, it)
 		return
@@ -31,12 +31,12 @@ func (r *run) process(w *worker) {
 // handle calls the handler. It returns with mu held.
 func (r *run) handle(w *worker, it *item) {
 	d := it.d
-	start := r.s.clock.Now()
+	start := r.now()
 	d.Own(r, start)
 	r.note(it, start)
 	w.busy.Store(start.UnixNano())
 	err := r.call(d)
-	end := r.s.clock.Now()
+	end := r.now()
 	if r.manual != nil {
 		r.manualReturn(w, d, start, err, end)
 		r.mu.Lock()
