@@ -177,6 +177,9 @@ func (ch *channel) message(in *incoming) (*message, error) {
 	if m.headers, err = p.headers(); err != nil {
 		return nil, hardErr(codeSyntaxError, "illegal table value")
 	}
+	if !finite(m.headers) { // RabbitMQ's channel process dies of it
+		return nil, &replyError{code: codeInternalError, text: codeName(codeInternalError), hard: true}
+	}
 	if p.text(propReplyTo) == replyQueue {
 		if err := ch.rewriteReplyTo(&p, m); err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -82,6 +83,21 @@ func decodeTable(d *decoder) Table {
 		d.fail(in.err)
 	}
 	return t
+}
+
+// finite tells whether v holds no float that is infinite or no number.
+func finite(v any) bool {
+	switch v := v.(type) {
+	case float32:
+		return finite(float64(v))
+	case float64:
+		return !math.IsInf(v, 0) && !math.IsNaN(v)
+	case []any:
+		return !slices.ContainsFunc(v, func(e any) bool { return !finite(e) })
+	case Table:
+		return !slices.ContainsFunc(v, func(f Field) bool { return !finite(f.Value) })
+	}
+	return true
 }
 
 // maxDepth bounds the nesting of tables and arrays, so that a hostile header
