@@ -19,6 +19,7 @@ func TestConformance(t *testing.T) {
 	for _, suffix := range []string{"", ".fifo"} {
 		for _, redrive := range []bool{false, true} {
 			t.Run(fmt.Sprintf("queue%s/redrive=%t", suffix, redrive), func(t *testing.T) {
+				t.Parallel() // most of it is waiting
 				l := &lab{suffix: suffix, redrive: redrive, servers: map[transport.Source]*sqstest.Server{}}
 				transporttest.Run(t, l.harness())
 			})

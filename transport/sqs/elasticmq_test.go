@@ -26,6 +26,7 @@ func TestConformanceOnElasticMQ(t *testing.T) {
 	for _, suffix := range []string{"", ".fifo"} {
 		for _, redrive := range []bool{false, true} {
 			t.Run(fmt.Sprintf("queue%s/redrive=%t", suffix, redrive), func(t *testing.T) {
+				t.Parallel() // most of it is waiting
 				l := &remoteLab{suffix: suffix, redrive: redrive, proxies: map[transport.Source]*faultproxy.Proxy{}}
 				transporttest.Run(t, l.harness(t))
 			})

@@ -76,7 +76,7 @@ func cancelHandsOutBuffer(e *env) {
 	if b, ok := s.Consumer.(transport.Bufferer); ok {
 		// A push transport fills its buffer now; one that fetches on demand has none.
 		last := -1
-		e.eventually(func() bool {
+		e.within(e.h.Quiet, func() bool {
 			held = b.Buffered()
 			still := held == last
 			last = held
@@ -225,7 +225,7 @@ func releaseDoesNotCount(e *env) {
 		}
 		if b, ok := s.Consumer.(transport.Bufferer); ok {
 			e.publish(src, "m-"+unique())
-			e.eventually(func() bool { return b.Buffered() > 0 })
+			e.within(e.h.Quiet, func() bool { return b.Buffered() > 0 })
 		}
 		s.cancel()
 		s.release()

@@ -68,10 +68,13 @@ func (e *env) until(what string, cond func() bool) {
 	}
 }
 
-func (e *env) eventually(cond func() bool) bool {
+func (e *env) eventually(cond func() bool) bool { return e.within(e.h.Patience, cond) }
+
+// within polls for a condition for that long.
+func (e *env) within(limit time.Duration, cond func() bool) bool {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.NewTimer(e.h.Patience)
+	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
 	for !cond() {
 		select {
