@@ -13,5 +13,5 @@
 // turns an absence into a failure, so that CI cannot pass by running nothing.
 //
 // Tests that break a broker (stop it, fill its memory, kill it) take a second node
-// that is theirs alone for the time, by [FaultNode].
+// that is theirs alone for the time, by [FaultNode] and [FaultKafka].
 package brokertest

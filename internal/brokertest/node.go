@@ -18,13 +18,10 @@ type Node struct {
 	// URL of a fresh vhost on the node.
 	URL string
 
-	t          testing.TB
-	name       string // of scripts/brokers
-	script     string
+	process
 	ctl        string
-	broker     string            // AMQP URL of the default vhost
-	management string            // URL
-	undo       map[string]func() // what is broken now, and how to repair it
+	broker     string // AMQP URL of the default vhost
+	management string // URL
 }
 
 // FaultNode returns the second RabbitMQ of this checkout (scripts/brokers start
@@ -64,22 +61,9 @@ func Cluster(t testing.TB) (first, second *Node) {
 func takeNodes(t testing.TB, start string, names ...string) []*Node {
 	t.Helper()
 	value(t, RabbitMQ)
-	script, err := findScript()
-	if err != nil {
-		notRun(t, err.Error())
-	}
-	how := "start"
-	for _, name := range names {
-		if lock(t, name, script) == leftBroken {
-			how = "restart"
-		}
-	}
-	if _, err := output(script, how, start); err != nil {
-		notRun(t, "no RabbitMQ that may be broken: "+err.Error())
-	}
 	var nodes []*Node
-	for _, name := range names {
-		n := &Node{t: t, name: name, script: script, undo: make(map[string]func())}
+	for _, p := range take(t, start, names...) {
+		n := &Node{process: p}
 		env := n.environment()
 		n.ctl, n.broker, n.management = env["RABBITMQCTL"], env[RabbitMQ], env["AMQP_MANAGEMENT"]
 		nodes = append(nodes, n)
@@ -163,51 +147,4 @@ func (n *Node) ChangePassword(password string) {
 	n.t.Helper()
 	n.undo["password"] = func() { n.Ctl("change_password", "guest", "guest") }
 	n.Ctl("change_password", "guest", password)
-}
-
-// Kill is kill -9. Durable data stays.
-func (n *Node) Kill() {
-	n.t.Helper()
-	n.undo["process"] = n.Start
-	n.brokers("kill")
-}
-
-// Start starts the node after Kill and returns when it takes connections.
-func (n *Node) Start() {
-	n.t.Helper()
-	n.brokers("start")
-	for _, gone := range []string{"process", "app", "alarm", "timeout"} { // a new process has the defaults
-		delete(n.undo, gone)
-	}
-}
-
-// Restart stops the node in good order and starts it.
-func (n *Node) Restart() {
-	n.t.Helper()
-	n.undo["process"] = n.Start
-	n.brokers("stop")
-	n.Start()
-}
-
-// Freeze stops the node's process without ending it: connections stand, nothing answers.
-func (n *Node) Freeze() {
-	n.t.Helper()
-	n.undo["frozen"] = n.Thaw
-	n.brokers("freeze")
-}
-
-// Thaw ends Freeze.
-func (n *Node) Thaw() {
-	n.t.Helper()
-	n.brokers("thaw")
-	delete(n.undo, "frozen")
-}
-
-// repair leaves the node as every test expects it, whatever this one did.
-func (n *Node) repair() {
-	for _, what := range []string{"process", "frozen", "app", "alarm", "timeout", "password"} {
-		if undo := n.undo[what]; undo != nil {
-			undo()
-		}
-	}
 }

@@ -69,17 +69,17 @@ func mustOutput(t testing.TB, name string, args ...string) string {
 	return out
 }
 
-// brokers runs scripts/brokers COMMAND on the node.
-func (n *Node) brokers(command string) string {
-	n.t.Helper()
-	return mustOutput(n.t, n.script, command, n.name)
+// brokers runs scripts/brokers COMMAND on it.
+func (p *process) brokers(command string) string {
+	p.t.Helper()
+	return mustOutput(p.t, p.script, command, p.name)
 }
 
-// environment parses the exports of the node.
-func (n *Node) environment() map[string]string {
-	n.t.Helper()
+// environment parses its exports.
+func (p *process) environment() map[string]string {
+	p.t.Helper()
 	env := make(map[string]string)
-	for line := range strings.Lines(n.brokers("env")) {
+	for line := range strings.Lines(p.brokers("env")) {
 		name, v, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "export "), "=")
 		if ok {
 			env[name] = strings.Trim(v, "'")

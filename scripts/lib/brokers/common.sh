@@ -16,6 +16,7 @@ kind_of() {
   case $1 in
     rabbitmq4?) echo chroot ;;
     rabbitmq*) echo rabbitmq ;;
+    kafka*) echo kafka ;;
     *) echo "$1" ;;
   esac
 }

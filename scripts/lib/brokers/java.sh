@@ -1,4 +1,4 @@
-# Kafka (one KRaft node) and ElasticMQ, from Maven artifacts.
+# Kafka (KRaft nodes, each a cluster of its own) and ElasticMQ, from Maven artifacts.
 # shellcheck shell=bash
 
 KAFKA_VERSION=4.3.1
@@ -40,21 +40,36 @@ pom() {
 }
 
 kafka_start() {
-  local dir=$RUN/kafka broker controller
-  need kafka java default-jre-headless
+  local name=$1 dir=$RUN/$1 broker controller first=19092
+  need "$name" java default-jre-headless
   jars kafka "$KAFKA_VERSION" "org.apache.kafka:kafka_2.13:$KAFKA_VERSION" "org.apache.kafka:kafka-tools:$KAFKA_VERSION" org.slf4j:slf4j-nop:1.7.36
-  broker=$(port kafka broker 19092)
-  controller=$(port kafka controller 19093)
-  cat >"$dir/server.properties" <<CONF
+  [ "$name" = kafka ] || first=19292
+  broker=$(port "$name" broker $first)
+  controller=$(port "$name" controller $((first + 1)))
+  kafka_properties "$dir/data" "$broker" "$controller" >"$dir/server.properties"
+  [ "$name" = kafka ] || kafka_quick_groups >>"$dir/server.properties"
+  if [ ! -s "$dir/data/meta.properties" ]; then
+    rm -rf "$dir/data"
+    java -cp "$JARS/*" kafka.tools.StorageTool format -t "$(java -cp "$JARS/*" kafka.tools.StorageTool random-uuid)" \
+      -c "$dir/server.properties" >>"$dir/log" 2>&1 || die "$name: format failed; log: $dir/log"
+  fi
+  launch "$name" java -Xms256m -Xmx512m -XX:+UseSerialGC -cp "$JARS/*" kafka.Kafka "$dir/server.properties"
+  await "$name" 90 kafka_ready "$name"
+  export_line KAFKA_ADDRS "127.0.0.1:$broker" >"$dir/env"
+}
+
+# kafka_properties DATA BROKERPORT CONTROLLERPORT
+kafka_properties() {
+  cat <<CONF
 process.roles=broker,controller
 node.id=1
-controller.quorum.voters=1@127.0.0.1:$controller
-listeners=PLAINTEXT://127.0.0.1:$broker,CONTROLLER://127.0.0.1:$controller
-advertised.listeners=PLAINTEXT://127.0.0.1:$broker
+controller.quorum.voters=1@127.0.0.1:$3
+listeners=PLAINTEXT://127.0.0.1:$2,CONTROLLER://127.0.0.1:$3
+advertised.listeners=PLAINTEXT://127.0.0.1:$2
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
-log.dirs=$dir/data
+log.dirs=$1
 offsets.topic.replication.factor=1
 offsets.topic.num.partitions=8
 transaction.state.log.replication.factor=1
@@ -64,21 +79,26 @@ share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 auto.create.topics.enable=false
 CONF
-  if [ ! -s "$dir/data/meta.properties" ]; then
-    rm -rf "$dir/data"
-    java -cp "$JARS/*" kafka.tools.StorageTool format -t "$(java -cp "$JARS/*" kafka.tools.StorageTool random-uuid)" \
-      -c "$dir/server.properties" >>"$dir/log" 2>&1 || die "kafka: format failed; log: $dir/log"
-  fi
-  launch kafka java -Xms256m -Xmx512m -XX:+UseSerialGC -cp "$JARS/*" kafka.Kafka "$dir/server.properties"
-  await kafka 90 kafka_ready kafka
-  export_line KAFKA_ADDRS "127.0.0.1:$broker" >"$dir/env"
 }
 
-# kafka_ready: answers an ApiVersions request, which a KRaft broker does only once it is up.
+# kafka_quick_groups: who tests silence waits for a session; the default's 45 s are long.
+kafka_quick_groups() {
+  cat <<CONF
+group.min.session.timeout.ms=1000
+group.consumer.min.session.timeout.ms=1000
+group.consumer.session.timeout.ms=4000
+group.consumer.min.heartbeat.interval.ms=100
+group.consumer.heartbeat.interval.ms=300
+log.retention.check.interval.ms=1000
+log.segment.delete.delay.ms=1000
+CONF
+}
+
+# kafka_ready NAME: answers an ApiVersions request, which a KRaft broker does only once it is up.
 kafka_ready() {
   local size
   size=$(
-    exec 3<>"/dev/tcp/127.0.0.1/$(cat "$RUN/kafka/port.broker")" || exit 1
+    exec 3<>"/dev/tcp/127.0.0.1/$(cat "$RUN/$1/port.broker")" || exit 1
     printf '\x00\x00\x00\x0a\x00\x12\x00\x00\x00\x00\x00\x01\xff\xff' >&3
     timeout 5 head -c 4 <&3 | od -An -tu1 | tr -d ' \n'
   ) 2>/dev/null
