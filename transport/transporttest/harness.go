@@ -75,6 +75,9 @@ type Harness struct {
 	Quiet time.Duration
 	// Delay is the delay of a Nack. Zero: 1 s.
 	Delay time.Duration
+	// Parallel makes the checks run side by side. The functions above must allow
+	// that, and a fault must touch the given source only.
+	Parallel bool
 }
 
 func (h Harness) withDefaults() *Harness {

@@ -3,6 +3,7 @@ package transporttest
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/longshore-go/longshore/transport"
@@ -40,17 +41,25 @@ func Run(t *testing.T, h Harness) {
 	if h.Source == nil {
 		t.Fatal("transporttest: Harness.Source is not set")
 	}
+	var mu sync.Mutex
 	var open []string
+	t.Cleanup(func() { // when parallel checks have ended too
+		if len(open) > 0 {
+			t.Logf("transporttest: not checked:\n  %s", strings.Join(open, "\n  "))
+		}
+	})
 	for _, c := range allChecks() {
 		t.Run(c.name, func(t *testing.T) {
+			if full.Parallel {
+				t.Parallel()
+			}
 			if reason := c.execute(t, full); reason != "" {
+				mu.Lock()
 				open = append(open, c.name+": "+reason)
+				mu.Unlock()
 				t.Skip("not checked: " + reason)
 			}
 		})
-	}
-	if len(open) > 0 {
-		t.Logf("transporttest: not checked:\n  %s", strings.Join(open, "\n  "))
 	}
 }
 
