@@ -92,7 +92,7 @@ type adaptive struct {
 	grew    time.Time // last step up
 
 	careful time.Time // until then
-	rushed  bool      // workers were added that nothing was compared for
+	proven  int       // so many workers have shown to be worth it
 	level   level
 	step    *step
 	knee    knee
@@ -102,7 +102,7 @@ type adaptive struct {
 func (a *adaptive) Next(s Sample) Decision {
 	d := a.next(s)
 	if d.Target != s.Workers {
-		a.level = newLevel(s, a.meter.latency(), d.Target < s.Workers)
+		a.level = newLevel(s, a.latency(), d.Target < s.Workers)
 	}
 	a.target = d.Target
 	d.Knee = a.knee.at
@@ -126,7 +126,7 @@ func (a *adaptive) next(s Sample) Decision {
 	top, limit := ceiling(s)
 	a.demands.add(s.Now, min(max(int(math.Ceil(size)), s.Min), top), a.set.Hold)
 	growTo, limit := a.lanes.cap(s, top, limit)
-	if a.meter.stalled(s) {
+	if a.meter.stalled(s) || a.meter.unhung {
 		a.forgetLevel(s)
 		a.careful = s.Now.Add(careful) // counts from the first call that ends
 	} else {
@@ -138,7 +138,8 @@ func (a *adaptive) next(s Sample) Decision {
 	case s.Workers > top:
 		a.step = nil
 		return Decision{Target: top, Reason: FewerMay, Limit: limit}
-	case a.meter.stalled(s):
+	case a.meter.stalled(s), a.meter.unhung:
+		a.proven = 0
 		return Decision{Target: s.Workers, Limit: LimitStalled}
 	}
 	if a.step != nil {
@@ -155,7 +156,17 @@ func (a *adaptive) next(s Sample) Decision {
 // forgetLevel drops what was measured: the world is another one.
 func (a *adaptive) forgetLevel(s Sample) {
 	a.step = nil
-	a.level = newLevel(s, a.meter.latency(), false)
+	a.level = newLevel(s, a.latency(), false)
+}
+
+// latency is how long a call of the present level takes to end: the average, which
+// lags, or what was seen at this level.
+func (a *adaptive) latency() float64 {
+	lat := a.meter.latency()
+	if a.level.sum.execs >= leastRef {
+		lat = max(lat, a.level.sum.busy/a.level.sum.execs)
+	}
+	return lat
 }
 
 // wanted is a sample in which more workers would be used.
@@ -166,7 +177,7 @@ func (a *adaptive) wanted(s Sample, top int, limit string, size float64) Decisio
 	if s.Workers < top {
 		return a.grow(s, top, size)
 	}
-	if a.rushed && a.knee.at == 0 && s.Workers <= rushFree { // nobody has looked whether it was worth it
+	if a.knee.at == 0 && a.proven < s.Workers && s.Workers > s.Min && a.meter.hot { // nobody has looked whether it was worth it
 		a.knee.suspect(s.Now, s.Workers)
 	}
 	if a.knee.at > 0 {
@@ -195,25 +206,22 @@ func (a *adaptive) grow(s Sample, top int, size float64) Decision {
 			return keep
 		}
 	case proven:
-	case !a.mayRush():
+	case !a.mayRush(n):
 		keep.Limit = LimitJudging
 		return keep
-	case n >= rushFree:
-		if a.level.sum.execs < leastRef {
-			keep.Limit = LimitJudging
-			return keep
-		}
+	case n == rushFree:
 		if by = max(by, rushBy); a.meter.hot {
 			size = max(size, by*float64(n))
 		}
 	}
 	most := max(n+1, int(float64(n)*by))
+	if !proven && n < rushFree {
+		most = min(most, rushFree)
+	}
 	target := min(max(int(math.Ceil(size)), n+1), top, most)
 	a.grew = s.Now
-	if proven || n >= rushFree {
+	if proven || n == rushFree {
 		a.open(grow, s)
-	} else {
-		a.rushed = true
 	}
 	d := Decision{Target: target, Reason: Demand}
 	if a.meter.hot {

@@ -14,6 +14,7 @@ const (
 	lost      = 0.5  // a removed worker that took less of its share was not needed
 	probed    = 0.3  // an added worker of a probe brought at least this
 	probedLow = 0.4
+	nothing   = 0.2 // an added worker that brought less brought nothing
 	failRise  = 0.1
 
 	leastRef    = 3
@@ -57,15 +58,25 @@ type effect struct {
 	doubt float64 // standard error of share
 }
 
-func compare(before, after sums) effect {
+// compare measures what an open step changed.
+//
+// Latency is what tells, since arrivals do not touch it. Calls longer than a tick
+// began before the step, or while its effect built up, for a long time: there,
+// with all workers busy on both sides, what ended is counted instead.
+func (st *step) compare(s Sample, after sums) effect {
+	before := st.ref
 	g := (after.busy / after.dt) / (before.busy / before.dt)
-	kept := math.Exp(before.perMessage() - after.perMessage()) // of the speed of a call
-	r := g * kept
 	spread := before.variance()
 	if before.execs < convict { // too few to know their own spread
 		spread = max(spread, after.variance(), leastSpread)
 	}
-	se := math.Sqrt(spread/before.execs + after.variance()/after.execs)
+	r := g * math.Exp(before.perMessage()-after.perMessage())
+	rel := spread/before.execs + after.variance()/after.execs // squared, of r
+	if before.little() > s.Dt.Seconds() && before.dt >= before.little() && before.fills(st.from) && after.fills(s.Workers) {
+		r = (after.completed / after.dt) / (before.completed / before.dt)
+		rel = before.countError(spread) + after.countError(max(after.variance(), leastSpread))
+	}
+	kept, se := r/g, math.Sqrt(rel)
 	e := effect{used: g, ratio: r}
 	switch d := g - 1; {
 	case g > 2: // several steps in one: all but the last doubling is taken to have been worth it
@@ -91,11 +102,13 @@ func (a *adaptive) judge(s Sample) (d Decision, last bool) {
 	switch {
 	case after.execs < evidence && !late:
 		return d, true
+	case !late && st.ref.little() > s.Dt.Seconds() && after.dt < min(st.ref.little(), 5): // they end in clumps
+		return d, true
 	case after.execs < 2 || after.busy <= 0:
 		a.step = nil
 		return d, false
 	}
-	e := compare(st.ref, after)
+	e := st.compare(s, after)
 	switch st.kind {
 	case grow:
 		d = a.judgeGrowth(s, e, after, late)
@@ -119,8 +132,9 @@ func (a *adaptive) judgeGrowth(s Sample, e effect, after sums, late bool) Decisi
 	st := a.step
 	certain := st.ref.execs >= convict && after.execs >= convict
 	obvious := after.execs >= convict && e.share+2*sigma*e.doubt < good
+	doubt := e.doubt
 	if st.ref.execs < evidence { // those that ended first are the short ones
-		late = late && e.share+2*sigma*e.doubt < good
+		doubt *= 2 * sigma
 	}
 	switch {
 	case certain && after.failure() >= st.ref.failure()+failRise:
@@ -130,9 +144,9 @@ func (a *adaptive) judgeGrowth(s Sample, e effect, after sums, late bool) Decisi
 	case e.used < unused:
 		return a.accept(s)
 	case e.share >= good:
-		a.rushed = false
+		a.proven = s.Workers
 		return a.accept(s)
-	case certain && e.share+sigma*e.doubt < good, obvious, late && e.share+e.doubt < good:
+	case certain && e.share+sigma*e.doubt < good, obvious, late && e.share+doubt < good:
 		return a.convicted(s, e, after)
 	case late:
 		return a.accept(s)
@@ -145,10 +159,10 @@ func (a *adaptive) judgeGrowth(s Sample, e effect, after sums, late bool) Decisi
 func (a *adaptive) convicted(s Sample, e effect, after sums) Decision {
 	at := int(math.Round(float64(a.step.from) * e.ratio))
 	at = max(min(at, s.Workers), a.step.from, s.Min)
-	if a.knee.set(s.Now, at, after); a.rushed && at <= rushFree {
+	a.knee.set(s.Now, at, after)
+	if e.share < nothing && at > a.proven { // it may be far below
 		a.knee.suspect(s.Now.Add(probeAgain), at)
 	}
-	a.rushed = false
 	if at >= s.Workers {
 		a.step = nil
 		return Decision{Target: s.Workers, Limit: LimitKnee}

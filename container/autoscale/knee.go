@@ -7,7 +7,7 @@ import (
 
 const (
 	probeFirst = 20 * time.Second
-	probeMost  = 120 * time.Second
+	probeMost  = 60 * time.Second
 	probeAgain = 2 * time.Second
 	probeStep  = 1.25
 	slower     = 1.5 // times the latency at the knee: it may have moved down
@@ -20,6 +20,7 @@ type knee struct {
 	wait    time.Duration
 	next    time.Time // of the next probe
 	down    bool      // its direction
+	slow    bool      // seems to be slower there than it was
 	hot     time.Time // last saturation
 }
 
@@ -78,9 +79,18 @@ func (a *adaptive) probe(s Sample) (d Decision, probing bool) {
 	if math.IsNaN(k.latency) {
 		k.latency = now.perMessage()
 	}
-	// Long enough in one world: while the latency still rises, any step looks bad.
-	stable := now.execs >= convict && now.dt >= max(1, 3*a.meter.latency())
-	slow := stable && now.perMessage() > k.latency+math.Log(slower)
+	slow := now.execs >= convict && now.perMessage() > k.latency+math.Log(slower)
+	switch {
+	case !slow:
+		k.slow = false
+	case !k.slow: // the world has changed: measure anew, since while latency rises any step looks bad
+		k.slow = true
+		a.forgetLevel(s)
+		a.proven = 0
+		return d, false
+	case a.level.sum.dt < max(1, 3*a.latency()):
+		return d, false
+	}
 	if !slow && s.Now.Before(k.next) {
 		return d, false
 	}
@@ -88,7 +98,7 @@ func (a *adaptive) probe(s Sample) (d Decision, probing bool) {
 	up := min(max(int(math.Round(float64(n)*probeStep)), n+1), top)
 	down := max(min(int(float64(n)/probeStep), n-1), s.Min)
 	if slow {
-		k.latency, k.down = now.perMessage(), true
+		k.latency, k.down, k.slow = now.perMessage(), true, false
 	}
 	if k.down && down == n || !k.down && up == n { // no room: the other way next time
 		k.down = !k.down

@@ -37,11 +37,29 @@ func (s *sums) add(o sums) {
 // one call of fifty times the median would drown an arithmetic one.
 func (s sums) mean() float64 { return s.log / s.execs }
 
-func (s sums) variance() float64 { return max(s.log2/s.execs-s.mean()*s.mean(), 0) }
+func (s sums) variance() float64 {
+	if s.execs == 0 {
+		return 0
+	}
+	return max(s.log2/s.execs-s.mean()*s.mean(), 0)
+}
 
 // perMessage is mean with the size of batches taken out.
 func (s sums) perMessage() float64 {
 	return s.mean() - math.Log(max(s.completed, 1)/s.execs)
+}
+
+// little is the latency by Little's law: also right while it builds up.
+func (s sums) little() float64 { return s.busy / max(s.completed, 1) }
+
+// fills says whether n workers were busy all the time.
+func (s sums) fills(n int) bool { return s.busy >= 0.85*s.dt*float64(n) }
+
+// countError is the squared relative error of the count of what ended: calls of
+// different length, and calls that began together and end together.
+func (s sums) countError(spread float64) float64 {
+	clump := 0.2 * s.busy / s.dt / s.execs
+	return math.Expm1(min(spread, 3))/s.execs + clump*clump
 }
 
 func (s sums) failure() float64 { return s.failed / max(s.execs, 1) }
@@ -87,10 +105,11 @@ func (l *level) tells(now time.Time, lat float64) bool {
 // back to when things were different.
 func (l *level) recent() sums {
 	var sum sums
+	spread := max(l.sum.variance(), leastSpread)
 	for i := len(l.ticks) - 1; i >= 0; i-- {
 		t := l.ticks[i]
 		if t.execs > 0 && sum.execs > 0 {
-			near := alike + 2*math.Sqrt(sum.variance()/sum.execs+max(t.variance(), sum.variance())/t.execs)
+			near := alike + 2*math.Sqrt(spread/sum.execs+spread/t.execs)
 			if math.Abs(t.mean()-sum.mean()) > near {
 				break
 			}

@@ -1,6 +1,9 @@
 package autoscale
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // meter keeps the averages that sizing works with.
 type meter struct {
@@ -9,6 +12,7 @@ type meter struct {
 	ok, bad   float64 // smoothed, for the share that fails
 	carry     float64 // busy seconds of ticks that finished nothing
 	hung      bool    // the next completion ends a stall
+	unhung    bool    // it was in this tick
 	hot       bool    // workers are busy nearly all the time and work waits
 	fullSince time.Time
 	moved     time.Time // last time that something ended or nothing ran
@@ -21,14 +25,15 @@ func (m *meter) measure(s Sample) {
 	dt := s.Dt.Seconds()
 	m.busy += (s.BusySec/dt - m.busy) * min(dt/smooth, 1)
 	m.carry += s.BusySec
+	m.unhung = false
 	switch {
 	case s.Completed > 0 && m.hung: // what hung tells nothing of the usual latency
-		m.carry, m.hung = 0, false
+		m.carry, m.hung, m.unhung = 0, false, true
+	case s.Completed > 0 && m.blind(): // what still runs would count for what has ended
+		m.sec, m.done = math.Exp(s.SumLog/float64(max(s.Execs, 1)))*float64(s.Execs), float64(s.Completed)
+		m.carry = 0
 	case s.Completed > 0:
 		w := min(dt/max(smooth, 4*m.latency()), 1)
-		if m.blind() {
-			w = 1
-		}
 		m.sec += (m.carry - m.sec) * w
 		m.done += (float64(s.Completed) - m.done) * w
 		m.carry = 0

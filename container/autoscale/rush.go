@@ -12,6 +12,9 @@ const (
 )
 
 // mayRush says whether to grow before the present level tells anything.
-func (a *adaptive) mayRush() bool {
-	return a.knee.at == 0 && a.meter.latency() <= rushLatency
+func (a *adaptive) mayRush(n int) bool {
+	if a.knee.at > 0 || a.meter.latency() > rushLatency {
+		return false
+	}
+	return n < rushFree || n == rushFree && a.level.sum.execs >= leastRef
 }

@@ -133,7 +133,7 @@ func scenarios() []scenario {
 		{"cap rises 8 to 24", unknown(rises()), []figure{settled(24, 280, 400),
 			{name: "s to 20 after the rise", of: func(r *result) float64 { return r.reaches(20, 120) }, hi: 125}}},
 		{"hangs 30 s, need 6", unknown(hang(0)), []figure{peak(1, 80)}},
-		{"hangs 30 s, cap 8", unknown(hang(8)), []figure{peak(1, 20), settled(8, 200, 300)}},
+		{"hangs 30 s, cap 8", unknown(hang(8)), []figure{peak(1, 40), settled(8, 200, 300)}},
 		{"5 × slower for 60 s", unknown(load{min: 1, max: 100, length: 300, work: .050, rate: constant(150), top: 150,
 			speed: between(120, 180, .2, 1), breaks: []float64{120, 180}}), []figure{wait(.99, 5)}},
 		{"heavy tail, steady 12", unknown(load{min: 4, max: 60, length: 400, warm: 60, work: .010, spread: 1.68, rate: constant(12 / .041), top: 12 / .041}),
