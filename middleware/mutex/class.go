@@ -1,0 +1,185 @@
+package mutex
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net"
+)
+
+// Class is what an error of the database means here. It is found by SQLSTATE or
+// number, never by text: texts depend on the server's language.
+type Class uint8
+
+// The classes.
+const (
+	// ClassOther: none of the others.
+	ClassOther Class = iota
+	// ClassBusy: somebody else holds the row, or a table lock is in the way.
+	ClassBusy
+	// ClassRolledBack: the transaction was rolled back for certain (deadlock,
+	// serialization failure); it may be tried again.
+	ClassRolledBack
+	// ClassDuplicate: the key exists.
+	ClassDuplicate
+	// ClassReadOnly: this server takes no writes (a replica, a standby).
+	ClassReadOnly
+	// ClassLost: the session is gone and what it did last is unknown.
+	ClassLost
+	// ClassAborted: the transaction failed before and somebody hid that.
+	ClassAborted
+	// ClassSchema: a table or column is missing or not allowed.
+	ClassSchema
+)
+
+// String returns the name of the class in lower case.
+func (c Class) String() string {
+	switch c {
+	case ClassBusy:
+		return "busy"
+	case ClassRolledBack:
+		return "rolled back"
+	case ClassDuplicate:
+		return "duplicate"
+	case ClassReadOnly:
+		return "read only"
+	case ClassLost:
+		return "lost"
+	case ClassAborted:
+		return "aborted"
+	case ClassSchema:
+		return "schema"
+	case ClassOther:
+	}
+	return "other"
+}
+
+// Classify tells what an error of the dialect's drivers means: pgx and lib/pq,
+// go-sql-driver, modernc and mattn, go-ora and godror.
+func Classify(d Dialect, err error) Class {
+	if err == nil {
+		return ClassOther
+	}
+	if c := classOf(d, err); c != ClassOther {
+		return c
+	}
+	var network net.Error
+	switch {
+	case errors.Is(err, driver.ErrBadConn), errors.Is(err, sql.ErrConnDone), errors.Is(err, io.EOF),
+		errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+		return ClassLost
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return ClassOther // ours or the handler's, and a net.Error too
+	case errors.As(err, &network):
+		return ClassLost
+	}
+	return ClassOther
+}
+
+func classOf(d Dialect, err error) Class {
+	switch d {
+	case Postgres:
+		if state, ok := sqlState(err); ok {
+			return postgresClass(state)
+		}
+	case MySQL:
+		if n, ok := fieldNumber(err, "Number"); ok {
+			return mysqlClass(n)
+		}
+	case SQLite:
+		if n, ok := codeNumber(err); ok {
+			return sqliteClass(n)
+		}
+	case Oracle:
+		if n, ok := codeNumber(err); ok { // godror
+			return oracleClass(n)
+		}
+		if n, ok := fieldNumber(err, "ErrCode"); ok { // go-ora
+			return oracleClass(n)
+		}
+	}
+	return ClassOther
+}
+
+func postgresClass(state string) Class {
+	switch state {
+	case "55P03":
+		return ClassBusy
+	case "40001", "40P01":
+		return ClassRolledBack
+	case "23505":
+		return ClassDuplicate
+	case "25006":
+		return ClassReadOnly
+	case "57P01", "57P02", "57P03", "25P03", "57P05":
+		return ClassLost
+	case "25P02":
+		return ClassAborted
+	case "42P01", "42703", "42501", "3F000":
+		return ClassSchema
+	}
+	if len(state) == 5 && state[:2] == "08" {
+		return ClassLost
+	}
+	return ClassOther
+}
+
+func mysqlClass(n int64) Class {
+	switch n {
+	case 1205, 3572:
+		return ClassBusy
+	case 1213, 1020:
+		return ClassRolledBack
+	case 1062:
+		return ClassDuplicate
+	case 1290, 1792, 1836:
+		return ClassReadOnly
+	case 2006, 2013, 1927, 1053, 4031:
+		return ClassLost
+	case 1305:
+		return ClassAborted
+	case 1146, 1054, 1142, 1049:
+		return ClassSchema
+	}
+	return ClassOther
+}
+
+func sqliteClass(n int64) Class {
+	switch n {
+	case 517: // the snapshot is old: waiting would not help
+		return ClassRolledBack
+	case 1555, 2067:
+		return ClassDuplicate
+	}
+	switch n & 0xff {
+	case 5, 6:
+		return ClassBusy
+	case 8:
+		return ClassReadOnly
+	case 1:
+		return ClassSchema
+	}
+	return ClassOther
+}
+
+func oracleClass(n int64) Class {
+	switch n {
+	case 54, 30006:
+		return ClassBusy
+	case 8177, 60:
+		return ClassRolledBack
+	case 1:
+		return ClassDuplicate
+	case 16000:
+		return ClassReadOnly
+	case 28, 1012, 2396, 3113, 3114, 3135:
+		return ClassLost
+	case 1086:
+		return ClassAborted
+	case 942, 904, 1031:
+		return ClassSchema
+	}
+	return ClassOther
+}

@@ -1,0 +1,85 @@
+package mutex
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/longshore-go/longshore"
+)
+
+// Dialect is a kind of database.
+type Dialect uint8
+
+// The dialects. MySQL is MariaDB too. Oracle is written after its documentation
+// and tested by its statements and error numbers only: it has not been run on a
+// server.
+const (
+	Postgres Dialect = iota + 1
+	MySQL
+	SQLite
+	Oracle
+)
+
+// String returns the name that [ParseDialect] reads.
+func (d Dialect) String() string {
+	switch d {
+	case Postgres:
+		return "postgres"
+	case MySQL:
+		return "mysql"
+	case SQLite:
+		return "sqlite"
+	case Oracle:
+		return "oracle"
+	}
+	return ""
+}
+
+// ParseDialect reads postgres, mysql (also mariadb), sqlite or oracle. Error:
+// [longshore.CodeConfig].
+func ParseDialect(name string) (Dialect, error) {
+	switch strings.ToLower(name) {
+	case "postgres", "postgresql":
+		return Postgres, nil
+	case "mysql", "mariadb":
+		return MySQL, nil
+	case "sqlite":
+		return SQLite, nil
+	case "oracle":
+		return Oracle, nil
+	}
+	return 0, &longshore.Error{Code: longshore.CodeConfig, Op: fmt.Sprintf("dialect %q", name),
+		Hint: "use postgres, mysql (for MariaDB too), sqlite or oracle"}
+}
+
+// arg is the n-th placeholder, counted from 1.
+func (d Dialect) arg(n int) string {
+	switch d {
+	case Postgres:
+		return "$" + strconv.Itoa(n)
+	case Oracle:
+		return ":" + strconv.Itoa(n)
+	case MySQL, SQLite:
+	}
+	return "?"
+}
+
+// args is the placeholders from..from+n-1, separated by commas.
+func (d Dialect) args(from, n int) string {
+	var b strings.Builder
+	for i := range n {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(d.arg(from + i))
+	}
+	return b.String()
+}
+
+func (d Dialect) quote(name string) string {
+	if d == MySQL {
+		return "`" + name + "`"
+	}
+	return `"` + name + `"`
+}
