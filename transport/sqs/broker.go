@@ -112,6 +112,7 @@ func (b *Broker) acquire(p place) (*awssqs.Client, error) {
 		if p.endpoint != "" {
 			o.BaseEndpoint = aws.String(p.endpoint)
 		}
+		o.EndpointResolverV2 = &remembered{next: o.EndpointResolverV2}
 		o.HTTPClient = wholeBody{client}
 		// What is worth repeating is known here, call by call.
 		o.RetryMaxAttempts = 1
@@ -153,6 +154,10 @@ func (b *Broker) renew() {
 	}
 }
 
+// wireBuffer holds a batch of small messages or receipts, so that a request is one
+// write and an answer one read.
+const wireBuffer = 16 << 10
+
 // newPool is a transport with the SDK's settings, the CA bundle among them, and
 // room for as many connections as there are polls and batches.
 func newPool(client aws.HTTPClient) *http.Transport {
@@ -161,6 +166,7 @@ func newPool(client aws.HTTPClient) *http.Transport {
 		t = built.GetTransport()
 	}
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 256, 128
+	t.ReadBufferSize, t.WriteBufferSize = wireBuffer, wireBuffer
 	return t
 }
 
