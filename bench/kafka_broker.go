@@ -85,12 +85,14 @@ func (k *kafkaBroker) filled(partitions int32, n int) (*kafkaTopic, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t, t.fill(n, func(i int) *kgo.Record { return &kgo.Record{Key: fmt.Appendf(nil, "key-%d", (i*7919)%hotKeys)} })
+	return t, t.fill(n, func(i int) *kgo.Record {
+		return &kgo.Record{Key: fmt.Appendf(nil, "key-%d", (i*7919)%hotKeys), Partition: int32(i) % partitions} //nolint:gosec // few
+	})
 }
 
 func (t *kafkaTopic) fill(n int, record func(i int) *kgo.Record) error {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(t.k.addrs...), kgo.DefaultProduceTopic(t.name), kgo.MaxBufferedRecords(100_000),
-		kgo.ProducerBatchCompression(kgo.NoCompression()))
+		kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.UnknownTopicRetries(-1))
 	if err != nil {
 		return err
 	}
@@ -120,6 +122,18 @@ func (t *kafkaTopic) group() string {
 	g := fmt.Sprintf("%s-%d", t.name, len(t.k.groups))
 	t.k.groups = append(t.k.groups, g)
 	return g
+}
+
+// positions counts the partitions of which the group has one.
+func (t *kafkaTopic) positions(group string) (int, error) {
+	all, err := kadm.NewClient(t.k.cl).FetchOffsets(context.Background(), group)
+	n := 0
+	all.Each(func(o kadm.OffsetResponse) {
+		if o.At >= 0 {
+			n++
+		}
+	})
+	return n, err
 }
 
 // committed checks that the group has all of the topic.

@@ -24,10 +24,32 @@ func (p *partition) enqueue() {
 	p.c.requeue([]*partition{p})
 }
 
+// room is how many more may be handed out or done beyond the oldest that is not done.
+// The lock is held.
+func (p *partition) room() int {
+	room := int(p.c.window.Load()) - p.t.size()
+	if room > 0 {
+		return room
+	}
+	return p.limit() - p.t.size()
+}
+
+// limit is the window. Where the oldest waits for its next attempt, which can take
+// many seconds at full speed, the others need not wait with it: what is done behind
+// it takes two words in memory and is saved with the commits.
+func (p *partition) limit() int {
+	if p.c.src.cfg.Window == 0 && p.t.size() > 0 {
+		if d := p.t.held[p.t.slot(p.t.head)]; d == nil || !d.Owned() { // given back, or retried by its container
+			return maxWindow
+		}
+	}
+	return int(p.c.window.Load())
+}
+
 // stall notes that the window is full. What waits behind it does not count as
 // something that could be handed out, or one stuck partition would stop all.
 func (p *partition) stall() {
-	full := p.t.size() >= int(p.c.window.Load())
+	full := p.room() <= 0
 	if full == p.stalled {
 		return
 	}
@@ -45,8 +67,7 @@ func (p *partition) opened() {
 	if !p.stalled {
 		return
 	}
-	// Some room first, so that a slow head does not hand out one by one.
-	if room := int(p.c.window.Load()) - p.t.size(); room < 1 {
+	if p.room() <= 0 {
 		return
 	}
 	p.stall()
@@ -111,7 +132,6 @@ func (c *consumer) mayPoll(waited time.Duration) (ok bool, again time.Duration) 
 	ps := c.assigned()
 	hungry := len(ps) == 0
 	var hold []*partition
-	soon := false
 	for _, p := range ps {
 		p.mu.Lock()
 		p.sated = p.sated || p.bytes > muchBytes
@@ -120,14 +140,13 @@ func (c *consumer) mayPoll(waited time.Duration) (ok bool, again time.Duration) 
 			hungry = true
 		case !p.held:
 			hold = append(hold, p)
-			soon = soon || !p.stalled
 		}
 		p.mu.Unlock()
 	}
 	if !hungry {
 		return false, 0
 	}
-	if soon && waited < holdAfter {
+	if len(hold) > 0 && waited < holdAfter {
 		return false, holdAfter - waited
 	}
 	for _, p := range hold {

@@ -88,7 +88,7 @@ func (p *partition) take(n int, out []*longshore.Delivery) (_ []*longshore.Deliv
 func (p *partition) takeNew(n int, out []*longshore.Delivery) []*longshore.Delivery {
 	skipped := 0
 	for n > 0 {
-		room := int(p.c.window.Load()) - p.t.size()
+		room := p.room()
 		if room <= 0 || p.wait.made == nil && !p.make() {
 			break
 		}

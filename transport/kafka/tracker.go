@@ -40,7 +40,10 @@ type epoch struct {
 	n    int32
 }
 
-const minRing = 64
+const (
+	minRing = 64
+	maxKept = 4096 // of an empty ring
+)
 
 // newTracker starts at the position of the group, or where the partition is read
 // from if the group has none.
@@ -116,6 +119,9 @@ func (t *tracker) advance() {
 		t.base = t.offsets[s+n-1] + 1
 	}
 	t.dropEpochs()
+	if t.size() == 0 && len(t.offsets) > maxKept {
+		t.offsets, t.held, t.done = nil, nil, nil // it was large because something was stuck
+	}
 }
 
 // dropEpochs keeps the epoch of the last record below the watermark: a commit

@@ -63,6 +63,7 @@ func (c *consumer) watch() {
 		c.heal()
 		for _, p := range c.assigned() {
 			p.warn(time.Now())
+			p.unblock() // nobody tells when a container begins to retry
 		}
 	}
 }
@@ -99,7 +100,8 @@ func (p *partition) warn(now time.Time) {
 		p.headSeq, p.headSince, p.told = p.t.head, now, 0
 	}
 	age := now.Sub(p.headSince)
-	used := p.t.size() * 100 / max(1, int(p.c.window.Load()))
+	window := p.limit()
+	used := p.t.size() * 100 / max(1, window)
 	step := 0
 	for i, limit := range []int{10, 50, 90} {
 		if used >= limit {
@@ -116,7 +118,7 @@ func (p *partition) warn(now time.Time) {
 	}
 	p.c.tell.event(transport.Event{Kind: transport.EventNotice,
 		Text: fmt.Sprintf("%s: offset %d of %s (%s) is not done for %s and holds back %d %% of the partition's window of %d; look at its handler, or dead-letter it",
-			p.c.src.title(), p.t.offsets[p.t.slot(p.t.head)], p.key, key, age.Round(time.Second), used, p.c.window.Load())})
+			p.c.src.title(), p.t.offsets[p.t.slot(p.t.head)], p.key, key, age.Round(time.Second), used, window)})
 }
 
 // stuckAfter keeps what is only slow out of the log.
