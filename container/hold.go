@@ -73,19 +73,33 @@ func (r *run) letGo(g *generation) {
 	if err := r.bounded(until, g.c.Cancel); err != nil {
 		r.notice(err, "cancelling the consumer failed")
 	}
-	if !g.caps.CountsReturns {
+	if g.caps.CountsReturns {
+		r.keepBuffer(g, until)
+	} else {
 		r.returnReady(g)
 		// What is older must be back before the buffer is, and both before we come again.
 		if err := r.bounded(until, g.c.Flush); err != nil {
 			r.notice(err, "flushing a cancelled consumer failed")
 		}
-	}
-	if err := r.bounded(until, g.c.Release); err != nil {
-		r.notice(err, "giving back what was buffered failed")
+		if err := r.bounded(until, g.c.Release); err != nil {
+			r.notice(err, "giving back what was buffered failed")
+		}
 	}
 	r.mu.Lock()
 	r.standby = false
 	r.mu.Unlock()
+}
+
+// keepBuffer takes in what the transport holds: given back at every opening of a
+// breaker it would come to the broker's delivery limit without a handler ever
+// having seen it.
+func (r *run) keepBuffer(g *generation, until time.Time) {
+	r.waitFor(func() time.Time { return until }, func() bool { return !r.receiving })
+	r.pull(g, until)
+	if err := r.bounded(until, g.c.Release); err != nil { // nothing is left, unless the time was over
+		r.notice(err, "giving back what was buffered failed")
+	}
+	r.wake() // the waiting may have taken somebody else's word
 }
 
 // returnReady gives the ready items of a generation back with their followers.

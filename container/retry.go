@@ -11,6 +11,10 @@ import (
 // brokerDelay is the shortest delay worth a journey to the broker and back.
 const brokerDelay = time.Second
 
+// releaseHere is the longest delay of a release that waits here where the broker
+// counts returns, far below any broker's patience.
+const releaseHere = time.Minute
+
 // comeBack lets a delivery be delivered again, not before the judgement's delay:
 // by the broker where it can hold the message and nothing must be overtaken, else
 // parked here, without a worker and without a slot.
@@ -23,6 +27,9 @@ func (r *run) comeBack(w *worker, it *item, j judgement, attempt int) {
 	full := r.parkingFull()
 	r.mu.Unlock()
 	holds := it.lane == nil && caps.Delay
+	if caps.CountsReturns && j.verdict == longshore.VerdictRelease && j.delay <= releaseHere && !stopping && !full {
+		holds = false // a return may cost what a release must not
+	}
 	j.delay = r.cut(it, j.delay, holds)
 	counts := caps.Attempts || j.verdict == longshore.VerdictRelease
 	switch {
