@@ -1,0 +1,98 @@
+package breaker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/longshore-go/longshore"
+)
+
+// Config says when a breaker opens and how it comes back. The zero value works.
+type Config struct {
+	// Name is what stands behind it, for logs and Stats. Zero: "dependency".
+	Name string
+
+	// Ratio is the share of failures in Window at which it opens, from MinRequests
+	// finished calls on. Zero: 0.5 of at least 10 in 30 s.
+	Ratio       float64
+	MinRequests int
+	Window      time.Duration
+	// Consecutive failures open it whatever the ratio. Zero: 10. −1: never.
+	Consecutive int
+
+	// OpenFor is how long it stays open before the first trial, doubled with each
+	// that fails up to OpenMax. Zero: 5 s and 1 min.
+	OpenFor, OpenMax time.Duration
+	// Probe asks whether it works again; nil is yes. Without it messages are the
+	// trial. Its context ends after ProbeTimeout, zero: 10 s.
+	Probe        func(ctx context.Context) error
+	ProbeTimeout time.Duration
+	// Trials is how many probes, or messages, must work in a row. Zero: 1.
+	Trials int
+	// Ramp is the time over which the handlers that run at once rise from one to as
+	// many as there are after it closed. Zero: 10 s. −1: none.
+	Ramp time.Duration
+
+	// IsFailure says whether a handler's error counts. nil: as the package says. It
+	// is not asked about nil, longshore.Release, and what was cut short.
+	IsFailure func(err error) bool
+	// Logger hears of openings as warnings, of the rest as info. nil: nothing.
+	Logger *zap.Logger
+}
+
+func (c *Config) check() error {
+	var errs []error
+	bad := func(field string, value any, want string) {
+		errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Source: c.Name, Op: fmt.Sprintf("make a breaker for %q", c.Name),
+			Err: fmt.Errorf("%s is %v, must be %s", field, value, want)})
+	}
+	if !(c.Ratio >= 0 && c.Ratio <= 1) {
+		bad("Ratio", c.Ratio, "from 0 to 1")
+	}
+	for field, n := range map[string]int{"MinRequests": c.MinRequests, "Trials": c.Trials} {
+		if n < 0 {
+			bad(field, n, "0 or more")
+		}
+	}
+	if c.Consecutive < -1 {
+		bad("Consecutive", c.Consecutive, "-1 or more")
+	}
+	for field, d := range map[string]time.Duration{"Window": c.Window, "OpenFor": c.OpenFor, "OpenMax": c.OpenMax, "ProbeTimeout": c.ProbeTimeout} {
+		if d < 0 {
+			bad(field, d, "0 or more")
+		}
+	}
+	c.fill()
+	if c.OpenMax < c.OpenFor {
+		bad("OpenMax", c.OpenMax, "at least OpenFor")
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) fill() {
+	or(&c.Name, "dependency")
+	or(&c.Ratio, 0.5)
+	or(&c.MinRequests, 10)
+	or(&c.Window, 30*time.Second)
+	or(&c.Consecutive, 10)
+	or(&c.OpenFor, 5*time.Second)
+	or(&c.OpenMax, max(time.Minute, c.OpenFor))
+	or(&c.ProbeTimeout, 10*time.Second)
+	or(&c.Trials, 1)
+	or(&c.Ramp, 10*time.Second)
+	if c.Logger == nil {
+		c.Logger = zap.NewNop()
+	}
+}
+
+// or sets the default where nothing is set.
+func or[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
