@@ -41,6 +41,8 @@ type consumer struct {
 	ordered bool  // what is given back at the end must keep its place
 	stays   bool  // for that it waits for the channel's end
 	calm    time.Time
+	burst   int // settlements written in a short time
+	burstAt time.Time
 	tagStem string
 	made    int // consumers made on the channel, cancelled ones included
 

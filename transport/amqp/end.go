@@ -88,7 +88,13 @@ func (c *consumer) Release(ctx context.Context) error {
 // Flush writes all that was accepted and makes the broker answer on the same
 // channel: only then it has read it.
 func (c *consumer) Flush(ctx context.Context) error {
-	err := c.do(ctx, func() error { c.pass(true); return c.barrier() })
+	err := c.do(ctx, func() error {
+		c.pass(true)
+		if err := c.barrier(); err != nil {
+			return err
+		}
+		return c.rest()
+	})
 	c.mu.Lock()
 	failed, end := c.failed, c.end
 	c.failed = 0
@@ -158,7 +164,10 @@ func (c *consumer) finish() error {
 	if c.src.cast != nil {
 		_, _ = c.ch.QueueDelete(c.queues[0], false, false, false)
 	}
-	return c.barrier()
+	if err := c.barrier(); err != nil {
+		return err
+	}
+	return c.rest()
 }
 
 // release gives back the connections, once.
