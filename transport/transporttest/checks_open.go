@@ -22,7 +22,7 @@ func openChecks() []check {
 		{name: "reopen", run: reopens},
 		{name: "base-context", run: usesBaseContext},
 		{name: "lease-kept", needs: needs("Leased"), run: keepsLease},
-		{name: "goroutines", run: leavesNoGoroutines},
+		{name: "goroutines", run: leavesNoGoroutines, alone: true},
 	}
 }
 

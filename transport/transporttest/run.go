@@ -14,6 +14,7 @@ type check struct {
 	name  string
 	needs func(h *Harness) string // the field that is missing, "" if none is
 	run   func(e *env)
+	alone bool // looks at the whole process
 }
 
 // Checks returns the names of all checks in the order in which [Run] makes them.
@@ -50,7 +51,7 @@ func Run(t *testing.T, h Harness) {
 	})
 	for _, c := range allChecks() {
 		t.Run(c.name, func(t *testing.T) {
-			if full.Parallel {
+			if full.Parallel && !c.alone {
 				t.Parallel()
 			}
 			if reason := c.execute(t, full); reason != "" {
