@@ -22,7 +22,7 @@ func (r *run) mayReceive() bool {
 // free is how many more deliveries may be held. The caller holds mu.
 func (r *run) free() int {
 	held := r.ready.n + r.queued + r.running
-	free := r.s.window(r.target) - held - max(r.waitPark-r.s.parked, 0)
+	free := r.window() - held - max(r.waitPark-r.s.parked, 0)
 	if r.s.gate != nil {
 		free = min(free, r.gateRoom(held))
 	}
@@ -48,6 +48,7 @@ func (r *run) receive() {
 	r.mu.Lock()
 	r.receiving = false
 	r.slow = now.Sub(asked) >= slowReceive
+	r.noteReceive(n, len(ds), now.Sub(asked))
 	for i, d := range ds {
 		var k laneKey
 		if keys != nil {
@@ -73,7 +74,7 @@ const slowReceive = time.Millisecond
 // receives are slow and half of the window is free, so that they are large ones.
 // The caller holds mu.
 func (r *run) mayFetch() bool {
-	return r.slow && !r.fetching && r.mayReceive() && 2*r.free() >= r.s.window(r.target)
+	return r.slow && !r.fetching && r.mayReceive() && 2*r.free() >= r.window()
 }
 
 // fetch is a receiver that runs no handler.

@@ -146,6 +146,10 @@ func newRun(c *ListenerContainer) *run {
 		holds: map[int]string{}, lanes: newLaneTable(), meanSize: 1024,
 		min: c.workers.Min, max: c.workers.Max, target: c.workers.Min, paused: c.paused,
 		scaler: c.set.policy.New(), nudge: make(chan struct{})}
+	if c, ok := c.set.policy.(autoscale.Cycler); ok {
+		cycles := c.Cycles()
+		r.tick.cycles.of = &cycles
+	}
 	r.tick.began = r.s.clock.Now()
 	r.tick.last, r.downAt = r.tick.began, r.tick.began
 	if r.s.manual {

@@ -14,6 +14,7 @@ const (
 	tickEvery    = 500 * time.Millisecond
 	resizeEvery  = time.Second
 	backlogEvery = 5 * time.Second
+	backlogSoon  = time.Second
 	briefly      = 2 * time.Second
 )
 
@@ -26,6 +27,14 @@ type tickState struct {
 
 	fullHits, fullSeen int // how often at least half of the lookahead waited
 	capacity           float64
+	hotSince           time.Time // since then workers are busy nearly all the time
+	recv               float64   // seconds of receives that found much, and how many
+	recvs              int
+	latency            float64 // seconds per message, smoothed
+	extra              float64 // of the workers, held beside the usual lookahead
+	extraAt            time.Time
+	cycles             cycleState
+	scaling            Scaling
 	buffered           int
 	backlog            int64
 	backlogAt          time.Time // time of the reading
@@ -67,6 +76,7 @@ func (r *run) onTick() {
 	r.hotLane(now)
 	r.mu.Unlock()
 	d := r.scaler.Next(sample)
+	r.noteDecision(d)
 	if !sample.Paused {
 		r.scaleTo(d.Target, d.Reason)
 	}
@@ -77,73 +87,11 @@ func (r *run) onTick() {
 	r.armTick()
 }
 
-// sample closes a tick. The caller holds mu.
-func (r *run) sample(now time.Time) autoscale.Sample {
-	c := &r.count
-	s := autoscale.Sample{Now: now, Dt: now.Sub(r.tick.last), Min: r.min, Max: r.max, Workers: r.target,
-		BusySec: c.busySec, Completed: c.completed, Execs: c.execs, Failed: c.failed, SumLog: c.sumLog, SumLog2: c.sumLog2,
-		Queued: r.ready.n + r.queued + r.tick.buffered, Backlog: r.tick.backlog, BacklogAge: -1, Permits: -1, Lanes: -1,
-		Paused: r.paused || r.stopping || r.gen == nil || r.gen.down != nil || len(r.holds) > 0}
-	for _, w := range r.workers {
-		if started := w.busy.Load(); started != 0 {
-			s.Busy++
-			s.BusySec += r.busySince(started, now)
-			if w.waits > 0 {
-				s.BusySec -= r.busySince(w.waitAt.UnixNano(), now)
-			}
-		}
-	}
-	s.BusySec = max(s.BusySec, 0)
-	r.noteFull()
-	s.FullFrac = float64(r.tick.fullHits) / float64(r.tick.fullSeen)
-	r.tick.fullHits, r.tick.fullSeen = 0, 0
-	if !r.tick.backlogAt.IsZero() {
-		s.BacklogAge = now.Sub(r.tick.backlogAt)
-	}
-	if r.s.gate != nil {
-		s.Permits, _ = r.s.gate.Limits()
-	}
-	if r.s.ordered {
-		s.Lanes = r.runnable()
-	}
-	if s.Dt > 0 {
-		r.tick.capacity = min(s.BusySec/s.Dt.Seconds()/float64(max(r.target, 1)), 1)
-	}
-	r.tick.last = now
-	c.busySec, c.completed, c.execs, c.failed, c.sumLog, c.sumLog2 = 0, 0, 0, 0, 0, 0
-	return s
-}
-
-// runnable counts what could run beside each other: lanes that are not parked,
-// and deliveries without a lane. The caller holds mu.
-func (r *run) runnable() int {
-	n := 0
-	r.lanes.each(func(l *lane) {
-		if !l.parked {
-			n++
-		}
-	})
-	for i := range r.ready.n {
-		if r.ready.at(i).lane == nil {
-			n++
-		}
-	}
-	for _, w := range r.workers {
-		if w.it != nil && w.it.lane == nil {
-			n++
-		}
-	}
-	return n
-}
-
-// noteFull notes whether work waits; called whenever a call ends and at the tick.
-// The caller holds mu.
-func (r *run) noteFull() {
-	r.tick.fullSeen++
-	look := r.s.window(r.target) - r.target
-	if waits := r.ready.n + r.queued + r.tick.buffered; waits > 0 && 2*waits >= look {
-		r.tick.fullHits++
-	}
+// noteDecision keeps what the policy says beside the target, for Stats.
+func (r *run) noteDecision(d autoscale.Decision) {
+	r.mu.Lock()
+	r.tick.scaling.Limit, r.tick.scaling.Knee = d.Limit, d.Knee
+	r.mu.Unlock()
 }
 
 // scaleTo moves the target, within the bounds in force.
@@ -151,11 +99,13 @@ func (r *run) scaleTo(n int, reason string) {
 	r.mu.Lock()
 	from := r.target
 	n = min(max(n, r.min), r.max)
-	if n != from && !r.stopping {
+	moved := n != from && !r.stopping
+	if moved {
 		r.setTarget(n)
+		r.tick.scaling.note(r.now(), from, n, reason)
 	}
 	r.mu.Unlock()
-	if n != from {
+	if moved {
 		r.emit(Event{Kind: EventScaled, From: from, To: n, Reason: reason,
 			Text: fmt.Sprintf("%d → %d workers: %s", from, n, reason)})
 	}
@@ -174,7 +124,7 @@ func (r *run) bounds(w Workers) {
 // what is parked with room for more, in steps, so that a burst of failures does
 // not eat the window before the broker has heard of it. The caller holds mu.
 func (r *run) wantedWindow() int {
-	base := r.s.window(r.target)
+	base := r.window()
 	if r.gateNow.seen {
 		base = max(min(base, r.gateWindow(r.gateNow, r.target)), 1)
 	}
@@ -188,7 +138,7 @@ func (r *run) wantedWindow() int {
 // noteParked asks for a larger window if the parked ones have nearly used up
 // what was asked for. The caller holds mu.
 func (r *run) noteParked() {
-	if g := r.gen; g != nil && !r.resizeDue && r.waitPark+r.s.window(r.target)*5/4 > g.asked {
+	if g := r.gen; g != nil && !r.resizeDue && r.waitPark+r.window()*5/4 > g.asked {
 		r.resizeDue = true
 		r.wake()
 	}
@@ -227,7 +177,11 @@ func (r *run) resize(g *generation, now time.Time) {
 func (r *run) readBacklog(g *generation) {
 	b, ok := g.c.(transport.Backlogger)
 	now := r.now()
-	if !ok || now.Sub(r.tick.askedAt) < backlogEvery {
+	every := backlogEvery
+	if r.tick.askedAt.Before(r.tick.hotSince) { // how much there is matters now
+		every = backlogSoon
+	}
+	if !ok || now.Sub(r.tick.askedAt) < every {
 		return
 	}
 	r.tick.askedAt = now
@@ -254,7 +208,7 @@ func (r *run) hotLane(now time.Time) {
 			hot = l
 		}
 	})
-	window := r.s.window(r.target)
+	window := r.window()
 	if hot.waiting+1 >= minLookahead && 2*(hot.waiting+1) >= window {
 		r.laneTold = now
 		r.emit(Event{Kind: EventLaneFull, Count: hot.waiting + 1, Reason: cutText(string(hot.key), 64),

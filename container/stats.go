@@ -58,7 +58,7 @@ func (r *run) execEnd(w *worker, end time.Time, took time.Duration, failed bool)
 		r.unstuck(w)
 	}
 	w.it, w.d = nil, nil
-	w.waits = 0
+	w.waits, w.failed = 0, failed
 	r.noteFull()
 }
 
@@ -101,6 +101,7 @@ type Stats struct {
 	Standby    bool // another consumer is the active one
 
 	Workers, Target, Min, Max int
+	Scaling                   Scaling
 	Busy                      int // handler calls that run now
 	InFlight                  int // deliveries held: running, ready, queued in lanes
 	ReadyToStart              int
@@ -160,8 +161,9 @@ func (r *run) stats(st *Stats) {
 	st.Since, st.Standby = r.tick.began, r.standby
 	st.Live, st.Ready, st.Reason = r.health()
 	st.Workers, st.Target, st.Min, st.Max = r.live, r.target, r.min, r.max
+	st.Scaling = r.tick.scaling
 	st.InFlight, st.ReadyToStart, st.Queued = r.ready.n+r.queued+r.running, r.ready.n, r.queued
-	st.Parked, st.Window, st.Lanes, st.Bytes = r.waitPark, r.s.window(r.target), r.lanes.n, r.bytes+r.parkBytes
+	st.Parked, st.Window, st.Lanes, st.Bytes = r.waitPark, r.window(), r.lanes.n, r.bytes+r.parkBytes
 	st.Generation, st.Capacity, st.Buffered = r.gens, r.tick.capacity, r.tick.buffered
 	st.Backlog, st.BacklogAt, st.LastDelivery = r.tick.backlog, r.tick.backlogAt, r.count.last
 	if r.gen != nil {
@@ -220,7 +222,7 @@ func (r *run) hotShare() float64 {
 	if r.lanes.n == 0 {
 		return 0
 	}
-	return float64(most) / float64(max(r.s.window(r.target), most))
+	return float64(most) / float64(max(r.window(), most))
 }
 
 // health judges liveness and readiness. The caller holds mu.

@@ -26,6 +26,9 @@ type worker struct {
 	retire bool
 	stuck  bool // reported, and perhaps replaced
 	extra  bool // a replacement was started for it
+	waited bool // had to wait for its work
+	failed bool // its last call
+	active int  // cycles in a row in which it had not to wait
 	waits  int  // calls of Delivery.Wait that run now
 	waitAt time.Time
 
@@ -76,12 +79,16 @@ func (r *run) work(w *worker) {
 		}
 		switch {
 		case r.next(w):
+			r.tick.cycles.begins()
 			r.wakeOne()
 			r.mu.Unlock()
 			r.process(w) // comes back with mu held
+			r.endCycle(w)
 		case r.mayReceive():
 			r.receive()
+			w.waited = r.tick.cycles.waited
 		default:
+			w.waited = true
 			r.idle = append(r.idle, w)
 			r.mu.Unlock()
 			<-w.wake

@@ -124,8 +124,8 @@ func (a *adaptive) next(s Sample) Decision {
 	a.meter.measure(s)
 	need, size := a.need(s)
 	top, limit := ceiling(s)
-	a.demands.add(s.Now, min(max(int(math.Ceil(size)), s.Min), top), a.set.Hold)
-	growTo, limit := a.lanes.cap(s, top, limit)
+	growTo, limit := a.useful(s, top, limit)
+	a.demands.add(s.Now, min(max(int(math.Ceil(size)), s.Min), growTo), a.set.Hold)
 	if a.meter.stalled(s) || a.meter.unhung {
 		a.forgetLevel(s)
 		a.careful = s.Now.Add(careful) // counts from the first call that ends
@@ -151,6 +151,18 @@ func (a *adaptive) next(s Sample) Decision {
 		return a.wanted(s, growTo, limit, size)
 	}
 	return a.shrink(s)
+}
+
+// useful lowers a ceiling to what lanes and a rate let run. They only limit growth;
+// fewer workers follow through what is remembered as demand.
+func (a *adaptive) useful(s Sample, top int, limit string) (int, string) {
+	top, limit = a.lanes.cap(s, top, limit)
+	if lat := a.meter.latency(); s.Rate > 0 && lat > 0 {
+		if n := max(int(math.Ceil(s.Rate*lat/a.set.Util)), s.Min, 1); n < top {
+			return n, LimitRate
+		}
+	}
+	return top, limit
 }
 
 // forgetLevel drops what was measured: the world is another one.

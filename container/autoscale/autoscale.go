@@ -53,6 +53,7 @@ const (
 	LimitMax     = "max"
 	LimitPermits = "permits"
 	LimitWindow  = "window"
+	LimitRate    = "rate"    // of the throttle
 	LimitLanes   = "lanes"   // nothing else could run beside what runs
 	LimitKnee    = "knee"    // of the downstream
 	LimitJudging = "judging" // the last growth is being measured
@@ -111,6 +112,8 @@ type Sample struct {
 
 	// Ceilings; -1 is none. Lanes counts those with something to run or running.
 	Permits, Window, Lanes int
+	// Rate is how many calls may start per second; 0 or less: as many as can.
+	Rate float64
 
 	// Paused: by an operator, recovering, draining or held. Nothing can be learnt.
 	Paused bool
