@@ -7,17 +7,17 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/internal/brokertest"
 	"github.com/longshore-go/longshore/middleware/breaker"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/memory"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { brokertest.Main(m, brokertest.RabbitMQ) }
 
 var (
 	_ longshore.Watcher      = (*breaker.Breaker)(nil)

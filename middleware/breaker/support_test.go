@@ -1,0 +1,77 @@
+package breaker_test
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/longshore-go/longshore/transport"
+)
+
+// consumers asks RabbitMQ itself. The number that a passive declaration of a quorum
+// queue gives counts a cancelled consumer until its last delivery is settled; the
+// list does not.
+func consumers(t *testing.T, amqpURL string) int {
+	t.Helper()
+	u, err := url.Parse(amqpURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), os.Getenv("RABBITMQCTL"), "-q", "--no-table-headers", "list_consumers", "-p", u.Path[1:]).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(strings.Fields(string(out)))
+}
+
+// counted counts the consumers of a source that were opened and not cancelled.
+type counted struct {
+	transport.Source
+	open atomic.Int32
+}
+
+func (s *counted) gone() bool { return s.open.Load() == 0 }
+
+func (s *counted) Open(ctx context.Context, o transport.OpenOptions) (transport.Consumer, error) {
+	c, err := s.Source.Open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	s.open.Add(1)
+	return &countedConsumer{Consumer: c, s: s}, nil
+}
+
+func (s *counted) Publisher(ctx context.Context) (transport.Publisher, string, error) {
+	return s.Source.(transport.Outlet).Publisher(ctx)
+}
+
+func (s *counted) Describe() transport.Description {
+	return s.Source.(transport.Describer).Describe()
+}
+
+type countedConsumer struct {
+	transport.Consumer
+	s        *counted
+	canceled atomic.Bool
+}
+
+func (c *countedConsumer) end() {
+	if c.canceled.CompareAndSwap(false, true) {
+		c.s.open.Add(-1)
+	}
+}
+
+func (c *countedConsumer) Cancel(ctx context.Context) error {
+	err := c.Consumer.Cancel(ctx)
+	c.end()
+	return err
+}
+
+func (c *countedConsumer) Close(ctx context.Context) error {
+	c.end()
+	return c.Consumer.Close(ctx)
+}
