@@ -40,6 +40,7 @@ type part struct {
 	budget             time.Duration
 	startTime, stopFor time.Duration
 	startErr, stopErr  error
+	deaf               bool // Stop does not obey its context
 }
 
 func (p *part) Name() string              { return p.name }
@@ -69,6 +70,9 @@ func (p *part) Start(ctx context.Context) error {
 }
 
 func (p *part) Stop(ctx context.Context) error {
+	if p.deaf {
+		ctx = context.WithoutCancel(ctx)
+	}
 	err := wait(ctx, p.stopFor)
 	p.journal.note("stop " + p.name)
 	return errors.Join(err, p.stopErr)
@@ -161,7 +165,10 @@ func TestMainReportsAndExits(t *testing.T) {
 		"clean drain":        {part{}, []os.Signal{syscall.SIGTERM}, 0, "orders: drained, report of orders"},
 		"something left":     {part{stopErr: errors.New("abandoned 3")}, []os.Signal{os.Interrupt}, 1, "abandoned 3"},
 		"start failed":       {part{startErr: errors.New("no such queue")}, nil, 1, "no such queue"},
-		"second signal":      {part{stopFor: time.Hour}, []os.Signal{os.Interrupt, os.Interrupt}, 130, ""},
+		"second signal":      {part{stopFor: time.Hour}, []os.Signal{os.Interrupt, os.Interrupt}, 130, "orders: drained, report of orders"},
+		"third signal":       {part{stopFor: time.Hour, deaf: true}, []os.Signal{os.Interrupt, os.Interrupt, os.Interrupt}, 130, ""},
+		"deaf":               {part{stopFor: time.Hour, deaf: true}, []os.Signal{os.Interrupt, os.Interrupt}, 130, "something does not return"},
+		"signal at start":    {part{startTime: time.Hour}, []os.Signal{os.Interrupt}, 0, ""},
 		"second signal TERM": {part{stopFor: time.Hour}, []os.Signal{syscall.SIGTERM, syscall.SIGTERM}, 143, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,9 +8,10 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
-// Exit codes of [Main]. At the second signal it is 128 plus the signal's number:
+// Exit codes of [Main]. After a second signal it is 128 plus the signal's number:
 // 130 for Ctrl-C, 143 for SIGTERM.
 const (
 	ExitOK     = 0
@@ -40,6 +41,9 @@ func Main(parts ...Component) {
 	os.Exit(run(signals, os.Stderr, parts))
 }
 
+// lastWords is how long a stop at once may take to say what it abandons.
+const lastWords = 3 * time.Second
+
 func run(signals <-chan os.Signal, stderr io.Writer, parts []Component) int {
 	m, err := New(Config{}, parts...)
 	if err != nil {
@@ -49,39 +53,61 @@ func run(signals <-chan os.Signal, stderr io.Writer, parts []Component) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	result := make(chan error, 1)
-	stopped := false
-
 	go func() { result <- m.Start(ctx) }()
-	for started := false; ; {
+	for started := false; !started; {
 		select {
 		case err := <-result:
-			if !stopped && ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			switch {
+			case ctx.Err() != nil && errors.Is(err, context.Canceled):
 				return ExitOK // interrupted while starting, and undone
-			}
-			if stopped || err != nil {
-				return report(stderr, parts, err, stopped)
+			case err != nil:
+				fmt.Fprintln(stderr, err)
+				return ExitFailed
 			}
 			started = true
 		case s := <-signals:
-			if stopped || ctx.Err() != nil {
+			if ctx.Err() != nil {
 				return exitOfSignal(s)
 			}
-			if !started { // a signal while starting: the start fails and undoes itself
-				cancel()
-				continue
+			cancel() // the start fails and undoes itself
+		}
+	}
+	if ctx.Err() == nil { // else the signal came just too late to undo the start
+		<-signals
+	}
+	return stop(signals, stderr, m, parts)
+}
+
+// stop drains. A second signal ends the waiting for handlers, and what that
+// abandons is reported all the same; a third does not even wait for that.
+func stop(signals <-chan os.Signal, stderr io.Writer, m *Manager, parts []Component) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	result := make(chan error, 1)
+	go func() { result <- m.Stop(ctx) }()
+	code := ExitOK
+	var late <-chan time.Time
+	for {
+		select {
+		case err := <-result:
+			return max(report(stderr, parts, err), code)
+		case s := <-signals:
+			if code != ExitOK {
+				return code
 			}
-			stopped = true
-			go func() { result <- m.Stop(context.Background()) }()
+			code, late = exitOfSignal(s), time.After(lastWords)
+			cancel()
+		case <-late:
+			fmt.Fprintln(stderr, "longshore: stopped at once; something does not return, and is left as it is")
+			return code
 		}
 	}
 }
 
-func report(stderr io.Writer, parts []Component, err error, stopped bool) int {
-	if stopped {
-		for _, c := range parts {
-			if r, ok := c.(Reporter); ok {
-				fmt.Fprintf(stderr, "%s: %s\n", c.Name(), r.DrainReport())
-			}
+func report(stderr io.Writer, parts []Component, err error) int {
+	for _, c := range parts {
+		if r, ok := c.(Reporter); ok {
+			fmt.Fprintf(stderr, "%s: %s\n", c.Name(), r.DrainReport())
 		}
 	}
 	if err != nil {

@@ -183,7 +183,8 @@ func startPhase(ctx context.Context, p phase) ([]Component, error) {
 }
 
 // Stop stops the phases in descending order within StopTimeout, or ctx's
-// deadline if that is earlier. A phase that takes too long does not keep the
+// deadline if that is earlier; a ctx that is cancelled ends the waiting for what
+// runs. A phase that takes too long does not keep the
 // others from being stopped. A second Stop waits for the first and returns the
 // same; on a manager that never started it does nothing.
 func (m *Manager) Stop(ctx context.Context) error {
@@ -231,7 +232,13 @@ func (m *Manager) stopPhases(ctx context.Context, live [][]Component) error {
 			own = least
 		}
 		pctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), own)
+		unhook := context.AfterFunc(ctx, func() {
+			if errors.Is(ctx.Err(), context.Canceled) { // the deadline has its own bounds
+				cancel()
+			}
+		})
 		errs = append(errs, m.stopPhase(pctx, live[i]))
+		unhook()
 		cancel()
 	}
 	return errors.Join(errs...)
