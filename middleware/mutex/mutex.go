@@ -142,18 +142,23 @@ func (m *Mutex) once(ctx context.Context, d *longshore.Delivery, c claim, next l
 
 // limited begins within LockTimeout, or until the handler's context ends.
 func (m *Mutex) limited(ctx, life context.Context, end context.CancelCauseFunc, c claim) (Tx, Outcome, error) {
+	if ctx.Err() != nil {
+		return nil, 0, context.Cause(ctx)
+	}
 	timer := time.AfterFunc(m.cfg.LockTimeout, func() { end(errWaitedTooLong) })
 	unlink := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
 	tx, out, err := m.begin(life, c)
-	timer.Stop()
-	unlink()
-	if cause := context.Cause(life); cause != nil {
-		if err == nil && tx != nil {
-			_ = tx.Rollback(life)
-		}
-		return nil, 0, cause
+	inTime, wanted := timer.Stop(), unlink()
+	if inTime && wanted {
+		return tx, out, err
 	}
-	return tx, out, err
+	if tx != nil {
+		_ = tx.Rollback(life)
+	}
+	if !wanted {
+		return nil, 0, context.Cause(ctx)
+	}
+	return nil, 0, errWaitedTooLong
 }
 
 // work calls the handler. Its context ends when the session is lost.

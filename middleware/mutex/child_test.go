@@ -1,0 +1,3 @@
+package mutex_test
+
+func child() bool { return false }
