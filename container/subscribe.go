@@ -15,7 +15,7 @@ func (r *run) subscribe() {
 	r.mu.Lock()
 	r.gens++
 	g := &generation{id: r.gens, asked: r.wantedWindow()}
-	opts := transport.OpenOptions{Base: r.base, Observer: &observer{r, g}, Window: g.asked, MaxWindow: r.s.window(r.max), Ordered: r.s.ordered}
+	opts := transport.OpenOptions{Base: r.base, Observer: &observer{r, g}, Window: g.asked, MaxWindow: r.s.window(r.max), Ordered: r.s.ordered, Batch: r.s.batch}
 	r.mu.Unlock()
 	if r.s.dead.Via == nil {
 		opts.DeadLetter = r.s.dead.To

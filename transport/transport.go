@@ -37,6 +37,10 @@ type OpenOptions struct {
 	// source that could consume in several parts then uses one, so that what comes
 	// back after a loss comes back in its order too.
 	Ordered bool
+	// Batch is how many deliveries a handler takes at once; 0 is one. A batch may
+	// hold several of one key, so a source that hands out only the first of each
+	// does not.
+	Batch int
 	// DeadLetter is the container's dead-letter destination, to be declared with
 	// the source where the source declares anything. Empty: none.
 	DeadLetter string

@@ -3,9 +3,7 @@ package sqs
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -22,13 +20,21 @@ type batcher struct {
 	most    int
 }
 
+// flushFactor is how many times more calls run at once while somebody waits for
+// everything to be carried out.
+const flushFactor = 4
+
 // maxTries is how often an operation is sent when it fails for passing reasons.
 const maxTries = 8
 
 // take cuts a batch off that should go now: a full one, or all that waited long
 // enough. next is when to look again.
 func (b *batcher) take(now time.Time, linger time.Duration, flush bool) (batch []*op, next time.Time) {
-	if b.running >= b.most {
+	most := b.most
+	if flush { // somebody waits for all of them
+		most *= flushFactor
+	}
+	if b.running >= most {
 		return nil, time.Time{} // one that ends wakes the loop
 	}
 	var ready []*op
@@ -113,16 +119,14 @@ func (c *consumer) turn(now time.Time) time.Time {
 			if batch == nil {
 				break
 			}
-			c.wg.Go(func() { c.carry(kind, batch) })
+			c.crew.run(c.life, func() { c.carry(kind, batch) })
 		}
 	}
 	next = earlier(next, c.calledOff(now))
-	if c.intake.waiting {
-		c.startPolls()
-	}
+	c.startPolls()
 	c.mu.Unlock()
 	for _, batch := range extend {
-		c.wg.Go(func() { c.extend(batch) })
+		c.crew.run(c.life, func() { c.extend(batch) })
 	}
 	c.reportLeases(lost, "its visibility timeout ended")
 	c.reportFailed(failed, errors.New("its lease ended before the copy in the dead-letter queue was confirmed"))
@@ -157,14 +161,11 @@ func (c *consumer) calledOff(now time.Time) time.Time {
 		}
 		c.cutPolls()
 	}
-	if len(in.buffer) > 0 {
+	if len(in.buffer)+in.lines.count > 0 {
 		if at := in.interrupted.Add(unwanted); at.After(now) {
 			return at
 		}
-		for _, h := range in.buffer {
-			c.giveBack(h)
-		}
-		in.buffer = nil
+		c.releaseBuffer()
 	}
 	return far
 }
@@ -211,67 +212,11 @@ func (c *consumer) carry(kind opKind, batch []*op) {
 	c.reportFailed(failed, why)
 }
 
-// result is the answer to a batch: an error for the call, or for entries.
-type result struct {
-	call    error
-	entries map[string]error // by position; nil: done
-	passing map[string]bool
-}
-
-// of returns the outcome of an entry, and whether it is worth trying again. An
-// entry that the answer does not mention is.
-func (r *result) of(i int) (err error, passing bool) { //nolint:revive // the error is a value here
-	if r.call != nil {
-		return plain(r.call), !permanent(r.call)
-	}
-	id := strconv.Itoa(i)
-	err, known := r.entries[id]
-	if !known {
-		return errors.New("the answer does not mention it"), true
-	}
-	return err, r.passing[id]
-}
-
-func (r *result) done(id *string) { r.entries[aws.ToString(id)] = nil }
-
-func (r *result) failed(f *types.BatchResultErrorEntry) {
-	id := aws.ToString(f.Id)
-	err := fmt.Errorf("%s (%s)", aws.ToString(f.Message), aws.ToString(f.Code))
-	switch code := aws.ToString(f.Code); {
-	case isGone(code, aws.ToString(f.Message)):
-		err = fmt.Errorf("%w: %w", errGone, err)
-	default:
-		r.passing[id] = !f.SenderFault || throttled(code)
-	}
-	r.entries[id] = err
-}
-
-func newResult(call error) result {
-	return result{call: call, entries: map[string]error{}, passing: map[string]bool{}}
-}
-
-// isGone tells codes that say the receipt is old from those that say it is wrong.
-func isGone(code, _ string) bool {
-	switch code {
-	case "AWS.SimpleQueueService.MessageNotInflight", "MessageNotInflight", "InvalidParameterValue", "ReceiptHandleIsInvalid":
-		return true
-	}
-	return false
-}
-
-func throttled(code string) bool {
-	switch code {
-	case "RequestThrottled", "Throttling", "ThrottlingException", "OverLimit", "KmsThrottled", "RequestLimitExceeded":
-		return true
-	}
-	return false
-}
-
 func (c *consumer) deleteAll(ctx context.Context, batch []*op) result {
 	c.mu.Lock()
 	in := &awssqs.DeleteMessageBatchInput{QueueUrl: aws.String(c.url)}
 	for i, o := range batch {
-		in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: aws.String(o.receipt)})
+		in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: aws.String(entryID(i)), ReceiptHandle: aws.String(o.receipt)})
 	}
 	c.mu.Unlock()
 	out, err := c.api.DeleteMessageBatch(ctx, in)
@@ -290,7 +235,7 @@ func (c *consumer) deleteAll(ctx context.Context, batch []*op) result {
 func (c *consumer) hideAll(ctx context.Context, batch []*op) result {
 	in := &awssqs.ChangeMessageVisibilityBatchInput{QueueUrl: aws.String(c.url)}
 	for i, o := range batch {
-		in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: aws.String(strconv.Itoa(i)),
+		in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: aws.String(entryID(i)),
 			ReceiptHandle: aws.String(o.receipt), VisibilityTimeout: o.seconds})
 	}
 	return c.changeVisibility(ctx, in)
@@ -322,7 +267,7 @@ func (c *consumer) extend(batch []*held) {
 		values[i] = c.extension(h, now)
 		// Settled since it was chosen, or as old as it may get.
 		if h.after == nil && values[i] > 0 {
-			in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: aws.String(strconv.Itoa(i)),
+			in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: aws.String(entryID(i)),
 				ReceiptHandle: aws.String(h.receipt), VisibilityTimeout: seconds(values[i])})
 		}
 	}
@@ -366,7 +311,7 @@ func (c *consumer) copyAll(ctx context.Context, batch []*op) result {
 	size := 0
 	for i, o := range batch {
 		m := o.h.native
-		e := types.SendMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), MessageBody: m.Body, MessageAttributes: m.MessageAttributes}
+		e := types.SendMessageBatchRequestEntry{Id: aws.String(entryID(i)), MessageBody: m.Body, MessageAttributes: m.MessageAttributes}
 		if t := m.Attributes[headerTrace]; t != "" {
 			e.MessageSystemAttributes = map[string]types.MessageSystemAttributeValue{headerTrace: {DataType: aws.String("String"), StringValue: aws.String(t)}}
 		}

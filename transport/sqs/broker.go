@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/longshore-go/longshore"
@@ -56,7 +57,8 @@ func (b *Broker) chainLocked() *sdkConfig {
 		return b.sdk
 	}
 	s := b.sdk
-	var load []func(*config.LoadOptions) error
+	// What the SDK writes on its own to stderr says nothing that our errors do not.
+	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if b.cfg.Credentials != nil {
 		load = append(load, config.WithCredentialsProvider(b.cfg.Credentials))
 	}

@@ -28,7 +28,7 @@ type consumer struct {
 
 	life context.Context //nolint:containedctx // of all calls; ends with Close
 	end  context.CancelFunc
-	wg   sync.WaitGroup
+	crew crew
 	kick chan struct{} // the loop looks again
 
 	mu      sync.Mutex
@@ -60,7 +60,7 @@ func (s *queueSource) Open(ctx context.Context, opts transport.OpenOptions) (tra
 	}
 	c := &consumer{link: l, src: s, opts: opts, maxPolls: s.cfg.MaxPollers,
 		held: map[uint64]*held{}, byID: map[string]*held{},
-		kick: make(chan struct{}, 1), changed: make(chan struct{})}
+		crew: crew{work: make(chan func())}, kick: make(chan struct{}, 1), changed: make(chan struct{})}
 	c.linger = s.cfg.SettleLinger
 	if c.linger == 0 {
 		c.linger = defaultLinger
@@ -72,6 +72,9 @@ func (s *queueSource) Open(ctx context.Context, opts transport.OpenOptions) (tra
 	c.batches = [kinds]batcher{opDelete: {most: 16}, opReturn: {most: 8}, opDead: {most: 4}, opExtend: {most: 8}}
 	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
 	c.intake.start(c.life)
+	if l.fifo && opts.Ordered && opts.Batch == 0 {
+		c.intake.lines.byGroup = map[string]*line{}
+	}
 	token := tokenOf(l)
 	c.sub = &longshore.Subscription{Transport: "aws_sqs", Source: s.ref.name, Identify: func(d *longshore.Delivery) string {
 		m, ok := d.Native().(*types.Message)
@@ -80,7 +83,7 @@ func (s *queueSource) Open(ctx context.Context, opts transport.OpenOptions) (tra
 		}
 		return "s." + token + "." + *m.MessageId
 	}}
-	c.wg.Go(c.loop)
+	c.crew.wg.Go(c.loop)
 	if s.cfg.Declare.Attributes != nil && opts.Observer != nil {
 		text := fmt.Sprintf("queue %q", s.ref.name)
 		if d := opts.DeadLetter; d != "" && queueName(d) {
@@ -113,7 +116,7 @@ func (c *consumer) Receive(ctx context.Context, limit int) ([]*longshore.Deliver
 			return c.hand(limit), nil
 		case c.down != nil:
 			return nil, c.down
-		case in.canceled && in.polls == 0:
+		case in.canceled && in.polls == 0 && in.lines.count == 0:
 			return nil, longshore.ErrCanceled
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
@@ -144,6 +147,7 @@ func (c *consumer) hand(limit int) []*longshore.Delivery {
 	}
 	in.buffer = append(in.buffer[:0], in.buffer[n:]...)
 	in.granted, in.interrupted = limit-n, time.Time{}
+	c.startPolls()
 	return ds
 }
 
@@ -208,7 +212,7 @@ func (c *consumer) tell(kind transport.EventKind, text string, err error) {
 func (c *consumer) Buffered() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.intake.buffer)
+	return len(c.intake.buffer) + c.intake.lines.count
 }
 
 // Resize needs nothing: polls ask for what Receive has room for.
@@ -244,10 +248,7 @@ func (c *consumer) Release(ctx context.Context) error {
 	if c.closed {
 		return longshore.ErrClosed
 	}
-	for _, h := range c.intake.buffer {
-		c.giveBack(h)
-	}
-	c.intake.buffer = nil
+	c.releaseBuffer()
 	c.announce()
 	c.flushes++
 	defer func() { c.flushes-- }()
@@ -284,24 +285,26 @@ func (c *consumer) Close(ctx context.Context) error {
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		c.wg.Wait()
+		c.crew.wg.Wait()
 		return nil
 	}
 	c.closed = true
 	c.intake.canceled = true
 	c.announce()
+	// Polls first: one that is open would take what goes back. Those that are left
+	// end with life.
+	_ = c.endPolls(ctx)
 	lost := c.surrender()
 	c.mu.Unlock()
 	c.reportLost(lost, longshore.ErrLost)
 	c.mu.Lock()
-	_ = c.endPolls(ctx) // those that are left end with life
 	c.flushes++
 	c.wake()
 	err := c.until(ctx, func() bool { return c.pending == 0 })
 	unsent := c.abandon()
 	c.mu.Unlock()
 	c.end()
-	c.wg.Wait()
+	c.crew.wg.Wait()
 	c.reportFailed(unsent, errors.New("the consumer was closed before it was sent"))
 	c.link.close()
 	if err != nil {
@@ -315,6 +318,7 @@ func (c *consumer) Close(ctx context.Context) error {
 func (c *consumer) surrender() []*longshore.Delivery {
 	var lost []*longshore.Delivery
 	c.intake.buffer = nil
+	c.intake.lines.empty()
 	for _, h := range c.inOrder() {
 		if h.settled != nil {
 			continue

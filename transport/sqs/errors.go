@@ -77,7 +77,7 @@ func callError(op, source string, err error) *longshore.Error {
 		e.Err = fmt.Errorf("it does not exist for this account (%s)", apiCode(err))
 		e.Hint = "set Region, give the queue's URL or ARN, create it, or set Declare"
 	case longshore.CodeAuth:
-		e.Hint = "check the credentials: Config.Credentials, or what the SDK finds in environment, profile and role"
+		e.Hint = "check the credentials: Config.Credentials, or what the SDK finds in environment, profile and role; a local server takes any, for example AWS_ACCESS_KEY_ID=x AWS_SECRET_ACCESS_KEY=x"
 	case longshore.CodeForbidden:
 		e.Hint = "allow sqs:ReceiveMessage, DeleteMessage, ChangeMessageVisibility, SendMessage, GetQueueUrl and GetQueueAttributes as needed"
 	case longshore.CodeUnreachable, longshore.CodeTimeout:

@@ -122,6 +122,45 @@ func TestLostHeadKeepsTheGroupsOrder(t *testing.T) {
 	})
 }
 
+// One receive brings ten of one group; a hundred workers work on a hundred groups
+// all the same.
+func TestThreeHundredGroupsKeepAHundredWorkersBusy(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sqstest.Server) {
+		s.CreateQueue(t, "orders.fifo", nil)
+		s.Inject(sqstest.Fault{Latency: 5 * time.Millisecond})
+		broker := sqs.New(s.Config())
+		const groups, each, work = 300, 10, 10 * time.Millisecond
+		for g := range groups {
+			publish(t, broker, "orders.fifo", fmt.Sprint("g", g), numbered(each)...)
+		}
+		var mu sync.Mutex
+		last, n := map[string]string{}, 0
+		start := time.Now()
+		_, stop := run(t, broker.Queue("orders.fifo", sqs.QueueConfig{}), func(_ context.Context, d *longshore.Delivery) error {
+			wait(work)
+			mu.Lock()
+			defer mu.Unlock()
+			if string(d.Body) <= last[string(d.Key)] {
+				t.Errorf("group %s: %s came after %s", d.Key, d.Body, last[string(d.Key)])
+			}
+			last[string(d.Key)] = string(d.Body)
+			n++
+			return nil
+		}, container.Config{Workers: container.Workers{Min: 100, Max: 100}})
+		until(t, time.Minute, "all are handled", func() bool { mu.Lock(); defer mu.Unlock(); return n == groups*each })
+		took := time.Since(start)
+		parallel := float64(groups*each) * work.Seconds() / took.Seconds()
+		t.Logf("%d messages in %s: %.0f at once", groups*each, took, parallel)
+		if parallel < 70 {
+			t.Errorf("%.0f groups at once, want 70 at least", parallel)
+		}
+		stop()
+		if st := state(t, s, "orders.fifo"); st != (sqstest.QueueState{}) {
+			t.Errorf("left %+v", st)
+		}
+	})
+}
+
 // Many groups at once, each in order, whatever fails on the way.
 func TestThreeHundredGroupsInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, s *sqstest.Server) {

@@ -19,6 +19,7 @@ type held struct {
 	native   *types.Message
 	token    uint64
 	id       string
+	group    string // of a FIFO queue
 	receipt  string
 	receives int
 	handed   bool
@@ -112,9 +113,9 @@ func (c *consumer) lose(h *held, lost []*longshore.Delivery) []*longshore.Delive
 	if !c.fifo {
 		return lost
 	}
-	c.releaseBuffered(h)
+	c.releaseBehind(h)
 	for _, f := range c.inOrder() {
-		if f.token > h.token && f.settled == nil && f.d.Origin.GroupID == h.d.Origin.GroupID {
+		if f.token > h.token && f.settled == nil && f.group == h.group {
 			lost = append(lost, f.d)
 			c.giveBack(f)
 		}
@@ -122,11 +123,14 @@ func (c *consumer) lose(h *held, lost []*longshore.Delivery) []*longshore.Delive
 	return lost
 }
 
-// releaseBuffered gives back what follows a message of a FIFO queue in its group
-// and was not handed out. The caller holds mu.
-func (c *consumer) releaseBuffered(h *held) {
+// releaseBehind gives back what follows a message of a FIFO queue in its group and
+// was not handed out. The caller holds mu.
+func (c *consumer) releaseBehind(h *held) {
+	for _, f := range c.intake.lines.cut(h) {
+		c.giveBack(f)
+	}
 	c.intake.buffer = slices.DeleteFunc(c.intake.buffer, func(f *held) bool {
-		behind := f.token > h.token && f.d.Origin.GroupID == h.d.Origin.GroupID
+		behind := f.token > h.token && f.group == h.group
 		if behind {
 			c.giveBack(f)
 		}
@@ -218,10 +222,9 @@ func (c *consumer) extension(h *held, now time.Time) time.Duration {
 	if h.asked > 0 {
 		v = h.asked
 	}
-	left := (maxLease - now.Sub(h.since) - 2*time.Second).Truncate(time.Second)
-	if left < v {
+	if left := hideable(h, now); left < v {
 		h.capped = true
-		return max(left, 0)
+		return left
 	}
 	return v
 }

@@ -19,6 +19,9 @@ const (
 	// their way before it cuts the polls off. A long poll on an empty queue always
 	// takes this long to end.
 	cancelGrace = 200 * time.Millisecond
+	// cutTime bounds the call that asks for what a poll of a FIFO queue may have been
+	// given when it was cut off.
+	cutTime = 70 * time.Millisecond
 	// quietLease is the lease that a poll asks for while the queue is quiet. If its
 	// answer is lost, by our own cutting off or on the wire, the messages come again
 	// after this time and not after the queue's own, which may be hours. Under load,
@@ -35,6 +38,7 @@ const (
 // intake is the receiving side of a consumer; the consumer's mu guards it.
 type intake struct {
 	buffer      []*held
+	lines       lines
 	granted     int // how many more the last Receive had room for
 	waiting     bool
 	interrupted time.Time // a Receive was called off then, and none has come since
@@ -55,19 +59,23 @@ func (in *intake) start(life context.Context) {
 	in.ctx, in.cut = context.WithCancel(life)
 }
 
-// startPolls opens polls for what Receive has room for. Beside others only full
-// ones, so that calls are few. The caller holds mu.
+// startPolls opens polls for what Receive has room for: while it waits, and under
+// load also between its calls, so that the next one finds something. Beside
+// others, and ahead, only full ones, so that calls are few. The caller holds mu.
 func (c *consumer) startPolls() {
 	in := &c.intake
-	for c.down == nil && !in.canceled && !in.paused && !c.late && in.polls < min(in.wanted, c.maxPolls) {
+	if !in.waiting && (!in.loaded || !in.interrupted.IsZero()) {
+		return
+	}
+	for c.down == nil && !in.canceled && !in.paused && !c.late && !in.lines.full() && in.polls < min(in.wanted, c.maxPolls) {
 		room := min(in.granted-len(in.buffer)-in.asked, maxBatch)
-		if room <= 0 || in.polls > 0 && room < maxBatch {
+		if room <= 0 || (in.polls > 0 || !in.waiting) && room < maxBatch {
 			return
 		}
 		in.polls++
 		in.asked += room
 		ctx, loaded := in.ctx, in.loaded
-		c.wg.Go(func() { c.poll(ctx, room, loaded) })
+		c.crew.run(c.life, func() { c.poll(ctx, room, loaded) })
 	}
 }
 
@@ -88,7 +96,7 @@ func (c *consumer) poll(ctx context.Context, room int, loaded bool) {
 	for i := range out.Messages {
 		arrived[i] = c.arrival(&out.Messages[i], now, now.Sub(began), lease)
 	}
-	if len(arrived) == 0 && now.Sub(began) < maxWait/2 {
+	if len(arrived) == 0 && ctx.Err() == nil && now.Sub(began) < maxWait/2 {
 		c.pauseFor(ctx, time.Second) // a server that does not wait must not be asked in a loop
 	}
 	c.mu.Lock()
@@ -103,21 +111,16 @@ func (c *consumer) poll(ctx context.Context, room int, loaded bool) {
 	case in.loaded:
 		in.wanted = min(in.wanted*2, c.maxPolls)
 	}
-	var lost []*longshore.Delivery
-	for _, h := range arrived {
-		lost = c.admit(h, lost)
-	}
-	if in.waiting && len(in.buffer) == 0 {
-		c.startPolls()
-	}
+	lost := c.admitAll(arrived, now)
+	c.startPolls()
 	c.announce()
 	c.wake()
 	c.mu.Unlock()
 	c.reportLeases(lost, "it was delivered again")
 }
 
-func (c *consumer) receive(ctx context.Context, room int, lease time.Duration) (*awssqs.ReceiveMessageOutput, error) {
-	ctx, cancel := context.WithTimeout(ctx, maxWait+callTimeout)
+func (c *consumer) receive(cut context.Context, room int, lease time.Duration) (*awssqs.ReceiveMessageOutput, error) {
+	ctx, cancel := context.WithTimeout(cut, maxWait+callTimeout)
 	defer cancel()
 	in := &awssqs.ReceiveMessageInput{QueueUrl: aws.String(c.url), MaxNumberOfMessages: int32(room), //nolint:gosec // at most 10
 		WaitTimeSeconds: int32(maxWait.Seconds()), VisibilityTimeout: seconds(lease),
@@ -131,7 +134,20 @@ func (c *consumer) receive(ctx context.Context, room int, lease time.Duration) (
 		// been lost.
 		out, err = c.api.ReceiveMessage(ctx, in)
 	}
+	if err != nil && c.fifo && cut.Err() != nil {
+		return c.afterCut(in)
+	}
 	return out, err
+}
+
+// afterCut asks for what a poll may have been given at the moment when it was cut
+// off. With the attempt's id a FIFO queue hands out the same again; on a standard
+// queue it comes back when quietLease ends.
+func (c *consumer) afterCut(in *awssqs.ReceiveMessageInput) (*awssqs.ReceiveMessageOutput, error) {
+	ctx, cancel := context.WithTimeout(c.life, cutTime)
+	defer cancel()
+	in.WaitTimeSeconds = 0
+	return c.api.ReceiveMessage(ctx, in)
 }
 
 // pollFailed waits before the next poll, or ends the consumer.
@@ -174,9 +190,7 @@ func (c *consumer) pollFailed(ctx context.Context, room int, err error) {
 	defer c.mu.Unlock()
 	c.intake.polls--
 	c.intake.asked -= room
-	if c.intake.waiting {
-		c.startPolls()
-	}
+	c.startPolls()
 	c.announce()
 }
 
@@ -200,6 +214,9 @@ func (c *consumer) arrival(m *types.Message, now time.Time, took, lease time.Dur
 		since: now, deadline: now.Add(lease - min(took, lease/10, time.Second))}
 	h.receives, _ = strconv.Atoi(m.Attributes["ApproximateReceiveCount"])
 	h.receives = max(h.receives, 1)
+	if c.fifo {
+		h.group = m.Attributes["MessageGroupId"]
+	}
 	c.mu.Lock()
 	c.token++
 	h.token = c.token
@@ -248,9 +265,25 @@ func (c *consumer) claimed(in *raw) {
 	in.extra = append(in.extra, longshore.Header{Name: HeaderUnclaimed, Value: fmt.Sprintf("the body is %q in %q: %s", at.Key, at.Bucket, why)})
 }
 
+// admitAll takes in what a poll brought. A message that is early, its delay being
+// longer than SQS could hide it, goes back for the rest, and what is behind it in
+// its group too. The caller holds mu.
+func (c *consumer) admitAll(arrived []*held, now time.Time) (lost []*longshore.Delivery) {
+	behind := map[string]bool{}
+	for _, h := range arrived {
+		rest := c.src.counts.early(h.id, now)
+		back := rest > 0 || c.fifo && behind[h.group]
+		if back {
+			behind[h.group] = true
+		}
+		lost = c.admit(h, back, rest, lost)
+	}
+	return lost
+}
+
 // admit puts a delivery into the buffer, or sends it where it has to go. The
 // caller holds mu.
-func (c *consumer) admit(h *held, lost []*longshore.Delivery) []*longshore.Delivery {
+func (c *consumer) admit(h *held, back bool, rest time.Duration, lost []*longshore.Delivery) []*longshore.Delivery {
 	old := c.byID[h.id]
 	switch {
 	case old != nil && old.settled != nil && old.settled.kind == opDelete:
@@ -264,13 +297,36 @@ func (c *consumer) admit(h *held, lost []*longshore.Delivery) []*longshore.Deliv
 	}
 	c.held[h.token] = h
 	c.byID[h.id] = h
-	if c.intake.canceled || c.intake.paused || c.closed {
-		c.giveBack(h)
+	if back || c.intake.canceled || c.intake.paused || c.closed {
+		c.giveBackFor(h, rest)
 		return lost
 	}
 	c.keep(h)
-	c.intake.buffer = append(c.intake.buffer, h)
+	if c.intake.lines.join(h) {
+		c.intake.buffer = append(c.intake.buffer, h)
+	}
 	return lost
+}
+
+// advance lets the next of a group be handed out, h being settled. The caller
+// holds mu.
+func (c *consumer) advance(h *held) {
+	if next := c.intake.lines.settled(h); next != nil {
+		c.intake.buffer = append(c.intake.buffer, next)
+		c.announce()
+	}
+}
+
+// releaseBuffer gives back all that was not handed out. The caller holds mu.
+func (c *consumer) releaseBuffer() {
+	in := &c.intake
+	for _, h := range in.buffer {
+		c.giveBack(h)
+	}
+	for _, h := range in.lines.empty() {
+		c.giveBack(h)
+	}
+	in.buffer = nil
 }
 
 func (c *consumer) currentLease() time.Duration {
@@ -318,8 +374,6 @@ func (c *consumer) Resume(context.Context) error {
 		return longshore.ErrClosed
 	}
 	c.intake.paused = false
-	if c.intake.waiting {
-		c.startPolls()
-	}
+	c.startPolls()
 	return nil
 }

@@ -88,6 +88,36 @@ func TestLostAnswerComesAgainLongBeforeTheTimeout(t *testing.T) {
 	}
 }
 
+// F-D01: the server has handed the messages out when the poll is cut off, and its
+// answer never comes. A FIFO queue gives them out once more, so they go back at
+// once; of a standard queue they come again after the short lease of a quiet poll.
+func TestPollCutOffAtTheMomentMessagesArrive(t *testing.T) {
+	for queue, limit := range map[string]time.Duration{"orders": 21 * time.Second, "orders.fifo": 0} {
+		bubble(t, func(t *testing.T, s *sqstest.Server) {
+			s.CreateQueue(t, queue, map[string]string{"VisibilityTimeout": "200"})
+			broker := sqs.New(s.Config())
+			hold := make(chan struct{})
+			s.Inject(sqstest.Fault{Action: "ReceiveMessage", Hold: hold, Times: 1})
+			_, stop := run(t, broker.Queue(queue, sqs.QueueConfig{}), func(context.Context, *longshore.Delivery) error {
+				return errors.New("nobody is to be called")
+			}, container.Config{})
+			publish(t, broker, queue, "g", "a", "b", "c")
+			until(t, time.Second, "a poll", func() bool { return state(t, s, queue).Hidden > 0 })
+			start := time.Now()
+			stop()
+			if took := time.Since(start); took > 300*time.Millisecond {
+				t.Errorf("%s: Stop took %s", queue, took)
+			}
+			start = time.Now()
+			until(t, time.Minute, "all are visible", func() bool { return state(t, s, queue) == sqstest.QueueState{Visible: 3} })
+			if took := time.Since(start); took > limit {
+				t.Errorf("%s: visible after %s, want %s", queue, took, limit)
+			}
+			close(hold)
+		})
+	}
+}
+
 // F-A04: an answer is held until 100 ms after Stop began, with a deep backlog.
 func TestAnswerAfterStopGoesBack(t *testing.T) {
 	for _, queue := range []string{"orders", "orders.fifo"} {

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
@@ -269,7 +267,7 @@ func cut(open []*outgoing, fifo bool) [][]*outgoing {
 func (p *Publisher) sendBatch(ctx context.Context, l *link, batch []*outgoing, tries int) {
 	in := &awssqs.SendMessageBatchInput{QueueUrl: aws.String(l.url)}
 	for i, o := range batch {
-		e := o.entry(strconv.Itoa(i))
+		e := o.entry(entryID(i))
 		e.DelaySeconds = 0
 		if !l.fifo {
 			e.DelaySeconds = seconds(p.cfg.Delay)
@@ -297,17 +295,6 @@ func (p *Publisher) sendBatch(ctx context.Context, l *link, batch []*outgoing, t
 			o.err = sendError(err, r.call)
 		}
 	}
-}
-
-// failedSend is failed, for an entry without a receipt.
-func (r *result) failedSend(f *types.BatchResultErrorEntry) {
-	id := aws.ToString(f.Id)
-	code := longshore.CodeRefused
-	if !f.SenderFault {
-		code = longshore.CodeUnreachable
-	}
-	r.entries[id] = refused(code, fmt.Errorf("%s (%s)", aws.ToString(f.Message), aws.ToString(f.Code)), "")
-	r.passing[id] = !f.SenderFault || throttled(aws.ToString(f.Code))
 }
 
 func sendError(err, call error) error {

@@ -141,7 +141,7 @@ func (s *queueSource) title() string { return "sqs queue " + quote(s.ref.name) }
 // redrive policy.
 func (s *queueSource) Capabilities() longshore.Capabilities {
 	c := longshore.Capabilities{
-		Delay: true, MaxDelay: maxReturn, Extend: true, KeptFor: maxLease, Attempts: true, LiveResize: true,
+		Delay: true, MaxDelay: maxLease, Extend: true, KeptFor: maxLease, Attempts: true, LiveResize: true,
 		MaxPublishBatch: maxBatch, MaxMessageBytes: maxMessageBytes, MaxHeaders: maxAttributes,
 	}
 	if isFIFO(s.ref.name) {

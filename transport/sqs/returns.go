@@ -1,6 +1,9 @@
 package sqs
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // returns remembers, for messages that were given back, which attempt their next
 // delivery is. SQS counts every receive; what no handler saw, or was not the
@@ -9,12 +12,13 @@ type returns struct {
 	mu    sync.Mutex
 	known map[string]int // by message id: attempt minus receive count
 	order []string
+	due   map[string]time.Time // of delays that SQS cannot hold in one step
 }
 
 // maxReturns bounds the memory: the oldest are forgotten.
 const maxReturns = 20_000
 
-func newReturns() *returns { return &returns{known: map[string]int{}} }
+func newReturns() *returns { return &returns{known: map[string]int{}, due: map[string]time.Time{}} }
 
 // attempt of a message that was received so many times.
 func (r *returns) attempt(id string, receives int) int {
@@ -40,6 +44,28 @@ func (r *returns) next(id string, receives, attempt int) {
 	}
 	r.known[id] = offset
 	r.order = append(r.order, id)
+}
+
+// wait says that the message should not be handed out before due, which SQS cannot
+// hold alone.
+func (r *returns) wait(id string, due time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.due) < maxReturns {
+		r.due[id] = due
+	}
+}
+
+// early is how long a message that was received has still to wait; 0: not.
+func (r *returns) early(id string, now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rest := r.due[id].Sub(now)
+	if rest < time.Second {
+		delete(r.due, id)
+		return 0
+	}
+	return rest
 }
 
 // forget drops a message that is done.

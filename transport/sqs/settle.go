@@ -9,10 +9,6 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
-// maxReturn is the longest delay of a nack. SQS hides a message for 12 hours after
-// it was received, and not longer: a handler may have run for the hour between.
-const maxReturn = 11 * time.Hour
-
 type opKind int
 
 const (
@@ -46,8 +42,14 @@ func (c *consumer) Ack(_ context.Context, token uint64) error {
 func (c *consumer) Nack(_ context.Context, token uint64, delay time.Duration, attempt int) error {
 	o := &op{kind: opReturn, seconds: seconds(max(delay, 0)), verb: longshore.Settlement{Verb: longshore.VerbNack, Delay: delay, Attempt: attempt}}
 	return c.settle(token, o, func(h *held) error {
-		if delay > maxReturn || time.Since(h.since)+delay > maxLease-time.Second {
-			return c.unsupported(fmt.Errorf("a delay of %s: SQS holds a message back for 12 hours since it was received", delay))
+		if delay > maxLease {
+			return c.unsupported(fmt.Errorf("a delay of %s: SQS holds a message back for 12 hours at most", delay))
+		}
+		// SQS counts the 12 hours from the receive. What is longer is done in two
+		// steps: the message comes in between and is sent back here.
+		if left := hideable(h, time.Now()); delay > left {
+			o.seconds = seconds(left)
+			c.src.counts.wait(h.id, time.Now().Add(delay))
 		}
 		c.src.counts.next(h.id, h.receives, attempt)
 		return nil
@@ -95,7 +97,7 @@ func (c *consumer) Extend(ctx context.Context, token uint64, lease time.Duration
 	select {
 	case err := <-done:
 		if gone(err) {
-			return longshore.ErrLost
+			return c.wasLost(ctx, h)
 		}
 		return err
 	case <-ctx.Done():
@@ -103,6 +105,23 @@ func (c *consumer) Extend(ctx context.Context, token uint64, lease time.Duration
 	case <-c.life.Done():
 		return longshore.ErrClosed
 	}
+}
+
+// wasLost waits until the delivery was told, so that who hears of a loss here does
+// not own it any more.
+func (c *consumer) wasLost(ctx context.Context, h *held) error {
+	c.mu.Lock()
+	settled := h.settled != nil
+	c.mu.Unlock()
+	if settled {
+		return longshore.ErrLost
+	}
+	select {
+	case <-h.d.Context().Done():
+	case <-ctx.Done():
+	case <-c.life.Done():
+	}
+	return longshore.ErrLost
 }
 
 // find returns an open message. The caller holds mu.
@@ -137,8 +156,12 @@ func (c *consumer) settle(token uint64, o *op, check func(*held) error) error {
 	if o.kind != opDead { // until the copy is sent the lease is kept
 		c.unkeep(h)
 	}
-	if o.kind == opReturn && c.fifo {
-		c.releaseBuffered(h)
+	switch {
+	case !c.fifo:
+	case o.kind == opReturn:
+		c.releaseBehind(h)
+	default:
+		c.advance(h)
 	}
 	c.send(o)
 	return nil
@@ -177,11 +200,20 @@ func (c *consumer) put(o *op) {
 	}
 }
 
+// hideable is how long SQS can still hide a message.
+func hideable(h *held, now time.Time) time.Duration {
+	return max((maxLease - now.Sub(h.since) - 2*time.Second).Truncate(time.Second), 0)
+}
+
 // giveBack returns a message that nobody worked on: visible at once, not counted.
 // The caller holds mu.
-func (c *consumer) giveBack(h *held) {
+func (c *consumer) giveBack(h *held) { c.giveBackFor(h, 0) }
+
+// giveBackFor returns a message that must not be worked on for a while. The caller
+// holds mu.
+func (c *consumer) giveBackFor(h *held, rest time.Duration) {
 	c.src.counts.next(h.id, h.receives, h.d.Attempt)
-	o := &op{kind: opReturn, h: h, receipt: h.receipt, quiet: true, giving: true}
+	o := &op{kind: opReturn, h: h, receipt: h.receipt, seconds: seconds(min(rest, hideable(h, time.Now()))), quiet: true, giving: true}
 	h.settled = o
 	c.unkeep(h)
 	c.send(o)
@@ -219,7 +251,9 @@ func (c *consumer) finish(o *op, err error) *op {
 	if err == nil && o.kind == opDelete {
 		c.src.counts.forget(o.h.id)
 	}
-	c.announce()
+	if c.flushes > 0 { // nobody else waits for it
+		c.announce()
+	}
 	if tell {
 		return o
 	}

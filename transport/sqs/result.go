@@ -1,0 +1,89 @@
+package sqs
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/longshore-go/longshore"
+)
+
+// result is the answer to a batch: an error for the call, or for entries, which
+// are named by their position.
+type result struct {
+	call    error
+	entries [maxBatch]outcome
+}
+
+// outcome of an entry; zero: the answer did not mention it.
+type outcome struct {
+	known, passing bool
+	err            error // nil: done
+}
+
+const digits = "0123456789"
+
+// entryID is the id of the entry at a position.
+func entryID(i int) string { return digits[i : i+1] }
+
+// of returns the outcome of an entry, and whether it is worth trying again. An
+// entry that the answer does not mention is.
+func (r *result) of(i int) (err error, passing bool) { //nolint:revive // the error is a value here
+	if r.call != nil {
+		return plain(r.call), !permanent(r.call)
+	}
+	if o := r.entries[i]; o.known {
+		return o.err, o.passing
+	}
+	return errors.New("the answer does not mention it"), true
+}
+
+// put notes an outcome; ids that are not ours are left out.
+func (r *result) put(id *string, passing bool, err error) {
+	if i, bad := strconv.Atoi(aws.ToString(id)); bad == nil && i >= 0 && i < maxBatch {
+		r.entries[i] = outcome{known: true, passing: passing, err: err}
+	}
+}
+
+func (r *result) done(id *string) { r.put(id, false, nil) }
+
+func (r *result) failed(f *types.BatchResultErrorEntry) {
+	err := fmt.Errorf("%s (%s)", aws.ToString(f.Message), aws.ToString(f.Code))
+	code := aws.ToString(f.Code)
+	if isGone(code) {
+		r.put(f.Id, false, fmt.Errorf("%w: %w", errGone, err))
+		return
+	}
+	r.put(f.Id, !f.SenderFault || throttled(code), err)
+}
+
+// failedSend is failed, for an entry without a receipt.
+func (r *result) failedSend(f *types.BatchResultErrorEntry) {
+	code := longshore.CodeRefused
+	if !f.SenderFault {
+		code = longshore.CodeUnreachable
+	}
+	r.put(f.Id, !f.SenderFault || throttled(aws.ToString(f.Code)), refused(code, fmt.Errorf("%s (%s)", aws.ToString(f.Message), aws.ToString(f.Code)), ""))
+}
+
+func newResult(call error) result { return result{call: call} }
+
+// isGone tells codes that say the receipt is old from those that say it is wrong.
+func isGone(code string) bool {
+	switch code {
+	case "AWS.SimpleQueueService.MessageNotInflight", "MessageNotInflight", "InvalidParameterValue", "ReceiptHandleIsInvalid":
+		return true
+	}
+	return false
+}
+
+func throttled(code string) bool {
+	switch code {
+	case "RequestThrottled", "Throttling", "ThrottlingException", "OverLimit", "KmsThrottled", "RequestLimitExceeded":
+		return true
+	}
+	return false
+}
