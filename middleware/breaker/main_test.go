@@ -63,7 +63,11 @@ func publish(t testing.TB, src transport.Source, n int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	p, self, err := src.(transport.Outlet).Publisher(ctx)
+	out, ok := src.(transport.Outlet)
+	if !ok {
+		t.Fatal("the source cannot publish")
+	}
+	p, self, err := out.Publisher(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

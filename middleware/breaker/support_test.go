@@ -2,6 +2,7 @@ package breaker_test
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"os"
 	"os/exec"
@@ -46,11 +47,19 @@ func (s *counted) Open(ctx context.Context, o transport.OpenOptions) (transport.
 }
 
 func (s *counted) Publisher(ctx context.Context) (transport.Publisher, string, error) {
-	return s.Source.(transport.Outlet).Publisher(ctx)
+	out, ok := s.Source.(transport.Outlet)
+	if !ok {
+		return nil, "", errors.ErrUnsupported
+	}
+	return out.Publisher(ctx)
 }
 
 func (s *counted) Describe() transport.Description {
-	return s.Source.(transport.Describer).Describe()
+	d, ok := s.Source.(transport.Describer)
+	if !ok {
+		return transport.Description{}
+	}
+	return d.Describe()
 }
 
 type countedConsumer struct {

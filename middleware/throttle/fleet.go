@@ -145,7 +145,7 @@ func (f *Fleet) mind(ctx context.Context) {
 			timer.Stop()
 			return
 		case <-hello.C:
-			f.sayHello(false, "")
+			f.sayHello(ctx, false, "")
 		case <-repeat.C:
 			f.repeat()
 		case <-f.changed:

@@ -76,7 +76,7 @@ func (f *Fleet) hear(ctx context.Context, m *longshore.Delivery) {
 		}
 		f.linkMu.Unlock()
 		if fresh {
-			f.sayHello(false, d.ID)
+			f.sayHello(ctx, false, d.ID)
 		}
 		return
 	}
@@ -103,7 +103,7 @@ func (f *Fleet) welcome(ctx context.Context) {
 	f.linkMu.Lock()
 	clear(f.heard)
 	f.linkMu.Unlock()
-	f.later(ctx, around(settle/4), func() { f.sayHello(false, "") })
+	f.later(ctx, around(settle/4), func() { f.sayHello(ctx, false, "") })
 	f.later(ctx, around(settle/2), func() {
 		now := f.now()
 		f.mu.Lock()
@@ -166,7 +166,7 @@ func (f *Fleet) found(ctx context.Context, c transport.Consumer) {
 	f.book.thaw(f.now())
 	f.mu.Unlock()
 	f.tell([]FleetEvent{{Kind: FleetConnected}})
-	f.sayHello(true, "")
+	f.sayHello(ctx, true, "")
 	if f.cfg.ListenOnly {
 		f.later(ctx, settle, func() { f.readOut(ctx, c) })
 	}

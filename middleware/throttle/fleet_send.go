@@ -119,9 +119,9 @@ func (f *Fleet) send(ctx context.Context) {
 }
 
 // sayHello tells the others that we live and, with an ID, what we obey.
-func (f *Fleet) sayHello(joining bool, applied string) {
+func (f *Fleet) sayHello(ctx context.Context, joining bool, applied string) {
 	if !f.cfg.ListenOnly {
-		f.member(context.Background(), &Member{Joining: joining, Applied: applied}, func(key string, raw []byte) { f.out.add(key, raw) })
+		f.member(ctx, &Member{Joining: joining, Applied: applied}, func(key string, raw []byte) { f.out.add(key, raw) })
 	}
 }
 
