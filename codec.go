@@ -103,6 +103,6 @@ func undecodable(d *Delivery, as string, err error) error {
 	if d.ContentType != "" {
 		err = fmt.Errorf("%w (content-type %.64q)", err, d.ContentType)
 	}
-	return &Error{Code: CodeUndecodable, Op: fmt.Sprintf("decode %q message %.64q as %s", d.Origin.Source(), d.ID, as),
+	return &Error{Code: CodeUndecodable, Op: fmt.Sprintf("decode %q message %.64q as %s", d.Origin.Source(), Identity(d), as),
 		Source: d.Origin.Source(), Err: err}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -217,7 +218,7 @@ func TestUndecodableBodyIsRejectedAndHandlerDoesNotRun(t *testing.T) {
 		d := newDelivery(&settler{})
 		d.Body = []byte(body)
 		err := h.Handle(t.Context(), d)
-		if v, _ := longshore.VerdictOf(err); v != longshore.VerdictReject || !errors.Is(err, longshore.CodeUndecodable) {
+		if v, _ := longshore.VerdictOf(err); v != longshore.VerdictReject || !errors.Is(err, longshore.CodeUndecodable) || !strings.Contains(err.Error(), longshore.Identity(d)) {
 			t.Errorf("body %q: %v", body, err)
 		}
 	}

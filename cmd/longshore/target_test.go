@@ -106,3 +106,16 @@ func TestVerboseTellsWhatIsDone(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestSQSWithoutCredentialsNamesThem(t *testing.T) {
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	t.Setenv("AWS_CONFIG_FILE", "/nonexistent/config")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent/credentials")
+	got := world{source: sourceOf, in: "x"}.run(t, "publish", "sqs://orders?region=eu-west-1&endpoint=http://127.0.0.1:9")
+	if got.code != 6 || !strings.HasPrefix(got.err, "error[auth]: ") || !strings.Contains(got.err, "help: check the credentials: ") {
+		t.Errorf("%+v", got)
+	}
+}
