@@ -217,8 +217,9 @@ func TestUndecodableBodyIsRejectedAndHandlerDoesNotRun(t *testing.T) {
 	for _, body := range []string{"", "<x>", `{"ID":"a"} {}`, `{"No":1}`, `{"ID":`} {
 		d := newDelivery(&settler{})
 		d.Body = []byte(body)
+		d.Headers.Set(longshore.HeaderID, "o-17") // ID is empty
 		err := h.Handle(t.Context(), d)
-		if v, _ := longshore.VerdictOf(err); v != longshore.VerdictReject || !errors.Is(err, longshore.CodeUndecodable) || !strings.Contains(err.Error(), longshore.Identity(d)) {
+		if v, _ := longshore.VerdictOf(err); v != longshore.VerdictReject || !errors.Is(err, longshore.CodeUndecodable) || !strings.Contains(err.Error(), "o-17") {
 			t.Errorf("body %q: %v", body, err)
 		}
 	}
