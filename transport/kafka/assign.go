@@ -165,14 +165,20 @@ func each(nums map[string][]int32) iter.Seq[tp] {
 	}
 }
 
-// learn keeps the identities of topics and cluster.
+// learn keeps the identities of topics and cluster. A topic that was made anew can
+// be assigned before its old partitions were seen to be gone; the client goes on with
+// the old identity, so it is subscribed to anew.
 func (c *consumer) learn(resp *kmsg.MetadataResponse) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, t := range resp.Topics {
-		if t.Topic != nil && t.ErrorCode == 0 {
-			c.ids[*t.Topic] = t.TopicID
+		if t.Topic == nil || t.ErrorCode != 0 {
+			continue
 		}
+		if old, known := c.ids[*t.Topic]; known && old != t.TopicID && old != [16]byte{} {
+			c.healing[*t.Topic] = &healing{next: time.Now(), renewed: true}
+		}
+		c.ids[*t.Topic] = t.TopicID
 	}
 	if resp.ClusterID != nil {
 		c.facts.id = *resp.ClusterID

@@ -14,7 +14,7 @@ import (
 )
 
 func BenchmarkContract(b *testing.B) {
-	transporttest.Bench(b, harness(fake(b).ListenAddrs(), kafka.Classic))
+	transporttest.Bench(b, harness(fake(b).ListenAddrs(), kafka.Classic, direct))
 }
 
 // benchCluster is filled with n records of 100 bytes; kfake, or KAFKA_ADDRS.

@@ -193,6 +193,7 @@ func eventuallyIn(t testing.TB, limit time.Duration, what func() string, cond fu
 // F-C02: members come and go; nothing is lost, the order of each key holds, and only
 // what was refused is done twice.
 func TestChurn(t *testing.T) {
+	t.Parallel()
 	eachProtocol(t, func(t *testing.T, p kafka.Protocol) {
 		churn(t, embeddedCluster(t, 8), kafka.GroupConfig{Protocol: p}, 20000, 4*time.Second, 500*time.Millisecond)
 	})
@@ -200,6 +201,7 @@ func TestChurn(t *testing.T) {
 
 // F-C02 on a real broker. LONGSHORE_CHURN is how long it lasts, 10 s if it is not set.
 func TestChurnOnKafka(t *testing.T) {
+	t.Parallel()
 	addrs := brokertest.Kafka(t)
 	lasts := 10 * time.Second
 	if d, err := time.ParseDuration(os.Getenv("LONGSHORE_CHURN")); err == nil {

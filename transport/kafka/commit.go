@@ -36,10 +36,14 @@ func (c *consumer) commitAll() {
 		case <-c.over.Done():
 			return
 		}
+		began, spacing := time.Now(), commitSpacing
 		ctx, cancel := context.WithTimeout(c.over, commitTimeout)
-		_ = c.commit(ctx, c.assigned()) // told inside, tried again at the next tick
+		if c.commit(ctx, c.assigned()) != nil { // told inside, tried again soon
+			spacing = commitRetry
+		}
 		cancel()
-		gap := time.NewTimer(min(commitSpacing, linger))
+		// From start to start: a commit that takes long does not put off the next.
+		gap := time.NewTimer(min(spacing, linger) - time.Since(began))
 		select {
 		case <-gap.C:
 		case <-c.over.Done():
@@ -138,7 +142,11 @@ func (c *consumer) answered(batch map[tp]*pending, resp *kmsg.OffsetCommitRespon
 				continue
 			}
 			delete(batch, tp{t.Topic, t.Partitions[i].Partition})
-			if err := one.p.answered(one, kerr.ErrorForCode(t.Partitions[i].ErrorCode)); err != nil && failed == nil {
+			err := one.p.answered(one, kerr.ErrorForCode(t.Partitions[i].ErrorCode))
+			if errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.UnknownTopicOrPartition) {
+				c.ail(t.Topic)
+			}
+			if err != nil && failed == nil {
 				failed = brokerError("commit "+one.p.key.String()+" for "+c.src.title(), c.src.name(), err)
 			}
 		}

@@ -138,7 +138,7 @@ type GroupConfig struct {
 	// that is not done. Zero: 4096, more where a container needs it.
 	Window int
 	// SettleLinger is the longest time until a position is committed; sooner after 500
-	// records. Zero: 1 s.
+	// records, at least 20 ms after the last. Zero: 1 s.
 	SettleLinger time.Duration
 	// RebalanceDrain is how long a partition that goes to another member waits for
 	// its running handlers. Order by key holds across a rebalance only if it is longer
@@ -189,7 +189,8 @@ const (
 	defaultWindow    = 4096
 	defaultLinger    = time.Second
 	commitCount      = 500                    // completions after which a commit does not wait for the linger
-	commitSpacing    = 100 * time.Millisecond // but not more often than this
+	commitSpacing    = 20 * time.Millisecond  // but not more often than this
+	commitRetry      = 100 * time.Millisecond // nor than this after one that failed
 	defaultRebalance = time.Minute
 	defaultSession   = 45 * time.Second
 	defaultDrain     = 5 * time.Second

@@ -22,6 +22,7 @@ func check(src transport.Source) error {
 
 // F-K03: what may be written as an address, and what it means.
 func TestAddresses(t *testing.T) {
+	t.Parallel()
 	for in, want := range map[string]string{
 		"kafka": "kafka:9092", "kafka:1": "kafka:1", " k1:9092 ": "k1:9092", "10.0.0.1": "10.0.0.1:9092", "10.0.0.1:9": "10.0.0.1:9",
 		"::1": "[::1]:9092", "[::1]": "[::1]:9092", "[::1]:9": "[::1]:9", "fe80::1%eth0": "[fe80::1%eth0]:9092", "a_b.example": "a_b.example:9092",
@@ -47,6 +48,7 @@ func TestAddresses(t *testing.T) {
 
 // All problems at once, before any I/O.
 func TestBadConfigurationIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
 	b := kafka.New([]string{"k:x", "k:y"}, kafka.Config{SASL: kafka.SASL{Mechanism: "GSSAPI"}, DialTimeout: -1, Options: []kgo.Opt{kgo.ConsumerGroup("mine")}})
 	src := b.Group("", []string{"a", "a", "b c"}, kafka.GroupConfig{Window: -1, RebalanceDrain: time.Hour, Start: -5, Declare: kafka.Declare{Replicas: 3}})
 	err := check(src)
@@ -65,6 +67,7 @@ func TestBadConfigurationIsRefusedAtOnce(t *testing.T) {
 
 // Options of franz-go pass through; those that are ours are refused by name.
 func TestNativeOptions(t *testing.T) {
+	t.Parallel()
 	refused := map[string]kgo.Opt{
 		"SeedBrokers": kgo.SeedBrokers("x:1"), "ConsumerGroup": kgo.ConsumerGroup("x"), "ConsumeTopics": kgo.ConsumeTopics("x"), "DisableAutoCommit": kgo.DisableAutoCommit(),
 		"BlockRebalanceOnPoll": kgo.BlockRebalanceOnPoll(), "AutoCommitMarks": kgo.AutoCommitMarks(), "RequiredAcks": kgo.RequiredAcks(kgo.NoAck()),
@@ -92,6 +95,7 @@ func TestNativeOptions(t *testing.T) {
 
 // A missing topic is named, with one of a similar name.
 func TestMissingTopicIsNamed(t *testing.T) {
+	t.Parallel()
 	c := embeddedCluster(t, 1)
 	_, err := c.broker().Group("billing", []string{"order"}, kafka.GroupConfig{}).Open(t.Context(), transport.OpenOptions{})
 	want := fmt.Sprintf(`longshore: open kafka group "billing" at %s: topic "order" does not exist (UNKNOWN_TOPIC_OR_PARTITION), similar: "orders"; correct the name, create it, or set Declare`, c.addrs[0])
@@ -102,6 +106,7 @@ func TestMissingTopicIsNamed(t *testing.T) {
 
 // Declare makes what is missing, the dead-letter topic too, and leaves what exists.
 func TestDeclare(t *testing.T) {
+	t.Parallel()
 	c := embeddedCluster(t, 1)
 	src := c.broker().Group("g", []string{c.topic, "fresh"}, kafka.GroupConfig{Declare: kafka.Declare{Partitions: 3, Settings: map[string]string{"retention.ms": "1000000"}}})
 	for range 2 {
@@ -126,6 +131,7 @@ func TestDeclare(t *testing.T) {
 
 // A pattern takes in topics that are made later.
 func TestPattern(t *testing.T) {
+	t.Parallel()
 	c := embeddedCluster(t, 1)
 	b := kafka.New(c.addrs, kafka.Config{Options: []kgo.Opt{kgo.MetadataMinAge(100 * time.Millisecond), kgo.MetadataMaxAge(500 * time.Millisecond)}})
 	m := open(t, b.Group("g", []string{"^ord"}, kafka.GroupConfig{Pattern: true}))

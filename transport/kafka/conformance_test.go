@@ -3,6 +3,7 @@ package kafka_test
 import (
 	"context"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +20,8 @@ import (
 	"github.com/longshore-go/longshore/transport/transporttest"
 )
 
+// Not beside other tests: one of the checks counts goroutines. The others run side
+// by side.
 func TestConformance(t *testing.T) {
 	for name, p := range protocols() {
 		t.Run(name, func(t *testing.T) {
@@ -31,8 +34,8 @@ func TestConformanceOnKafka(t *testing.T) {
 	addrs := brokertest.Kafka(t)
 	for name, p := range protocols() {
 		t.Run(name, func(t *testing.T) {
-			h := harness(addrs, p)
-			h.Patience, h.Quiet = 30*time.Second, time.Second
+			h := harness(addrs, p, direct)
+			h.Quiet = time.Second
 			transporttest.Run(t, h)
 		})
 	}
@@ -77,11 +80,30 @@ func fake(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
 	return c
 }
 
-// embedded is the harness of kfake, behind a proxy and with faults.
+// proxies are in front of a cluster, one for each source, so that a fault touches
+// one source only.
+type proxies struct {
+	mu sync.Mutex
+	of map[string]*faultproxy.Proxy // by the source's name
+}
+
+func (p *proxies) get(src transport.Source) *faultproxy.Proxy {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.of[nameOf(src)]
+}
+
+// embedded is the harness of kfake, behind proxies and with faults.
 func embedded(t *testing.T, p kafka.Protocol) transporttest.Harness {
 	c := fake(t)
-	proxy := faultproxy.New(t, c.ListenAddrs()[0])
-	h := harness(c.ListenAddrs(), p, proxied(proxy), kgo.HeartbeatInterval(200*time.Millisecond))
+	front := proxies{of: map[string]*faultproxy.Proxy{}}
+	h := harness(c.ListenAddrs(), p, func(t testing.TB, name string) []kgo.Opt {
+		proxy := faultproxy.New(t, c.ListenAddrs()[0])
+		front.mu.Lock()
+		defer front.mu.Unlock()
+		front.of[name] = proxy
+		return []kgo.Opt{proxied(proxy), kgo.HeartbeatInterval(200 * time.Millisecond)}
+	})
 	beats := []kmsg.Key{kmsg.Heartbeat, kmsg.ConsumerGroupHeartbeat}
 	h.Drop = func(_ testing.TB, src transport.Source) {
 		c.Fault(kfake.Fault{Keys: beats, Group: nameOf(src), Err: kerr.GroupAuthorizationFailed})
@@ -90,8 +112,9 @@ func embedded(t *testing.T, p kafka.Protocol) transporttest.Harness {
 	h.TakeBack = func(_ testing.TB, src transport.Source) {
 		c.Fault(kfake.Fault{Keys: beats, Group: nameOf(src), Err: fenced[p]})
 	}
-	h.Latency = func(_ testing.TB, _ transport.Source, d time.Duration) { proxy.Latency(d / 2) }
-	h.Stall = func(testing.TB, transport.Source) func() {
+	h.Latency = func(_ testing.TB, src transport.Source, d time.Duration) { front.get(src).Latency(d / 2) }
+	h.Stall = func(_ testing.TB, src transport.Source) func() {
+		proxy := front.get(src)
 		proxy.BlackHole(true)
 		return func() { proxy.BlackHole(false) }
 	}
@@ -113,6 +136,9 @@ func embedded(t *testing.T, p kafka.Protocol) transporttest.Harness {
 	return h
 }
 
+// direct is without a proxy.
+func direct(testing.TB, string) []kgo.Opt { return []kgo.Opt{kgo.HeartbeatInterval(time.Second)} }
+
 // proxied makes a client connect to the proxy, whatever address the one broker behind
 // it advertises.
 func proxied(p *faultproxy.Proxy) kgo.Opt {
@@ -126,8 +152,9 @@ func nameOf(src transport.Source) string {
 	return d.Describe().Name
 }
 
-func harness(addrs []string, p kafka.Protocol, opts ...kgo.Opt) transporttest.Harness {
-	h := transporttest.Harness{Patience: 10 * time.Second, Quiet: 300 * time.Millisecond, Delay: 300 * time.Millisecond, UserID: "somebody"}
+// harness is of a cluster; opts are those of the source with this name.
+func harness(addrs []string, p kafka.Protocol, opts func(t testing.TB, name string) []kgo.Opt) transporttest.Harness {
+	h := transporttest.Harness{Parallel: true, Patience: 30 * time.Second, Quiet: 300 * time.Millisecond, Delay: 300 * time.Millisecond, UserID: "somebody"}
 	source := func(t testing.TB, change func(*kafka.GroupConfig)) transport.Source {
 		cfg := kafka.GroupConfig{Protocol: p, Declare: kafka.Declare{Partitions: 3}, SettleLinger: 50 * time.Millisecond}
 		change(&cfg)
@@ -135,7 +162,7 @@ func harness(addrs []string, p kafka.Protocol, opts ...kgo.Opt) transporttest.Ha
 		if n := cfg.Declare.Partitions; n > 0 { // some checks publish first
 			createTopic(t, addrs, name, n)
 		}
-		return kafka.New(addrs, kafka.Config{Options: opts}).Group(name, []string{name}, cfg)
+		return kafka.New(addrs, kafka.Config{Options: opts(t, name)}).Group(name, []string{name}, cfg)
 	}
 	h.Source = func(t testing.TB) transport.Source { return source(t, func(*kafka.GroupConfig) {}) }
 	h.Batched = func(t testing.TB) transport.Source {

@@ -106,9 +106,11 @@ func (k *child) count() int {
 // the next owner, by the other protocol, gets the stuck one and at most a thousand
 // others.
 func TestKilledMemberOnKafka(t *testing.T) {
+	t.Parallel()
 	addrs := brokertest.Kafka(t)
 	for name, first := range protocols() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			const records, stuck = 40000, 10
 			c := realCluster(t, addrs, 1)
 			go c.trickle(records)
@@ -153,6 +155,7 @@ func (c *cluster) trickle(records int) {
 // A member that is frozen beyond its session loses its partitions; awake again, what
 // it does late is refused, and the position only goes forward.
 func TestFrozenMemberOnKafka(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes as long as a session")
 	}

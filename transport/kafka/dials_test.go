@@ -16,6 +16,7 @@ import (
 
 // Whoever has nobody to publish to hears of it at once, and with the address.
 func TestPublishToNobody(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -33,6 +34,7 @@ func TestPublishToNobody(t *testing.T) {
 
 // A cluster that goes away later is named as the reason, not only the time.
 func TestPublishWhileTheClusterIsGone(t *testing.T) {
+	t.Parallel()
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "orders"))
 	if err != nil {
 		t.Fatal(err)

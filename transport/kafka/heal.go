@@ -15,8 +15,9 @@ import (
 
 // healing is a topic that the cluster does not know as we do.
 type healing struct {
-	next  time.Time // not before
-	tries int
+	next    time.Time // not before
+	tries   int
+	renewed bool // it has another identity than the client knows
 }
 
 const (
@@ -91,24 +92,24 @@ func (c *consumer) ail(topic string) {
 func (c *consumer) heal() {
 	now := time.Now()
 	c.mu.Lock()
-	var due []string
+	due := map[string]bool{}
 	for topic, h := range c.healing {
 		if now.After(h.next) && !c.leaving && c.end == nil {
-			due = append(due, topic)
+			due[topic] = h.renewed
 			h.tries++
 			h.next = now.Add(min(healMost, healFirst<<min(h.tries, 5)))
 		}
 	}
 	c.mu.Unlock()
-	for _, topic := range due {
-		c.again(topic)
+	for topic, renewed := range due {
+		c.again(topic, renewed)
 	}
 	if c.src.cast {
 		c.enlarged()
 	}
 }
 
-func (c *consumer) again(topic string) {
+func (c *consumer) again(topic string, renewed bool) {
 	ctx, cancel := context.WithTimeout(c.over, quietAfter)
 	defer cancel()
 	resp, err := metadata(ctx, c.cl, topic)
@@ -116,7 +117,7 @@ func (c *consumer) again(topic string) {
 		return // still away
 	}
 	id := resp.Topics[0].TopicID
-	if id == c.topicID(topic) && id != [16]byte{} && !c.fetchless(topic) {
+	if !renewed && id == c.topicID(topic) && id != [16]byte{} && !c.fetchless(topic) {
 		c.cured(topic)
 		return
 	}

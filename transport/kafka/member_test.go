@@ -21,6 +21,7 @@ import (
 
 // F-A05: a member that ends while another joins is gone from the group at once.
 func TestEveryWayOutLeavesTheGroup(t *testing.T) {
+	t.Parallel()
 	ways := map[string]func(m *member){
 		"close":              func(m *member) { m.shut() },
 		"cancel, then close": func(m *member) { _ = m.Cancel(context.Background()); m.shut() },
@@ -32,6 +33,7 @@ func TestEveryWayOutLeavesTheGroup(t *testing.T) {
 	}
 	for name, leave := range ways {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			eachProtocol(t, func(t *testing.T, p kafka.Protocol) {
 				c := embeddedCluster(t, 4)
 				src := c.group(kafka.GroupConfig{Protocol: p})
@@ -62,6 +64,7 @@ func TestEveryWayOutLeavesTheGroup(t *testing.T) {
 
 // F-B01: any step of joining fails, and fails again; then the group consumes.
 func TestEachStepOfJoiningMayFail(t *testing.T) {
+	t.Parallel()
 	classic := []kmsg.Key{kmsg.FindCoordinator, kmsg.JoinGroup, kmsg.SyncGroup, kmsg.OffsetFetch, kmsg.ListOffsets, kmsg.Fetch, kmsg.Metadata}
 	steps := map[kafka.Protocol][]kmsg.Key{kafka.Classic: classic,
 		kafka.Consumer: {kmsg.FindCoordinator, kmsg.ConsumerGroupHeartbeat, kmsg.OffsetFetch, kmsg.ListOffsets, kmsg.Fetch}}
@@ -118,6 +121,7 @@ func (c *cluster) cutting(t testing.TB) (b *kafka.Broker, cut func()) {
 // F-F02: pauses and rebalances in any order; in the end nothing is paused, nothing is
 // lost.
 func TestPauseDoesNotOutliveTheAssignment(t *testing.T) {
+	t.Parallel()
 	eachProtocol(t, func(t *testing.T, p kafka.Protocol) {
 		c := embeddedCluster(t, 4)
 		src := c.group(kafka.GroupConfig{Protocol: p, SettleLinger: 20 * time.Millisecond, RebalanceDrain: 50 * time.Millisecond})
@@ -176,6 +180,7 @@ func TestPauseDoesNotOutliveTheAssignment(t *testing.T) {
 // F-F03: paused for far longer than any budget: the member keeps its partitions and
 // what it holds.
 func TestPausedMemberStays(t *testing.T) {
+	t.Parallel()
 	eachProtocol(t, func(t *testing.T, p kafka.Protocol) {
 		synctest.Test(t, func(t *testing.T) {
 			var nw kfake.VirtualNetwork
@@ -211,6 +216,7 @@ func TestPausedMemberStays(t *testing.T) {
 // F-C02's and F-A01's sibling: what was acked and could not be committed before the
 // partition went is reported, each once.
 func TestUncommittedAcksAreReported(t *testing.T) {
+	t.Parallel()
 	c := embeddedCluster(t, 1)
 	c.produce(0, 5, 1, 0)
 	m := open(t, c.group(kafka.GroupConfig{SettleLinger: time.Hour}))

@@ -23,13 +23,17 @@ import (
 func eachProtocol(t *testing.T, f func(t *testing.T, p kafka.Protocol)) {
 	t.Helper()
 	for name, p := range protocols() {
-		t.Run(name, func(t *testing.T) { f(t, p) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(t, p)
+		})
 	}
 }
 
 // F-C01: a handler of a partition that went to another member ends late. Its ack is
 // lost, and no commit of the old owner follows.
 func TestLateAckMovesNoOffset(t *testing.T) {
+	t.Parallel()
 	eachProtocol(t, func(t *testing.T, p kafka.Protocol) {
 		c := embeddedCluster(t, 2)
 		c.produce(0, 10, 1, 0)
@@ -68,8 +72,10 @@ func TestLateAckMovesNoOffset(t *testing.T) {
 // F-C03: a commit that fails, or was carried out although it timed out, is followed
 // by the newest state, never by an older one.
 func TestCommitsOnlyGoForward(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []*kerr.Error{kerr.RebalanceInProgress, kerr.RequestTimedOut, kerr.CoordinatorLoadInProgress} {
 		t.Run(fault.Message, func(t *testing.T) {
+			t.Parallel()
 			eachProtocol(t, func(t *testing.T, p kafka.Protocol) {
 				c := embeddedCluster(t, 1)
 				c.produce(0, 100, 1, 0)
@@ -110,6 +116,7 @@ func TestCommitsOnlyGoForward(t *testing.T) {
 // F-C05: a crash with a stuck record repeats it, and what was done after the last
 // commit; not all that was done behind it. Foreign text repeats all and stops nothing.
 func TestWhatIsDoneBehindAStuckRecordIsRemembered(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(meta string) string
 		want   int
@@ -120,6 +127,7 @@ func TestWhatIsDoneBehindAStuckRecordIsRemembered(t *testing.T) {
 		"a newer version": {func(m string) string { return "ls9" + m[3:] }, 100},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			k := embeddedCluster(t, 1)
 			k.produce(0, 100, 1, 0)
 			src := k.group(kafka.GroupConfig{SettleLinger: 10 * time.Millisecond})
@@ -155,6 +163,7 @@ func (c *cluster) reset(partition int32, at int64, meta string) {
 
 // F-C05: a broker that allows less text gets less, and commits go on.
 func TestMetadataLimitOfTheBroker(t *testing.T) {
+	t.Parallel()
 	c := embeddedCluster(t, 1)
 	const limit = 300
 	c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.OffsetMetadataTooLarge, Count: -1, When: func(r kmsg.Request) bool {
@@ -185,6 +194,7 @@ func TestMetadataLimitOfTheBroker(t *testing.T) {
 // F-C06: without a dead-letter topic that takes it, a record that always fails keeps
 // its position; after a restart it comes again and those behind it do not.
 func TestSuccessDoesNotPassAnEarlierFailure(t *testing.T) {
+	t.Parallel()
 	c := embeddedCluster(t, 1)
 	c.produce(0, 21, 1, 0)
 	src := c.group(kafka.GroupConfig{SettleLinger: 10 * time.Millisecond})
@@ -213,6 +223,7 @@ func TestSuccessDoesNotPassAnEarlierFailure(t *testing.T) {
 // F-C07: a group that starts at the end has a position for partitions too which it
 // never read from, also if the first commit fails.
 func TestPartitionNeverReadHasAPosition(t *testing.T) {
+	t.Parallel()
 	eachProtocol(t, func(t *testing.T, p kafka.Protocol) {
 		c := embeddedCluster(t, 3)
 		c.produce(0, 30, 10, -1)
@@ -238,6 +249,7 @@ func TestPartitionNeverReadHasAPosition(t *testing.T) {
 // F-C07: the link fails before anything is committed; reopened, the same source goes
 // on where it first began.
 func TestStartAtTheEndDoesNotMoveOn(t *testing.T) {
+	t.Parallel()
 	c := embeddedCluster(t, 1)
 	c.produce(0, 5, 1, 0)
 	src := c.group(kafka.GroupConfig{Start: kafka.Latest, SettleLinger: 10 * time.Millisecond})
@@ -259,6 +271,7 @@ func TestStartAtTheEndDoesNotMoveOn(t *testing.T) {
 // F-C08: retention has overtaken the commit, or the commit lies beyond the end: the
 // policy is applied and the gap is told once.
 func TestCommitOutsideTheLog(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		policy kafka.OutOfRange
 		commit int64
@@ -271,6 +284,7 @@ func TestCommitOutsideTheLog(t *testing.T) {
 		"beyond, latest":      {kafka.ToLatest, 50, "", "30 offsets beyond the end"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			k := embeddedCluster(t, 1)
 			k.produce(0, 20, 1, 0)
 			k.deleteBefore(0, 10)
@@ -293,6 +307,7 @@ func TestCommitOutsideTheLog(t *testing.T) {
 		})
 	}
 	t.Run("fail", func(t *testing.T) {
+		t.Parallel()
 		k := embeddedCluster(t, 1)
 		k.produce(0, 20, 1, 0)
 		k.deleteBefore(0, 10)
@@ -315,6 +330,7 @@ func (c *cluster) deleteBefore(partition int32, offset int64) {
 
 // F-C08: retention overtakes a paused consumer.
 func TestRetentionOvertakesAPausedConsumer(t *testing.T) {
+	t.Parallel()
 	k := embeddedCluster(t, 1)
 	k.produce(0, 5, 1, 0)
 	m := open(t, k.group(kafka.GroupConfig{SettleLinger: 10 * time.Millisecond}))
@@ -347,6 +363,7 @@ func TestRetentionOvertakesAPausedConsumer(t *testing.T) {
 
 // Nacks keep their order, wait, and count; what waits holds back only the window.
 func TestNackWaitsAlone(t *testing.T) {
+	t.Parallel()
 	c := embeddedCluster(t, 1)
 	c.produce(0, 10, 10, 0)
 	m := open(t, c.group(kafka.GroupConfig{Window: 8, SettleLinger: 10 * time.Millisecond}))
@@ -368,6 +385,7 @@ func TestNackWaitsAlone(t *testing.T) {
 
 // The count of attempts goes with the record to the next owner.
 func TestAttemptsSurviveARestart(t *testing.T) {
+	t.Parallel()
 	c := embeddedCluster(t, 1)
 	c.produce(0, 3, 1, 0)
 	src := c.group(kafka.GroupConfig{SettleLinger: 10 * time.Millisecond})
@@ -396,6 +414,7 @@ func TestAttemptsSurviveARestart(t *testing.T) {
 // F-L05, F-C04: after one-record transactions, and an aborted one at the end, lag is
 // 0, and no control record reaches a handler.
 func TestTransactionsLeaveNoLag(t *testing.T) {
+	t.Parallel()
 	c := embeddedCluster(t, 1)
 	transactions(t, c, 20)
 	m := open(t, c.group(kafka.GroupConfig{SettleLinger: 10 * time.Millisecond}))

@@ -52,6 +52,7 @@ func messages(bodies ...string) []*longshore.Message {
 
 // F-D04's sibling: some records of a batch fail, and exactly those are named.
 func TestPartOfABatchFails(t *testing.T) {
+	t.Parallel()
 	c := embeddedCluster(t, 2)
 	p := publisher(t, c.broker(), kafka.PublisherConfig{})
 	ms := messages("a", "b", strings.Repeat("x", 2<<20), "d")
@@ -71,6 +72,7 @@ func TestPartOfABatchFails(t *testing.T) {
 
 // The limit of a topic is for a batch: those that fit by themselves go through.
 func TestTopicTakesSmallBatchesOnly(t *testing.T) {
+	t.Parallel()
 	addrs := brokertest.Kafka(t)
 	c := realCluster(t, addrs, 1)
 	limit := "20000"
@@ -101,6 +103,7 @@ func TestTopicTakesSmallBatchesOnly(t *testing.T) {
 
 // A record goes to the partition that is named, and to none that does not exist.
 func TestChosenPartition(t *testing.T) {
+	t.Parallel()
 	c := embeddedCluster(t, 3)
 	p := publisher(t, c.broker(), kafka.PublisherConfig{})
 	if err := p.Publish(t.Context(), kafka.To(c.topic, 2), messages("a")...); err != nil {
@@ -122,6 +125,7 @@ func TestChosenPartition(t *testing.T) {
 // Nobody answers: the call ends with its context, or after Timeout, and says that the
 // outcome is open. F-B05
 func TestPublishWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
 	c := embeddedCluster(t, 1)
 	p := publisher(t, c.broker(), kafka.PublisherConfig{Timeout: time.Second})
 	if err := p.Publish(t.Context(), c.topic, messages("a")...); err != nil {
@@ -146,6 +150,7 @@ func TestPublishWithoutAnAnswer(t *testing.T) {
 // F-I04, F-I05: what foreign producers write is handed out as it is and written back
 // byte for byte, in order.
 func TestForeignRecordsAreKept(t *testing.T) {
+	t.Parallel()
 	c := embeddedCluster(t, 1)
 	cl, err := kgo.NewClient(kgo.SeedBrokers(c.addrs...), kgo.DefaultProduceTopic(c.topic))
 	if err != nil {
@@ -194,6 +199,7 @@ func same(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == ni
 // F-I07: the nanoseconds and the absence of a time, also of one that the broker would
 // refuse or soon delete.
 func TestTimesAreKept(t *testing.T) {
+	t.Parallel()
 	c := embeddedCluster(t, 1)
 	p := publisher(t, c.broker(), kafka.PublisherConfig{})
 	m := open(t, c.group(kafka.GroupConfig{}))
@@ -215,6 +221,7 @@ func TestTimesAreKept(t *testing.T) {
 
 // Looking takes nothing, and goes over partitions and over many calls.
 func TestBrowse(t *testing.T) {
+	t.Parallel()
 	c := embeddedCluster(t, 3)
 	c.produce(0, 25, 10, -1)
 	src := c.group(kafka.GroupConfig{}).(transport.Browser) //nolint:errcheck // it is one
@@ -245,6 +252,7 @@ func TestBrowse(t *testing.T) {
 
 // Every instance of a broadcast reads all; reopened it goes on where it was.
 func TestBroadcast(t *testing.T) {
+	t.Parallel()
 	onBoth(t, 3, func(t *testing.T, c *cluster, p kafka.Protocol) {
 		if p == kafka.Consumer {
 			return // there is no group

@@ -42,9 +42,11 @@ func tryOpen(t testing.TB, b *kafka.Broker) error {
 // Each mechanism logs in, and is refused with its code. F-K01: any character in a
 // password.
 func TestLogins(t *testing.T) {
+	t.Parallel()
 	const password = `p@ss:/?#[]%+& "'\ü`
 	for _, m := range []kafka.Mechanism{kafka.Plain, kafka.ScramSHA256, kafka.ScramSHA512} {
 		t.Run(string(m), func(t *testing.T) {
+			t.Parallel()
 			c := fake(t, kfake.SeedTopics(1, "orders"), kfake.EnableSASL(), kfake.Superuser(string(m), "app", password))
 			login := func(user, password string) error {
 				return tryOpen(t, kafka.New(c.ListenAddrs(), kafka.Config{SASL: kafka.SASL{Mechanism: m, User: user, Password: transport.Static(password)}}))
@@ -67,6 +69,7 @@ func TestLogins(t *testing.T) {
 
 // F-J03: the secret is asked for at each connect.
 func TestPasswordIsAskedEachTime(t *testing.T) {
+	t.Parallel()
 	c := fake(t, kfake.SeedTopics(1, "orders"), kfake.EnableSASL(), kfake.Superuser("PLAIN", "app", "two"))
 	var current atomic.Pointer[string]
 	set := func(s string) { current.Store(&s) }
@@ -84,6 +87,7 @@ func TestPasswordIsAskedEachTime(t *testing.T) {
 
 // F-J01: no error and no format shows the password.
 func TestNoSecretInAnyText(t *testing.T) {
+	t.Parallel()
 	const secret = "c4nary-p@ss/w%rd"
 	locked := fake(t, kfake.SeedTopics(1, "orders"), kfake.EnableSASL(), kfake.Superuser("PLAIN", "app", "other"))
 	open := fake(t, kfake.SeedTopics(1, "orders"))
@@ -118,6 +122,7 @@ func TestNoSecretInAnyText(t *testing.T) {
 
 // Without permission for the topic or the group: a code, and nothing else disturbed.
 func TestForbidden(t *testing.T) {
+	t.Parallel()
 	c := embeddedCluster(t, 1)
 	for _, f := range []kfake.Fault{
 		{Keys: []kmsg.Key{kmsg.Metadata}, Topic: c.topic, Err: kerr.TopicAuthorizationFailed},
@@ -148,6 +153,7 @@ func TestForbidden(t *testing.T) {
 
 // F-J02: each broker is verified by the name it is reached at.
 func TestPeersAreVerified(t *testing.T) {
+	t.Parallel()
 	ours, others := newAuthority(t), newAuthority(t)
 	soon := time.Now().Add(time.Hour)
 	for what, c := range map[string]struct {

@@ -29,6 +29,7 @@ func (m *model) watermark() (offset int64, epoch int32, first int) {
 // first that is not done, at every moment, and at the end it is the last + 1. What
 // is saved covers nothing that is not done, whatever room it has.
 func TestGapsAndAnyOrderOfAcks(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		m := &model{start: r.Int64N(1000)}
@@ -106,6 +107,7 @@ func (m *model) compare(t *testing.T, seed uint64, tr *tracker, budget int) {
 
 // With room enough everything that is done is saved.
 func TestAllThatIsDoneIsSaved(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		tr := newTracker(100, -1)
@@ -134,6 +136,7 @@ func TestAllThatIsDoneIsSaved(t *testing.T) {
 
 // F-C04, the two orders that have been wrong elsewhere.
 func TestGapsInTwoOrders(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ offsets, acks []int64 }{
 		{[]int64{0, 2, 4, 6}, []int64{0, 2, 6, 4}},
 		{[]int64{0, 1, 2, 3}, []int64{0, 2, 1, 3}},
@@ -154,6 +157,7 @@ func TestGapsInTwoOrders(t *testing.T) {
 
 // The sizes which the research page measured: any pattern over 4096 records fits.
 func TestWhatIsSavedStaysSmall(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		open   func(r *rand.Rand, i int) bool
@@ -191,6 +195,7 @@ func TestWhatIsSavedStaysSmall(t *testing.T) {
 
 // F-C05: text about another log, another position, a reused offset, or cut.
 func TestForeignSavedStateIsIgnored(t *testing.T) {
+	t.Parallel()
 	tr := newTracker(10, -1)
 	for i := range int64(20) {
 		if seq := tr.add(10+i, 4, nil); i%3 != 0 {
