@@ -32,9 +32,8 @@ func cases() []benchCase {
 		{"drain", "", drain},
 		{"inflight", "", inFlight},
 		{"rabbit", "AMQP_URL", rabbit},
-		{"sqs", "", sqsCase},
 	}
-	return append(append(cs, kafkaCases("kafka", kafkaGiven)...), kafkaCases("kafka-fake", kafkaEmbedded)...)
+	return slices.Concat(cs, kafkaCases("kafka", kafkaGiven), kafkaCases("kafka-fake", kafkaEmbedded), sqsCases())
 }
 
 // chosen tells whether a case is to run. Those on kfake are not, unless asked for:

@@ -5,21 +5,28 @@ import (
 	"time"
 )
 
-// sqsCase measures on sqstest, in a process of its own, and on the server of
+// sqsCases measure on sqstest, in a process of its own, and on the server of
 // SQS_ENDPOINT (ElasticMQ) where that is given. Calls per message are HTTP
 // requests, whatever they are for.
-func sqsCase(o options, r *report) error {
-	ends, stop, err := sqsEnds()
-	if err != nil {
-		return err
+func sqsCases() []benchCase {
+	return []benchCase{
+		{"sqs/throughput", "", onSQS(sqsThroughput)},
+		{"sqs/fifo", "", onSQS(sqsGroups)},
+		{"sqs/servers", "", onSQS(sqsServers)},
+		{"sqs/stop", "", onSQS(sqsStop)},
+		{"sqs/leases", "", sqsLeases},
 	}
-	defer stop()
-	for _, part := range []func([]*sqsEnd, options, *report) error{sqsThroughput, sqsGroups, sqsServers, sqsStop, sqsLeases} {
-		if err := part(ends, o, r); err != nil {
+}
+
+func onSQS(f func([]*sqsEnd, options, *report) error) func(options, *report) error {
+	return func(o options, r *report) error {
+		ends, stop, err := sqsEnds()
+		if err != nil {
 			return err
 		}
+		defer stop()
+		return f(ends, o, r)
 	}
-	return nil
 }
 
 const (

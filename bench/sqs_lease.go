@@ -19,7 +19,7 @@ import (
 
 // sqsLeases holds 5,000 messages for three extensions, with 50 ms for each call
 // and a queue of 30 s.
-func sqsLeases(_ []*sqsEnd, _ options, r *report) error {
+func sqsLeases(_ options, r *report) error {
 	const held = 5000
 	s, err := sqstest.Start(sqstest.Config{})
 	if err != nil {
