@@ -106,7 +106,10 @@ func (l *limitedLog) summary(s *repeat) {
 	if ce == nil {
 		return
 	}
-	fs := append(fields(s.event), zap.Int("repeated", s.held))
+	fs := append(fields(s.event), zap.Time("at", s.event.Time))
+	if s.held > 1 {
+		fs = append(fs, zap.Int("repeated", s.held))
+	}
 	if len(s.ids) > 1 {
 		fs = append(fs, zap.Strings("message_ids", s.ids))
 	}

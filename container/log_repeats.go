@@ -1,6 +1,7 @@
 package container
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -33,7 +34,7 @@ type repeat struct {
 	since time.Time // of the last line
 	held  int       // events since then
 	event Event     // the last of them
-	ids   []string  // of the first of them
+	ids   []string  // of the first messages among them
 }
 
 func newRepeats(clock longshore.Clock) *repeats {
@@ -90,7 +91,7 @@ func (r *repeats) add(e Event, n int) {
 func (s *repeat) hold(e Event, n int) {
 	s.held += n
 	s.event = e
-	if e.Delivery != nil && len(s.ids) < repeatIDs {
+	if e.Delivery != nil && len(s.ids) < repeatIDs && !slices.Contains(s.ids, e.Delivery.MessageID) {
 		s.ids = append(s.ids, e.Delivery.MessageID)
 	}
 }

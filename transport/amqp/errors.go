@@ -134,7 +134,7 @@ func missing(reason string) string {
 // refused explains a handshake that the broker did not like.
 func (s *settings) refused(n node, err error, hungUp bool) error {
 	out := &longshore.Error{Code: longshore.CodeUnreachable, Op: "connect to rabbitmq at " + n.String(), Err: err,
-		Hint: "the connection broke before it was open"}
+		Hint: "it hung up before the connection was open: check that the port is AMQP's, and that TLS is used on both sides or on none"}
 	e, ok := asAMQP(err)
 	if !ok {
 		return out
