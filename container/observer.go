@@ -1,6 +1,7 @@
 package container
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -173,11 +174,17 @@ func (r *run) uncount(it *item, parked bool) {
 	}
 }
 
+// lost tells a delivery that the broker took back from one that was settled a moment
+// ago: neither is owned.
+func lost(d *longshore.Delivery) bool {
+	return !d.Owned() && errors.Is(context.Cause(d.Context()), longshore.ErrLost)
+}
+
 // sweepRunning gives the followers of lost deliveries back while their handlers
 // still run: what arrives from now on comes behind the lost ones again.
 func (r *run) sweepRunning() {
 	look := func(it *item) {
-		if it.lane == nil || it.swept || it.d.Owned() {
+		if it.lane == nil || it.swept || !lost(it.d) {
 			return
 		}
 		it.swept = true
