@@ -1,0 +1,150 @@
+package middleware
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/longshore-go/longshore"
+)
+
+// DecodeConfig is the configuration of [Decode]. Its zero value is ready for use.
+type DecodeConfig struct {
+	// MaxBytes is the largest body after decoding; 0 = 64 MiB. A small body may
+	// unpack to any size.
+	MaxBytes int64
+	// Codings adds content codings, or replaces ours: gzip (x-gzip), deflate, zstd.
+	// Names are in lower case. A reader that is an io.Closer is closed.
+	Codings map[string]func(io.Reader) (io.Reader, error)
+}
+
+const defaultMaxDecoded = 64 << 20
+
+// Decode unpacks bodies by their content encoding, several in a row too ("zstd,
+// gzip" was packed with zstd first). What follows in the chain sees the plain body
+// and no encoding; a retry or a dead letter keeps what was received. Names of
+// character sets, which some producers write there, are left alone.
+//
+// An encoding that is not known, a body that does not unpack ([longshore.CodeUndecodable])
+// or becomes too large ([longshore.CodeTooLarge]) is rejected: retrying changes
+// nothing. In a batch only those are, and the handler gets the others.
+func Decode(cfg DecodeConfig) longshore.Middleware {
+	d := &decoder{limit: cfg.MaxBytes, codings: codings()}
+	if d.limit <= 0 {
+		d.limit = defaultMaxDecoded
+	}
+	maps.Copy(d.codings, cfg.Codings)
+	return d
+}
+
+type decoder struct {
+	limit   int64
+	codings map[string]func(io.Reader) (io.Reader, error)
+}
+
+func codings() map[string]func(io.Reader) (io.Reader, error) {
+	unzip := func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
+	return map[string]func(io.Reader) (io.Reader, error){
+		"gzip": unzip, "x-gzip": unzip,
+		"deflate": func(r io.Reader) (io.Reader, error) { return zlib.NewReader(r) },
+		"zstd": func(r io.Reader) (io.Reader, error) {
+			z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
+			if err != nil {
+				return nil, err
+			}
+			return z.IOReadCloser(), nil
+		},
+	}
+}
+
+// plain are values that say nothing about packing: character sets and words that
+// clients write there.
+func plain(coding string) bool {
+	switch coding {
+	case "", "identity", "binary", "8bit", "7bit", "utf-8", "utf8", "us-ascii", "iso-8859-1":
+		return true
+	}
+	return false
+}
+
+func (*decoder) Name() string { return nameDecode }
+
+func (c *decoder) Wrap(next longshore.Handler) longshore.Handler {
+	return longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
+		if err := c.decode(d); err != nil {
+			return err
+		}
+		return next.Handle(ctx, d)
+	})
+}
+
+func (c *decoder) WrapBatch(next longshore.BatchHandler) longshore.BatchHandler {
+	return longshore.BatchHandlerFunc(func(ctx context.Context, ds []*longshore.Delivery) error {
+		return without(ctx, ds, func(d *longshore.Delivery) (bool, error) { return false, c.decode(d) }, next)
+	})
+}
+
+// decode replaces the message, or returns the verdict on it.
+func (c *decoder) decode(d *longshore.Delivery) error {
+	if d.ContentEncoding == "" {
+		return nil
+	}
+	names := strings.Split(strings.ToLower(d.ContentEncoding), ",")
+	body, packed := d.Body, false
+	for _, name := range slices.Backward(names) {
+		name = strings.TrimSpace(name)
+		if plain(name) {
+			continue
+		}
+		var err error
+		if body, err = c.unpack(name, body); err != nil {
+			return longshore.Reject(c.failure(d, name, err))
+		}
+		packed = true
+	}
+	if packed {
+		m := d.Message
+		m.Body, m.ContentEncoding = body, ""
+		d.Replace(m)
+	}
+	return nil
+}
+
+var errTooLarge = errors.New("too large")
+
+func (c *decoder) unpack(name string, body []byte) ([]byte, error) {
+	open := c.codings[name]
+	if open == nil {
+		return nil, fmt.Errorf("content encoding %.40q is not known, only %s", name, strings.Join(slices.Sorted(maps.Keys(c.codings)), ", "))
+	}
+	r, err := open(bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if cl, ok := r.(io.Closer); ok {
+		defer func() { _ = cl.Close() }() // it has been read
+	}
+	out, err := io.ReadAll(io.LimitReader(r, c.limit+1))
+	if err == nil && int64(len(out)) > c.limit {
+		err = errTooLarge
+	}
+	return out, err
+}
+
+func (c *decoder) failure(d *longshore.Delivery, name string, err error) error {
+	e := &longshore.Error{Code: longshore.CodeUndecodable, Op: fmt.Sprintf("unpack %q message %.64q", d.Origin.Source(), d.Received().ID), Source: d.Origin.Source(),
+		Err: fmt.Errorf("%s: %w", name, err), Hint: "add the encoding to DecodeConfig.Codings, or correct the producer"}
+	if errors.Is(err, errTooLarge) {
+		e.Code, e.Err, e.Hint = longshore.CodeTooLarge, fmt.Errorf("%s: more than %d bytes when unpacked", name, c.limit), "raise DecodeConfig.MaxBytes, or correct the producer"
+	}
+	return e
+}

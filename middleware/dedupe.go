@@ -1,0 +1,162 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+// DedupeConfig is the configuration of [Dedupe]. Its zero value is ready for use.
+type DedupeConfig struct {
+	// Size is how many messages are remembered; 0 = 10,000. The oldest is forgotten.
+	Size int
+	// For is how long; 0 = 10 minutes.
+	For time.Duration
+	// ID tells messages apart; nil = [longshore.Identity]. One with an empty id is
+	// always handled.
+	ID func(*longshore.Delivery) string
+}
+
+const (
+	dedupeSize  = 10_000
+	dedupeFor   = 10 * time.Minute
+	dedupeAgain = 100 * time.Millisecond
+)
+
+// Dedupe acks what this process has handled with success a moment ago, without
+// calling the handler: a message that comes again because its ack was lost, and with
+// an ID of your own, or producers that set the header [longshore.HeaderID], what was
+// sent twice. One that is being handled at this moment is released and
+// comes back, uncounted, a tenth of a second later.
+//
+// It is a convenience and no guarantee: the memory is of this process, bounded, and
+// gone at the next start. Where an effect must not happen twice use middleware/mutex,
+// or an inbox.
+func Dedupe(cfg DedupeConfig) longshore.Middleware {
+	if cfg.Size <= 0 {
+		cfg.Size = dedupeSize
+	}
+	if cfg.For <= 0 {
+		cfg.For = dedupeFor
+	}
+	if cfg.ID == nil {
+		cfg.ID = longshore.Identity
+	}
+	return &deduper{cfg: cfg, done: map[string]time.Time{}, running: map[string]struct{}{}}
+}
+
+type deduper struct {
+	cfg DedupeConfig
+
+	mu      sync.Mutex
+	done    map[string]time.Time // when it is to be forgotten
+	order   []string             // of done, oldest first, from at on
+	at      int
+	running map[string]struct{}
+}
+
+func (*deduper) Name() string { return nameDedupe }
+
+func (u *deduper) Wrap(next longshore.Handler) longshore.Handler {
+	return longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
+		id := u.cfg.ID(d)
+		if done, err := u.begin(id); done || err != nil {
+			return err
+		}
+		ok := false
+		defer func() { u.end(id, ok) }() // after a panic too
+		err := next.Handle(ctx, d)
+		ok = err == nil
+		return err
+	})
+}
+
+func (u *deduper) WrapBatch(next longshore.BatchHandler) longshore.BatchHandler {
+	return longshore.BatchHandlerFunc(func(ctx context.Context, ds []*longshore.Delivery) error {
+		var begun []string
+		check := func(d *longshore.Delivery) (bool, error) {
+			id := u.cfg.ID(d)
+			done, err := u.begin(id)
+			if !done && err == nil {
+				begun = append(begun, id)
+			}
+			return done, err
+		}
+		failed := map[int]bool{}
+		ok := false
+		defer func() {
+			for i, id := range begun {
+				u.end(id, ok && !failed[i])
+			}
+		}()
+		return without(ctx, ds, check, longshore.BatchHandlerFunc(func(ctx context.Context, ds []*longshore.Delivery) error {
+			err := next.HandleBatch(ctx, ds)
+			index := make([]int, len(ds))
+			for i := range index {
+				index[i] = i
+			}
+			for i := range spread(err, index) {
+				failed[i] = true
+			}
+			ok = true
+			return err
+		}))
+	})
+}
+
+var errRunning = errors.New("another delivery of this message is being handled")
+
+// begin tells whether a message is done, or notes that it runs.
+func (u *deduper) begin(id string) (done bool, err error) {
+	if id == "" {
+		return false, nil
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if until, ok := u.done[id]; ok && time.Now().Before(until) {
+		return true, nil
+	}
+	if _, ok := u.running[id]; ok {
+		return false, longshore.Release(errRunning, dedupeAgain)
+	}
+	u.running[id] = struct{}{}
+	return false, nil
+}
+
+func (u *deduper) end(id string, ok bool) {
+	if id == "" {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.running, id)
+	if !ok {
+		return
+	}
+	if _, known := u.done[id]; !known {
+		u.order = append(u.order, id)
+	}
+	u.done[id] = time.Now().Add(u.cfg.For)
+	u.forget()
+}
+
+// forget drops what is too much or too old. mu is held.
+func (u *deduper) forget() {
+	now := time.Now()
+	for u.at < len(u.order) {
+		id := u.order[u.at]
+		if len(u.done) <= u.cfg.Size && now.Before(u.done[id]) {
+			break
+		}
+		delete(u.done, id)
+		u.order[u.at] = ""
+		u.at++
+	}
+	if u.at > len(u.order)/2 {
+		u.order = append(u.order[:0], u.order[u.at:]...)
+		u.at = 0
+	}
+}

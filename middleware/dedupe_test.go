@@ -1,0 +1,115 @@
+package middleware_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/middleware"
+)
+
+// counting counts calls by message id and returns what result says.
+type counting struct {
+	calls  map[string]int
+	result error
+}
+
+func (c *counting) Handle(_ context.Context, d *longshore.Delivery) error {
+	c.calls[d.ID]++
+	return c.result
+}
+
+func TestDedupeHandlesOnceWhatSucceeded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &counting{calls: map[string]int{}}
+		chain := longshore.Chain(h, middleware.Dedupe(middleware.DedupeConfig{Size: 100, For: time.Minute}))
+		do := func(id string) error { return chain.Handle(t.Context(), delivery(longshore.Message{ID: id})) }
+		h.result = errors.New("failed")
+		_ = do("a") // a failure is not remembered
+		h.result = nil
+		for range 3 {
+			if err := do("a"); err != nil {
+				t.Error(err)
+			}
+		}
+		if h.calls["a"] != 2 {
+			t.Errorf("called %d times, want once more after the failure", h.calls["a"])
+		}
+		_, _ = do(""), do("") // no id: always handled
+		if h.calls[""] != 2 {
+			t.Errorf("without an id: %d", h.calls[""])
+		}
+		<-time.After(61 * time.Second)
+		if _ = do("a"); h.calls["a"] != 3 {
+			t.Errorf("after a minute: %d", h.calls["a"])
+		}
+		for i := range 1000 { // bounded
+			_ = do(fmt.Sprint(i))
+		}
+		if _ = do("a"); h.calls["a"] != 4 {
+			t.Errorf("after a thousand others: %d", h.calls["a"])
+		}
+		if _ = do("999"); h.calls["999"] != 1 {
+			t.Error("the newest was forgotten")
+		}
+	})
+}
+
+func TestDedupeReleasesWhatRunsElsewhere(t *testing.T) {
+	started, end := make(chan struct{}), make(chan struct{})
+	chain := longshore.Chain(handle(func(context.Context, *longshore.Delivery) error { close(started); <-end; panic("gone") }),
+		middleware.Recover(), middleware.Dedupe(middleware.DedupeConfig{}))
+	first := make(chan error, 1)
+	go func() { first <- chain.Handle(context.Background(), delivery(longshore.Message{ID: "a"})) }()
+	<-started
+	if err := chain.Handle(t.Context(), delivery(longshore.Message{ID: "a"})); verdict(err) != longshore.VerdictRelease {
+		t.Errorf("while it runs: %v", err)
+	}
+	close(end)
+	if err := <-first; !errors.Is(err, longshore.CodePanic) {
+		t.Errorf("%v", err)
+	}
+	// A panic is a failure: it runs again (and finds started closed).
+	err := chain.Handle(t.Context(), delivery(longshore.Message{ID: "a"}))
+	if !errors.Is(err, longshore.CodePanic) {
+		t.Errorf("after the panic: %v", err)
+	}
+}
+
+func TestDedupeInABatch(t *testing.T) {
+	wrap, _ := middleware.Dedupe(middleware.DedupeConfig{}).(longshore.BatchWrapper)
+	var got []string
+	h := wrap.WrapBatch(longshore.BatchHandlerFunc(func(_ context.Context, ds []*longshore.Delivery) error {
+		got = got[:0]
+		for _, d := range ds {
+			got = append(got, d.ID)
+		}
+		if len(got) > 1 && got[1] == "b" {
+			return longshore.BatchError{1: errors.New("not b")}
+		}
+		return nil
+	}))
+	batch := func(ids ...string) []*longshore.Delivery {
+		ds := make([]*longshore.Delivery, len(ids))
+		for i, id := range ids {
+			ds[i] = delivery(longshore.Message{ID: id})
+		}
+		return ds
+	}
+	err := h.HandleBatch(t.Context(), batch("a", "b", "a"))
+	var b longshore.BatchError
+	if fmt.Sprint(got) != "[a b]" || !errors.As(err, &b) || len(b) != 2 || verdict(b[2]) != longshore.VerdictRelease {
+		t.Errorf("%v: %v", got, err)
+	}
+	if err := h.HandleBatch(t.Context(), batch("a", "b")); fmt.Sprint(got) != "[b]" || err != nil {
+		t.Errorf("%v: %v", got, err)
+	}
+	got = nil
+	if err := h.HandleBatch(t.Context(), batch("a", "b")); got != nil || err != nil {
+		t.Errorf("all done: %v: %v", got, err)
+	}
+}
