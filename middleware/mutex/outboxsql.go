@@ -1,0 +1,127 @@
+package mutex
+
+import (
+	"fmt"
+	"time"
+)
+
+type outboxSQL struct {
+	dialect Dialect
+	names   Tables
+
+	lockShard string // waits for nobody
+	due       string // rows of a shard that may be sent
+	busy      string // shards with such rows
+	failed    string
+	backlog   string
+}
+
+type statement struct {
+	query string
+	args  []any
+}
+
+const recordColumns = "seq, id, dest, msg_key, shard, meta, body, attempts"
+
+func outboxSQLFor(d Dialect, t Tables, passParked bool) outboxSQL {
+	n := t.in(d)
+	s := outboxSQL{dialect: d, names: n}
+	// Nobody overtakes a refused row of the same key. There are few of those, and an index
+	// of them alone where the dialect has such.
+	parked := ""
+	if passParked {
+		parked = fmt.Sprintf(" AND p.due_at < %d", parkedDue)
+	}
+	s.due = fmt.Sprintf(`SELECT %s FROM %s o WHERE shard = %s AND due_at <= %s
+AND (msg_key IS NULL OR NOT EXISTS (SELECT 1 FROM %[2]s p WHERE p.attempts > 0 AND p.msg_key = o.msg_key AND p.seq < o.seq%[5]s))
+ORDER BY seq`, recordColumns, n.Outbox, d.arg(1), d.arg(2), parked)
+	if d == Oracle {
+		s.due = "SELECT * FROM (" + s.due + ") WHERE ROWNUM <= " + d.arg(3)
+	} else {
+		s.due += " LIMIT " + d.arg(3)
+	}
+	s.busy = fmt.Sprintf("SELECT shard FROM %s s WHERE EXISTS (SELECT 1 FROM %s o WHERE o.shard = s.shard AND o.due_at <= %s)",
+		n.Shards, n.Outbox, d.arg(1))
+	s.failed = fmt.Sprintf("UPDATE %s SET attempts = attempts + 1, due_at = %s, last_error = %s WHERE seq = %s",
+		n.Outbox, d.arg(1), d.arg(2), d.arg(3))
+	s.backlog = fmt.Sprintf("SELECT count(*), coalesce(sum(CASE WHEN due_at >= %d THEN 1 ELSE 0 END), 0), coalesce(min(created_at), 0) FROM %s",
+		parkedDue, n.Outbox)
+	switch d {
+	case Postgres:
+		s.lockShard = "SELECT shard FROM " + n.Shards + " WHERE shard = $1 FOR UPDATE SKIP LOCKED"
+	case MySQL, Oracle:
+		s.lockShard = "SELECT shard FROM " + n.Shards + " WHERE shard = " + d.arg(1) + " FOR UPDATE NOWAIT"
+	case SQLite: // a lease instead: a lock would keep all writers out while the broker confirms
+		s.lockShard = "UPDATE " + n.Shards + " SET owner = ?, until = ? WHERE shard = ? AND (until < ? OR owner = ?)"
+	}
+	return s
+}
+
+// insert is one statement for both rows where the dialect can, so that a message costs
+// one round trip.
+func (s *outboxSQL) insert(noMutex bool, r *record, due int64) []statement {
+	columns := "(id, dest, msg_key, shard, meta, body, created_at, due_at)"
+	args := []any{r.id, r.dest, keyText(r.msg.Key), r.shard, encode(r.msg), r.msg.Body, time.Now().UnixMilli(), due}
+	outbox := fmt.Sprintf("INSERT INTO %s %s VALUES (%s)", s.names.Outbox, columns, s.dialect.args(1, len(args)))
+	if noMutex {
+		return []statement{{outbox, args}}
+	}
+	mutex := fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", s.names.Mutex, s.names.ID, s.dialect.arg(1))
+	if s.dialect == Postgres { // the id twice: the two columns may have different types
+		mutex = fmt.Sprintf("INSERT INTO %s (%s) VALUES ($%d)", s.names.Mutex, s.names.ID, len(args)+1)
+		return []statement{{"WITH m AS (" + mutex + ") " + outbox, append(args, r.id)}}
+	}
+	return []statement{{mutex, []any{r.id}}, {outbox, args}}
+}
+
+// in is a statement about several rows.
+func (s *outboxSQL) in(head, column string, values []any) statement {
+	return statement{fmt.Sprintf("%s WHERE %s IN (%s)", head, column, s.dialect.args(1, len(values))), values}
+}
+
+func (s *outboxSQL) deleteSeqs(rs []*record) statement {
+	values := make([]any, len(rs))
+	for i, r := range rs {
+		values[i] = r.seq
+	}
+	return s.in("DELETE FROM "+s.names.Outbox, "seq", values)
+}
+
+func (s *outboxSQL) deleteIDs(rs []*record) statement {
+	values := make([]any, len(rs))
+	for i, r := range rs {
+		values[i] = r.id
+	}
+	return s.in("DELETE FROM "+s.names.Outbox, "id", values)
+}
+
+func (s *outboxSQL) byIDs(ids []string) statement {
+	values := make([]any, len(ids))
+	for i, id := range ids {
+		values[i] = id
+	}
+	return s.in("SELECT "+recordColumns+" FROM "+s.names.Outbox, "id", values)
+}
+
+// scanRecords reads rows of recordColumns.
+func scanRecords(into *[]*record, broken *[]*record) func(func(...any) error) error {
+	return func(scan func(...any) error) error {
+		r := &record{}
+		var key *string
+		var meta string
+		var body []byte
+		if err := scan(&r.seq, &r.id, &r.dest, &key, &r.shard, &meta, &body, &r.attempts); err != nil {
+			return err
+		}
+		if key != nil {
+			r.key = *key
+		}
+		var err error
+		if r.msg, err = decode(meta, body); err != nil {
+			*broken = append(*broken, r)
+			return nil
+		}
+		*into = append(*into, r)
+		return nil
+	}
+}

@@ -1,0 +1,173 @@
+package mutex
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/longshore-go/longshore/internal/backoff"
+)
+
+// passed is what one pass over a shard found.
+type passed struct {
+	locked bool // somebody else works on it
+	taken  int
+	sent   *sending
+}
+
+// pass takes the next rows of a shard, publishes them, waits for the confirms and
+// removes what was confirmed, all under the lock of the shard. Nothing remembers how
+// far it came: a transaction that commits late with a low number is found as well.
+func (o *Outbox) pass(ctx context.Context, shard int, relayed bool) (p passed, err error) {
+	if o.sql.dialect == SQLite {
+		return o.passByLease(ctx, shard, relayed)
+	}
+	life, end := context.WithTimeout(ctx, o.passLimit())
+	defer end()
+	tx, err := o.store.Begin(life)
+	if err != nil {
+		return p, err
+	}
+	defer func() { _ = tx.Rollback(life) }()
+	found := false
+	err = o.limited(life, func(ctx context.Context) error {
+		return tx.Query(ctx, func(func(...any) error) error { found = true; return nil }, o.sql.lockShard, shard)
+	})
+	if err != nil || !found {
+		p.locked = err == nil || Classify(o.sql.dialect, err) == ClassBusy
+		if p.locked {
+			err = nil
+		}
+		return p, err
+	}
+	rs, broken, err := o.next(life, tx, shard)
+	if err != nil || len(rs)+len(broken) == 0 {
+		return p, err
+	}
+	p.taken, p.sent = len(rs)+len(broken), o.sendMarked(life, rs, relayed)
+	if err := o.settle(life, tx, p.sent, broken); err != nil {
+		return p, err
+	}
+	return p, tx.Commit(life)
+}
+
+// passLimit bounds a pass: a wave for each row of a single key, at the worst.
+func (o *Outbox) passLimit() time.Duration { return 2*o.cfg.PublishTimeout + endTimeout }
+
+func (o *Outbox) limited(ctx context.Context, fn func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	return fn(ctx)
+}
+
+func (o *Outbox) next(ctx context.Context, tx Tx, shard int) (rs, broken []*record, err error) {
+	err = o.limited(ctx, func(ctx context.Context) error {
+		return tx.Query(ctx, scanRecords(&rs, &broken), o.sql.due, shard, time.Now().UnixMilli(), o.cfg.Batch)
+	})
+	return rs, broken, err
+}
+
+// sendMarked tells consumers that this may be a second copy, if it may.
+func (o *Outbox) sendMarked(ctx context.Context, rs []*record, relayed bool) *sending {
+	for _, r := range rs {
+		if relayed || r.attempts > 0 {
+			r.msg.Headers.Set(HeaderRelayed, true)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*o.cfg.PublishTimeout)
+	defer cancel()
+	return o.send(ctx, rs)
+}
+
+// settle removes what was confirmed and spaces what was refused. A row that somebody
+// else has removed meanwhile stays removed: both statements then change nothing.
+func (o *Outbox) settle(ctx context.Context, tx Tx, s *sending, broken []*record) error {
+	ctx, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	if len(s.done) > 0 {
+		del := o.sql.deleteSeqs(s.done)
+		if _, err := tx.Exec(ctx, del.query, del.args...); err != nil {
+			return err
+		}
+	}
+	for r, cause := range s.refused {
+		if _, err := tx.Exec(ctx, o.sql.failed, o.again(r), clip(cause.Error()), r.seq); err != nil {
+			return err
+		}
+	}
+	for _, r := range broken {
+		o.cfg.Logger.Error("outbox row cannot be read: parked", zap.String("mutex", r.id))
+		if _, err := tx.Exec(ctx, o.sql.failed, parkedDue, "cannot be read: the meta column was changed", r.seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// again is when a refused row is due.
+func (o *Outbox) again(r *record) int64 {
+	n := r.attempts + 1
+	if n >= o.cfg.MaxAttempts {
+		o.cfg.Logger.Error("outbox row parked: the broker refuses it", zap.String("mutex", r.id), zap.String("dest", r.dest), zap.Int("attempts", n))
+		return parkedDue
+	}
+	policy := backoff.Policy{Initial: o.cfg.RetryDelay, Max: max(maxRetryDelay, o.cfg.RetryDelay), Multiplier: 2}
+	return time.Now().Add(policy.Delay(n, 0)).UnixMilli()
+}
+
+// clip cuts a text to what the column holds, at a character's edge.
+func clip(s string) string {
+	const limit = 500
+	r := []rune(s)
+	if len(r) > limit {
+		return string(r[:limit])
+	}
+	return s
+}
+
+// passByLease is pass without a transaction during the publishing: SQLite would keep
+// every writer out. A relay that dies keeps its shard until the lease is over.
+func (o *Outbox) passByLease(ctx context.Context, shard int, relayed bool) (p passed, err error) {
+	var rs, broken []*record
+	owner := newID()
+	err = o.inShort(ctx, func(ctx context.Context, tx Tx) error {
+		now := time.Now()
+		n, err := tx.Exec(ctx, o.sql.lockShard, owner, now.Add(o.passLimit()).UnixMilli(), shard, now.UnixMilli(), owner)
+		if err != nil || n == 0 {
+			p.locked = err == nil
+			return err
+		}
+		rs, broken, err = o.next(ctx, tx, shard)
+		return err
+	})
+	if err != nil || p.locked {
+		if Classify(o.sql.dialect, err) == ClassBusy {
+			return passed{locked: true}, nil
+		}
+		return p, err
+	}
+	p.taken, p.sent = len(rs)+len(broken), o.sendMarked(ctx, rs, relayed)
+	return p, o.inShort(context.WithoutCancel(ctx), func(ctx context.Context, tx Tx) error {
+		free := fmt.Sprintf("UPDATE %s SET until = 0 WHERE shard = ? AND owner = ?", o.sql.names.Shards)
+		if _, err := tx.Exec(ctx, free, shard, owner); err != nil {
+			return err
+		}
+		return o.settle(ctx, tx, p.sent, broken)
+	})
+}
+
+func (o *Outbox) inShort(ctx context.Context, fn func(ctx context.Context, tx Tx) error) error {
+	ctx, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	tx, err := o.store.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(ctx) }()
+	if err := fn(ctx, tx); err != nil {
+		return err
+	}
+	return tx.Commit(ctx)
+}
