@@ -60,6 +60,9 @@ type Config struct {
 	LockTimeout time.Duration
 	// CommitTimeout bounds the commit; after it the outcome is unknown. Zero: 10 s.
 	CommitTimeout time.Duration
+	// HasOutbox says that the outbox table is in the same database, for Rows.
+	HasOutbox bool
+
 	// Classify is asked before [Classify] of this package. nil or ClassOther: that one.
 	Classify func(error) Class
 	// Logger gets warnings. nil: stderr; zap.NewNop() is silence.
