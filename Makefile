@@ -29,6 +29,10 @@ cover: ## test coverage by package, embedded servers only; coverage.txt
 bench: ## measure against hand-written loops, Watermill and gocloud, print the tables
 	@scripts/brokers run rabbitmq kafka elasticmq -- bash -c 'cd bench && go run . $(BENCHFLAGS)'
 
+.PHONY: autoscale
+autoscale: ## simulate the autoscale policies; writes the table and pictures of docs/explanation/autoscaling.md
+	LONGSHORE_WRITE_DOCS=1 go test -count=1 -v -run 'Table|Pictures|Bars|Spring' ./container/autoscale/internal/scalesim
+
 .PHONY: amqptest-conformance
 amqptest-conformance: ## the embedded AMQP server against a real RabbitMQ
 	@scripts/amqptest-conformance.sh

@@ -62,7 +62,11 @@ func settled(knee, from, to float64) figure {
 }
 
 func peak(knee, hi float64) figure {
-	return figure{name: "peak / knee", of: func(r *result) float64 { return r.peak() / knee }, hi: hi}
+	name := "peak / knee"
+	if knee == 1 {
+		name = "most workers"
+	}
+	return figure{name: name, of: func(r *result) float64 { return r.peak() / knee }, hi: hi}
 }
 
 func wait(q, hi float64) figure {
@@ -91,7 +95,7 @@ func scenarios() []scenario {
 	sqs := load{min: 1, max: 20, length: 120, burst: 20_000, work: 0.020, pull: true, trip: 0.012}
 	trickle := burst
 	trickle.rate, trickle.top, trickle.length = constant(1), 1, 150
-	trickle.ended = 18
+	trickle.ended, trickle.even = 18, true
 	cap8 := func(work float64, length float64) load {
 		return load{min: 1, max: 200, length: length, work: work, slots: slots(8), rate: constant(16 / work), top: 16 / work}
 	}
@@ -106,9 +110,9 @@ func scenarios() []scenario {
 		{"SQS burst 0.1 s after a reading", after(sqs, 30.1), []figure{{name: "s to 18", of: func(r *result) float64 { return r.reaches(18, 30.1) }, hi: 5}}},
 		{"SQS burst, backlog known", sqs, []figure{reach(18, 5), wait(.99, 0), back(60)}},
 		{"burst, then 1 msg/s", unknown(trickle), []figure{back(60)}},
-		{"steady 18 of 30", unknown(load{min: 1, max: 30, length: 400, warm: 60, work: 0.050, rate: constant(18 / .0523), top: 18 / .0523}),
+		{"steady 18 of 30", unknown(load{min: 1, max: 30, length: 240, warm: 60, work: 0.050, rate: constant(18 / .0523), top: 18 / .0523}),
 			[]figure{wait(.99, .5), reversals(1), changes()}},
-		{"sine 2 to 26", unknown(load{min: 1, max: 30, length: 900, work: 0.050, top: 26 / .0523,
+		{"sine 2 to 26", unknown(load{min: 1, max: 30, length: 620, work: 0.050, top: 26 / .0523,
 			rate: func(t float64) float64 { return (14 - 12*math.Cos(t*2*math.Pi/600)) / .0523 }}),
 			[]figure{wait(.99, 1), reversals(3), changes()}},
 		{"5 s on, 5 s off", unknown(onOff(5)), []figure{wait(.99, 2), reversals(1), changes()}},
@@ -136,7 +140,7 @@ func scenarios() []scenario {
 		{"hangs 30 s, cap 8", unknown(hang(8)), []figure{peak(1, 40), settled(8, 200, 300)}},
 		{"5 × slower for 60 s", unknown(load{min: 1, max: 100, length: 300, work: .050, rate: constant(150), top: 150,
 			speed: between(120, 180, .2, 1), breaks: []float64{120, 180}}), []figure{wait(.99, 5)}},
-		{"heavy tail, steady 12", unknown(load{min: 4, max: 60, length: 400, warm: 60, work: .010, spread: 1.68, rate: constant(12 / .041), top: 12 / .041}),
+		{"heavy tail, steady 12", unknown(load{min: 4, max: 60, length: 240, warm: 60, work: .010, spread: 1.68, rate: constant(12 / .041), top: 12 / .041}),
 			[]figure{wait(.99, 5), reversals(4)}},
 		{"heavy tail, burst", unknown(load{min: 1, max: 60, length: 150, burst: 30_000, work: .010, spread: 1.68}),
 			[]figure{reach(54, 0)}},
@@ -168,7 +172,7 @@ func stale(l load) load {
 }
 
 func onOff(period float64) load {
-	return load{min: 1, max: 30, length: 600, warm: 60, work: .050, top: 18 / .0523,
+	return load{min: 1, max: 30, length: 300, warm: 60, work: .050, top: 18 / .0523,
 		rate: func(t float64) float64 {
 			if math.Mod(t, 2*period) < period {
 				return 18 / .0523
