@@ -20,7 +20,7 @@ func (a *app) amqpServer() *cobra.Command {
 		Long: "amqp-server runs an AMQP 0-9-1 server that behaves as RabbitMQ does, for user guest\n" +
 			"with password guest. Everything is in memory and gone at the end. Not for production.\n" +
 			"It runs until Ctrl-C.",
-		Args: cobra.NoArgs,
+		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runAMQPServer(cmd.Context(), addr, flavor) },
 	}
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:5672", "`host:port` to listen on; port 0 takes a free one")

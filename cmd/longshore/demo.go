@@ -26,7 +26,7 @@ func (a *app) demo() *cobra.Command {
 			"The brokers run in this process unless an address is given; queues at an address are named\n" +
 			"longshore-demo-SEED-… and removed at the end. Anything lost is exit code 1.",
 		Example: "  longshore demo\n  longshore demo --for 30s --seed 7 --plain",
-		Args:    cobra.NoArgs,
+		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("seed") {
 				f.cfg.Seed = 1 + rand.Uint64N(9999)

@@ -15,7 +15,7 @@ func (a *app) explain() *cobra.Command {
 		Short: "Explain an error code; without one, list them",
 		Example: "  longshore explain not-found\n" +
 			"  longshore explain 'error[not-found]'",
-		Args:              cobra.MaximumNArgs(1),
+		Args:              atMost(1),
 		ValidArgsFunction: completeCodes,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -49,7 +49,7 @@ func (a *app) runPeek(ctx context.Context, f peekFlags, target string) error {
 	if err != nil {
 		return &cli.UsageError{Text: err.Error(), Hint: "see longshore peek --help"}
 	}
-	src, name, err := a.target(target, urls.Options{BrowseCounts: f.force})
+	src, name, err := a.target(target, urls.Options{BrowseCounts: f.force, NoConsumer: true})
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 type publishFlags struct {
 	draft  inspect.Draft
 	to     string
+	hasTo  bool
 	dryRun bool
 }
 
@@ -44,6 +45,7 @@ func (a *app) publish() *cobra.Command {
 		Args: withTarget(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.draft.HasKey = cmd.Flags().Changed("key")
+			f.hasTo = cmd.Flags().Changed("to")
 			return a.runPublish(cmd.Context(), f, args)
 		},
 	}
@@ -59,13 +61,16 @@ func (a *app) publish() *cobra.Command {
 }
 
 func (a *app) runPublish(ctx context.Context, f publishFlags, args []string) error {
-	src, name, err := a.target(args[0], urls.Options{Outlet: true})
+	src, name, err := a.target(args[0], urls.Options{NoConsumer: true})
 	if err != nil {
 		return err
 	}
 	outlet, ok := src.(transport.Outlet)
 	if !ok {
 		return &longshore.Error{Code: longshore.CodeUnsupported, Op: "publish to " + name, Err: errors.New("this source has no publisher")}
+	}
+	if f.to == "" && f.hasTo {
+		return &cli.UsageError{Text: "--to is empty", Hint: "leave it out to publish to TARGET"}
 	}
 	in, closeIn, err := a.input(args[1:])
 	if err != nil {

@@ -58,7 +58,7 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "longshore",
 		Short:         "Consume from RabbitMQ, Kafka and SQS through one listener container",
-		Long:          "longshore shows, publishes, looks at and explains what a service built on Longshore does.\nTARGET is a source URL: amqp://user@host/vhost?queue=NAME or kafka://host:port/topic?group=NAME",
+		Long:          "longshore shows, publishes, looks at and explains what a service built on Longshore does.\nTARGET is a source URL: amqp://user@host/vhost?queue=NAME,\nkafka://host:port/topic?group=NAME or sqs://NAME?region=REGION",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -74,6 +74,7 @@ func (a *app) root() *cobra.Command {
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.prepare() }
 	root.AddCommand(a.demo(), a.publish(), a.peek(), a.explain(), a.version(), a.amqpServer(), a.sqsServer())
 	a.completion(root)
+	a.help(root)
 	return root
 }
 
@@ -113,6 +114,9 @@ func (a *app) usage(root *cobra.Command, args []string, err error) error {
 		return err
 	}
 	text, rest, _ := strings.Cut(err.Error(), "\n")
+	if strings.HasPrefix(text, "invalid argument ") { // what follows is Go's
+		text, _, _ = strings.Cut(text, " flag: ")
+	}
 	hint := "see longshore --help"
 	if cmd, _, ferr := root.Find(args); ferr == nil && cmd != root {
 		hint = "usage: " + cmd.UseLine()

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/longshore-go/longshore/transport/memory"
 )
 
 func TestUsageErrors(t *testing.T) {
@@ -14,7 +16,7 @@ func TestUsageErrors(t *testing.T) {
 		"unknown command": {[]string{"dmeo"}, "error[usage]: unknown command \"dmeo\" for \"longshore\"\nhelp: did you mean demo?\n"},
 		"no idea at all":  {[]string{"frobnicate"}, "error[usage]: unknown command \"frobnicate\" for \"longshore\"\nhelp: see longshore --help\n"},
 		"unknown flag":    {[]string{"version", "--fast"}, "error[usage]: unknown flag: --fast\nhelp: usage: longshore version [flags]\n"},
-		"argument":        {[]string{"version", "now"}, "error[usage]: unknown command \"now\" for \"longshore version\"\nhelp: usage: longshore version [flags]\n"},
+		"argument":        {[]string{"version", "now"}, "error[usage]: version takes no arguments, and got \"now\"\nhelp: usage: longshore version [flags]\n"},
 		"color":           {[]string{"version", "--color", "blue"}, "error[usage]: --color blue is not known\nhelp: use auto, always or never\n"},
 		"timeout":         {[]string{"version", "--timeout", "0s"}, "error[usage]: --timeout must be more than 0\nhelp: write for example --timeout 30s\n"},
 		"loud and quiet":  {[]string{"version", "-q", "-v"}, "error[usage]: -q and -v exclude each other\nhelp: give one of them\n"},
@@ -128,5 +130,38 @@ func TestCompletionWithoutAKnownShellIsAMistake(t *testing.T) {
 		if got := (world{}).run(t, args...); got.code != 2 || got.out != "" || !strings.Contains(got.err, text) {
 			t.Errorf("%v: %+v", args, got)
 		}
+	}
+}
+
+func TestMistakesAreSaidInOurWords(t *testing.T) {
+	for text, args := range map[string][]string{
+		`demo takes no arguments, and got "x"`:      {"demo", "x"},
+		"explain takes at most 1 argument, not 2":   {"explain", "a", "b"},
+		`there is no verb "nope"`:                   {"help", "nope"},
+		`invalid argument "x" for "--for"` + "\n":   {"demo", "--for", "x"},
+		`invalid argument "-1" for "--seed"` + "\n": {"demo", "--seed", "-1"},
+		"--to is empty":                             {"publish", "x", "-", "--to", ""},
+		`unknown flag: --foo`:                       {"peek", "x", "--foo"},
+		`the format ends in "%"`:                    {"peek", "x", "--format", "%"},
+		"-q and -v exclude each other":              {"version", "-q", "-v"},
+		`unknown command "pubish" for "longshore"`:  {"pubish"},
+		"unknown shorthand flag: 'z' in -z":         {"version", "-z"},
+		"--timeout must be more than 0":             {"version", "--timeout", "-1s"},
+		"--color sometimes is not known":            {"version", "--color", "sometimes"},
+		`flag needs an argument: --addr`:            {"amqp-server", "--addr"},
+		"--flavor 2 is not known":                   {"amqp-server", "--flavor", "2"},
+		`there is no code "nope"`:                   {"explain", "nope"},
+		"peek takes at most 1 argument, not 2":      {"peek", "a", "b"},
+		"publish takes at most 2 arguments, not 3":  {"publish", "a", "b", "c"},
+		"read /: is a directory":                    {"publish", "x", "/"},
+		`there is no completion for "tcsh"`:         {"completion", "tcsh"},
+	} {
+		got := queue(memory.New(memory.Config{})).run(t, args...)
+		if got.code != 2 || got.out != "" || !strings.Contains(got.err, "error[usage]: ") || !strings.Contains(got.err, text) || !strings.Contains(got.err, "\nhelp: ") {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+	if got := (world{}).run(t, "help", "peek"); got.code != 0 || !strings.Contains(got.out, "longshore peek TARGET") {
+		t.Errorf("%+v", got)
 	}
 }

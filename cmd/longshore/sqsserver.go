@@ -17,7 +17,7 @@ func (a *app) sqsServer() *cobra.Command {
 		Long: "sqs-server runs a server that speaks the JSON protocol of Amazon SQS and takes any\n" +
 			"credentials. Give its URL to an SDK as the endpoint (AWS_ENDPOINT_URL_SQS). Everything is\n" +
 			"in memory and gone at the end. Not for production. It runs until Ctrl-C.",
-		Args: cobra.NoArgs,
+		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runSQSServer(cmd.Context(), addr) },
 	}
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:9324", "`host:port` to listen on; port 0 takes a free one")

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/transport"
@@ -22,23 +20,6 @@ func sourceOf(target string, o urls.Options) (transport.Source, error) {
 			Err: errors.New("it lives inside the process that uses it"), Hint: "look at it there, for example by Browse, or use a broker"}}
 	}
 	return o.Source(target)
-}
-
-// withTarget wants a TARGET and takes up to most arguments in all.
-func withTarget(most int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) == 0:
-			return errors.New("TARGET is missing")
-		case len(args) > most:
-			noun := "arguments"
-			if most == 1 {
-				noun = "argument"
-			}
-			return fmt.Errorf("%s takes at most %d %s, not %d", cmd.Name(), most, noun, len(args))
-		}
-		return nil
-	}
 }
 
 // target turns a TARGET into its source and the name by which people know it.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
+	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/longshore-go/longshore/transport/amqp/amqptest"
 )
@@ -116,6 +117,34 @@ func TestSQSWithoutCredentialsNamesThem(t *testing.T) {
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent/credentials")
 	got := world{source: sourceOf, in: "x"}.run(t, "publish", "sqs://orders?region=eu-west-1&endpoint=http://127.0.0.1:9")
 	if got.code != 6 || !strings.HasPrefix(got.err, "error[auth]: ") || !strings.Contains(got.err, "help: check the credentials: ") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Neither to publish nor to look is a group needed.
+func TestPublishAndPeekOnKafka(t *testing.T) {
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "orders"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	target := "kafka://" + strings.Join(c.ListenAddrs(), ",") + "/orders"
+	got := world{source: sourceOf, in: "a"}.run(t, "publish", target, "--key", "k")
+	if got.code != 0 || !strings.HasPrefix(got.out, `published 1 message to kafka topic "orders" at 127.0.0.1:`) {
+		t.Errorf("%+v", got)
+	}
+	if got = (world{source: sourceOf}).run(t, "peek", target, "--format", "%k %v"); got.code != 0 || got.out != "k a\n" {
+		t.Errorf("%+v", got)
+	}
+	if got = (world{source: sourceOf, in: "a"}).run(t, "publish", target+"-2"); got.code != 1 || !strings.HasSuffix(got.err, "\nhelp: correct the name, create it\n") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestKafkaTargetThatIsAnotherServer(t *testing.T) {
+	server := amqptest.New(t)
+	got := world{source: sourceOf, in: "a"}.run(t, "publish", "kafka://"+server.Addr+"/orders", "--timeout", "10s")
+	if got.code != 6 || !strings.Contains(got.err, "error[unreachable]: ") || !strings.Contains(got.err, "help: ") {
 		t.Errorf("%+v", got)
 	}
 }

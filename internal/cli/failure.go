@@ -27,7 +27,7 @@ func Problems(err error) []Problem {
 	case *UsageError:
 		return []Problem{{Code: string(CodeUsage), Message: e.Text, Help: e.Hint}}
 	case *longshore.Error:
-		return []Problem{{Code: string(e.Code), Message: e.Text(), Help: e.Hint}}
+		return []Problem{{Code: string(e.Code), Message: e.Text(), Help: help(e.Hint)}}
 	case interface{ Unwrap() []error }:
 		var out []Problem
 		for _, part := range e.Unwrap() {
@@ -41,10 +41,13 @@ func Problems(err error) []Problem {
 	}
 	var inner *longshore.Error
 	if errors.As(err, &inner) {
-		return []Problem{{Code: string(inner.Code), Message: strings.TrimSuffix(text, "; "+inner.Hint), Help: inner.Hint}}
+		return []Problem{{Code: string(inner.Code), Message: strings.TrimSuffix(text, "; "+inner.Hint), Help: help(inner.Hint)}}
 	}
 	return []Problem{{Code: string(plainCode(err)), Message: text}}
 }
+
+// help leaves out of a hint what only a program can do.
+func help(hint string) string { return strings.TrimSuffix(hint, ", or set Declare") }
 
 // plainCode finds a code in an error that is not a *longshore.Error.
 func plainCode(err error) longshore.Code {

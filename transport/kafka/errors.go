@@ -36,6 +36,9 @@ func brokerError(op, source string, err error) error {
 		out.Code, out.Hint = codeOf(ke)
 		out.Err = kafkaText(ke)
 	case tlsFailed(err, out):
+	case strings.Contains(err.Error(), "invalid large response size"):
+		out.Code, out.Err = longshore.CodeUnreachable, errors.New("what answers there is not Kafka")
+		out.Hint = "check host and port"
 	case errors.Is(err, kgo.ErrClientClosed):
 		return longshore.ErrClosed
 	case errors.Is(err, kgo.ErrRecordTimeout), errors.Is(err, kgo.ErrRecordRetries):

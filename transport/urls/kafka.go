@@ -1,9 +1,11 @@
 package urls
 
 import (
+	"errors"
 	"net/url"
 	"strings"
 
+	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/kafka"
 )
@@ -37,6 +39,10 @@ func openKafka(a *address, o Options) (transport.Source, error) {
 			topics = append(topics, name)
 		}
 	}
+	if len(topics) == 0 {
+		a.problems = append(a.problems, &longshore.Error{Code: longshore.CodeConfig, Op: "source URL of the form " + a.form, Err: errors.New("no topic is named"),
+			Hint: "write it after the address and a slash"})
+	}
 	group, start := a.take("group"), kafka.Earliest
 	if a.choice("start", "earliest", "latest") == "latest" {
 		start = kafka.Latest
@@ -52,7 +58,7 @@ func openKafka(a *address, o Options) (transport.Source, error) {
 	switch {
 	case group != "" && everybody:
 		a.bad("broadcast", "is given beside a group", "")
-	case group == "" && !everybody && !o.Outlet:
+	case group == "" && !everybody && !o.NoConsumer:
 		a.bad("group", "is missing", "give broadcast=true to read everything without a group")
 	case group == "":
 		return b.Broadcast(topics, kafka.BroadcastConfig{Start: start, Window: window, Declare: declare}), nil

@@ -33,9 +33,9 @@ type Options struct {
 	// BrowseCounts allows a source's Browse also where looking counts as a delivery,
 	// see amqp.QueueConfig.BrowseCounts.
 	BrowseCounts bool
-	// Outlet: the source is only used as a transport.Outlet. What only a consumer
-	// needs, a Kafka group, may then be missing.
-	Outlet bool
+	// NoConsumer: the source is not opened, only published to or looked into. What
+	// only a consumer needs, a Kafka group, may then be missing.
+	NoConsumer bool
 }
 
 // Source makes a source from a URL. It does no I/O.

@@ -78,7 +78,7 @@ func TestBadURLSaysWhatIsKnownAndNoSecret(t *testing.T) {
 		"amqp://u:" + secret + "@h/%zz?queue=q":                 {longshore.CodeBadAddress, nil},
 		"kafka://u:" + secret + "@h/t":                          {longshore.CodeConfig, []string{`"group" is missing`, "broadcast=true"}},
 		"kafka://u:" + secret + "@h:x/t?group=g":                {longshore.CodeBadAddress, []string{"port"}},
-		"kafka://u:" + secret + "@h?group=g":                    {longshore.CodeConfig, []string{"no topic"}},
+		"kafka://u:" + secret + "@h?group=g":                    {longshore.CodeConfig, []string{"no topic is named; write it after"}},
 		"sqs://?region=r":                                       {longshore.CodeBadAddress, []string{"name a queue"}},
 		"sqs://a b?region=r":                                    {longshore.CodeBadAddress, []string{"letters"}},
 		"sqs://q?region=r&visibility=" + secret:                 {longshore.CodeConfig, []string{"30s"}},
@@ -115,7 +115,7 @@ func TestEveryParameterOfAnAMQPAddressIsTaken(t *testing.T) {
 
 // Who only publishes needs no group.
 func TestKafkaOutletWithoutAGroup(t *testing.T) {
-	src, err := urls.Options{Outlet: true}.Source("kafka://h/orders")
+	src, err := urls.Options{NoConsumer: true}.Source("kafka://h/orders")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-go/longshore/internal/cli"
+)
+
+// withTarget wants a TARGET and takes up to most arguments in all.
+func withTarget(most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return errors.New("TARGET is missing")
+		}
+		return atMost(most)(cmd, args)
+	}
+}
+
+// atMost takes up to most arguments.
+func atMost(most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) <= most:
+			return nil
+		case most == 0:
+			return fmt.Errorf("%s takes no arguments, and got %q", cmd.Name(), args[0])
+		case most == 1:
+			return fmt.Errorf("%s takes at most 1 argument, not %d", cmd.Name(), len(args))
+		}
+		return fmt.Errorf("%s takes at most %d arguments, not %d", cmd.Name(), most, len(args))
+	}
+}
+
+// help is cobra's verb, except that a verb that does not exist is a mistake.
+func (a *app) help(root *cobra.Command) {
+	root.SetHelpCommand(&cobra.Command{
+		Use:   "help [VERB]",
+		Short: "Help about a verb",
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return &cli.UsageError{Text: fmt.Sprintf("there is no verb %q", strings.Join(args, " ")), Hint: "see longshore --help"}
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	})
+}
