@@ -117,8 +117,12 @@ func counts(t testing.TB, c *awssqs.Client, name string) (visible, hidden int) {
 func (l *remoteLab) harness(t testing.TB) transporttest.Harness {
 	c := remoteClient(t)
 	h := transporttest.Harness{
+		// ElasticMQ is at fault here: a poll whose client went away still takes the next
+		// message that is visible and hides it for its lease (faults,
+		// TestElasticMQGivesMessagesToPollsThatHaveEnded). key-order-redelivered fails
+		// by it when what was given back stays away for longer than Patience.
 		Source: func(t testing.TB) transport.Source {
-			return l.source(t, sqs.QueueConfig{VisibilityTimeout: 6 * time.Second})
+			return l.source(t, sqs.QueueConfig{VisibilityTimeout: 2 * time.Second})
 		},
 		Batched: func(t testing.TB) transport.Source {
 			return l.source(t, sqs.QueueConfig{SettleLinger: time.Hour, VisibilityTimeout: time.Hour})
@@ -136,7 +140,7 @@ func (l *remoteLab) harness(t testing.TB) transporttest.Harness {
 			return func() { p.BlackHole(false) }
 		},
 		Depth:    func(t testing.TB, src transport.Source) (int, int) { return counts(t, c, nameOf(src)) },
-		Patience: 5 * time.Second,
+		Patience: 8 * time.Second,
 		Quiet:    400 * time.Millisecond,
 	}
 	if l.redrive {
