@@ -135,7 +135,8 @@ type GroupConfig struct {
 	Pattern bool
 
 	// Window is how many records of one partition may be in work beyond the oldest
-	// that is not done. Zero: 4096, more where a container needs it.
+	// that is not done. Zero: 4096, more where a container needs it, and up to 65,536
+	// while the oldest waits for a retry.
 	Window int
 	// SettleLinger is the longest time until a position is committed; sooner after 500
 	// records, at least 20 ms after the last. Zero: 1 s.

@@ -1,0 +1,72 @@
+package kafka
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/longshore-go/longshore"
+)
+
+// Whatever is taken in whatever steps, the bytes that come out are those that went in.
+func TestQueueCountsItsBytes(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		var q queue
+		in, out, pushed, popped := int64(0), int64(0), 0, 0
+		for range 50 {
+			recs := make([]*kgo.Record, 1+r.IntN(100))
+			for i := range recs {
+				recs[i] = &kgo.Record{Value: make([]byte, r.IntN(300))}
+			}
+			in += q.push(recs, time.Time{})
+			pushed += len(recs)
+			for r.IntN(3) > 0 && !q.empty() {
+				n, bytes := q.takeSome(1 + r.IntN(40))
+				popped, out = popped+n, out+bytes
+			}
+		}
+		for !q.empty() {
+			n, bytes := q.takeSome(madeAtOnce)
+			popped, out = popped+n, out+bytes
+		}
+		if in != out || pushed != popped {
+			t.Fatalf("seed %d: %d records of %d bytes in, %d of %d out", seed, pushed, in, popped, out)
+		}
+	}
+}
+
+func (q *queue) takeSome(n int) (int, int64) {
+	if len(q.made) == 0 {
+		recs, _, bytes := q.next(madeAtOnce)
+		q.made, q.bytes = longshore.NewDeliveries(context.Background(), nil, 0, len(recs)), bytes
+	}
+	ds, bytes := q.pop(n)
+	return len(ds), bytes
+}
+
+// A ring that a stuck record has made large is given back when all is done, and the
+// tracker goes on.
+func TestLargeRingIsGivenBack(t *testing.T) {
+	t.Parallel()
+	tr := newTracker(0, -1)
+	for round := range int64(2) {
+		for i := range int64(3 * maxKept) {
+			tr.add(round*3*maxKept+i, 0, nil)
+		}
+		for seq := tr.tail - 1; seq > tr.head; seq-- {
+			tr.ack(seq)
+		}
+		if tr.size() != 3*maxKept || len(tr.offsets) < 3*maxKept {
+			t.Fatalf("%d in a ring of %d before the head is done", tr.size(), len(tr.offsets))
+		}
+		tr.ack(tr.head)
+		if tr.base != (round+1)*3*maxKept || len(tr.offsets) != 0 {
+			t.Fatalf("watermark %d, ring of %d, want %d and none", tr.base, len(tr.offsets), (round+1)*3*maxKept)
+		}
+	}
+}
