@@ -10,6 +10,10 @@ import (
 // dead after 4 s in the consumer protocol, and may ask for 1 s in the classic one.
 type KafkaNode struct {
 	Addrs []string
+	// Login is where one has to log in: app with the password app-secret may do
+	// everything, guest with guest-secret nothing, who comes with a token of
+	// OAUTHBEARER (not signed) is who it says, until it is renewed every 4 s.
+	Login string
 
 	process
 }
@@ -21,7 +25,8 @@ func FaultKafka(t testing.TB) *KafkaNode {
 	t.Helper()
 	value(t, KafkaNodes)
 	n := &KafkaNode{process: take(t, "kafka-faults", "kafka-faults")[0]}
-	n.Addrs = strings.Split(n.environment()[KafkaNodes], ",")
+	env := n.environment()
+	n.Addrs, n.Login = strings.Split(env[KafkaNodes], ","), env["KAFKA_LOGIN"]
 	t.Cleanup(n.repair)
 	return n
 }

@@ -40,14 +40,18 @@ pom() {
 }
 
 kafka_start() {
-  local name=$1 dir=$RUN/$1 broker controller first=19092
+  local name=$1 dir=$RUN/$1 broker controller login first=19092
   need "$name" java default-jre-headless
   jars kafka "$KAFKA_VERSION" "org.apache.kafka:kafka_2.13:$KAFKA_VERSION" "org.apache.kafka:kafka-tools:$KAFKA_VERSION" org.slf4j:slf4j-nop:1.7.36
   [ "$name" = kafka ] || first=19292
   broker=$(port "$name" broker $first)
   controller=$(port "$name" controller $((first + 1)))
   kafka_properties "$dir/data" "$broker" "$controller" >"$dir/server.properties"
-  [ "$name" = kafka ] || kafka_quick_groups >>"$dir/server.properties"
+  if [ "$name" != kafka ]; then
+    login=$(port "$name" login $((first + 2)))
+    sed -i "/^\(advertised.\)*listeners=/s|\$|,LOGIN://127.0.0.1:$login|; /^listener.security/s|\$|,LOGIN:SASL_PLAINTEXT|" "$dir/server.properties"
+    { kafka_quick_groups && kafka_logins; } >>"$dir/server.properties"
+  fi
   if [ ! -s "$dir/data/meta.properties" ]; then
     rm -rf "$dir/data"
     java -cp "$JARS/*" kafka.tools.StorageTool format -t "$(java -cp "$JARS/*" kafka.tools.StorageTool random-uuid)" \
@@ -56,6 +60,7 @@ kafka_start() {
   launch "$name" java -Xms256m -Xmx512m -XX:+UseSerialGC -cp "$JARS/*" kafka.Kafka "$dir/server.properties"
   await "$name" 90 kafka_ready "$name"
   export_line KAFKA_ADDRS "127.0.0.1:$broker" >"$dir/env"
+  [ -z "$login" ] || export_line KAFKA_LOGIN "127.0.0.1:$login" >>"$dir/env"
 }
 
 # kafka_properties DATA BROKERPORT CONTROLLERPORT
@@ -91,6 +96,19 @@ group.consumer.min.heartbeat.interval.ms=100
 group.consumer.heartbeat.interval.ms=300
 log.retention.check.interval.ms=1000
 log.segment.delete.delay.ms=1000
+CONF
+}
+
+# kafka_logins: a listener where app may do everything and guest nothing; whoever comes
+# with a token is who it says, for 4 s.
+kafka_logins() {
+  cat <<CONF
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS;User:app
+listener.name.login.sasl.enabled.mechanisms=PLAIN,OAUTHBEARER
+listener.name.login.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_app="app-secret" user_guest="guest-secret";
+listener.name.login.oauthbearer.sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;
+listener.name.login.oauthbearer.connections.max.reauth.ms=4000
 CONF
 }
 
