@@ -51,3 +51,6 @@ func (r *run) gateWindow(g gateState, running int) int {
 	}
 	return window
 }
+
+// Throttle returns Config.Throttle; nil: none.
+func (c *ListenerContainer) Throttle() Gate { return c.set.gate }
