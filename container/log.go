@@ -193,7 +193,10 @@ func fields(e Event) []zap.Field {
 	if d := e.Delivery; d != nil {
 		text("message_id", d.MessageID)
 		text("key", d.Key)
-		fs = append(fs, zap.Int("attempt", d.Attempt), zap.Int("of", d.Of))
+		fs = append(fs, zap.Int("attempt", d.Attempt))
+		if d.Of > 0 {
+			fs = append(fs, zap.Int("of", d.Of))
+		}
 		if d.Age > 0 {
 			fs = append(fs, zap.Duration("age", d.Age))
 		}

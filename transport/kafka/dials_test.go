@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/kafka"
 )
 
@@ -54,4 +55,14 @@ func TestPublishWhileTheClusterIsGone(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	_ = p.Close(ctx)
+}
+
+// A place that cannot be is found at the start, and not when the first record
+// should go there.
+func TestDeadLetterTopicThatCannotBeFailsTheStart(t *testing.T) {
+	src := kafka.New([]string{"127.0.0.1:9"}, kafka.Config{}).Group("g", []string{"orders"}, kafka.GroupConfig{})
+	_, err := src.Open(t.Context(), transport.OpenOptions{DeadLetter: "orders dead"})
+	if !errors.Is(err, longshore.CodeConfig) || !strings.Contains(err.Error(), `dead-letter destination "orders dead"`) {
+		t.Errorf("%v", err)
+	}
 }

@@ -75,6 +75,11 @@ func (s *groupSource) Open(ctx context.Context, o transport.OpenOptions) (transp
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
+	if o.DeadLetter != "" {
+		if _, _, err := parseDest(o.DeadLetter); err != nil {
+			return nil, badConfig(fmt.Sprintf("open %s: dead-letter destination %q", s.title(), o.DeadLetter), "is no topic", "correct DeadLetter.To: letters, digits, dots, underscores and hyphens, at most 249")
+		}
+	}
 	c := newConsumer(s, o)
 	opts := s.consuming()
 	if !s.cast {

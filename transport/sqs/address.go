@@ -87,6 +87,9 @@ func queueName(s string) bool {
 	return true
 }
 
+// stem is the name without the ending that says FIFO.
+func (r reference) stem() string { return strings.TrimSuffix(r.name, ".fifo") }
+
 func isFIFO(name string) bool { return strings.HasSuffix(name, ".fifo") }
 
 // place is where the calls for a queue go.

@@ -27,6 +27,18 @@ func TestDeclareCreatesQueueAndDeadLetterQueue(t *testing.T) {
 	})
 }
 
+// A place that cannot be is found at the start, and not when the first message
+// should go there.
+func TestDeadLetterQueueThatCannotBeFailsTheStart(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sqstest.Server) {
+		s.CreateQueue(t, "orders", nil)
+		_, err := sqs.New(s.Config()).Queue("orders", sqs.QueueConfig{}).Open(t.Context(), transport.OpenOptions{DeadLetter: "orders.dlq"})
+		if !errors.Is(err, longshore.CodeConfig) || !strings.Contains(err.Error(), `dead-letter destination "orders.dlq"`) || !strings.Contains(err.Error(), `"orders-dlq"`) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
 // F-K05: the error names the attribute, what is there and what was wanted.
 func TestQueueThatDiffersIsNamed(t *testing.T) {
 	bubble(t, func(t *testing.T, s *sqstest.Server) {
