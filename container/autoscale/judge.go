@@ -161,7 +161,7 @@ func (a *adaptive) convicted(s Sample, e effect, after sums) Decision {
 	at = max(min(at, s.Workers), a.step.from, s.Min)
 	a.knee.set(s.Now, at, after)
 	if e.share < nothing && at > a.proven { // it may be far below
-		a.knee.suspect(s.Now.Add(probeAgain), at)
+		a.knee.suspect(s.Now, at)
 	}
 	if at >= s.Workers {
 		a.step = nil

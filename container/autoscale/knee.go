@@ -20,6 +20,7 @@ type knee struct {
 	wait    time.Duration
 	next    time.Time // of the next probe
 	down    bool      // its direction
+	doubted bool      // it may be far lower: nobody has looked yet
 	slow    bool      // seems to be slower there than it was
 	hot     time.Time // last saturation
 }
@@ -31,13 +32,16 @@ func (k *knee) set(now time.Time, at int, _ sums) {
 // suspect: it may be lower, which nobody has looked for yet.
 func (k *knee) suspect(now time.Time, at int) {
 	k.set(now, at, sums{})
-	k.next, k.down = now, true
+	k.next, k.down, k.doubted = now, true, true
 }
 
 // stands: going back to it cost nothing.
 func (k *knee) stands(now time.Time, there sums) {
 	k.latency = there.perMessage()
 	k.next = now.Add(k.wait)
+	if k.doubted {
+		k.next = now.Add(probeAgain)
+	}
 }
 
 // lower: a probe showed that fewer do as well.
@@ -50,7 +54,7 @@ func (k *knee) lower(now time.Time, at int, there sums) {
 // other way.
 func (k *knee) held(now time.Time, _ sums) {
 	k.wait = min(2*k.wait, probeMost)
-	k.next, k.down = now.Add(k.wait), !k.down
+	k.next, k.down, k.doubted = now.Add(k.wait), !k.down, false
 	k.latency = math.NaN() // as it is after this
 }
 
@@ -73,13 +77,13 @@ func (a *adaptive) probe(s Sample) (d Decision, probing bool) {
 		return d, false
 	}
 	now := a.level.recent()
-	if now.execs < evidence {
+	if now.execs < convict { // a probe is a small step: it needs a good reference
 		return d, false
 	}
 	if math.IsNaN(k.latency) {
 		k.latency = now.perMessage()
 	}
-	slow := now.execs >= convict && now.perMessage() > k.latency+math.Log(slower)
+	slow := now.perMessage() > k.latency+math.Log(slower)
 	switch {
 	case !slow:
 		k.slow = false
