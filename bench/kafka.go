@@ -88,9 +88,12 @@ func kafkaNoop(k *kafkaBroker, o options, r *report) error {
 		j.workers, j.unordered = workers, unordered
 		return j
 	}
+	wrapped := job
+	wrapped.wrap = true
 	vs := []variant{
 		{"raw PollRecords loop", job.raw},
 		{"raw, 100 goroutines", with(kafkaWorkers, false).raw},
+		{"raw PollRecords loop, a Delivery made of each, dropped at once", wrapped.raw},
 		{"longshore, Receive and Ack in a loop, no container", job.receive},
 		{"longshore, 1 worker, no order", with(1, true).longshore},
 		{"longshore, 1 worker, by key", with(1, false).longshore},
@@ -102,7 +105,7 @@ func kafkaNoop(k *kafkaBroker, o options, r *report) error {
 		return err
 	}
 	kafkaTable(r, fmt.Sprintf("%s: 8 partitions, no-op handler, %d records", k.name, n), vs, ss)
-	for _, i := range []int{2, 4} {
+	for _, i := range []int{3, 5} {
 		ratio := median(ratios(ss[i], ss[0], sample.rate))
 		r.bar(k.name+" no-op: "+vs[i].name, fmt.Sprintf("%.2f × raw PollRecords", ratio), "≥ 0.5 ×", ratio >= 0.5)
 	}

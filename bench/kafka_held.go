@@ -6,11 +6,10 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/kafka"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // kafkaHeld counts what a record takes in memory while it is out, and what it
@@ -25,10 +24,11 @@ func kafkaHeld(k *kafkaBroker, o options, r *report) error {
 	if err != nil {
 		return err
 	}
-	out, done, after, err := t.held(n)
+	ours, err := t.held(n)
 	if err != nil {
 		return err
 	}
+	out, done, after := ours[0], ours[1], ours[2]
 	r.table(fmt.Sprintf("%s: %d records of 100 bytes in one partition, heap in bytes per record", k.name, n), []string{"what", "bytes"}, [][]string{
 		{"raw: polled and held", fmt.Sprintf("%.0f", raw)},
 		{"longshore: handed out", fmt.Sprintf("%.0f", out)},
@@ -58,40 +58,41 @@ func (t *kafkaTopic) heldRaw(n int) (float64, error) {
 }
 
 // held takes the heap with all out, with all but the first done, and with all done.
-func (t *kafkaTopic) held(n int) (out, done, after float64, err error) {
+func (t *kafkaTopic) held(n int) (per [3]float64, err error) {
 	ctx := context.Background()
 	before := heap()
 	src := kafka.New(t.k.addrs, kafka.Config{}).Group(t.group(), []string{t.name}, kafka.GroupConfig{Window: n})
 	m, err := src.Open(ctx, transport.OpenOptions{})
 	if err != nil {
-		return 0, 0, 0, err
+		return per, err
 	}
 	defer func() { _ = m.Close(ctx) }() // all is measured
 	ds := make([]*longshore.Delivery, 0, n)
 	for len(ds) < n {
 		got, err := m.Receive(ctx, 500)
 		if err != nil {
-			return 0, 0, 0, err
+			return per, err
 		}
 		ds = append(ds, got...)
 	}
-	out = perRecord(before, n)
+	per[0] = perRecord(before, n)
 	for _, d := range ds[1:] {
 		if err := d.Ack(ctx); err != nil {
-			return 0, 0, 0, err
+			return per, err
 		}
 	}
 	if err := m.Flush(ctx); err != nil {
-		return 0, 0, 0, err
+		return per, err
 	}
 	first := ds[0]
 	ds = nil
-	done = perRecord(before, n)
+	per[1] = perRecord(before, n)
 	if err := first.Ack(ctx); err != nil {
-		return 0, 0, 0, err
+		return per, err
 	}
 	err = m.Flush(ctx)
-	return out, done, perRecord(before, n), err
+	per[2] = perRecord(before, n)
+	return per, err
 }
 
 func perRecord(before uint64, n int) float64 {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,13 +10,12 @@ import (
 	"github.com/IBM/sarama"
 	"github.com/ThreeDotsLabs/watermill"
 	wkafka "github.com/ThreeDotsLabs/watermill-kafka/v3/pkg/kafka"
-	"github.com/twmb/franz-go/pkg/kgo"
-	"go.uber.org/zap"
-
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/kafka"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/zap"
 )
 
 // kafkaJob is n records of a topic to be handled.
@@ -25,6 +25,7 @@ type kafkaJob struct {
 	workers   int // raw: 0 = in the loop itself
 	work      time.Duration
 	unordered bool
+	wrap      bool // raw: make a Delivery of each record
 }
 
 // counter measures from the first record to the last: joining a group takes
@@ -41,8 +42,7 @@ func newCounter(n int) *counter {
 	return &counter{n: int64(n), done: make(chan struct{}), watch: startWatch()}
 }
 
-// one is called for each record before it is handled, and returns what to call
-// behind it.
+// begin is called before each record is handled, end behind it.
 func (c *counter) begin() {
 	if c.seen.Load() == 0 && c.seen.CompareAndSwap(0, 1) {
 		c.watch.cpu, c.watch.begin = processCPU(), time.Now()
@@ -59,7 +59,7 @@ func (c *counter) end() {
 func (j kafkaJob) handle(c *counter) {
 	c.begin()
 	if j.work > 0 {
-		time.Sleep(j.work)
+		time.Sleep(j.work) //nolint:forbidigo // the handler's work
 	}
 	c.end()
 }
@@ -88,7 +88,11 @@ func (j kafkaJob) raw() (sample, error) {
 		cancel()
 	}()
 	for ctx.Err() == nil {
-		cl.PollRecords(ctx, 500).EachRecord(func(r *kgo.Record) {
+		fs := cl.PollRecords(ctx, 500)
+		if j.wrap {
+			wrapped(ctx, fs.Records())
+		}
+		fs.EachRecord(func(r *kgo.Record) {
 			if j.workers == 0 {
 				j.handle(c)
 			} else {
@@ -99,6 +103,20 @@ func (j kafkaJob) raw() (sample, error) {
 	close(in)
 	wg.Wait()
 	return c.took, nil
+}
+
+// wrapped is what no transport can do without: the contract has a Delivery for each
+// record, which is never used again.
+func wrapped(ctx context.Context, rs []*kgo.Record) {
+	for part := range slices.Chunk(rs, 32) {
+		ds := longshore.NewDeliveries(ctx, nil, 0, len(part))
+		for i, r := range part {
+			d := &ds[i]
+			d.Key, d.Body, d.Timestamp = r.Key, r.Value, r.Timestamp
+			d.Origin.Topic, d.Origin.Partition, d.Origin.Position = r.Topic, r.Partition, uint64(r.Offset) //nolint:gosec // not negative
+			d.SetNative(r)
+		}
+	}
 }
 
 func (j kafkaJob) source(group string) transport.Source {
