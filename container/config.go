@@ -64,7 +64,10 @@ type Config struct {
 	// trying, live but not ready.
 	WaitForBroker bool
 
-	// Logger gets everything. nil: warnings and errors on stderr; zap.NewNop() is silence.
+	// Logger gets everything: at Info the start, what was declared, subscriptions,
+	// recoveries and the drain. What repeats within a minute is one line with its
+	// number, at the latest when the container has drained. nil: warnings and errors
+	// on stderr; zap.NewNop() is silence.
 	Logger *zap.Logger
 	// Clock is for tests. nil: the system's.
 	Clock longshore.Clock
