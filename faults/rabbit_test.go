@@ -96,6 +96,17 @@ func (q *rabbitQueue) publish(l *oracle.Ledger, first, n, keys int) {
 	}
 }
 
+// since tells whether the broker is of this version or a later one.
+func (q *rabbitQueue) since(major, minor int) bool {
+	q.t.Helper()
+	text, _ := q.conn.Properties["version"].(string)
+	var v [2]int
+	if _, err := fmt.Sscanf(text, "%d.%d", &v[0], &v[1]); err != nil {
+		q.t.Fatalf("version %q: %v", text, err)
+	}
+	return v[0] > major || v[0] == major && v[1] >= minor
+}
+
 // depth returns ready messages and consumers.
 func (q *rabbitQueue) depth() (ready, consumers int) {
 	q.t.Helper()
