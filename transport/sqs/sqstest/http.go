@@ -1,6 +1,7 @@
 package sqstest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,41 +33,58 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.wg.Done()
+	buf := s.buffer()
+	defer s.buffers.Put(buf)
+	if n := r.ContentLength; n > 0 && n <= maxRequest {
+		buf.Grow(int(n) + bytes.MinRead)
+	}
 	// To its end: only then does net/http end the context when the client goes.
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest))
-	if err != nil {
+	if _, err := buf.ReadFrom(io.LimitReader(r.Body, maxRequest)); err != nil {
 		abort(w)
 		return
 	}
-	out, err := s.serve(r, body)
+	out, err := s.serve(r, buf.Bytes())
 	var refused *apiError
 	switch {
 	case err == nil:
-		answer(w, http.StatusOK, out)
+		s.answer(w, http.StatusOK, out)
 	case errors.As(err, &refused):
 		fault := "Sender"
 		if refused.server {
 			fault = "Receiver"
 		}
 		w.Header().Set("x-amzn-query-error", refused.code+";"+fault)
-		answer(w, refused.status, map[string]string{"__type": "com.amazonaws.sqs#" + refused.shape, "message": refused.message})
+		s.answer(w, refused.status, map[string]string{"__type": "com.amazonaws.sqs#" + refused.shape, "message": refused.message})
 	default:
 		abort(w)
 	}
 }
 
-func answer(w http.ResponseWriter, status int, out any) {
-	body, err := json.Marshal(out)
-	if err != nil {
+// buffer is an empty buffer for a request or an answer.
+func (s *Server) buffer() *bytes.Buffer {
+	buf, ok := s.buffers.Get().(*bytes.Buffer)
+	if !ok {
+		buf = new(bytes.Buffer)
+	}
+	buf.Reset()
+	return buf
+}
+
+func (s *Server) answer(w http.ResponseWriter, status int, out any) {
+	buf := s.buffer()
+	defer s.buffers.Put(buf)
+	if o, ok := out.(written); ok {
+		_, _ = buf.Write(o.append(buf.AvailableBuffer()))
+	} else if err := json.NewEncoder(buf).Encode(out); err != nil {
 		abort(w)
 		return
 	}
 	h := w.Header()
-	h.Set("Content-Type", contentType)
-	h.Set("x-amzn-RequestId", newID())
-	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h["Content-Type"] = []string{contentType}
+	h["X-Amzn-Requestid"] = []string{newID()}
+	h["Content-Length"] = []string{strconv.Itoa(buf.Len())}
 	w.WriteHeader(status)
-	_, _ = w.Write(body)
+	_, _ = w.Write(buf.Bytes())
 }
 
 func (s *Server) serve(r *http.Request, body []byte) (any, error) {
@@ -119,7 +137,11 @@ func decoded[T any, P interface {
 }](run func(s *Server, c *call, in P) (any, error)) func(*Server, *call, []byte) (any, error) {
 	return func(s *Server, c *call, body []byte) (any, error) {
 		in := P(new(T))
-		if len(body) > 0 {
+		quick, can := any(in).(scanned)
+		if can && !scan(quick, body) {
+			in, can = P(new(T)), false
+		}
+		if !can && len(body) > 0 {
 			if err := json.Unmarshal(body, in); err != nil {
 				return nil, refuse("SerializationException", "%s", fmt.Sprintf("the request is not JSON of %s: %v", c.Action, err))
 			}

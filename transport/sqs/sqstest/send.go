@@ -167,6 +167,7 @@ func (s *Server) sendBatch(c *call, in *sendBatchInput) (any, error) {
 	drafts := make([]draft, len(in.Entries))
 	errs := make([]*apiError, len(in.Entries))
 	total := 0
+	c.Entries = make([]Entry, 0, len(in.Entries))
 	for i := range in.Entries {
 		e := &in.Entries[i]
 		ids[i] = e.Id
@@ -187,7 +188,7 @@ func (s *Server) sendBatch(c *call, in *sendBatchInput) (any, error) {
 	if total > maxMessageBytes {
 		return nil, refuse("BatchRequestTooLong", "Batch requests cannot be longer than %d bytes. You have sent %d bytes.", maxMessageBytes, total)
 	}
-	out := sendBatchOutput{Successful: []sendResult{}}
+	out := sendBatchOutput{Successful: make([]sendResult, 0, len(drafts))}
 	for i := range drafts {
 		one, err := sendOutput{}, errs[i]
 		if asked := c.failEntry(c.Entries[i]); asked != nil {

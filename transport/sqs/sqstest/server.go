@@ -23,6 +23,8 @@ type Server struct {
 	done chan struct{}
 	wg   sync.WaitGroup
 
+	buffers sync.Pool // of *bytes.Buffer
+
 	// mu guards everything below and the whole state of the queues. Nothing waits
 	// under it.
 	mu      sync.Mutex

@@ -114,6 +114,7 @@ func (s *Server) settleBatch(c *call, in *handleBatchInput, do settler) (any, er
 	defer s.mu.Unlock()
 	defer s.note(c)
 	ids := make([]string, len(in.Entries))
+	c.Entries = make([]Entry, 0, len(in.Entries))
 	for i, e := range in.Entries {
 		ids[i] = e.Id
 		c.Entries = append(c.Entries, Entry{Index: i, ID: e.Id, Receipt: e.ReceiptHandle, Visibility: valueOr(e.VisibilityTimeout, 0)})
@@ -126,7 +127,7 @@ func (s *Server) settleBatch(c *call, in *handleBatchInput, do settler) (any, er
 		return nil, err
 	}
 	q.refresh(s.clock())
-	out := handleBatchOutput{Successful: []handleResult{}}
+	out := handleBatchOutput{Successful: make([]handleResult, 0, len(ids))}
 	for i := range in.Entries {
 		e := &in.Entries[i]
 		if m, _ := q.holder(e.ReceiptHandle); m != nil {
