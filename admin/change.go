@@ -1,0 +1,263 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/middleware/throttle"
+)
+
+// why is the body of changes that need nothing but perhaps a reason.
+type why struct {
+	Reason string `json:"reason"`
+}
+
+func (s *Server) pause(w http.ResponseWriter, r *http.Request) {
+	var b why
+	c := s.find(w, r)
+	if c == nil || !read(w, r, &b) {
+		return
+	}
+	s.mu.Lock()
+	s.paused[c.Name()] = pausedBy{By: who(r.Context()), At: time.Now(), Reason: b.Reason}
+	s.mu.Unlock()
+	c.Pause()
+	s.note(r, c, "paused", b.Reason)
+	answer(w, http.StatusOK, s.status(c))
+}
+
+func (s *Server) resume(w http.ResponseWriter, r *http.Request) {
+	var b why
+	c := s.find(w, r)
+	if c == nil || !read(w, r, &b) {
+		return
+	}
+	if st := c.State(); st == container.StateDraining || st == container.StateStopped {
+		refuse(w, &longshore.Error{Code: longshore.CodeState, Op: fmt.Sprintf("resume container %q", c.Name()), Err: fmt.Errorf("it is %s", st), Hint: "start the service again"})
+		return
+	}
+	s.mu.Lock()
+	delete(s.paused, c.Name())
+	s.mu.Unlock()
+	c.Resume()
+	s.note(r, c, "resumed", b.Reason)
+	answer(w, http.StatusOK, s.status(c))
+}
+
+// drain answers when the container has drained. It goes on when the client does
+// not wait.
+func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
+	var b why
+	c := s.find(w, r)
+	if c == nil || !read(w, r, &b) {
+		return
+	}
+	s.note(r, c, "drain asked for", b.Reason)
+	err := c.Stop(context.WithoutCancel(r.Context()))
+	rep := c.Report()
+	if rep == nil {
+		refuse(w, &longshore.Error{Code: longshore.CodeState, Op: fmt.Sprintf("drain container %q", c.Name()), Err: errors.New("it was not started")})
+		return
+	}
+	v := struct {
+		Clean     bool      `json:"clean"`
+		Text      string    `json:"text"`
+		Took      float64   `json:"took"`
+		Completed int       `json:"completed"`
+		Released  int       `json:"released"`
+		Abandoned int       `json:"abandoned"`
+		Unflushed int       `json:"unflushed"`
+		Container Container `json:"container"`
+	}{err == nil, rep.String(), rep.Took.Seconds(), rep.Completed, rep.Released, rep.Abandoned, rep.Unflushed, s.status(c)}
+	answer(w, http.StatusOK, v)
+}
+
+func (s *Server) scale(w http.ResponseWriter, r *http.Request) {
+	var b struct {
+		Min    *int   `json:"min"`
+		Max    *int   `json:"max"`
+		Reason string `json:"reason"`
+	}
+	c := s.find(w, r)
+	if c == nil || !read(w, r, &b) {
+		return
+	}
+	st := c.Stats()
+	lo, hi := st.Min, st.Max
+	if b.Min != nil {
+		lo = *b.Min
+	}
+	if b.Max != nil {
+		hi = *b.Max
+	}
+	if lo < 1 || hi < 1 {
+		refuse(w, &longshore.Error{Code: longshore.CodeConfig, Op: "scale " + c.Name(), Err: errors.New("min and max must be at least 1"), Hint: "to hold everything pause it, or throttle it to 0 permits"})
+		return
+	}
+	if err := c.Scale(lo, hi); err != nil {
+		refuse(w, err)
+		return
+	}
+	s.note(r, c, fmt.Sprintf("workers %d..%d → %d..%d", st.Min, st.Max, lo, hi), b.Reason)
+	answer(w, http.StatusOK, map[string]any{"before": Workers{Now: st.Workers, Busy: st.Busy, Min: st.Min, Max: st.Max}, "container": s.status(c)})
+}
+
+// throttling is the body of a throttle.
+type throttling struct {
+	Permits *int           `json:"permits"`
+	Rate    *float64       `json:"rate"`
+	Burst   *int           `json:"burst"`
+	Add     *int           `json:"add"`
+	Clear   bool           `json:"clear"`
+	For     string         `json:"for"`
+	Reason  string         `json:"reason"`
+	Scope   string         `json:"scope"`
+	Share   throttle.Share `json:"share"`
+}
+
+// check returns how long it is for; 0: until it is cleared.
+func (b *throttling) check() (time.Duration, error) {
+	bad := func(format string, args ...any) error {
+		return &longshore.Error{Code: longshore.CodeConfig, Op: "throttle", Err: fmt.Errorf(format, args...), Hint: "see GET /api/openapi.json"}
+	}
+	var d time.Duration
+	if b.For != "" {
+		var err error
+		if d, err = time.ParseDuration(b.For); err != nil || d <= 0 {
+			return 0, bad("%q is no time to hold it for", clip(b.For))
+		}
+	}
+	says := b.Permits != nil || b.Rate != nil || b.Burst != nil || b.Add != nil
+	switch {
+	case b.Scope != "" && b.Scope != "instance" && b.Scope != "fleet":
+		return 0, bad("the scope %q is not known", clip(b.Scope))
+	case b.Clear == says:
+		return 0, bad("give permits, rate, burst or add, or clear")
+	case b.Permits != nil && b.Add != nil:
+		return 0, bad("permits and add exclude each other")
+	case b.Permits != nil && *b.Permits < 0, b.Rate != nil && *b.Rate < 0, b.Burst != nil && *b.Burst < 0:
+		return 0, bad("negative numbers are not obeyed")
+	case b.Share != "" && b.Scope != "fleet":
+		return 0, bad("only a fleet can share")
+	}
+	return d, nil
+}
+
+func (s *Server) throttle(w http.ResponseWriter, r *http.Request) {
+	var b throttling
+	c := s.find(w, r)
+	if c == nil || !read(w, r, &b) {
+		return
+	}
+	d, err := b.check()
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	l := limiter(c)
+	if l == nil {
+		refuse(w, &longshore.Error{Code: longshore.CodeState, Op: fmt.Sprintf("throttle container %q", c.Name()), Err: errors.New("it has no throttle"),
+			Hint: "set container.Config.Throttle to throttle.NewUnlimited()"})
+		return
+	}
+	before := l.State()
+	if b.Add != nil {
+		if before.Permits < 0 {
+			refuse(w, &longshore.Error{Code: longshore.CodeState, Op: "throttle " + c.Name(), Err: errors.New("there is no limit to add to"), Hint: "set permits"})
+			return
+		}
+		n := max(before.Permits+*b.Add, 0)
+		b.Permits = &n
+	}
+	res := map[string]any{"before": before}
+	if b.Scope == "fleet" {
+		issued, err := s.issue(r.Context(), c.Name(), &b, d)
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		res["issued"] = issued
+	} else {
+		override(r.Context(), l, &b, d)
+	}
+	s.note(r, c, b.String(), b.Reason)
+	res["container"] = s.status(c)
+	answer(w, http.StatusOK, res)
+}
+
+// override changes this instance. What the request does not name stays as an
+// earlier one left it.
+func override(ctx context.Context, l *throttle.Limiter, b *throttling, d time.Duration) {
+	if b.Clear {
+		l.ClearOverride()
+		return
+	}
+	o := throttle.Override{Permits: b.Permits, Rate: b.Rate, Burst: b.Burst, By: who(ctx), Reason: b.Reason}
+	if d > 0 {
+		o.Until = time.Now().Add(d)
+	}
+	if was := l.State().Operator; was != nil && d == 0 && was.Until.IsZero() {
+		if o.Permits == nil {
+			o.Permits = was.Permits
+		}
+		if o.Rate == nil {
+			o.Rate = was.Rate
+		}
+		if o.Burst == nil {
+			o.Burst = was.Burst
+		}
+	}
+	l.Override(o)
+}
+
+const fleetWait = 5 * time.Second
+
+func (s *Server) issue(ctx context.Context, name string, b *throttling, d time.Duration) (throttle.Issued, error) {
+	if s.cfg.Fleet == nil {
+		return throttle.Issued{}, &longshore.Error{Code: longshore.CodeState, Op: "throttle the fleet", Err: errors.New("this service has no control topic"), Hint: "set admin.Config.Fleet; see docs/how-to/throttle-a-fleet.md"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, fleetWait)
+	defer cancel()
+	v := throttle.Directive{Target: throttle.Target{Container: name}, Permits: b.Permits, Rate: b.Rate, Burst: b.Burst, Unset: b.Clear,
+		Share: b.Share, Issuer: who(ctx), Reason: b.Reason}
+	if d > 0 {
+		v.ExpiresAt = time.Now().Add(d)
+	}
+	return s.cfg.Fleet.Issue(ctx, v)
+}
+
+func (b *throttling) String() string {
+	text := "throttle"
+	if b.Clear {
+		text += " cleared"
+	}
+	if b.Permits != nil {
+		text += fmt.Sprintf(" permits %d", *b.Permits)
+	}
+	if b.Rate != nil {
+		text += fmt.Sprintf(" rate %v", *b.Rate)
+	}
+	if b.Burst != nil {
+		text += fmt.Sprintf(" burst %d", *b.Burst)
+	}
+	if b.For != "" {
+		text += " for " + b.For
+	}
+	if b.Scope == "fleet" {
+		text += " on the fleet"
+	}
+	return text
+}
+
+func (s *Server) fleet(w http.ResponseWriter, _ *http.Request) {
+	if s.cfg.Fleet == nil {
+		fail(w, http.StatusNotFound, longshore.CodeNotFound, "this service has no control topic", "set admin.Config.Fleet")
+		return
+	}
+	answer(w, http.StatusOK, s.cfg.Fleet.Status())
+}

@@ -1,0 +1,89 @@
+package admin
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/middleware/throttle"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// DefaultAddr is where the API listens unless told otherwise.
+const DefaultAddr = "127.0.0.1:8391"
+
+// Config says what is served where and to whom. The zero value listens on
+// [DefaultAddr] and has nothing to show.
+type Config struct {
+	// Addr is host and port. Zero: DefaultAddr. Port 0 is any free one.
+	Addr string
+	// Containers are shown and steered, by their names.
+	Containers []*container.ListenerContainer
+	// Fleet makes throttles with scope "fleet" possible; nil: they are refused.
+	Fleet *throttle.Fleet
+	// Operators may look and change, Viewers may look: names and their tokens, which
+	// must have at least 16 characters and are asked for at each request.
+	Operators, Viewers map[string]transport.Secret
+	// Hosts are names under which the API may be reached besides Addr's, localhost and
+	// plain addresses.
+	Hosts []string
+	// TokenFile is where the token is written that is made when there are no
+	// Operators. Zero: TokenFile(Addr).
+	TokenFile string
+	// TLS serves https. nil: http.
+	TLS *tls.Config
+	// Metrics is served at /metrics; nil: not found.
+	Metrics http.Handler
+}
+
+const minToken = 16
+
+// check fills in defaults and returns everything that is wrong.
+func (c *Config) check() error {
+	var errs []error
+	bad := func(hint, format string, args ...any) {
+		errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Op: "serve the admin API", Err: fmt.Errorf(format, args...), Hint: hint})
+	}
+	if c.Addr == "" {
+		c.Addr = DefaultAddr
+	}
+	host, _, err := net.SplitHostPort(c.Addr)
+	switch {
+	case err != nil:
+		bad("write for example "+DefaultAddr, "the address %q is not host:port", c.Addr)
+	case !loopback(host) && len(c.Operators) == 0:
+		bad("set Operators, or listen on "+DefaultAddr, "%q can be reached from other hosts and there is no operator's token", c.Addr)
+	}
+	seen := map[string]bool{}
+	for i, l := range c.Containers {
+		switch {
+		case l == nil:
+			bad("leave it out", "Containers[%d] is nil", i)
+		case seen[l.Name()]:
+			bad("set container.Config.Name", "two containers are called %q", l.Name())
+		default:
+			seen[l.Name()] = true
+		}
+	}
+	for kind, who := range map[string]map[string]transport.Secret{"Operators": c.Operators, "Viewers": c.Viewers} {
+		for name, s := range who {
+			if name == "" || s.IsZero() {
+				bad("give each a name and a token", "%s[%q] is not complete", kind, name)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// loopback says whether a host can be reached from this machine only.
+func loopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

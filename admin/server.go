@@ -1,0 +1,164 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// Server is the admin API, a component of package lifecycle.
+type Server struct {
+	cfg    Config
+	local  bool // only this host reaches it
+	hosts  []string
+	byName map[string]*container.ListenerContainer
+	hub    *hub
+	meters map[string]*meter
+
+	mu     sync.Mutex
+	paused map[string]pausedBy
+	made   map[string]transport.Secret // the operator of a token made here
+	http   *http.Server
+	addr   string
+	file   string // the token's
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// pausedBy is who paused a container, when and why.
+type pausedBy struct {
+	By     string    `json:"by,omitempty"`
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+// New checks the configuration; it does no I/O. The error joins everything that is
+// wrong.
+func New(cfg Config) (*Server, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	host, _, _ := net.SplitHostPort(cfg.Addr) // checked
+	s := &Server{cfg: cfg, local: loopback(host), byName: map[string]*container.ListenerContainer{}, paused: map[string]pausedBy{},
+		meters: map[string]*meter{}, hub: newHub()}
+	for _, h := range append([]string{host}, cfg.Hosts...) {
+		if h != "" {
+			s.hosts = append(s.hosts, strings.ToLower(h))
+		}
+	}
+	for _, c := range cfg.Containers {
+		s.byName[c.Name()] = c
+		s.meters[c.Name()] = &meter{}
+	}
+	return s, nil
+}
+
+// Name is "admin".
+func (s *Server) Name() string { return "admin" }
+
+// Phase lets it outlive the containers.
+func (s *Server) Phase() int { return 300 }
+
+// Addr is where it listens, "" while it does not.
+func (s *Server) Addr() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.addr
+}
+
+func (s *Server) operators() map[string]transport.Secret {
+	if len(s.cfg.Operators) > 0 {
+		return s.cfg.Operators
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.made
+}
+
+// Start listens and returns when requests are answered. On a running server it does
+// nothing.
+func (s *Server) Start(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.http != nil {
+		return nil
+	}
+	for name, secret := range s.cfg.Operators {
+		if token, err := secret.Get(ctx); err != nil || len(token) < minToken {
+			return &longshore.Error{Code: longshore.CodeConfig, Op: "serve the admin API", Hint: "use a token of at least 16 characters",
+				Err: fmt.Errorf("the token of operator %q cannot be read or is too short", name)}
+		}
+	}
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", s.cfg.Addr)
+	if err != nil {
+		return &longshore.Error{Code: longshore.CodeConfig, Op: "serve the admin API at " + s.cfg.Addr, Err: err, Hint: "is another instance running? set Addr"}
+	}
+	if err := s.makeToken(ln.Addr().String()); err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	s.addr, s.cancel = ln.Addr().String(), cancel
+	s.http = &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 1 << 16, TLSConfig: s.cfg.TLS,
+		BaseContext: func(net.Listener) context.Context { return run }}
+	serve := s.http
+	s.wg.Go(func() {
+		if s.cfg.TLS != nil {
+			_ = serve.ServeTLS(ln, "", "") // ends with Stop
+			return
+		}
+		_ = serve.Serve(ln)
+	})
+	s.wg.Go(func() { s.watch(run) })
+	return nil
+}
+
+// makeToken writes a token where there is no operator. The caller holds mu.
+func (s *Server) makeToken(addr string) error {
+	if len(s.cfg.Operators) > 0 {
+		return nil
+	}
+	path := s.cfg.TokenFile
+	if path == "" {
+		path = TokenFile(addr)
+	}
+	token, err := writeToken(path)
+	if err != nil {
+		return err
+	}
+	s.file = path
+	s.made = map[string]transport.Secret{"local": transport.Static(token)}
+	return nil
+}
+
+// Stop ends streams and requests, within ctx.
+func (s *Server) Stop(ctx context.Context) error {
+	s.mu.Lock()
+	serve, cancel, file := s.http, s.cancel, s.file
+	s.http, s.addr, s.file, s.made = nil, "", "", nil
+	s.mu.Unlock()
+	if serve == nil {
+		return nil
+	}
+	cancel() // streams do not end by themselves
+	err := serve.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, serve.Close())
+	}
+	s.wg.Wait()
+	if file != "" {
+		err = errors.Join(err, os.Remove(file))
+	}
+	return err
+}

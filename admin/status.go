@@ -1,0 +1,185 @@
+package admin
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/middleware/throttle"
+)
+
+// Container is how a container stands.
+type Container struct {
+	Name      string          `json:"name"`
+	Transport string          `json:"transport"`
+	Source    string          `json:"source"`
+	State     container.State `json:"state"`
+	Since     time.Time       `json:"since,omitzero"`
+	Live      bool            `json:"live"`
+	Ready     bool            `json:"ready"`
+	// Reason says why it is not ready, or what holds it.
+	Reason string    `json:"reason,omitempty"`
+	Paused *pausedBy `json:"paused,omitempty"`
+
+	// Rate is what was finished per second, over the last 10 s.
+	Rate float64 `json:"rate"`
+	// Backlog is what waits at the broker; null: unknown.
+	Backlog   *int64    `json:"backlog"`
+	BacklogAt time.Time `json:"backlog_at,omitzero"`
+	// Oldest is the age in seconds of what waits or runs the longest here.
+	Oldest   float64 `json:"oldest"`
+	InFlight int     `json:"in_flight"`
+	Parked   int     `json:"parked"`
+
+	Workers Workers `json:"workers"`
+	// Throttle is the limiter's state; null: the container has none.
+	Throttle *throttle.State `json:"throttle"`
+
+	Received    int64 `json:"received"`
+	Redelivered int64 `json:"redelivered"`
+	Acked       int64 `json:"acked"`
+	Retried     int64 `json:"retried"`
+	Dead        int64 `json:"dead"`
+	Released    int64 `json:"released"`
+	Lost        int64 `json:"lost"`
+	Stuck       int   `json:"stuck"`
+	Generation  int   `json:"generation"`
+}
+
+// Workers are a container's workers and their bounds.
+type Workers struct {
+	Now  int `json:"now"`
+	Busy int `json:"busy"`
+	Min  int `json:"min"`
+	Max  int `json:"max"`
+	// Limit is what keeps them from growing, Reason that of the last change.
+	Limit  string `json:"limit,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// limiter returns the container's throttle, if it can be changed.
+func limiter(c *container.ListenerContainer) *throttle.Limiter {
+	l, _ := c.Throttle().(*throttle.Limiter)
+	return l
+}
+
+func (s *Server) status(c *container.ListenerContainer) Container {
+	st := c.Stats()
+	v := Container{Name: st.Name, Transport: st.Transport, Source: st.Source, State: st.State, Since: st.Since,
+		Live: st.Live, Ready: st.Ready, Reason: st.Reason, Rate: s.meters[st.Name].rate(st, time.Now()),
+		Oldest: st.Oldest.Seconds(), InFlight: st.InFlight, Parked: st.Parked, BacklogAt: st.BacklogAt,
+		Workers:  Workers{Now: st.Workers, Busy: st.Busy, Min: st.Min, Max: st.Max, Limit: st.Scaling.Limit, Reason: st.Scaling.Reason},
+		Received: st.Received, Redelivered: st.Redelivered, Acked: st.Acked, Retried: st.Retried, Released: st.Released,
+		Lost: st.Lost, Stuck: st.Stuck, Generation: st.Generation}
+	if !st.BacklogAt.IsZero() {
+		v.Backlog = &st.Backlog
+	}
+	for _, n := range st.DeadLetters {
+		v.Dead += n
+	}
+	if l := limiter(c); l != nil {
+		state := l.State()
+		v.Throttle = &state
+	}
+	s.mu.Lock()
+	if p, ok := s.paused[st.Name]; ok && st.State == container.StatePaused {
+		v.Paused = &p
+	}
+	s.mu.Unlock()
+	return v
+}
+
+func (s *Server) all() []Container {
+	list := make([]Container, 0, len(s.cfg.Containers))
+	for _, c := range s.cfg.Containers {
+		list = append(list, s.status(c))
+	}
+	return list
+}
+
+func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, map[string]any{"containers": s.all()})
+}
+
+func (s *Server) show(w http.ResponseWriter, r *http.Request) {
+	if c := s.find(w, r); c != nil {
+		answer(w, http.StatusOK, s.status(c))
+	}
+}
+
+// find returns the container of the path, or answers that there is none.
+func (s *Server) find(w http.ResponseWriter, r *http.Request) *container.ListenerContainer {
+	name := r.PathValue("name")
+	c := s.byName[name]
+	if c == nil {
+		fail(w, http.StatusNotFound, longshore.CodeNotFound, "there is no container "+clip(name), "see GET /api/containers")
+	}
+	return c
+}
+
+func (s *Server) live(w http.ResponseWriter, _ *http.Request) {
+	status, dead := http.StatusOK, map[string]string{}
+	for _, c := range s.cfg.Containers {
+		if st := c.Stats(); !st.Live {
+			status, dead[st.Name] = http.StatusServiceUnavailable, st.Reason
+		}
+	}
+	answer(w, status, map[string]any{"live": status == http.StatusOK, "containers": dead})
+}
+
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	status, reasons := http.StatusOK, map[string]string{}
+	only := r.PathValue("name")
+	if only != "" && s.find(w, r) == nil {
+		return
+	}
+	for _, c := range s.cfg.Containers {
+		st := c.Stats()
+		if only != "" && st.Name != only {
+			continue
+		}
+		if st.Reason != "" {
+			reasons[st.Name] = st.Reason
+		}
+		if !st.Ready {
+			status = http.StatusServiceUnavailable
+		}
+	}
+	answer(w, status, map[string]any{"ready": status == http.StatusOK, "containers": reasons})
+}
+
+// meter turns sums into a rate.
+type meter struct {
+	mu      sync.Mutex
+	samples []sample
+}
+
+type sample struct {
+	at   time.Time
+	done int64
+}
+
+const meterFor = 10 * time.Second
+
+// rate notes the sums of now and returns what was finished per second lately.
+func (m *meter) rate(st container.Stats, now time.Time) float64 {
+	done := st.Acked + st.Retried + st.Rejected + st.Discarded
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n := len(m.samples); n > 0 && done < m.samples[n-1].done {
+		m.samples = nil // a new run
+	}
+	if n := len(m.samples); n == 0 || now.Sub(m.samples[n-1].at) >= meterFor/20 {
+		m.samples = append(m.samples, sample{now, done})
+	}
+	for len(m.samples) > 2 && now.Sub(m.samples[1].at) >= meterFor {
+		m.samples = m.samples[1:]
+	}
+	first := m.samples[0]
+	if d := now.Sub(first.at).Seconds(); d > 0.1 {
+		return float64(done-first.done) / d
+	}
+	return 0
+}
