@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -127,6 +128,9 @@ func (t *kafkaTopic) group() string {
 // positions counts the partitions of which the group has one.
 func (t *kafkaTopic) positions(group string) (int, error) {
 	all, err := kadm.NewClient(t.k.cl).FetchOffsets(context.Background(), group)
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return 0, nil
+	}
 	n := 0
 	all.Each(func(o kadm.OffsetResponse) {
 		if o.At >= 0 {
