@@ -1,0 +1,182 @@
+package onbrokers
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/container/autoscale"
+	"github.com/longshore-go/longshore/transport"
+)
+
+func start(t *testing.T, src transport.Source, h longshore.HandlerFunc, cfg container.Config) *container.ListenerContainer {
+	t.Helper()
+	cfg.Logger, cfg.StartPaused, cfg.WaitForBroker, cfg.Order = zap.NewNop(), true, true, container.Unordered
+	cfg.DeadLetter.Policy = container.Keep
+	c, err := container.New(src, h, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Stop(context.Background()) })
+	return c
+}
+
+func send(t *testing.T, src transport.Source, bodies ...string) {
+	t.Helper()
+	p, self, err := src.(transport.Outlet).Publisher(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = p.Close(context.Background()) }()
+	var msgs []*longshore.Message
+	for _, b := range bodies {
+		msgs = append(msgs, &longshore.Message{ID: b, Key: []byte(b), Body: []byte(b)})
+	}
+	if err := p.Publish(t.Context(), self, msgs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func eventually(t *testing.T, d time.Duration, what string, cond func() bool) {
+	t.Helper()
+	tick, end := time.NewTicker(20*time.Millisecond), time.NewTimer(d)
+	defer tick.Stop()
+	defer end.Stop()
+	for !cond() {
+		select {
+		case <-tick.C:
+		case <-end.C:
+			t.Fatalf("not within %v: %s", d, what)
+		}
+	}
+}
+
+// F-E03: up with a burst, down again with a trickle, the bounds held, nothing
+// redelivered, and the broker sees no more consumers than it must.
+func TestBurst(t *testing.T) {
+	for name, newLab := range labs() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const n = 3000
+			l := newLab(t)
+			var done, redelivered atomic.Int64
+			var mu sync.Mutex
+			reached := map[int]time.Duration{}
+			var begin atomic.Int64
+			c := start(t, l.source, func(_ context.Context, d *longshore.Delivery) error {
+				if d.Origin.Redelivered {
+					redelivered.Add(1)
+				}
+				<-time.After(50 * time.Millisecond)
+				done.Add(1)
+				return nil
+			}, container.Config{Workers: container.Workers{Min: 1, Max: 30}, Autoscale: autoscale.Adaptive{Hold: 5 * time.Second},
+				OnEvent: func(e container.Event) {
+					if e.Kind == container.EventScaled {
+						mu.Lock()
+						reached[e.To] = e.Time.Sub(time.Unix(0, begin.Load()))
+						mu.Unlock()
+						t.Logf("%5.1f s  %d → %d  %s", e.Time.Sub(time.Unix(0, begin.Load())).Seconds(), e.From, e.To, e.Reason)
+					}
+				}})
+			send(t, l.source, names("m", n)...)
+			begin.Store(time.Now().UnixNano())
+			c.Resume()
+			eventually(t, 30*time.Second, "27 of 30 workers", func() bool {
+				st := c.Stats()
+				if st.Target < st.Min || st.Target > st.Max {
+					t.Errorf("target %d outside %d to %d", st.Target, st.Min, st.Max)
+				}
+				return st.Workers >= 27
+			})
+			up := time.Since(time.Unix(0, begin.Load()))
+			l.check(t)
+			eventually(t, 60*time.Second, "the burst is handled", func() bool { return done.Load() == n })
+			ended := time.Now()
+			eventually(t, 60*time.Second, "one worker", func() bool {
+				st := c.Stats()
+				return st.Workers == 1 && st.Target == 1
+			})
+			t.Logf("%s: 27 workers after %.1f s, back at 1 after %.1f s (Hold 5 s)", name, up.Seconds(), time.Since(ended).Seconds())
+			l.check(t)
+			send(t, l.source, "last")
+			eventually(t, 20*time.Second, "a trickle is handled", func() bool { return done.Load() == n+1 })
+			if err := c.Stop(t.Context()); err != nil {
+				t.Errorf("stop: %v", err)
+			}
+			if st := c.Stats(); redelivered.Load() != 0 || st.Generation != 1 {
+				t.Errorf("%d redelivered, %d subscriptions", redelivered.Load(), st.Generation)
+			}
+		})
+	}
+}
+
+// F-E01: one handler of ten seconds, a memory of one: one worker and one execution.
+func TestWorkInProgressIsLoad(t *testing.T) {
+	for name, newLab := range labs() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t)
+			var runs, ended atomic.Int64
+			c := start(t, l.source, func(context.Context, *longshore.Delivery) error {
+				runs.Add(1)
+				<-time.After(10 * time.Second)
+				ended.Add(1)
+				return nil
+			}, container.Config{Workers: container.Workers{Min: 1, Max: 10}, Autoscale: autoscale.Adaptive{Hold: time.Second}})
+			send(t, l.source, "long")
+			c.Resume()
+			eventually(t, 20*time.Second, "it runs", func() bool { return runs.Load() == 1 })
+			eventually(t, 30*time.Second, "it ends", func() bool {
+				if st := c.Stats(); ended.Load() == 0 && (st.Workers != 1 || st.Target != 1) {
+					t.Errorf("%d workers, target %d", st.Workers, st.Target)
+				}
+				return ended.Load() == 1
+			})
+			if err := c.Stop(t.Context()); err != nil {
+				t.Errorf("stop: %v", err)
+			}
+			if n := runs.Load(); n != 1 {
+				t.Errorf("it ran %d times", n)
+			}
+		})
+	}
+}
+
+// F-E02: behind four places of a downstream, the pool does not stay above twice that.
+func TestDownstreamOfFour(t *testing.T) {
+	t.Parallel()
+	l := rabbit(t)
+	places := make(chan struct{}, 4)
+	var done atomic.Int64
+	c := start(t, l.source, func(context.Context, *longshore.Delivery) error {
+		places <- struct{}{}
+		<-time.After(50 * time.Millisecond)
+		<-places
+		done.Add(1)
+		return nil
+	}, container.Config{Workers: container.Workers{Min: 1, Max: 64}})
+	send(t, l.source, names("m", 2000)...)
+	c.Resume()
+	eventually(t, 30*time.Second, "a knee is found", func() bool { return c.Stats().Scaling.Knee > 0 })
+	sum, samples := 0, 0
+	until := done.Load() + 400
+	eventually(t, 30*time.Second, "400 more", func() bool {
+		sum, samples = sum+c.Stats().Target, samples+1
+		return done.Load() >= until
+	})
+	mean := float64(sum) / float64(samples)
+	t.Logf("%.1f workers in the mean, knee %d", mean, c.Stats().Scaling.Knee)
+	if mean > 8 {
+		t.Errorf("%.1f workers for 4 places", mean)
+	}
+}
