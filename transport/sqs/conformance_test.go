@@ -16,13 +16,16 @@ import (
 // The suite on standard and FIFO queues, with a redrive policy (Reject leads to its
 // queue, returns count) and without.
 func TestConformance(t *testing.T) {
+	ofEachKind(t, func(t *testing.T, suffix string, redrive bool) {
+		l := &lab{suffix: suffix, redrive: redrive, servers: map[transport.Source]*sqstest.Server{}}
+		transporttest.Run(t, l.harness())
+	})
+}
+
+func ofEachKind(t *testing.T, f func(t *testing.T, suffix string, redrive bool)) {
 	for _, suffix := range []string{"", ".fifo"} {
 		for _, redrive := range []bool{false, true} {
-			t.Run(fmt.Sprintf("queue%s/redrive=%t", suffix, redrive), func(t *testing.T) {
-				t.Parallel() // most of it is waiting
-				l := &lab{suffix: suffix, redrive: redrive, servers: map[transport.Source]*sqstest.Server{}}
-				transporttest.Run(t, l.harness())
-			})
+			t.Run(fmt.Sprintf("queue%s/redrive=%t", suffix, redrive), func(t *testing.T) { f(t, suffix, redrive) })
 		}
 	}
 }
@@ -104,7 +107,7 @@ func (l *lab) harness() transporttest.Harness {
 			return st.Visible, st.Hidden
 		},
 	}
-	h.Patience = 5 * time.Second
+	h.Patience, h.Parallel = 5*time.Second, true
 	if l.redrive {
 		h.DeadLettered = func(_ testing.TB, src transport.Source) int {
 			st, _ := l.server(src).Queue(deadOf(nameOf(src), l.suffix))

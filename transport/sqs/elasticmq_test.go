@@ -1,7 +1,6 @@
 package sqs_test
 
 import (
-	"fmt"
 	"maps"
 	"net/url"
 	"strconv"
@@ -23,15 +22,10 @@ import (
 // The suite on the server of SQS_ENDPOINT (ElasticMQ). It has not been run on AWS.
 func TestConformanceOnElasticMQ(t *testing.T) {
 	brokertest.SQS(t) // or the test is not run
-	for _, suffix := range []string{"", ".fifo"} {
-		for _, redrive := range []bool{false, true} {
-			t.Run(fmt.Sprintf("queue%s/redrive=%t", suffix, redrive), func(t *testing.T) {
-				t.Parallel() // most of it is waiting
-				l := &remoteLab{suffix: suffix, redrive: redrive, proxies: map[transport.Source]*faultproxy.Proxy{}}
-				transporttest.Run(t, l.harness(t))
-			})
-		}
-	}
+	ofEachKind(t, func(t *testing.T, suffix string, redrive bool) {
+		l := &remoteLab{suffix: suffix, redrive: redrive, proxies: map[transport.Source]*faultproxy.Proxy{}}
+		transporttest.Run(t, l.harness(t))
+	})
 }
 
 // remoteLab makes queues on the server, each reached through a proxy of its own.
@@ -141,6 +135,7 @@ func (l *remoteLab) harness(t testing.TB) transporttest.Harness {
 		},
 		Depth:    func(t testing.TB, src transport.Source) (int, int) { return counts(t, c, nameOf(src)) },
 		Patience: 8 * time.Second,
+		Parallel: true,
 		Quiet:    400 * time.Millisecond,
 	}
 	if l.redrive {

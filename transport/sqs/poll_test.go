@@ -178,7 +178,7 @@ func TestCallsPerMessage(t *testing.T) {
 		s.CreateQueue(t, "orders", nil)
 		s.Inject(sqstest.Fault{Latency: 5 * time.Millisecond})
 		broker := sqs.New(s.Config())
-		const n = 20_000
+		const n = 6_000
 		publish(t, broker, "orders", "", numbered(n)...)
 		s.ForgetCalls()
 		var seen journal
