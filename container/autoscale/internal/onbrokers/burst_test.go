@@ -32,7 +32,11 @@ func start(t *testing.T, src transport.Source, h longshore.HandlerFunc, cfg cont
 
 func send(t *testing.T, src transport.Source, bodies ...string) {
 	t.Helper()
-	p, self, err := src.(transport.Outlet).Publisher(t.Context())
+	out, ok := src.(transport.Outlet)
+	if !ok {
+		t.Fatalf("%T has no publisher", src)
+	}
+	p, self, err := out.Publisher(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,13 +57,11 @@ type worker struct {
 }
 
 type call struct {
-	began   float64
-	v       float64 // virtual time at which it ends
-	work    float64
-	n       int // messages
-	key     int
-	w       int
-	waiting bool // for the downstream's slot
+	began float64
+	work  float64
+	n     int // messages
+	key   int
+	w     int
 }
 
 // world is one run.
@@ -323,9 +321,10 @@ func (w *world) polled(room int) {
 	for range n {
 		w.accept(w.queue.pop())
 	}
-	if n == room {
+	switch n {
+	case room:
 		w.wanted = min(w.wanted*2, 10)
-	} else if n == 0 {
+	case 0:
 		w.wanted = 1
 	}
 }
