@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-go/longshore/internal/cli"
+)
+
+// ctl looks at and steers running instances through their admin API.
+type ctl struct {
+	*app
+	admin     string
+	tokenFile string
+	dryRun    bool
+}
+
+func (a *app) ctl() *cobra.Command {
+	c := &ctl{app: a}
+	cmd := &cobra.Command{
+		Use:   "ctl",
+		Short: "Look at and steer running instances",
+		Long: "ctl talks to the admin API of running instances: --admin or LONGSHORE_ADMIN names them.\n" +
+			"Changes need an operator's token: LONGSHORE_TOKEN, --token-file, or on this host the one that the instance made.",
+		Example: "  longshore ctl status\n" +
+			"  longshore ctl throttle orders --permits 0 --for 10m --reason \"ledger down\"",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return &cli.UsageError{Text: "ctl needs to be told what to do", Hint: "use status, pause, resume, scale, throttle, drain or events"}
+		},
+	}
+	f := cmd.PersistentFlags()
+	f.StringVar(&c.admin, "admin", "", "`addresses` of the admin APIs, separated by commas (default 127.0.0.1:8391)")
+	f.StringVar(&c.tokenFile, "token-file", "", "`file` with the token")
+	f.BoolVar(&c.dryRun, "dry-run", false, "say what would be asked for, and ask for nothing")
+	cmd.AddCommand(c.statusVerb(), c.pauseVerb(), c.resumeVerb(), c.scaleVerb(), c.throttleVerb(), c.drainVerb(), c.eventsVerb())
+	return cmd
+}
+
+// change is a request that changes something on every instance.
+type change struct {
+	method, path string
+	body         map[string]any
+	// tell is one line about the answer.
+	tell func(answer map[string]any) string
+	once bool // one instance is enough: it passes it on
+}
+
+func (c *ctl) change(ctx context.Context, ch change) error {
+	targets, err := c.targets()
+	if err != nil {
+		return err
+	}
+	if ch.once {
+		targets = targets[:1]
+	}
+	if c.dryRun {
+		for _, t := range targets {
+			c.print.Notef("would ask %s: %s %s %s", t.addr, ch.method, ch.path, compact(ch.body))
+		}
+		return nil
+	}
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	began := time.Now()
+	var answers []map[string]any
+	for _, t := range targets {
+		answer, err := c.call(ctx, t, ch.method, ch.path, ch.body)
+		if err != nil {
+			if len(answers) > 0 {
+				c.print.Notef("%d of %d instances obeyed before this", len(answers), len(targets))
+			}
+			return err
+		}
+		answers = append(answers, answer)
+		if c.print.JSON {
+			err = c.print.Line(answer)
+		} else {
+			err = c.print.Printf("%s\n", cli.Printable(ch.tell(answer)))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if !c.print.JSON && len(targets) > 1 {
+		c.print.Notef("%d instances, applied in %.1f s", len(targets), time.Since(began).Seconds())
+	}
+	return nil
+}
+
+func containerPath(name, verb string) string { return "/api/containers/" + escape(name) + "/" + verb }
+
+func (c *ctl) pauseVerb() *cobra.Command {
+	return c.simple("pause", "Take nothing more from the broker until resume", "paused")
+}
+
+func (c *ctl) resumeVerb() *cobra.Command {
+	return c.simple("resume", "End a pause", "resumed")
+}
+
+func (c *ctl) simple(verb, short, done string) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use: verb + " CONTAINER", Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.change(cmd.Context(), change{method: "POST", path: containerPath(args[0], verb), body: with(nil, "reason", reason),
+				tell: func(a map[string]any) string { return fmt.Sprintf("%s     %s, now %v", args[0], done, a["state"]) }})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "`why`, for the events")
+	return cmd
+}
+
+func (c *ctl) drainVerb() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use: "drain CONTAINER", Short: "Work off what was received and stop consuming", Args: cobra.ExactArgs(1),
+		Long: "drain waits until the container has stopped and prints its report. It does not come back before the service is started again.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			clean := true
+			err := c.change(cmd.Context(), change{method: "POST", path: containerPath(args[0], "drain"), body: with(nil, "reason", reason),
+				tell: func(a map[string]any) string {
+					if a["clean"] == false {
+						clean = false
+					}
+					return fmt.Sprintf("%s     %v", args[0], a["text"])
+				}})
+			if err == nil && !clean {
+				return &cli.CodeError{Code: cli.ExitNo}
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "`why`, for the events")
+	return cmd
+}
+
+func (c *ctl) scaleVerb() *cobra.Command {
+	var workers, reason string
+	cmd := &cobra.Command{
+		Use: "scale CONTAINER --workers MIN:MAX", Short: "Change the bounds of the workers", Args: cobra.ExactArgs(1),
+		Example: "  longshore ctl scale orders --workers 4:50\n  longshore ctl scale orders --workers :20    # the minimum stays",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body, err := parseWorkers(workers)
+			if err != nil {
+				return err
+			}
+			return c.change(cmd.Context(), change{method: "PUT", path: containerPath(args[0], "workers"), body: with(body, "reason", reason),
+				tell: func(a map[string]any) string {
+					return fmt.Sprintf("%s     workers %s → %s", args[0], span(a["before"]), span(at(a, "container", "workers")))
+				}})
+		},
+	}
+	cmd.Flags().StringVar(&workers, "workers", "", "the least and the most, `MIN:MAX`; one number is both")
+	cmd.Flags().StringVar(&reason, "reason", "", "`why`, for the events")
+	return cmd
+}
+
+func parseWorkers(s string) (map[string]any, error) {
+	bad := &cli.UsageError{Text: fmt.Sprintf("--workers %q is not MIN:MAX", s), Hint: "write for example --workers 4:50, :50 or 8"}
+	lo, hi, two := strings.Cut(s, ":")
+	if !two {
+		hi = lo
+	}
+	body := map[string]any{}
+	for name, text := range map[string]string{"min": lo, "max": hi} {
+		if text == "" {
+			continue
+		}
+		var n int
+		if _, err := fmt.Sscanf(text, "%d", &n); err != nil || fmt.Sprint(n) != text {
+			return nil, bad
+		}
+		body[name] = n
+	}
+	if len(body) == 0 {
+		return nil, bad
+	}
+	return body, nil
+}
+
+// with adds what is not empty.
+func with(body map[string]any, name, value string) map[string]any {
+	if value == "" {
+		return body
+	}
+	if body == nil {
+		body = map[string]any{}
+	}
+	body[name] = value
+	return body
+}

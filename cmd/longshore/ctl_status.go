@@ -1,0 +1,232 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/admin"
+	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/middleware/throttle"
+)
+
+func (c *ctl) statusVerb() *cobra.Command {
+	return &cobra.Command{
+		Use: "status [CONTAINER]", Short: "Show which container hurts, and why", Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.status(cmd.Context(), args) },
+	}
+}
+
+// shown is a container of an instance.
+type shown struct {
+	Instance string `json:"instance"`
+	admin.Container
+}
+
+func (c *ctl) status(ctx context.Context, args []string) error {
+	targets, err := c.targets()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	var all []shown
+	var failed []error
+	for _, t := range targets {
+		list, err := c.containers(ctx, t)
+		if err != nil {
+			failed = append(failed, err) // the others are shown all the same
+			continue
+		}
+		for _, v := range list {
+			if len(args) == 0 || v.Name == args[0] {
+				all = append(all, shown{t.addr, v})
+			}
+		}
+	}
+	if len(args) > 0 && len(all) == 0 && len(failed) == 0 {
+		return &longshore.Error{Code: longshore.CodeNotFound, Op: fmt.Sprintf("show container %q", args[0]), Err: errors.New("no instance has it"), Hint: "see longshore ctl status"}
+	}
+	if err := c.show(all, len(targets) > 1); err != nil {
+		return err
+	}
+	return errors.Join(failed...)
+}
+
+func (c *ctl) containers(ctx context.Context, t target) ([]admin.Container, error) {
+	answer, err := c.call(ctx, t, "GET", "/api/containers", nil)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(answer["containers"])
+	if err != nil {
+		return nil, err
+	}
+	var list []admin.Container
+	return list, json.Unmarshal(raw, &list)
+}
+
+func (c *ctl) show(all []shown, instances bool) error {
+	if c.print.JSON {
+		if all == nil {
+			all = []shown{}
+		}
+		return c.print.Document(map[string]any{"containers": all})
+	}
+	if len(all) == 0 {
+		c.print.Notef("no containers")
+		return nil
+	}
+	t := cli.Table{Header: []string{"container", "source", "state", "rate/s", "backlog", "oldest", "workers", "permits", "retried", "dead", ""},
+		Right: map[int]bool{3: true, 4: true, 5: true, 6: true, 7: true, 8: true, 9: true}}
+	for _, v := range all {
+		name := v.Name
+		if instances {
+			name += "@" + v.Instance
+		}
+		backlog, permits := "–", "–"
+		if v.Backlog != nil {
+			backlog = fmt.Sprint(*v.Backlog)
+		}
+		if v.Throttle != nil && v.Throttle.Permits >= 0 {
+			permits = fmt.Sprint(v.Throttle.Permits)
+		}
+		row := []string{name, v.Transport + " " + v.Source, string(v.State), fmt.Sprintf("%.0f", v.Rate), backlog, age(v.Oldest),
+			fmt.Sprintf("%d/%d", v.Workers.Now, v.Workers.Max), permits, fmt.Sprint(v.Retried), fmt.Sprint(v.Dead), why(v.Container)}
+		for i := range row {
+			row[i] = cli.Printable(row[i])
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return c.print.Printf("%s\n", strings.Join(t.Lines(), "\n"))
+}
+
+func age(seconds float64) string {
+	switch {
+	case seconds < 100:
+		return fmt.Sprintf("%.1f s", seconds)
+	case seconds < 6000:
+		return fmt.Sprintf("%.0f min", seconds/60)
+	}
+	return fmt.Sprintf("%.1f h", seconds/3600)
+}
+
+// why says in a few words what is the matter.
+func why(v admin.Container) string {
+	var parts []string
+	if p := v.Paused; p != nil {
+		text := "paused"
+		if p.By != "" {
+			text += " by " + p.By
+		}
+		text += ", " + age(time.Since(p.At).Seconds())
+		if p.Reason != "" {
+			text += ": " + p.Reason
+		}
+		parts = append(parts, text)
+	} else if v.Reason != "" {
+		parts = append(parts, v.Reason)
+	}
+	if l := v.Throttle; l != nil {
+		if l.Operator != nil {
+			parts = append(parts, throttledBy("an operator", l.Operator))
+		} else if l.Fleet != nil {
+			parts = append(parts, throttledBy("the fleet", l.Fleet))
+		}
+	}
+	if v.Stuck > 0 {
+		parts = append(parts, fmt.Sprintf("%d stuck", v.Stuck))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func throttledBy(who string, o *throttle.Override) string {
+	if o.By != "" {
+		who = o.By
+	}
+	text := "throttled by " + who
+	if !o.Until.IsZero() {
+		text += " until " + o.Until.Local().Format("15:04")
+	}
+	if o.Reason != "" {
+		text += ": " + o.Reason
+	}
+	return text
+}
+
+func (c *ctl) eventsVerb() *cobra.Command {
+	var n int
+	cmd := &cobra.Command{
+		Use: "events", Short: "Print what happens, as it happens", Args: cobra.NoArgs,
+		Long: "events prints one line for each event of the first instance until it is interrupted, or --number were printed.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.events(cmd.Context(), n) },
+	}
+	cmd.Flags().IntVarP(&n, "number", "n", 0, "end after `how many`; 0: never")
+	return cmd
+}
+
+func (c *ctl) events(ctx context.Context, n int) error {
+	targets, err := c.targets()
+	if err != nil {
+		return err
+	}
+	res, err := c.send(ctx, targets[0], "GET", "/api/events", nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = res.Body.Close() }() // a stream has nothing to say at its end
+	if res.StatusCode >= 400 {
+		var answer map[string]any
+		_ = json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(&answer) // what is missing is empty
+		return refusedBy(targets[0], answer)
+	}
+	lines := bufio.NewScanner(res.Body)
+	lines.Buffer(nil, maxAnswer)
+	kind := ""
+	for printed := 0; lines.Scan(); {
+		if k, ok := bytes.CutPrefix(lines.Bytes(), []byte("event: ")); ok {
+			kind = string(k)
+		}
+		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+		if !ok || kind != "event" {
+			continue
+		}
+		var e admin.Event
+		if err := json.Unmarshal(data, &e); err != nil {
+			continue
+		}
+		if err := c.printEvent(e); err != nil {
+			return err
+		}
+		if printed++; printed == n {
+			return nil
+		}
+	}
+	if ctx.Err() != nil {
+		return nil // interrupted: that is how it ends
+	}
+	return unreachable(targets[0], errors.Join(errors.New("the stream ended"), lines.Err()))
+}
+
+func (c *ctl) printEvent(e admin.Event) error {
+	if c.print.JSON {
+		return c.print.Line(e)
+	}
+	text := e.Text
+	if e.By != "" {
+		text += ", by " + e.By
+	}
+	if e.Reason != "" && !strings.Contains(text, e.Reason) {
+		text += ": " + e.Reason
+	}
+	return c.print.Printf("%s  %s  %-12s  %s\n", e.Time.Local().Format("15:04:05.000"), cli.Printable(e.Container), cli.Printable(e.Kind), cli.Printable(text))
+}

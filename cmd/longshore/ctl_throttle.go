@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-go/longshore/internal/cli"
+)
+
+type throttleFlags struct {
+	permits, burst, add int
+	rate                float64
+	clear, fleet        bool
+	share, reason       string
+	hold                time.Duration
+}
+
+func (c *ctl) throttleVerb() *cobra.Command {
+	var f throttleFlags
+	cmd := &cobra.Command{
+		Use: "throttle CONTAINER", Short: "Change how much is worked on at once or started per second", Args: cobra.ExactArgs(1),
+		Long: "throttle changes the limits now: what runs goes on, 0 holds everything. With --for the value from before returns by itself.\n" +
+			"With --fleet all instances obey, through their control topic.",
+		Example: "  longshore ctl throttle orders --permits 5\n" +
+			"  longshore ctl throttle orders --permits 0 --for 10m --reason \"ledger down\"\n" +
+			"  longshore ctl throttle orders --fleet --share total --permits 30\n" +
+			"  longshore ctl throttle orders --clear",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body, err := f.body(cmd)
+			if err != nil {
+				return err
+			}
+			return c.change(cmd.Context(), change{method: "PUT", path: containerPath(args[0], "throttle"), body: body, once: f.fleet,
+				tell: func(a map[string]any) string { return tellThrottle(args[0], a) }})
+		},
+	}
+	fs := cmd.Flags()
+	fs.IntVar(&f.permits, "permits", 0, "`how many` may be worked on at once; 0 holds everything")
+	fs.IntVar(&f.add, "add", 0, "`how many` permits more than now; negative: fewer")
+	fs.Float64Var(&f.rate, "rate", 0, "how many may start per `second`; 0 holds everything")
+	fs.IntVar(&f.burst, "burst", 0, "`how many` of an unused rate may start at once")
+	fs.BoolVar(&f.clear, "clear", false, "back to what is configured")
+	fs.DurationVar(&f.hold, "for", 0, "`how long`, then back")
+	fs.BoolVar(&f.fleet, "fleet", false, "on all instances, through the control topic")
+	fs.StringVar(&f.share, "share", "", "with --fleet: `each` instance gets the numbers, or all share a total")
+	fs.StringVar(&f.reason, "reason", "", "`why`, for the events")
+	return cmd
+}
+
+func (f *throttleFlags) body(cmd *cobra.Command) (map[string]any, error) {
+	given := cmd.Flags().Changed
+	body := map[string]any{}
+	for name, v := range map[string]any{"permits": f.permits, "rate": f.rate, "burst": f.burst, "add": f.add} {
+		if given(name) {
+			body[name] = v
+		}
+	}
+	says := len(body) > 0
+	if f.clear == says {
+		return nil, &cli.UsageError{Text: "throttle needs a limit, or --clear, not both", Hint: "write for example --permits 5, --rate 200 or --clear"}
+	}
+	if f.clear {
+		body["clear"] = true
+	}
+	if given("for") {
+		if f.hold <= 0 {
+			return nil, &cli.UsageError{Text: "--for must be more than 0", Hint: "write for example --for 10m"}
+		}
+		body["for"] = f.hold.String()
+	}
+	if f.fleet {
+		body["scope"] = "fleet"
+	}
+	if f.share != "" && f.share != "each" && f.share != "total" {
+		return nil, &cli.UsageError{Text: "--share " + f.share + " is not known", Hint: "use each or total"}
+	}
+	body = with(body, "share", f.share)
+	return with(body, "reason", f.reason), nil
+}
+
+// tellThrottle is before and after in one line.
+func tellThrottle(name string, a map[string]any) string {
+	before, after := a["before"], at(a, "container", "throttle")
+	parts := []string{fmt.Sprintf("permits %s → %s", limitText(at(before, "permits")), limitText(at(after, "permits")))}
+	if number(at(before, "rate")) >= 0 || number(at(after, "rate")) >= 0 {
+		parts = append(parts, fmt.Sprintf("rate %s → %s", limitText(at(before, "rate")), limitText(at(after, "rate"))))
+	}
+	for _, layer := range []string{"operator", "fleet"} {
+		if until, ok := at(after, layer, "until").(string); ok {
+			if t, err := time.Parse(time.RFC3339, until); err == nil {
+				parts = append(parts, "until "+t.Local().Format("15:04:05")+" (then "+limitText(at(after, "configured", "permits"))+")")
+				break
+			}
+		}
+	}
+	if issued := a["issued"]; issued != nil {
+		obeyed, _ := at(issued, "obeyed").([]any)
+		parts = append(parts, fmt.Sprintf("%d instances, applied in %.2f s", len(obeyed), number(at(issued, "took"))/1e9))
+		if missing, _ := at(issued, "missing").([]any); len(missing) > 0 {
+			parts = append(parts, fmt.Sprintf("not yet: %v", missing))
+		}
+	}
+	return name + "     " + strings.Join(parts, "     ")
+}
+
+// limitText is a limit for people.
+func limitText(v any) string {
+	n, ok := v.(float64)
+	if !ok || n < 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%v", n)
+}
