@@ -71,6 +71,7 @@ func (t *sqlTx) Commit(ctx context.Context) error {
 	defer stop()
 	if t.dialect == MySQL {
 		if err := t.commitMySQL(ctx); err != nil {
+			_ = t.tx.Rollback() // the connection cannot be given back before database/sql has its end
 			return err
 		}
 	}
