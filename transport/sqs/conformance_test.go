@@ -107,7 +107,7 @@ func (l *lab) harness() transporttest.Harness {
 			return st.Visible, st.Hidden
 		},
 	}
-	h.Patience, h.Parallel = 5*time.Second, true
+	h.Patience, h.Parallel = 20*time.Second, true
 	if l.redrive {
 		h.DeadLettered = func(_ testing.TB, src transport.Source) int {
 			st, _ := l.server(src).Queue(deadOf(nameOf(src), l.suffix))

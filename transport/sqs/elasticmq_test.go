@@ -134,7 +134,7 @@ func (l *remoteLab) harness(t testing.TB) transporttest.Harness {
 			return func() { p.BlackHole(false) }
 		},
 		Depth:    func(t testing.TB, src transport.Source) (int, int) { return counts(t, c, nameOf(src)) },
-		Patience: 8 * time.Second,
+		Patience: 20 * time.Second,
 		Parallel: true,
 		Quiet:    400 * time.Millisecond,
 	}
