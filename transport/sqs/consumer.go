@@ -244,7 +244,12 @@ func (c *consumer) Cancel(ctx context.Context) error {
 	}
 	c.intake.canceled = true
 	c.announce()
-	return c.endPolls(ctx)
+	err := c.endPolls(ctx)
+	// What waits behind heads is handed out like the rest: nothing comes that could
+	// need its place, and heads that are not started any more never end.
+	c.intake.buffer = append(c.intake.buffer, c.intake.lines.empty()...)
+	c.announce()
+	return err
 }
 
 // Release gives back what Receive has not handed out, and waits until the broker

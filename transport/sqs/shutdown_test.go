@@ -3,6 +3,7 @@ package sqs_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -39,6 +40,30 @@ func TestStopCancelsHandlersAndNothingIsDeadLettered(t *testing.T) {
 		}
 		if st := state(t, s, "dead"); st.Visible != 0 {
 			t.Errorf("%d dead-lettered", st.Visible)
+		}
+	})
+}
+
+// What waits behind the heads of groups does not hold the drain up.
+func TestDrainDoesNotWaitForGroups(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sqstest.Server) {
+		s.CreateQueue(t, "orders.fifo", map[string]string{"VisibilityTimeout": "300"})
+		broker := sqs.New(s.Config())
+		for i := range 20 {
+			publish(t, broker, "orders.fifo", fmt.Sprintf("c-%d", i%4), numbered(5)...)
+		}
+		c, stop := run(t, broker.Queue("orders.fifo", sqs.QueueConfig{}), func(ctx context.Context, _ *longshore.Delivery) error {
+			wait(100 * time.Millisecond)
+			return nil
+		}, container.Config{Workers: container.Workers{Min: 2, Max: 2}})
+		wait(time.Second)
+		stop()
+		if rep := c.Report(); rep.Took > time.Second {
+			t.Errorf("%v", rep)
+		}
+		wait(2 * time.Second)
+		if st := state(t, s, "orders.fifo"); st.Hidden != 0 || st.Visible == 0 {
+			t.Errorf("%+v after the stop", st)
 		}
 	})
 }
