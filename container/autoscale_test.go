@@ -306,3 +306,95 @@ func TestBurstByPolling(t *testing.T) {
 		stop(t, c)
 	})
 }
+
+// script is a policy of a user, by a function.
+type script func(s autoscale.Sample) autoscale.Decision
+
+func (script) Check() error                                 { return nil }
+func (p script) New() autoscale.Scaler                      { return p }
+func (p script) Next(s autoscale.Sample) autoscale.Decision { return p(s) }
+
+// A user's policy may ask for anything and panic: the bounds hold, work goes on.
+func TestPolicyOfOnesOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		asked := []int{7, -5, 1 << 40, 3}
+		var calls, notices atomic.Int64
+		p := script(func(s autoscale.Sample) autoscale.Decision {
+			i := int(calls.Add(1)) - 1
+			if i >= len(asked) {
+				panic("out of ideas")
+			}
+			if s.Dt != 500*time.Millisecond || s.Min != 2 || s.Max != 20 || s.Lanes != -1 || s.Permits != -1 || s.Paused {
+				t.Errorf("%+v", s)
+			}
+			return autoscale.Decision{Target: asked[i], Reason: "script", Limit: "mood"}
+		})
+		var s scalings
+		c := start(t, b.Queue("q", memory.QueueConfig{}), handle(noop), container.Config{Workers: container.Workers{Min: 2, Max: 20}, Autoscale: p,
+			OnEvent: func(e container.Event) {
+				s.on(e)
+				if e.Kind == container.EventNotice && longshore.CodeOf(e.Err) == longshore.CodePanic {
+					notices.Add(1)
+				}
+			}})
+		wait(2100 * time.Millisecond)
+		if sc := c.Stats().Scaling; sc.Limit != "mood" || sc.To != 3 {
+			t.Errorf("%+v", sc)
+		}
+		wait(3 * time.Second)
+		publish(t, b, "q", "m")
+		wait(time.Second)
+		got := []int{}
+		for _, e := range s.all() {
+			got = append(got, e.To)
+		}
+		if fmt.Sprint(got) != "[7 2 20 3]" || c.Stats().Target != 3 || c.Stats().Acked != 1 || notices.Load() == 0 {
+			t.Errorf("%v, target %d, %d acked, %d notices", got, c.Stats().Target, c.Stats().Acked, notices.Load())
+		}
+		stop(t, c)
+	})
+}
+
+// Permits are a ceiling, at once on the way down; what they open is grown into by
+// doubling, each half second.
+func TestWorkersFollowPermits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		publish(t, b, "q", numbered(60_000)...)
+		g := newGate(5, 0)
+		c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(*longshore.Delivery) error { wait(20 * time.Millisecond); return nil }),
+			container.Config{Throttle: g, Workers: container.Workers{Min: 1, Max: 30}})
+		for _, step := range []struct{ permits, atLeast, atMost int }{{5, 4, 5}, {20, 18, 20}, {3, 3, 3}, {25, 12, 25}} {
+			g.set(step.permits)
+			wait(time.Second)
+			if step.permits == 5 {
+				wait(4 * time.Second)
+			}
+			if n := c.Stats().Target; n < step.atLeast || n > step.atMost {
+				t.Errorf("%d workers for %d permits", n, step.permits)
+			}
+			wait(5 * time.Second)
+		}
+		stop(t, c)
+	})
+}
+
+// F-E02: three keys have work: three workers.
+func TestWorkersFollowKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		bodies := make([]string, 6000)
+		for i := range bodies {
+			bodies[i] = fmt.Sprintf("k%d:%d", i%3, i)
+		}
+		publish(t, b, "q", bodies...)
+		c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(*longshore.Delivery) error { wait(10 * time.Millisecond); return nil }),
+			container.Config{Order: container.ByKey, Workers: container.Workers{Min: 1, Max: 30}})
+		wait(10 * time.Second)
+		if st := c.Stats(); st.Target != 3 || st.Scaling.Limit != autoscale.LimitLanes {
+			t.Errorf("%d workers for three keys, %+v", st.Target, st.Scaling)
+		}
+		stop(t, c)
+	})
+}

@@ -75,7 +75,7 @@ func (r *run) onTick() {
 	sample := r.sample(now)
 	r.hotLane(now)
 	r.mu.Unlock()
-	d := r.scaler.Next(sample)
+	d := r.decide(sample)
 	r.noteDecision(d)
 	if !sample.Paused {
 		r.scaleTo(d.Target, d.Reason)
@@ -85,6 +85,17 @@ func (r *run) onTick() {
 		r.resize(g, now)
 	}
 	r.armTick()
+}
+
+// decide asks the policy, which may be the user's. One that panics changes nothing.
+func (r *run) decide(s autoscale.Sample) (d autoscale.Decision) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.notice(panicError(p), "the autoscale policy panicked; the workers stay")
+			d = autoscale.Decision{Target: s.Workers}
+		}
+	}()
+	return r.scaler.Next(s)
 }
 
 // noteDecision keeps what the policy says beside the target, for Stats.
