@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"github.com/longshore-go/longshore"
 )
 
@@ -69,7 +71,9 @@ func (c *consumer) Close(ctx context.Context) error {
 		// session times out, so this goes on for a while when ctx has ended.
 		leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveGrace)
 		defer cancel()
+		member, _ := c.cl.GroupMetadata()
 		_ = c.cl.LeaveGroupContext(leave)
+		c.vacate(leave, member)
 		c.cl.Close()
 		c.wg.Wait()
 	}()
@@ -81,6 +85,20 @@ func (c *consumer) Close(ctx context.Context) error {
 		err = werr
 	}
 	return brokerError("close "+c.src.title(), c.src.name(), err)
+}
+
+// vacate lets a static member of the consumer protocol come back under its name. The
+// client says that it goes, but not under which name, which the broker refuses: the
+// name would be taken until the session times out.
+func (c *consumer) vacate(ctx context.Context, member string) {
+	cfg := &c.src.cfg
+	if cfg.InstanceID == "" || cfg.Protocol != Consumer || member == "" {
+		return
+	}
+	req := kmsg.NewPtrConsumerGroupHeartbeatRequest()
+	req.Group, req.MemberID, req.MemberEpoch = c.src.group, member, -2
+	req.InstanceID = &cfg.InstanceID
+	_, _ = req.RequestWith(ctx, c.cl) // the session's timeout is the other way
 }
 
 // leaveGrace bounds how long leaving the group goes on behind Close.

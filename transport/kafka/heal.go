@@ -55,8 +55,20 @@ func (c *consumer) fetchError(e kgo.FetchError) {
 	case kerr.IsRetriable(err):
 	default:
 		c.trouble(fmt.Sprintf("fetch %s/%d", e.Topic, e.Partition), transport.Event{Kind: transport.EventNotice, Err: err,
-			Text: fmt.Sprintf("%s: reading %s/%d failed: %v", c.src.title(), e.Topic, e.Partition, err)})
+			Text: fmt.Sprintf("%s: reading %s/%d failed%s: %v", c.src.title(), e.Topic, e.Partition, c.failedAt(tp{e.Topic, e.Partition}), err)})
 	}
+}
+
+// failedAt says where, and the way out: a batch that nobody can read holds its
+// partition until an administrator moves the group past it.
+func (c *consumer) failedAt(k tp) string {
+	c.mu.Lock()
+	p := c.parts[k]
+	c.mu.Unlock()
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprintf(" at offset %d, and is tried again; if that does not pass, move the group's position behind it", p.expected())
 }
 
 // sessionError: this member is not in the group. The client joins again by itself,

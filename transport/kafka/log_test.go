@@ -3,6 +3,9 @@ package kafka_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +29,19 @@ func onBoth(t *testing.T, partitions int32, f func(t *testing.T, c *cluster, p k
 		t.Parallel()
 		addrs := brokertest.Kafka(t)
 		eachProtocol(t, func(t *testing.T, p kafka.Protocol) { f(t, realCluster(t, addrs, partitions), p) })
+	})
+}
+
+// onEither is onBoth where the protocol makes no difference.
+func onEither(t *testing.T, partitions int32, f func(t *testing.T, c *cluster)) {
+	t.Helper()
+	t.Run("kfake", func(t *testing.T) {
+		t.Parallel()
+		f(t, embeddedCluster(t, partitions))
+	})
+	t.Run("real", func(t *testing.T) {
+		t.Parallel()
+		f(t, realCluster(t, brokertest.Kafka(t), partitions))
 	})
 }
 
@@ -131,48 +147,92 @@ func TestDeepBacklogDelaysNobody(t *testing.T) {
 	}
 }
 
-// A partition that stays with its member through a rebalance starts records again
-// within 2 s, though a record of another, which goes, is in work.
+// A partition that stays with its member through a rebalance goes on all the while,
+// though of both one record is running and one parked, and the one that goes is
+// drained for 4 s: no record waits for more than 2 s.
 func TestRetainedPartitionGoesOnThroughARebalance(t *testing.T) {
 	t.Parallel()
 	onBoth(t, 2, func(t *testing.T, c *cluster, p kafka.Protocol) {
-		src := c.group(kafka.GroupConfig{Protocol: p, RebalanceDrain: 4 * time.Second})
+		src := c.group(kafka.GroupConfig{Protocol: p, RebalanceDrain: 4 * time.Second, SettleLinger: 50 * time.Millisecond})
 		first := open(t, src)
-		c.produce(0, 10, 1, 0)
-		c.produce(0, 10, 1, 1)
-		held := first.take(20) // all are running or parked
+		c.produce(0, 2, 2, 0)
+		c.produce(0, 2, 2, 1)
+		for i, d := range first.take(4) {
+			if i%2 == 0 { // the others run and never end
+				if err := d.Nack(t.Context(), time.Hour); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		s := newStream(t, c, first)
 		second := open(t, src)
-		left := make(chan struct{})
-		go func() { // when the second is in, the first is draining
-			defer close(left)
-			_, _ = second.upTo(10, patience)
-		}()
-		for i := 10; ; i++ {
-			start := time.Now()
-			c.produce(i, i+1, 1, 0)
-			c.produce(i, i+1, 1, 1)
-			got, err := first.upTo(1, 2*time.Second)
-			select {
-			case <-left:
-				if lost, _, _ := first.counts(); lost < 10 {
-					t.Errorf("%d lost, want those of the partition that went", lost)
-				}
-				for _, d := range held {
-					_ = d.Ack(context.Background())
-				}
-				return
-			default:
-			}
-			if err != nil {
-				// A new record may be the other member's already.
-				if d, _ := second.upTo(1, 10*time.Millisecond); len(d) == 0 && time.Since(start) > 4*time.Second {
-					t.Fatalf("nothing came for %s: %v", time.Since(start), err)
-				}
-				continue
-			}
-			ack(t, got...)
+		moved := second.take(1)[0].Origin.Partition
+		if lost, _, _ := first.counts(); lost == 0 {
+			t.Error("nothing was running in the partition that went")
+		}
+		wait(time.Second)
+		if worst, n := s.stop(1 - moved); worst > 2*time.Second || n < 20 {
+			t.Errorf("in partition %d a record waited for %s, among %d", 1-moved, worst, n)
 		}
 	})
+}
+
+// stream writes a record into each of two partitions ten times a second, and reads
+// what comes to one member.
+type stream struct {
+	cancel context.CancelFunc
+	all    sync.WaitGroup
+	mu     sync.Mutex
+	sent   [2]map[string]time.Time
+	waited [2][]time.Duration
+}
+
+func newStream(t *testing.T, c *cluster, m *member) *stream {
+	t.Helper()
+	s := &stream{sent: [2]map[string]time.Time{{}, {}}}
+	ctx, cancel := context.WithCancel(context.Background())
+	s.cancel = cancel
+	t.Cleanup(func() { cancel(); s.all.Wait() })
+	pub := publisher(t, c.broker(), kafka.PublisherConfig{})
+	s.all.Go(func() {
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for i := 0; ctx.Err() == nil; i++ {
+			for num := range int32(2) {
+				body := fmt.Sprintf("%d/%d", num, i)
+				s.mu.Lock()
+				s.sent[num][body] = time.Now()
+				s.mu.Unlock()
+				_ = pub.Publish(ctx, kafka.To(c.topic, num), messages(body)...) // what is not written is not waited for
+			}
+			<-tick.C
+		}
+	})
+	s.all.Go(func() {
+		for {
+			ds, err := m.Receive(ctx, 10)
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			for _, d := range ds {
+				num := d.Origin.Partition
+				if at, ok := s.sent[num][string(d.Body)]; ok {
+					s.waited[num] = append(s.waited[num], time.Since(at))
+				}
+				_ = d.Ack(ctx)
+			}
+			s.mu.Unlock()
+		}
+	})
+	return s
+}
+
+// stop returns how long a record of the partition has waited at the most.
+func (s *stream) stop(num int32) (worst time.Duration, n int) {
+	s.cancel()
+	s.all.Wait()
+	return slices.Max(append(s.waited[num], 0)), len(s.waited[num])
 }
 
 // The cluster is away: the consumer is down within seconds, with a reason; when it
