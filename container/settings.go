@@ -95,7 +95,7 @@ func (p *problems) number(field string, v, lo, hi int) {
 
 func (p *problems) duration(field string, v time.Duration) {
 	if v > maxTime || (v < 0 && v != -1) {
-		p.addf(field, "is %v: must be positive and at most %v, 0 for the default or -1 for no time at all", v, maxTime)
+		p.addf(field, "is %v: must be positive and at most %v, 0 for the default or -1 for none", v, maxTime)
 	}
 }
 
