@@ -47,10 +47,8 @@ type callLog struct {
 	counts map[string]int
 }
 
-// begin puts a call into the log.
+// begin puts a call into the log. The caller holds mu.
 func (s *Server) begin(c *call) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	c.At = s.clock()
 	s.log.counts[c.Action]++
 	c.id = -1
@@ -84,6 +82,9 @@ func (s *Server) finish(c *call, err error) {
 		c.Code = "cut"
 	}
 	c.Done = true
+	if c.id < 0 { // not in the log
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.note(c)

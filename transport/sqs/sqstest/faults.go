@@ -81,13 +81,20 @@ func (s *Server) before(c *call) error {
 	s.mu.Lock()
 	s.match(c)
 	faults := c.faults
+	if len(faults) == 0 {
+		s.begin(c)
+		s.mu.Unlock()
+		return c.ctx.Err()
+	}
 	s.mu.Unlock()
 	for _, f := range faults {
 		if err := s.sleep(c.ctx, f.Latency); err != nil {
 			return err
 		}
 	}
+	s.mu.Lock()
 	s.begin(c)
+	s.mu.Unlock()
 	for _, f := range faults {
 		switch {
 		case f.Cut:

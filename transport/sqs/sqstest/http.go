@@ -26,6 +26,22 @@ type call struct {
 	id     int             // in the log
 }
 
+func (s *Server) newCall(r *http.Request, action string) *call {
+	c, ok := s.calls.Get().(*call)
+	if !ok {
+		c = new(call)
+	}
+	*c = call{Call: Call{Action: action, Entries: c.Entries[:0]}, ctx: r.Context(), base: "http://" + r.Host, id: -1}
+	return c
+}
+
+// endCall keeps what nobody has: a call in the log is the log's.
+func (s *Server) endCall(c *call) {
+	if s.log.limit < 0 {
+		s.calls.Put(c)
+	}
+}
+
 // ServeHTTP answers one call of the AWS JSON protocol 1.0, on any path.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.enter() {
@@ -99,8 +115,8 @@ func (s *Server) serve(r *http.Request, body []byte) (any, error) {
 	if err := s.authorize(r.Header.Get("Authorization")); err != nil {
 		return nil, err
 	}
-	c := &call{ctx: r.Context(), base: "http://" + r.Host, id: -1}
-	c.Action = name
+	c := s.newCall(r, name)
+	defer s.endCall(c)
 	out, err := do(s, c, body)
 	s.finish(c, err)
 	if err != nil {
@@ -111,9 +127,8 @@ func (s *Server) serve(r *http.Request, body []byte) (any, error) {
 
 // authorize looks at the access key only: signatures are not checked.
 func (s *Server) authorize(header string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.keys == nil {
+	keys := s.keys.Load()
+	if keys == nil {
 		return nil
 	}
 	_, rest, _ := strings.Cut(header, "Credential=")
@@ -121,7 +136,7 @@ func (s *Server) authorize(header string) error {
 	switch {
 	case header == "":
 		return refuse("MissingAuthenticationToken", "Request is missing Authentication Token")
-	case !s.keys[key]:
+	case !(*keys)[key]:
 		return refuse("InvalidClientTokenId", "The security token included in the request is invalid.")
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
-	"hash/fnv"
 	"math/rand/v2"
 	"time"
 )
@@ -60,24 +59,38 @@ func newID() string {
 // A receipt names the stored message and the receive it comes from, with a
 // check that also ties it to its queue.
 func receiptOf(queue string, serial uint64, receives int) string {
-	b := binary.BigEndian.AppendUint64(nil, serial)
-	b = binary.BigEndian.AppendUint32(b, uint32(receives)) //nolint:gosec // small
-	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(b, check(queue, b)))
+	var b [receiptLength]byte
+	binary.BigEndian.PutUint64(b[:], serial)
+	binary.BigEndian.PutUint32(b[8:], uint32(receives)) //nolint:gosec // small
+	binary.BigEndian.PutUint32(b[12:], check(queue, b[:12]))
+	return base64.StdEncoding.EncodeToString(b[:])
 }
+
+const receiptLength = 16
 
 func readReceipt(queue, receipt string) (serial uint64, receives int, ok bool) {
-	b, err := base64.StdEncoding.DecodeString(receipt)
-	if err != nil || len(b) != 16 || binary.BigEndian.Uint32(b[12:]) != check(queue, b[:12]) {
+	var b [receiptLength + 2]byte // as much as a receipt's text can decode to
+	if base64.StdEncoding.DecodedLen(len(receipt)) != len(b) {
 		return 0, 0, false
 	}
-	return binary.BigEndian.Uint64(b), int(binary.BigEndian.Uint32(b[8:])), true
+	n, err := base64.StdEncoding.Decode(b[:], []byte(receipt))
+	if err != nil || n != receiptLength || binary.BigEndian.Uint32(b[12:]) != check(queue, b[:12]) {
+		return 0, 0, false
+	}
+	return binary.BigEndian.Uint64(b[:]), int(binary.BigEndian.Uint32(b[8:])), true
 }
 
+// check is FNV-1a.
 func check(queue string, b []byte) uint32 {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(queue))
-	_, _ = h.Write(b)
-	return h.Sum32()
+	const offset, prime = 2166136261, 16777619
+	h := uint32(offset)
+	for i := range len(queue) {
+		h = (h ^ uint32(queue[i])) * prime
+	}
+	for _, c := range b {
+		h = (h ^ uint32(c)) * prime
+	}
+	return h
 }
 
 // dueHeap orders messages that are in flight or delayed by the end of that.

@@ -213,7 +213,7 @@ func (q *queue) hand(m *message, until, now time.Time) {
 // handOut makes the answer.
 func (s *Server) handOut(c *call, q *queue, in *receiveInput, taken []*message) receiveOutput {
 	out := receiveOutput{Messages: make([]received, 0, len(taken))}
-	c.Entries = make([]Entry, 0, len(taken))
+	c.Entries = slices.Grow(c.Entries, len(taken))
 	names := in.systemNames()
 	for i, m := range taken {
 		r := received{MessageId: m.id, ReceiptHandle: receiptOf(q.name, m.serial, m.receives), MD5OfBody: m.bodyMD5, Body: m.body,

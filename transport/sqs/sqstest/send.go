@@ -4,12 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 )
 
 // draft is a message that was checked and is not yet in a queue.
 type draft struct {
-	message
+	*message
 	delay        *int
 	attributeMD5 string
 }
@@ -17,7 +18,7 @@ type draft struct {
 // prepare does the checks that need no queue. It is called without the lock:
 // checksums of a large body take their time.
 func prepare(in *outgoing) (draft, *apiError) {
-	var d draft
+	d := draft{message: &message{}}
 	if in.MessageBody == nil {
 		return d, missing("MessageBody")
 	}
@@ -97,7 +98,7 @@ func (s *Server) accept(q *queue, d *draft) (sendOutput, *apiError) {
 		delay = *d.delay
 	}
 	q.refresh(now)
-	q.enter(&m, now.Add(time.Duration(delay)*time.Second), now)
+	q.enter(m, now.Add(time.Duration(delay)*time.Second), now)
 	if q.set.fifo {
 		q.dedup.add(key, accepted{now, m.id, m.sequence})
 	}
@@ -167,7 +168,7 @@ func (s *Server) sendBatch(c *call, in *sendBatchInput) (any, error) {
 	drafts := make([]draft, len(in.Entries))
 	errs := make([]*apiError, len(in.Entries))
 	total := 0
-	c.Entries = make([]Entry, 0, len(in.Entries))
+	c.Entries = slices.Grow(c.Entries, len(in.Entries))
 	for i := range in.Entries {
 		e := &in.Entries[i]
 		ids[i] = e.Id
@@ -220,15 +221,13 @@ func checkBatch(ids []string) *apiError {
 	case len(ids) > maxBatch:
 		return refuse("TooManyEntriesInBatchRequest", "Maximum number of entries per request are %d. You have sent %d.", maxBatch, len(ids))
 	}
-	seen := make(map[string]bool, len(ids))
-	for _, id := range ids {
+	for i, id := range ids {
 		if !legalEntryID(id) {
 			return refuse("InvalidBatchEntryId", "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long.")
 		}
-		if seen[id] {
+		if slices.Contains(ids[:i], id) {
 			return refuse("BatchEntryIdsNotDistinct", "Id %s repeated.", id)
 		}
-		seen[id] = true
 	}
 	return nil
 }

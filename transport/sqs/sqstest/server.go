@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,7 +24,9 @@ type Server struct {
 	done chan struct{}
 	wg   sync.WaitGroup
 
-	buffers sync.Pool // of *bytes.Buffer
+	buffers sync.Pool                       // of *bytes.Buffer
+	calls   sync.Pool                       // of *call, without a log
+	keys    atomic.Pointer[map[string]bool] // access keys; nil: every one
 
 	// mu guards everything below and the whole state of the queues. Nothing waits
 	// under it.
@@ -34,7 +37,6 @@ type Server struct {
 	moves   []*moveTask
 	serials uint64
 	virtual virtualClock
-	keys    map[string]bool // nil: every one
 	faults  faultList
 	log     callLog
 }
@@ -93,7 +95,7 @@ func Start(cfg Config) (*Server, error) {
 	s.Addr = ln.Addr().String()
 	s.URL = "http://" + s.Addr
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
-	s.wg.Go(func() { _ = s.http.Serve(ln) }) // it ends with Close
+	s.wg.Go(func() { _ = s.http.Serve(listener{ln}) }) // it ends with Close
 	return s, nil
 }
 
@@ -132,12 +134,11 @@ func (s *Server) enter() bool {
 // AllowKeys lets only calls with these access keys in; no argument lets nobody
 // in. Others get InvalidClientTokenId.
 func (s *Server) AllowKeys(keys ...string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.keys = make(map[string]bool, len(keys))
+	allowed := make(map[string]bool, len(keys))
 	for _, k := range keys {
-		s.keys[k] = true
+		allowed[k] = true
 	}
+	s.keys.Store(&allowed)
 }
 
 // sleep waits d of the real clock (of the bubble, inside testing/synctest).

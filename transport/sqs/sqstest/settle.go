@@ -1,6 +1,9 @@
 package sqstest
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // holder finds the message of a receipt. m is nil if the receipt is old or its
 // message is gone.
@@ -114,7 +117,7 @@ func (s *Server) settleBatch(c *call, in *handleBatchInput, do settler) (any, er
 	defer s.mu.Unlock()
 	defer s.note(c)
 	ids := make([]string, len(in.Entries))
-	c.Entries = make([]Entry, 0, len(in.Entries))
+	c.Entries = slices.Grow(c.Entries, len(in.Entries))
 	for i, e := range in.Entries {
 		ids[i] = e.Id
 		c.Entries = append(c.Entries, Entry{Index: i, ID: e.Id, Receipt: e.ReceiptHandle, Visibility: valueOr(e.VisibilityTimeout, 0)})
