@@ -123,6 +123,13 @@ func (t *tally) Do(r *http.Request) (*http.Response, error) {
 	return t.next.Do(r)
 }
 
+// close closes idle connections.
+func (t *tally) close() {
+	if c, ok := t.next.(*http.Client); ok {
+		c.CloseIdleConnections()
+	}
+}
+
 type onlyReader struct {
 	body interface {
 		Read([]byte) (int, error)

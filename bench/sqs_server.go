@@ -1,13 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +26,7 @@ func sqsServers(ends []*sqsEnd, o options, r *report) error {
 	}
 	for _, c := range []struct {
 		name string
-		turn func(e *sqsEnd, url string) func() (int, error)
+		turn sqsTurn
 		held bool
 	}{{"plain requests", plainTurn, true}, {"AWS SDK", sdkTurn, false}} {
 		n := o.count(30_000)
@@ -57,8 +53,12 @@ func sqsServers(ends []*sqsEnd, o options, r *report) error {
 	return nil
 }
 
+// sqsTurn makes a client. Its once sends, receives and deletes, and returns how
+// many messages went through.
+type sqsTurn func(e *sqsEnd, url string) (once func() (int, error), stop func())
+
 // sqsServed runs eight clients until n messages have gone through.
-func sqsServed(e *sqsEnd, n int, turn func(e *sqsEnd, url string) func() (int, error)) (s sample, err error) {
+func sqsServed(e *sqsEnd, n int, turn sqsTurn) (s sample, err error) {
 	const clients = 8
 	_, url, err := e.created(context.Background(), false)
 	if err != nil {
@@ -67,7 +67,9 @@ func sqsServed(e *sqsEnd, n int, turn func(e *sqsEnd, url string) func() (int, e
 	defer func() { err = errors.Join(err, e.remove(url)) }()
 	turns := make([]func() (int, error), clients)
 	for i := range turns {
-		turns[i] = turn(e, url)
+		var stop func()
+		turns[i], stop = turn(e, url)
+		defer stop()
 	}
 	counts, errs := make([]int, clients), make([]error, clients)
 	var wg sync.WaitGroup
@@ -89,8 +91,8 @@ func sqsServed(e *sqsEnd, n int, turn func(e *sqsEnd, url string) func() (int, e
 	return w.stop(total), errors.Join(errs...)
 }
 
-func sdkTurn(e *sqsEnd, url string) func() (int, error) {
-	c, _ := e.newClient()
+func sdkTurn(e *sqsEnd, url string) (once func() (int, error), stop func()) {
+	c, t := e.newClient()
 	send := &awssqs.SendMessageBatchInput{QueueUrl: &url}
 	for i := range 10 {
 		send.Entries = append(send.Entries, types.SendMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), MessageBody: aws.String(strings.Repeat("x", 256))})
@@ -110,66 +112,7 @@ func sdkTurn(e *sqsEnd, url string) func() (int, error) {
 			receipts[i] = m.ReceiptHandle
 		}
 		return len(receipts), u.deleteBatch(c, receipts)
-	}
-}
-
-// plainTurn makes requests without the SDK: the bodies are ready, and of an
-// answer only the receipts are looked for.
-func plainTurn(e *sqsEnd, url string) func() (int, error) {
-	c := &http.Client{Transport: &http.Transport{}}
-	var entries []map[string]string
-	for i := range 10 {
-		entries = append(entries, map[string]string{"Id": strconv.Itoa(i), "MessageBody": strings.Repeat("x", 256)})
-	}
-	send, err := json.Marshal(map[string]any{"QueueUrl": url, "Entries": entries})
-	receive := fmt.Appendf(nil, `{"QueueUrl":%q,"MaxNumberOfMessages":10}`, url)
-	head := fmt.Appendf(nil, `{"QueueUrl":%q,"Entries":[`, url)
-	return func() (int, error) {
-		if err != nil {
-			return 0, err
-		}
-		if _, err := plainCall(c, e.url, "SendMessageBatch", send); err != nil {
-			return 0, err
-		}
-		got, err := plainCall(c, e.url, "ReceiveMessage", receive)
-		if err != nil {
-			return 0, err
-		}
-		in, n := slices.Clone(head), 0
-		for _, part := range bytes.Split(got, []byte(`"ReceiptHandle":"`))[1:] {
-			receipt, _, _ := bytes.Cut(part, []byte{'"'})
-			if n > 0 {
-				in = append(in, ',')
-			}
-			in = fmt.Appendf(in, `{"Id":"%d","ReceiptHandle":"%s"}`, n, receipt)
-			n++
-		}
-		if n == 0 {
-			return 0, nil
-		}
-		_, err = plainCall(c, e.url, "DeleteMessageBatch", append(in, "]}"...))
-		return n, err
-	}
-}
-
-func plainCall(c *http.Client, url, action string, body []byte) ([]byte, error) {
-	req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	req.Header = http.Header{"Content-Type": {"application/x-amz-json-1.0"}, "X-Amz-Target": {"AmazonSQS." + action}}
-	resp, err := c.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	out, err := io.ReadAll(resp.Body)
-	if cerr := resp.Body.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil && (resp.StatusCode != http.StatusOK || bytes.Contains(out, []byte(`"Failed":[{`))) {
-		err = fmt.Errorf("%s: %s: %s", action, resp.Status, out)
-	}
-	return out, err
+	}, t.close
 }
 
 // sqsStart is the time from nothing to a server's first answer.
@@ -181,10 +124,12 @@ func sqsStart(o options, r *report) error {
 		if err != nil {
 			return err
 		}
-		c := &http.Client{Transport: &http.Transport{}}
-		_, err = plainCall(c, s.URL, "ListQueues", []byte("{}"))
-		took = append(took, float64(time.Since(begin).Microseconds())/1000)
-		c.CloseIdleConnections()
+		c, err := dialPlain(s.URL)
+		if err == nil {
+			_, err = c.call("ListQueues", []byte("{}"))
+			took = append(took, float64(time.Since(begin).Microseconds())/1000)
+			err = errors.Join(err, c.close())
+		}
 		if err := errors.Join(err, s.Close()); err != nil {
 			return err
 		}
