@@ -286,4 +286,3 @@ func TestSQSPauseAndResumeLoseNothing(t *testing.T) {
 		check(l.t, led, oracle.Allow{})
 	})
 }
-
