@@ -42,6 +42,7 @@ func (c *consumer) commitAll() {
 			spacing = commitRetry
 		}
 		cancel()
+		tick.Reset(linger)
 		// From start to start: a commit that takes long does not put off the next.
 		gap := time.NewTimer(min(spacing, linger) - time.Since(began))
 		select {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -182,14 +181,8 @@ func TestPauseDoesNotOutliveTheAssignment(t *testing.T) {
 func TestPausedMemberStays(t *testing.T) {
 	t.Parallel()
 	eachProtocol(t, func(t *testing.T, p kafka.Protocol) {
-		synctest.Test(t, func(t *testing.T) {
-			var nw kfake.VirtualNetwork
-			f, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.Ports(9092), kfake.SeedTopics(2, "orders"), kfake.ListenFn(nw.Listen))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
-			c := &cluster{addrs: f.ListenAddrs(), fake: f, topic: "orders", t: t, opts: []kgo.Opt{kgo.Dialer(nw.DialContext)}}
+		inBubble(t, 2, func(t *testing.T, c *cluster) {
+			f := c.fake
 			c.produce(0, 4, 4, -1)
 			m := open(t, c.group(kafka.GroupConfig{Protocol: p, SessionTimeout: 30 * time.Second, RebalanceTimeout: 30 * time.Second}))
 			ds := m.take(4)
