@@ -2,6 +2,7 @@ package onbrokers
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"net/http"
 	"strings"
@@ -21,6 +22,10 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	// The tests wait nearly all the time: many at once take as long as the longest.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	brokertest.Main(m, brokertest.RabbitMQ, brokertest.KafkaNodes, brokertest.SQSServer)
 }
 
