@@ -1,0 +1,79 @@
+package telemetry
+
+import (
+	"errors"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/longshore-go/longshore"
+)
+
+const scope = "github.com/longshore-go/longshore/telemetry"
+
+// Config is where telemetry goes. Its zero value is OpenTelemetry's global providers
+// as they are when [New] is called.
+type Config struct {
+	MeterProvider  metric.MeterProvider
+	TracerProvider trace.TracerProvider
+	// Propagator reads and writes the headers of messages; nil = W3C trace context
+	// and baggage, whatever the global one is.
+	Propagator propagation.TextMapPropagator
+}
+
+// Telemetry makes middlewares and observers of one configuration. It is safe for
+// concurrent use and can serve any number of containers.
+type Telemetry struct {
+	meter      metric.Meter
+	tracer     trace.Tracer
+	propagator propagation.TextMapPropagator
+}
+
+// New makes one.
+func New(cfg Config) *Telemetry {
+	if cfg.MeterProvider == nil {
+		cfg.MeterProvider = otel.GetMeterProvider()
+	}
+	if cfg.TracerProvider == nil {
+		cfg.TracerProvider = otel.GetTracerProvider()
+	}
+	if cfg.Propagator == nil {
+		cfg.Propagator = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
+	}
+	return &Telemetry{meter: cfg.MeterProvider.Meter(scope), tracer: cfg.TracerProvider.Tracer(scope), propagator: cfg.Propagator}
+}
+
+// Attributes of the semantic conventions.
+const (
+	attrSystem      = attribute.Key("messaging.system")
+	attrDestination = attribute.Key("messaging.destination.name")
+	attrGroup       = attribute.Key("messaging.consumer.group.name")
+	attrOperation   = attribute.Key("messaging.operation.name")
+	attrOpType      = attribute.Key("messaging.operation.type")
+	attrMessageID   = attribute.Key("messaging.message.id")
+	attrBatch       = attribute.Key("messaging.batch.message_count")
+	attrErrorType   = attribute.Key("error.type")
+	attrVerdict     = attribute.Key("verdict")
+	attrContainer   = attribute.Key("longshore.container")
+	attempt         = attribute.Key("longshore.attempt")
+)
+
+// codeOf is the bounded name of an error.
+func codeOf(err error) string {
+	var e *longshore.Error
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &e) && e.Code != "":
+		return string(e.Code)
+	}
+	return "_OTHER"
+}
+
+// seconds are the boundaries that the conventions advise for durations.
+func seconds() metric.HistogramOption {
+	return metric.WithExplicitBucketBoundaries(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
+}
