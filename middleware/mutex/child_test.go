@@ -96,7 +96,9 @@ func (c *process) Publish(_ context.Context, _ string, msgs ...*longshore.Messag
 func (c *process) Close(context.Context) error { return nil }
 
 // Begin counts the transactions: the second one marks what was published.
-func (c *process) store() mutex.Store { return &pointStore{Store: mutex.SQL(c.db, mutex.Postgres), c: c} }
+func (c *process) store() mutex.Store {
+	return &pointStore{Store: mutex.SQL(c.db, mutex.Postgres), c: c}
+}
 
 type pointStore struct {
 	mutex.Store

@@ -95,10 +95,10 @@ func (c *OutboxConfig) check() error {
 		}
 	}
 	if c.Batch < 1 || c.Batch > 1000 {
-		errs = append(errs, fmt.Errorf("Batch: %d is not in 1..1000", c.Batch))
+		errs = append(errs, fmt.Errorf("%s: %d is not in 1..1000", "Batch", c.Batch))
 	}
 	if c.Relays < 1 || c.Relays > shardCount {
-		errs = append(errs, fmt.Errorf("Relays: %d is not in 1..%d", c.Relays, shardCount))
+		errs = append(errs, fmt.Errorf("%s: %d is not in 1..%d", "Relays", c.Relays, shardCount))
 	}
 	if c.MaxAttempts < 1 {
 		errs = append(errs, fmt.Errorf("MaxAttempts: %d is less than 1", c.MaxAttempts))

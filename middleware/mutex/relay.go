@@ -40,7 +40,7 @@ func (r *Relay) StopBudget() time.Duration { return r.o.cfg.PublishTimeout + end
 // Start begins to work and returns at once; a database or broker that is away is
 // tried again. Starting twice does nothing. Error: [longshore.CodeState] without a
 // publisher.
-func (r *Relay) Start(context.Context) error {
+func (r *Relay) Start(ctx context.Context) error {
 	if r.o.pub == nil {
 		return &longshore.Error{Code: longshore.CodeState, Op: "start the outbox relay", Err: errors.New("it has no publisher"), Hint: "give NewOutbox one"}
 	}
@@ -49,7 +49,7 @@ func (r *Relay) Start(context.Context) error {
 	if r.cancel != nil {
 		return nil
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // that of the start ends with it
 	r.cancel, r.done = cancel, make(chan struct{})
 	var group sync.WaitGroup
 	for i := range r.o.cfg.Relays {

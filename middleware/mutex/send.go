@@ -105,7 +105,7 @@ func (s *sending) note(r *record, err error) {
 	if r.key != "" {
 		s.stopped[r.key] = true
 	}
-	if ofTheBroker(err) && !(ofTheChannel(err) && s.o.suspects.again(r)) {
+	if ofTheBroker(err) && (!ofTheChannel(err) || !s.o.suspects.again(r)) {
 		s.err = err
 		return
 	}

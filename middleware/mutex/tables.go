@@ -56,7 +56,7 @@ func (t Tables) check() error {
 			continue
 		}
 		if !plain.MatchString(n.name) || len(n.name) > 128 {
-			errs = append(errs, fmt.Errorf("Tables.%s: %q is not a name of letters, digits and _ $ #", n.field, n.name))
+			errs = append(errs, fmt.Errorf("%s: %q is not a name of letters, digits and _ $ #", "Tables."+n.field, n.name))
 		}
 	}
 	return errors.Join(errs...)
