@@ -104,7 +104,7 @@ func (r *run) subscribed(g *generation) {
 		r.closeSoon(g)
 		return
 	}
-	pause := r.wantsPause()
+	pause := r.wantsPause(g)
 	r.mu.Unlock()
 	if p, ok := g.c.(transport.Pauser); ok && pause {
 		if err := r.brief(p.Pause); err != nil {

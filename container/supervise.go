@@ -97,7 +97,7 @@ func (r *run) todo() func() bool {
 		}
 	}
 	switch {
-	case g != nil && g.paused != r.wantsPause():
+	case g != nil && g.paused != r.wantsPause(g):
 		return func() bool { r.applyPause(g); return true }
 	case g != nil && r.resizeDue:
 		return func() bool { r.resize(g, r.s.clock.Now()); return true }
@@ -209,7 +209,7 @@ func (r *run) within(ctx context.Context, call func(context.Context) error) erro
 // applyPause tells a consumer that can stop fetching.
 func (r *run) applyPause(g *generation) {
 	r.mu.Lock()
-	want := r.wantsPause()
+	want := r.wantsPause(g)
 	g.paused = want
 	r.mu.Unlock()
 	p, ok := g.c.(transport.Pauser)
