@@ -15,7 +15,7 @@ func (encoder) Encode(it attribute.Iterator) string {
 	var out []string
 	for it.Next() {
 		kv := it.Attribute()
-		out = append(out, string(kv.Key)+"="+kv.Value.Emit())
+		out = append(out, string(kv.Key)+"="+kv.Value.String())
 	}
 	return strings.Join(out, " ")
 }

@@ -227,7 +227,7 @@ func TestOneTraceFromEndToEnd(t *testing.T) {
 		if s.SpanContext.TraceID() != root.SpanContext().TraceID() {
 			t.Errorf("%s is in another trace", s.Name)
 		}
-		if s.Name == "process orders" && (s.Status.Code != codes.Error || !strings.Contains(s.Status.Description, "boom")) {
+		if s.Name == "process orders" && (s.Status.Code != codes.Error || !strings.Contains(s.Status.Description, "panic")) {
 			t.Errorf("%s: %+v", s.Name, s.Status)
 		}
 	}

@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"fmt"
 
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
@@ -24,15 +23,14 @@ type tracing struct{ t *Telemetry }
 func (tracing) Name() string { return "trace" }
 
 func (m tracing) Wrap(next longshore.Handler) longshore.Handler {
-	return longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) (err error) {
+	return longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
 		ctx, span := m.start(m.t.extract(ctx, d), d)
-		defer func() { m.end(span, err, recover()) }()
-		return next.Handle(ctx, d)
+		return within(span, func() error { return next.Handle(ctx, d) })
 	})
 }
 
 func (m tracing) WrapBatch(next longshore.BatchHandler) longshore.BatchHandler {
-	return longshore.BatchHandlerFunc(func(ctx context.Context, ds []*longshore.Delivery) (err error) {
+	return longshore.BatchHandlerFunc(func(ctx context.Context, ds []*longshore.Delivery) error {
 		if len(ds) == 0 {
 			return next.HandleBatch(ctx, ds)
 		}
@@ -43,8 +41,7 @@ func (m tracing) WrapBatch(next longshore.BatchHandler) longshore.BatchHandler {
 			}
 		}
 		ctx, span := m.start(ctx, ds[0], trace.WithLinks(links...), trace.WithAttributes(attrBatch.Int(len(ds))))
-		defer func() { m.end(span, err, recover()) }()
-		return next.HandleBatch(ctx, ds)
+		return within(span, func() error { return next.HandleBatch(ctx, ds) })
 	})
 }
 
@@ -67,21 +64,24 @@ func (m tracing) start(ctx context.Context, d *longshore.Delivery, more ...trace
 	return m.t.tracer.Start(ctx, "process "+d.Origin.Source(), append(more, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(attrs...))...)
 }
 
-// end ends the span whatever happened; a panic goes on.
-func (m tracing) end(span trace.Span, err error, panicked any) {
-	switch {
-	case panicked != nil:
-		span.SetAttributes(attrErrorType.String(string(longshore.CodePanic)))
-		span.SetStatus(codes.Error, fmt.Sprintf("panic: %v", panicked))
-	case err != nil:
+// within ends the span whatever happens; a panic goes its way.
+func within(span trace.Span, f func() error) error {
+	panicked := true
+	defer func() {
+		if panicked {
+			span.SetAttributes(attrErrorType.String(string(longshore.CodePanic)))
+			span.SetStatus(codes.Error, "panic")
+		}
+		span.End()
+	}()
+	err := f()
+	panicked = false
+	if err != nil {
 		verdict, _ := longshore.VerdictOf(err)
 		span.SetAttributes(attrErrorType.String(codeOf(err)))
 		if verdict != longshore.VerdictRelease { // not the message's fault
 			span.SetStatus(codes.Error, err.Error())
 		}
 	}
-	span.End()
-	if panicked != nil {
-		panic(panicked)
-	}
+	return err
 }
