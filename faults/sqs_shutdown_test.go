@@ -155,7 +155,9 @@ func TestSQSEveryWayOutGivesBack(t *testing.T) {
 			go func() { ended <- c.Run(ctx) }()
 			eventually(l.t, 20*time.Second, "handlers run", func() bool { return called.Load() >= 2 })
 			cancel()
-			_ = <-ended // it names what was given up
+			if err := <-ended; err != nil {
+				l.t.Logf("Run: %v", err) // it names what was given up
+			}
 		}
 		c := consumeFrom(l.t, src, container.Config{}, record(led))
 		eventually(l.t, 2*time.Second+2*l.limit(), "the rest is handled by the next", func() bool { return led.Done() == 20 })

@@ -3,6 +3,7 @@ package sqs_test
 import (
 	"errors"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -88,6 +89,38 @@ func TestEndpointQueueAndRegionHaveOnePrecedence(t *testing.T) {
 		r := net.requests[0]
 		if r.URL.Host != tc.host || !strings.Contains(r.Header.Get("Authorization"), "/"+tc.signed+"/sqs/") {
 			t.Errorf("%+v: dialled %s, signed %s", tc, r.URL.Host, r.Header.Get("Authorization"))
+		}
+	}
+}
+
+// F-K06 for credentials: Config.Credentials, environment, profile, in this order.
+func TestCredentialsHaveOnePrecedence(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "credentials"), []byte("[default]\naws_access_key_id=DEFAULT\naws_secret_access_key=x\n[other]\naws_access_key_id=OTHER\naws_secret_access_key=x\n"), 0o600))
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", filepath.Join(dir, "credentials"))
+	t.Setenv("AWS_CONFIG_FILE", filepath.Join(dir, "none"))
+	t.Setenv("AWS_CA_BUNDLE", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
+	for _, tc := range []struct{ option, env, profile, want string }{
+		{"OPTION", "ENV", "other", "OPTION"},
+		{"OPTION", "", "", "OPTION"},
+		{"", "ENV", "other", "ENV"},
+		{"", "ENV", "", "ENV"},
+		{"", "", "other", "OTHER"},
+		{"", "", "", "DEFAULT"},
+	} {
+		t.Setenv("AWS_ACCESS_KEY_ID", tc.env)
+		t.Setenv("AWS_PROFILE", tc.profile)
+		var net recorder
+		cfg := sqs.Config{Region: "eu-west-1", HTTPClient: &net}
+		if tc.option != "" {
+			cfg.Credentials = sqs.Keys(tc.option, transport.Static("x"), transport.Secret{})
+		}
+		if _, err := sqs.New(cfg).Queue("orders", sqs.QueueConfig{}).Open(t.Context(), transport.OpenOptions{}); err == nil {
+			t.Error("Open without a network")
+		}
+		if len(net.requests) == 0 || !strings.Contains(net.requests[0].Header.Get("Authorization"), "Credential="+tc.want+"/") {
+			t.Errorf("%+v: %d requests, %v", tc, len(net.requests), net.requests)
 		}
 	}
 }

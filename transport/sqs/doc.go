@@ -18,7 +18,7 @@
 //	region       Config.Region; the queue's ARN or URL; AWS_REGION, profile (the SDK's chain)
 //	endpoint     Config.Endpoint; AWS_ENDPOINT_URL_SQS, AWS_ENDPOINT_URL, profile; the
 //	             host of a queue given as URL; the region's
-//	credentials  Config.Credentials; the SDK's chain
+//	credentials  Config.Credentials; AWS_ACCESS_KEY_ID …, profile, role (the SDK's chain)
 //
 // Tests run on the package sqstest, a server in the process.
 package sqs
