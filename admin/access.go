@@ -62,7 +62,7 @@ func (s *Server) knownHost(host string) bool {
 // needs lets through who has at least the role. Looking needs none on loopback.
 func (s *Server) needs(least role, next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		name, has := s.caller(r)
+		name, has := s.caller(r.Context(), r)
 		if least == viewer && s.local && has == nobody {
 			has = viewer
 		}
@@ -80,7 +80,7 @@ func (s *Server) needs(least role, next http.HandlerFunc) http.Handler {
 
 // caller finds out who it is by the token. Every token is compared, so that the time
 // tells nothing.
-func (s *Server) caller(r *http.Request) (name string, has role) {
+func (s *Server) caller(ctx context.Context, r *http.Request) (name string, has role) {
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok || given == "" {
 		return "", nobody
@@ -88,7 +88,7 @@ func (s *Server) caller(r *http.Request) (name string, has role) {
 	sum := sha256.Sum256([]byte(given))
 	look := func(people map[string]transport.Secret, as role) {
 		for n, secret := range people {
-			token, err := secret.Get(r.Context())
+			token, err := secret.Get(ctx)
 			if err != nil || len(token) < minToken {
 				continue
 			}

@@ -130,6 +130,15 @@ func (s *service) wants(status int, method, path, body string, edit ...func(*htt
 	return answer
 }
 
+// in follows names into an answer.
+func in(v any, path ...string) any {
+	for _, name := range path {
+		m, _ := v.(map[string]any)
+		v = m[name]
+	}
+	return v
+}
+
 const orders = "/api/containers/orders"
 
 // changes are all changing calls, with bodies that would work.
@@ -253,7 +262,7 @@ func TestVerbs(t *testing.T) {
 	s := serve(t, operators())
 	events := s.stream("")
 	a := s.wants(http.StatusOK, http.MethodPost, orders+"/pause", `{"reason":"ledger down"}`)
-	if a["state"] != "paused" || fmt.Sprint(a["paused"].(map[string]any)["by"]) != "anna" {
+	if a["state"] != "paused" || in(a, "paused", "by") != "anna" {
 		t.Errorf("pause: %v", a)
 	}
 	s.wants(http.StatusOK, http.MethodGet, "/health/ready/orders", "")
@@ -268,7 +277,7 @@ func TestVerbs(t *testing.T) {
 		s.wants(http.StatusBadRequest, http.MethodPut, orders+"/workers", body)
 	}
 	a = s.wants(http.StatusOK, http.MethodPut, orders+"/throttle", `{"permits":0,"for":"10m","reason":"ledger down"}`)
-	if st := s.limit.State(); st.Permits != 0 || st.Operator.By != "anna" || st.Operator.Reason != "ledger down" || time.Until(st.Operator.Until) < 9*time.Minute || a["before"].(map[string]any)["permits"] != 20.0 {
+	if st := s.limit.State(); st.Permits != 0 || st.Operator.By != "anna" || st.Operator.Reason != "ledger down" || time.Until(st.Operator.Until) < 9*time.Minute || in(a, "before", "permits") != 20.0 {
 		t.Errorf("throttled: %+v, %v", st, a)
 	}
 	s.wants(http.StatusOK, http.MethodPut, orders+"/throttle", `{"add":3}`)
@@ -322,7 +331,7 @@ func (s *service) stream(last string) <-chan admin.Event {
 	if last != "" {
 		req.Header.Set("Last-Event-ID", last)
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := http.DefaultClient.Do(req) //nolint:bodyclose // the goroutine below closes it
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -385,8 +394,10 @@ func TestDescription(t *testing.T) {
 	s := serve(t, operators())
 	doc := s.wants(http.StatusOK, http.MethodGet, "/api/openapi.json", "")
 	described := 0
-	for path, v := range doc["paths"].(map[string]any) {
-		for method := range v.(map[string]any) {
+	paths, _ := doc["paths"].(map[string]any)
+	for path, v := range paths {
+		methods, _ := v.(map[string]any)
+		for method := range methods {
 			described++
 			got, answer := s.ask(strings.ToUpper(method), strings.ReplaceAll(path, "{name}", "nobody"), "", func(r *http.Request) {
 				if path == "/api/events" {
@@ -420,7 +431,7 @@ func TestFleetThrottle(t *testing.T) {
 	}
 	defer func() { _ = f.Stop(context.Background()) }()
 	a := s.wants(http.StatusOK, http.MethodPut, orders+"/throttle", `{"permits":4,"scope":"fleet","reason":"month end"}`)
-	if st := s.limit.State(); st.Permits != 4 || st.Fleet.By != "anna" || fmt.Sprint(a["issued"].(map[string]any)["obeyed"]) != "[shop-1]" {
+	if st := s.limit.State(); st.Permits != 4 || st.Fleet.By != "anna" || fmt.Sprint(in(a, "issued", "obeyed")) != "[shop-1]" {
 		t.Errorf("%+v, %v", st, a)
 	}
 	if a = s.wants(http.StatusOK, http.MethodGet, "/api/fleet", ""); a["connected"] != true {
