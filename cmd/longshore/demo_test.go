@@ -10,7 +10,7 @@ import (
 )
 
 func TestDemoInAPipe(t *testing.T) {
-	got := world{}.run(t, "demo", "--for", "2s", "--seed", "7")
+	got := world{}.run(t, "demo", "--for", "2s", "--seed", "7", "-v")
 	if got.code != 0 || !strings.Contains(got.out, "nothing lost") || !strings.Contains(got.out, "drained in ") {
 		t.Errorf("code %d\n%s\n%s", got.code, got.out, got.err)
 	}
@@ -22,20 +22,19 @@ func TestDemoInAPipe(t *testing.T) {
 	if strings.Contains(got.out+got.err, "\x1b") {
 		t.Error("escape codes in a pipe")
 	}
+	tellsLives(t, got.err)
 }
 
-func TestVerboseDemoTellsTheLifeOfItsContainers(t *testing.T) {
-	got := world{}.run(t, "demo", "--for", "2s", "--seed", "7", "-v")
-	if got.code != 0 {
-		t.Errorf("code %d\n%s\n%s", got.code, got.out, got.err)
-	}
+// tellsLives looks for what -v tells of the life of each container.
+func tellsLives(t *testing.T, stderr string) {
+	t.Helper()
 	for _, transport := range []string{"rabbitmq", "kafka", "aws_sqs"} {
 		phrases := []string{"container starting", "topology declared", "container subscribed", "container draining", "container drained"}
 		if transport == "rabbitmq" { // the others' consumers outlive a connection
 			phrases = append(phrases, "container recovering", "consumer lost")
 		}
 		for _, phrase := range phrases {
-			if !slices.ContainsFunc(strings.Split(got.err, "\n"), func(line string) bool {
+			if !slices.ContainsFunc(strings.Split(stderr, "\n"), func(line string) bool {
 				return strings.Contains(line, "\t"+phrase+"\t") && strings.Contains(line, `"transport": "`+transport+`"`)
 			}) {
 				t.Errorf("%s: no line %q", transport, phrase)
