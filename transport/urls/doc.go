@@ -10,6 +10,8 @@
 //	sqs://orders?region=eu-west-1            SQS
 //	mem://orders                             in this process
 //
+// A parameter that is not known is an error that names the nearest one that is.
+//
 // Every scheme is in one list in this package; nothing registers itself. A URL
 // that cannot be used gives an error with the code config or bad-address that
 // says what is known, and never shows the URL, which may hold a password.
