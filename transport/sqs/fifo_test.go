@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/transport/sqs"
@@ -230,5 +232,89 @@ func TestGroupOnAStandardQueueIsAKeyAndNoOrder(t *testing.T) {
 			must(t, d.Ack(t.Context()))
 		}
 		must(t, c.Close(t.Context()))
+	})
+}
+
+// A batch may be one group's run: then what is behind a head is handed out with it.
+func TestBatchOfOneGroup(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sqstest.Server) {
+		s.CreateQueue(t, "orders.fifo", nil)
+		broker := sqs.New(s.Config())
+		publish(t, broker, "orders.fifo", "g", numbered(30)...)
+		var seen journal
+		largest := 0
+		c, err := container.NewBatch(broker.Queue("orders.fifo", sqs.QueueConfig{}), func(_ context.Context, ds []*longshore.Delivery) error {
+			largest = max(largest, len(ds))
+			for _, d := range ds {
+				seen.add(string(d.Body))
+			}
+			return nil
+		}, container.Config{Workers: container.Workers{Max: 1}, Batch: container.Batch{Size: 10, Linger: 100 * time.Millisecond}, Logger: zap.NewNop()})
+		must(t, err)
+		must(t, c.Start(t.Context()))
+		until(t, 30*time.Second, "all are handled", func() bool { return seen.len() == 30 })
+		must(t, c.Stop(t.Context()))
+		if largest < 10 || !slices.Equal(seen.all(), numbered(30)) {
+			t.Errorf("batches of up to %d, order %v", largest, seen.all())
+		}
+	})
+}
+
+// What waits behind a head is ours as long as the head runs, however long that is,
+// and another consumer works on other groups meanwhile.
+func TestBehindASlowHead(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sqstest.Server) {
+		s.CreateQueue(t, "orders.fifo", map[string]string{"VisibilityTimeout": "20"})
+		broker := sqs.New(s.Config())
+		publish(t, broker, "orders.fifo", "slow", "a1", "a2", "a3")
+		publish(t, broker, "orders.fifo", "quick", "b1", "b2")
+		var seen journal
+		_, stop := run(t, broker.Queue("orders.fifo", sqs.QueueConfig{}), func(ctx context.Context, d *longshore.Delivery) error {
+			if string(d.Body) == "a1" {
+				wait(5 * time.Minute)
+			}
+			if d.Attempt != 1 || ctx.Err() != nil {
+				t.Errorf("%s: attempt %d, %v", d.Body, d.Attempt, ctx.Err())
+			}
+			seen.add(string(d.Body))
+			return nil
+		}, container.Config{Workers: container.Workers{Min: 2, Max: 2}})
+		until(t, 10*time.Minute, "all are handled", func() bool { return seen.len() == 5 })
+		stop()
+		if got := strings.Join(seen.all(), " "); got != "b1 b2 a1 a2 a3" {
+			t.Errorf("handled %s", got)
+		}
+		if st := state(t, s, "orders.fifo"); st != (sqstest.QueueState{}) {
+			t.Errorf("left %+v", st)
+		}
+	})
+}
+
+// A pause keeps nothing that nobody has begun: groups go to other consumers.
+func TestPauseReleasesWhatWaitsBehindHeads(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sqstest.Server) {
+		s.CreateQueue(t, "orders.fifo", map[string]string{"VisibilityTimeout": "600"})
+		broker := sqs.New(s.Config())
+		publish(t, broker, "orders.fifo", "g", numbered(10)...)
+		var seen journal
+		hold := make(chan struct{})
+		handler := func(_ context.Context, d *longshore.Delivery) error {
+			if seen.add(string(d.Body)) == 1 && string(d.Body) == numbered(1)[0] {
+				<-hold
+			}
+			return nil
+		}
+		first, stop := run(t, broker.Queue("orders.fifo", sqs.QueueConfig{}), handler, container.Config{})
+		until(t, 10*time.Second, "the head runs", func() bool { return seen.len() == 1 })
+		first.Pause()
+		wait(5 * time.Second)
+		close(hold)
+		_, stopSecond := run(t, broker.Queue("orders.fifo", sqs.QueueConfig{}), handler, container.Config{})
+		until(t, time.Minute, "the second has the rest", func() bool { return seen.len() == 10 })
+		stop()
+		stopSecond()
+		if !slices.Equal(seen.all(), numbered(10)) {
+			t.Errorf("order %v", seen.all())
+		}
 	})
 }

@@ -355,14 +355,20 @@ func (c *consumer) cutPolls() {
 	c.intake.ctx, c.intake.cut = context.WithCancel(c.life)
 }
 
-// Pause stops polling; what is held stays held.
+// Pause stops polling. What was handed out stays held; what was not goes back,
+// unless the queue counts that against its messages.
 func (c *consumer) Pause(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return longshore.ErrClosed
 	}
-	c.intake.paused = true
+	in := &c.intake
+	in.paused = true
+	if c.maxReceives == 0 && !in.waiting && in.interrupted.IsZero() {
+		in.interrupted = time.Now() // what nobody has begun goes back soon
+		c.wake()
+	}
 	return c.endPolls(ctx)
 }
 
