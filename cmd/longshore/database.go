@@ -1,0 +1,78 @@
+package main
+
+import (
+	"database/sql"
+	"net/url"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver
+	"github.com/spf13/cobra"
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/middleware/mutex"
+)
+
+// database is the flags of verbs that need the tables of the mutex.
+type database struct {
+	url    string
+	tables mutex.Tables
+}
+
+func (db *database) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&db.url, "db", "", "`URL` of the database (default from LONGSHORE_DB): postgres://…, mysql://user@host:port/name, sqlite:FILE")
+	db.names(cmd)
+}
+
+func (db *database) names(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&db.tables.Mutex, "mutex-table", "", "`name` of the mutex table (default longshore_mutex)")
+	f.StringVar(&db.tables.ID, "mutex-id", "", "`name` of its id column (default id)")
+	f.StringVar(&db.tables.CreatedAt, "mutex-created", "", "`name` of its column of creation, - for none (default created_at)")
+	f.StringVar(&db.tables.Outbox, "outbox-table", "", "`name` of the outbox table (default longshore_outbox)")
+	f.StringVar(&db.tables.Shards, "relay-table", "", "`name` of the relay table (default longshore_relay)")
+}
+
+// open reads the URL. The password belongs into LONGSHORE_DB, or into the files that the
+// drivers know: a command line is seen by everybody on the host.
+func (db *database) open(env func(string) (string, bool)) (*sql.DB, mutex.Dialect, error) {
+	raw := db.url
+	if raw == "" && env != nil {
+		raw, _ = env("LONGSHORE_DB")
+	}
+	scheme, rest, _ := strings.Cut(raw, ":")
+	switch scheme {
+	case "postgres", "postgresql":
+		pool, err := sql.Open("pgx", raw)
+		return pool, mutex.Postgres, err
+	case "mysql", "mariadb":
+		dsn, err := mysqlDSN(raw)
+		if err != nil {
+			return nil, 0, err
+		}
+		pool, err := sql.Open("mysql", dsn)
+		return pool, mutex.MySQL, err
+	case "sqlite":
+		pool, err := sql.Open("sqlite", "file:"+rest+"?mode=rw&_pragma=busy_timeout(10000)&_txlock=immediate")
+		return pool, mutex.SQLite, err
+	case "":
+		return nil, 0, &cli.UsageError{Text: "no database", Hint: "give --db URL or set LONGSHORE_DB"}
+	}
+	return nil, 0, &cli.UsageError{Text: "the database URL has the unknown scheme " + quote(scheme), Hint: "use postgres://, mysql:// or sqlite:FILE"}
+}
+
+func mysqlDSN(raw string) (string, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "", &cli.UsageError{Text: "the database URL cannot be read", Hint: "write mysql://user@host:3306/name"} // err would show the password
+	}
+	cfg := mysql.NewConfig()
+	cfg.User = u.User.Username()
+	cfg.Passwd, _ = u.User.Password()
+	cfg.Net, cfg.Addr, cfg.DBName = "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
+	if u.Port() == "" {
+		cfg.Addr = u.Hostname() + ":3306"
+	}
+	return cfg.FormatDSN(), nil
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/internal/doctor"
+	"github.com/longshore-go/longshore/middleware/mutex"
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/urls"
+)
+
+type doctorFlags struct {
+	db      database
+	dead    string
+	ids     []string
+	headers []string
+	older   time.Duration
+	again   time.Duration
+	limit   int
+	outbox  bool
+	force   bool
+	apply   bool
+}
+
+type doctorLine struct {
+	ID         string  `json:"id"`
+	Row        string  `json:"row"`
+	Locked     string  `json:"locked"`
+	Outbox     string  `json:"outbox"`
+	DeadLetter string  `json:"dead_letter"`
+	Queue      string  `json:"queue"`
+	State      string  `json:"state"`
+	Meaning    string  `json:"meaning"`
+	Action     string  `json:"action"`
+	Advice     string  `json:"advice"`
+	Safe       bool    `json:"safe"`
+	AgeSeconds float64 `json:"age_seconds,omitempty"`
+	Holder     string  `json:"holder,omitempty"`
+}
+
+type doctorResult struct {
+	Findings []doctorLine `json:"findings"`
+	Unknown  []string     `json:"unknown"`
+	Changed  int          `json:"changed"`
+	Rerun    int          `json:"rerun"`
+	Deleted  int          `json:"deleted"`
+}
+
+func (a *app) doctor() *cobra.Command {
+	var f doctorFlags
+	cmd := &cobra.Command{
+		Use:   "doctor TARGET",
+		Short: "Explain mutex rows together with the queue and its dead letters",
+		Long: "doctor looks at the mutex rows, the dead-letter queue and the queue, twice, and tells what\n" +
+			"they mean. It looks only where that does no harm; what it could not see is unknown and not\n" +
+			"guessed. --apply does what is marked safe: rerun a dead letter whose row is there, delete\n" +
+			"one whose row is gone. Exit code 1: something needs a hand.",
+		Example: "  longshore doctor 'amqp://guest@localhost/?queue=orders' --dead 'amqp://guest@localhost/?queue=orders.dlq'",
+		Args:    withTarget(1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.runDoctor(cmd.Context(), f, args[0]) },
+	}
+	f.db.flags(cmd)
+	fs := cmd.Flags()
+	fs.StringVar(&f.dead, "dead", "", "`TARGET` of the dead-letter queue")
+	fs.StringSliceVar(&f.ids, "id", nil, "explain only this mutex `id`; repeat for more")
+	fs.StringSliceVar(&f.headers, "header", []string{mutex.HeaderMutex, "x-mutex-id"}, "`names` of the header with the id")
+	fs.DurationVar(&f.older, "older", 5*time.Minute, "leave out rows that are younger")
+	fs.DurationVar(&f.again, "again", 5*time.Second, "pause before the second look; 0 looks once")
+	fs.IntVar(&f.limit, "limit", 1000, "`how many` rows, and messages of each queue, to look at")
+	fs.BoolVar(&f.outbox, "outbox", false, "the outbox is in the same database")
+	fs.BoolVar(&f.force, "force", false, "look also where that has a cost")
+	fs.BoolVar(&f.apply, "apply", false, "do what is safe")
+	return cmd
+}
+
+func (a *app) runDoctor(ctx context.Context, f doctorFlags, target string) error {
+	if f.limit < 1 {
+		return &cli.UsageError{Text: "--limit must be at least 1", Hint: "it is the number of rows to look at"}
+	}
+	if f.apply && f.dead == "" {
+		return &cli.UsageError{Text: "--apply needs --dead", Hint: "name the dead-letter queue"}
+	}
+	c, queue, dead, err := a.doctorCase(f, target)
+	if err != nil {
+		return err
+	}
+	db, dialect, err := f.db.open(a.streams.Env)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	m, err := mutex.New(mutex.SQL(db, dialect), mutex.Config{Tables: f.db.tables, HasOutbox: f.outbox, Logger: zap.NewNop()})
+	if err != nil {
+		return &cli.CodeError{Code: cli.ExitUsage, Err: err}
+	}
+	c.Rows = m.Rows
+	ctx, cancel := context.WithTimeout(ctx, 2*a.timeout+f.again)
+	defer cancel()
+	report, err := doctor.Examine(ctx, c)
+	if err != nil {
+		return err
+	}
+	var done doctor.Applied
+	if f.apply {
+		done, err = doctor.Apply(ctx, c, report.Found, dead, queue, 2*time.Second)
+		if err != nil {
+			return err
+		}
+	}
+	return a.showDoctor(report, done)
+}
+
+func (a *app) doctorCase(f doctorFlags, target string) (c doctor.Case, queue, dead transport.Source, err error) { //nolint:revive // the two sources belong to the case
+	c = doctor.Case{Headers: f.headers, Older: f.older, Limit: f.limit, IDs: f.ids, Again: f.again}
+	look := urls.Options{BrowseCounts: f.force, NoConsumer: true}
+	if queue, _, err = a.target(target, look); err != nil {
+		return c, nil, nil, err
+	}
+	c.Queue, _ = queue.(transport.Browser)
+	if f.dead != "" {
+		if dead, _, err = a.target(f.dead, look); err != nil {
+			return c, nil, nil, err
+		}
+		c.Dead, _ = dead.(transport.Browser)
+	}
+	return c, queue, dead, nil
+}
+
+func (a *app) showDoctor(r doctor.Report, done doctor.Applied) error {
+	res := doctorResult{Findings: []doctorLine{}, Unknown: r.Unknown, Changed: r.Changed, Rerun: done.Rerun, Deleted: done.Deleted}
+	left := -done.Rerun - done.Deleted
+	t := cli.Table{Header: []string{"id", "row", "dead", "queue", "age", "meaning", "action", "safe"}, Right: map[int]bool{4: true}}
+	for _, f := range r.Found {
+		res.Findings = append(res.Findings, doctorLine{ID: f.ID, Row: f.Row.String(), Locked: f.Locked.String(), Outbox: f.Outbox.String(),
+			DeadLetter: f.DeadLetter.String(), Queue: f.Queue.String(), State: string(f.State), Meaning: f.Meaning,
+			Action: string(f.Action), Advice: f.Advice, Safe: f.Safe, AgeSeconds: f.Age.Seconds(), Holder: f.Holder})
+		safe := "no"
+		if f.Safe {
+			safe = "yes"
+		}
+		t.Rows = append(t.Rows, []string{cli.Printable(f.ID), f.Row.String(), f.DeadLetter.String(), f.Queue.String(),
+			f.Age.Round(time.Second).String(), strings.TrimSuffix(f.Meaning, "."), string(f.Action), safe})
+		if f.Action != mutex.ActionNone && f.Action != mutex.ActionWait {
+			left++
+		}
+	}
+	if err := a.printDoctor(res, t); err != nil {
+		return err
+	}
+	if left > 0 {
+		return &cli.CodeError{Code: cli.ExitNo}
+	}
+	return nil
+}
+
+func (a *app) printDoctor(res doctorResult, t cli.Table) error {
+	if a.print.JSON {
+		return a.print.Document(res)
+	}
+	for _, why := range res.Unknown {
+		a.print.Notef("not looked into: %s", why)
+	}
+	if res.Changed > 0 {
+		a.print.Notef("%d looked different the second time and are left out", res.Changed)
+	}
+	if len(t.Rows) == 0 {
+		return a.print.Printf("nothing outstanding\n")
+	}
+	text := strings.Join(t.Lines(), "\n") + "\n"
+	if res.Rerun+res.Deleted > 0 {
+		text += fmt.Sprintf("rerun %d, deleted %d\n", res.Rerun, res.Deleted)
+	}
+	return a.print.Printf("%s", text)
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/middleware/mutex"
+)
+
+func (a *app) mutex() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "mutex",
+		Short: "Print the tables for exactly-once effects",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return &cli.UsageError{Text: "mutex needs to be told what to do", Hint: "use longshore mutex ddl --dialect postgres"}
+		},
+	}
+	cmd.AddCommand(a.mutexDDL())
+	return cmd
+}
+
+func (a *app) mutexDDL() *cobra.Command {
+	var db database
+	var dialect string
+	cmd := &cobra.Command{
+		Use:   "ddl --dialect D",
+		Short: "Print the statements that create the tables of mutex, outbox, relay and inbox",
+		Long: "ddl prints the statements that create the tables. It connects to nothing and changes\n" +
+			"nothing. Leave out what you do not use.",
+		Example: "  longshore mutex ddl --dialect postgres | psql shop",
+		Args:    atMost(0),
+		RunE: func(*cobra.Command, []string) error {
+			d, err := mutex.ParseDialect(dialect)
+			if err != nil {
+				return &cli.CodeError{Code: cli.ExitUsage, Err: err}
+			}
+			text, err := mutex.DDL(d, db.tables)
+			if err != nil {
+				return &cli.UsageError{Text: err.Error(), Hint: "names are made of letters, digits and _ $ #"}
+			}
+			if a.print.JSON {
+				return a.print.Document(map[string]string{"dialect": d.String(), "ddl": text})
+			}
+			return a.print.Printf("%s", text)
+		},
+	}
+	cmd.Flags().StringVar(&dialect, "dialect", "", "`kind` of database: postgres, mysql (MariaDB too), sqlite or oracle")
+	db.names(cmd)
+	cmd.Flags().StringVar(&db.tables.Inbox, "inbox-table", "", "`name` of the inbox table (default longshore_inbox)")
+	return cmd
+}

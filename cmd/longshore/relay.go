@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/middleware/mutex"
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/urls"
+)
+
+type relayFlags struct {
+	db   database
+	cfg  mutex.OutboxConfig
+	once bool
+}
+
+type relayResult struct {
+	Published int64 `json:"published"`
+	Refused   int64 `json:"refused"`
+	Pending   int64 `json:"pending"`
+	Parked    int64 `json:"parked"`
+}
+
+func (a *app) relay() *cobra.Command {
+	var f relayFlags
+	cmd := &cobra.Command{
+		Use:   "relay TARGET",
+		Short: "Publish what an outbox holds",
+		Long: "relay sends the messages of an outbox to the broker of TARGET, each to the destination\n" +
+			"that it was added for, and goes on until Ctrl-C. Any number of relays may work on one outbox.",
+		Example: "  LONGSHORE_DB=postgres://shop@db/shop longshore relay 'amqp://guest@localhost/'",
+		Args:    withTarget(1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.runRelay(cmd.Context(), f, args[0]) },
+	}
+	f.db.flags(cmd)
+	fs := cmd.Flags()
+	fs.BoolVar(&f.once, "once", false, "end when nothing is left but what is parked")
+	fs.IntVar(&f.cfg.Batch, "batch", 0, "`rows` at once (default 100)")
+	fs.IntVar(&f.cfg.Relays, "parts", 0, "parts of the outbox at the same time, at most 8, a connection each (default 2)")
+	fs.IntVar(&f.cfg.MaxAttempts, "max-attempts", 0, "refusals before a message is parked (default 10)")
+	return cmd
+}
+
+func (a *app) runRelay(ctx context.Context, f relayFlags, target string) (err error) {
+	src, name, err := a.target(target, urls.Options{NoConsumer: true})
+	if err != nil {
+		return err
+	}
+	outlet, ok := src.(transport.Outlet)
+	if !ok {
+		return &longshore.Error{Code: longshore.CodeUnsupported, Op: "publish to " + name, Err: errors.New("this source has no publisher")}
+	}
+	db, dialect, err := f.db.open(a.streams.Env)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }()
+	pub, _, err := outlet.Publisher(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pub.Close(context.WithoutCancel(ctx))) }()
+	f.cfg.Tables, f.cfg.Logger = f.db.tables, a.relayLog()
+	outbox, err := mutex.NewOutbox(mutex.SQL(db, dialect), pub, f.cfg)
+	if err != nil {
+		return &cli.CodeError{Code: cli.ExitUsage, Err: err}
+	}
+	return a.serveRelay(ctx, outbox, f.once)
+}
+
+func (a *app) serveRelay(ctx context.Context, outbox *mutex.Outbox, once bool) error {
+	// A database that cannot be used is said at once, not again and again in a log.
+	first, cancel := a.bounded(ctx)
+	before, err := outbox.Backlog(first)
+	cancel()
+	if err != nil {
+		return &cli.CodeError{Code: cli.ExitUnreachable, Err: &longshore.Error{Code: longshore.CodeUnreachable, Op: "read the outbox", Err: err,
+			Hint: "check --db and the names of the tables; longshore mutex ddl prints them"}}
+	}
+	a.print.Notef("%d messages in the outbox, %d of them parked; Ctrl-C ends it", before.Pending, before.Parked)
+	relay := outbox.Relay()
+	if err := relay.Start(ctx); err != nil {
+		return err
+	}
+	var end relayResult
+	if once {
+		end, err = untilEmpty(ctx, outbox)
+	} else {
+		<-ctx.Done()
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), relay.StopBudget())
+	defer cancel()
+	err = errors.Join(err, relay.Stop(stop))
+	stats := relay.Stats()
+	end.Published, end.Refused = stats.Published, stats.Refused
+	if a.print.JSON {
+		err = errors.Join(err, a.print.Document(end))
+	} else {
+		err = errors.Join(err, a.print.Printf("published %d, refused %d\n", end.Published, end.Refused))
+	}
+	if err == nil && end.Parked > 0 {
+		return &cli.CodeError{Code: cli.ExitNo}
+	}
+	return err
+}
+
+// untilEmpty waits until only parked rows, and those that they hold up, are left.
+func untilEmpty(ctx context.Context, outbox *mutex.Outbox) (end relayResult, err error) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for last := int64(-1); ; {
+		b, err := outbox.Backlog(ctx)
+		if err != nil {
+			return end, err
+		}
+		end.Pending, end.Parked = b.Pending, b.Parked
+		done := outbox.Relay().Stats().Published
+		if b.Pending == b.Parked || (b.Parked > 0 && b.Age > 10*time.Second && done == last) {
+			return end, nil
+		}
+		last = done
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return end, context.Cause(ctx)
+		}
+	}
+}
+
+func (a *app) relayLog() *zap.Logger {
+	if a.options.Quiet {
+		return zap.NewNop()
+	}
+	if a.options.Verbose {
+		return a.log
+	}
+	return nil // warnings on stderr
+}
