@@ -2,13 +2,13 @@ package kafka
 
 import "time"
 
-// What waits in memory is bounded by bytes: a partition that has much is not
-// fetched while others go on, and if all together have much, nothing is polled.
-// The steps are wide, because the client throws away what it has of a partition
-// that is held.
+// What waits in memory is bounded by bytes. Nothing is polled while all partitions
+// have enough, or have much together. If one has little, those that have much are held
+// and not fetched while the others go on. The steps are wide, because the client
+// throws away what it has of a partition that is held.
 const (
-	muchBytes   = 8 << 20  // a partition is not fetched above it
-	littleBytes = 2 << 20  // and is again below it
+	muchBytes   = 8 << 20  // a partition is held above it
+	littleBytes = 2 << 20  // and is fetched again below it
 	totalBytes  = 64 << 20 // nothing is polled above it
 
 	holdAfter = 100 * time.Millisecond // so long the others wait for one that has much
@@ -56,7 +56,7 @@ func (p *partition) stall() {
 	p.stalled = full
 	if full {
 		p.sated = true
-		p.c.undrained.Add(-p.bytes)
+		p.c.handedOut(p.bytes)
 		return
 	}
 	p.c.undrained.Add(p.bytes)
@@ -92,10 +92,20 @@ func (p *partition) grow(n int64) {
 
 func (p *partition) shrink(n int64) {
 	p.bytes -= n
-	if !p.stalled && p.c.undrained.Add(-n) < totalBytes {
-		defer signal(p.c.hungry)
+	if !p.stalled {
+		p.c.handedOut(n)
+		if p.bytes < littleBytes && p.bytes+n >= littleBytes {
+			signal(p.c.hungry)
+		}
 	}
 	p.feed()
+}
+
+// handedOut counts what no longer waits. Only who crosses a line wakes the poller.
+func (c *consumer) handedOut(n int64) {
+	if all := c.undrained.Add(-n); all < totalBytes && all+n >= totalBytes {
+		signal(c.hungry)
+	}
 }
 
 // drop forgets what waits.
@@ -137,7 +147,7 @@ func (c *consumer) mayPoll(waited time.Duration) (ok bool, again time.Duration) 
 		p.sated = p.sated || p.bytes > muchBytes
 		switch {
 		case !p.sated:
-			hungry = true
+			hungry = hungry || p.bytes < littleBytes
 		case !p.held:
 			hold = append(hold, p)
 		}
