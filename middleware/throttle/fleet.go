@@ -37,6 +37,7 @@ type Fleet struct {
 	echoed    bool          // our own voice came back
 	acks      map[string]map[string]bool
 	heard     map[string]bool // directives seen since somebody joined
+	welcoming bool
 	issued    map[string]*entry
 }
 
@@ -84,7 +85,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	f.cancel = cancel
 	f.linkMu.Lock()
-	f.snapshot, f.echoed = make(chan struct{}), false
+	f.snapshot, f.echoed, f.welcoming = make(chan struct{}), false, false
 	ready := f.snapshot
 	f.linkMu.Unlock()
 	f.wg.Go(func() { f.receive(run) })

@@ -102,9 +102,17 @@ func (f *Fleet) welcome(ctx context.Context) {
 	}
 	f.linkMu.Lock()
 	clear(f.heard)
+	busy := f.welcoming
+	f.welcoming = true
 	f.linkMu.Unlock()
+	if busy {
+		return // the same answer is for all who ask at a time
+	}
 	f.later(ctx, around(settle/4), func() { f.sayHello(ctx, false, "") })
 	f.later(ctx, around(settle/2), func() {
+		f.linkMu.Lock()
+		f.welcoming = false
+		f.linkMu.Unlock()
 		now := f.now()
 		f.mu.Lock()
 		var tell []*entry

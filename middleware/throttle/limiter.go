@@ -19,7 +19,7 @@ type Limiter struct {
 	inUse   int
 	refused bool          // somebody waits to be told by Watch
 	bucket  *rate.Limiter // nil: no rate, or 0
-	spare   int           // tokens handed back
+	spare   int           // tokens taken and not used
 	seen    time.Time     // the latest time that somebody came with
 	queue   []*waiter     // of Acquire, the oldest first
 	timer   *time.Timer   // when the head of the queue is to look again
@@ -107,7 +107,10 @@ func (l *Limiter) token(now time.Time) (ok bool, again time.Time) {
 		l.spare--
 		return true, time.Time{}
 	}
-	if l.bucket.AllowN(now, 1) {
+	if n := l.now.handful(); l.bucket.AllowN(now, n) {
+		l.spare = n - 1
+		return true, time.Time{}
+	} else if n > 1 && l.bucket.AllowN(now, 1) {
 		return true, time.Time{}
 	}
 	wait := (1 - l.bucket.TokensAt(now)) / l.now.Rate * float64(time.Second)

@@ -110,10 +110,15 @@ func (l *Limiter) refill(was Limits) {
 	case l.bucket == nil:
 		l.bucket = rate.NewLimiter(limit, burst)
 	case was.Rate != l.now.Rate || was.burst() != burst:
+		l.spare = 0
 		l.bucket.SetLimitAt(l.seen, limit)
 		l.bucket.SetBurstAt(l.seen, burst)
 	}
 }
+
+// handful is how many tokens are taken at a time where there are plenty: asking the
+// bucket for each one would cost more than all the rest.
+func (m Limits) handful() int { return max(min(m.burst()/16, 16), 1) }
 
 func (m Limits) burst() int {
 	if m.Burst > 0 {
