@@ -47,6 +47,9 @@ func (b *batcher) take(now time.Time, linger time.Duration, flush bool) (batch [
 		if len(ready) == maxBatch {
 			break
 		}
+		if ready == nil {
+			ready = make([]*op, 0, min(len(b.queue), maxBatch))
+		}
 		ready = append(ready, o)
 		if at := o.since.Add(linger); !at.After(now) || o.tries > 0 {
 			ripe = true
@@ -214,7 +217,7 @@ func (c *consumer) carry(kind opKind, batch []*op) {
 
 func (c *consumer) deleteAll(ctx context.Context, batch []*op) result {
 	c.mu.Lock()
-	in := &awssqs.DeleteMessageBatchInput{QueueUrl: aws.String(c.url)}
+	in := &awssqs.DeleteMessageBatchInput{QueueUrl: aws.String(c.url), Entries: make([]types.DeleteMessageBatchRequestEntry, 0, len(batch))}
 	for i, o := range batch {
 		in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: aws.String(entryID(i)), ReceiptHandle: aws.String(o.receipt)})
 	}

@@ -33,7 +33,8 @@ type held struct {
 	extended  chan error    // who waits for it
 	capped    bool          // cannot be extended any further
 
-	settled *op // the verb that was accepted
+	settled *op // the verb that was accepted, or what followed from it
+	own     op  // the verb
 	after   *op // goes when the extension is back
 }
 

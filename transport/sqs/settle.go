@@ -35,12 +35,12 @@ type op struct {
 
 // Ack accepts a delete.
 func (c *consumer) Ack(_ context.Context, token uint64) error {
-	return c.settle(token, &op{kind: opDelete, verb: longshore.Settlement{Verb: longshore.VerbAck}}, nil)
+	return c.settle(token, op{kind: opDelete, verb: longshore.Settlement{Verb: longshore.VerbAck}}, nil)
 }
 
 // Nack accepts a return after the delay, in whole seconds rounded up.
 func (c *consumer) Nack(_ context.Context, token uint64, delay time.Duration, attempt int) error {
-	o := &op{kind: opReturn, seconds: seconds(max(delay, 0)), verb: longshore.Settlement{Verb: longshore.VerbNack, Delay: delay, Attempt: attempt}}
+	o := op{kind: opReturn, seconds: seconds(max(delay, 0)), verb: longshore.Settlement{Verb: longshore.VerbNack, Delay: delay, Attempt: attempt}}
 	return c.settle(token, o, func(h *held) error {
 		if delay > maxLease {
 			return c.unsupported(fmt.Errorf("a delay of %s: SQS holds a message back for 12 hours at most", delay))
@@ -59,7 +59,7 @@ func (c *consumer) Nack(_ context.Context, token uint64, delay time.Duration, at
 // Reject accepts a move to the dead-letter queue of the redrive policy: a copy is
 // sent there, then the message is deleted.
 func (c *consumer) Reject(_ context.Context, token uint64, reason error) error {
-	return c.settle(token, &op{kind: opDead, verb: longshore.Settlement{Verb: longshore.VerbReject, Reason: reason}}, func(*held) error {
+	return c.settle(token, op{kind: opDead, verb: longshore.Settlement{Verb: longshore.VerbReject, Reason: reason}}, func(*held) error {
 		if c.deadURL == "" {
 			return c.unsupported(errors.New("the queue has no redrive policy with a dead-letter queue that can be used"))
 		}
@@ -141,7 +141,7 @@ func (c *consumer) find(token uint64) (*held, error) {
 }
 
 // settle accepts a verb. check may refuse it; it runs under the lock.
-func (c *consumer) settle(token uint64, o *op, check func(*held) error) error {
+func (c *consumer) settle(token uint64, verb op, check func(*held) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h, err := c.find(token)
@@ -151,6 +151,8 @@ func (c *consumer) settle(token uint64, o *op, check func(*held) error) error {
 	if err != nil {
 		return err
 	}
+	h.own = verb
+	o := &h.own
 	o.h, o.receipt = h, h.receipt
 	h.settled = o
 	if o.kind != opDead { // until the copy is sent the lease is kept
