@@ -79,7 +79,7 @@ func play(name string, n int) error {
 		return longshore.Discard(errors.New("of no use"))
 	case "panics once":
 		if first {
-			panic("boom")
+			panic("boom") //nolint:forbidigo // what the case is about
 		}
 	}
 	return nil
