@@ -4,6 +4,7 @@
 //	go run . -case hot            # in process, nothing needed
 //	AMQP_URL=amqp://… go run . -case rabbit
 //	go run . -case sqs            # ElasticMQ too, with SQS_ENDPOINT
+//	go run . -case kafka          # KAFKA_ADDRS, else a broker in process; kafka/no-op is a part
 //
 // How to read it: all variants of a case run one after the other inside each round,
 // the order rotates, and a ratio is the median of the ratios within the rounds. Wall
