@@ -188,7 +188,7 @@ func TestTableLockDoesNotHoldAWorker(t *testing.T) {
 		})
 		cancel()
 		_ = reader.Rollback()
-		_ = <-altered
+		t.Log(<-altered)
 		eventually(t, "the table is free", func() bool { // the server ends the alteration in its own time
 			return run(t, e.mutex(mutex.Config{}), e.effect(nil), delivery("a")) == nil
 		})
@@ -471,5 +471,38 @@ func TestNothingIsHeldWhileWaiting(t *testing.T) {
 			t.Fatal(err)
 		}
 		is(t, run(t, m, e.effect(nil), delivery("a")), longshore.VerdictAck)
+	})
+}
+
+// F-H06: handlers that also ask the pool for a connection do not wait for each other.
+func TestHandlersThatAlsoUseThePoolComplete(t *testing.T) {
+	servers(t, func(t *testing.T, e *env) {
+		const n = 60
+		for i := range n {
+			e.row(fmt.Sprint(i))
+		}
+		e.db.SetMaxOpenConns(3)
+		m := e.mutex(mutex.Config{LockTimeout: 30 * time.Second})
+		h := longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
+			var one int
+			if err := e.db.QueryRowContext(ctx, "SELECT 1").Scan(&one); err != nil {
+				return err
+			}
+			return e.write(ctx, d.ID)
+		})
+		var group sync.WaitGroup
+		for w := range 10 {
+			group.Go(func() {
+				for i := w; i < n; i += 10 {
+					if err := m.Wrap(h).Handle(context.Background(), delivery(fmt.Sprint(i))); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		group.Wait()
+		if e.effectCount() != n {
+			t.Errorf("%d effects", e.effectCount())
+		}
 	})
 }

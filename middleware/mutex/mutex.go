@@ -19,6 +19,7 @@ type Mutex struct {
 	cfg     Config
 	sql     statements
 	memory  memory
+	gate    gate
 	counter counters
 	checked atomic.Bool
 }
@@ -124,6 +125,7 @@ func (m *Mutex) once(ctx context.Context, d *longshore.Delivery, c claim, next l
 	case out == Gone:
 		return m.absent(c, d)
 	}
+	defer m.gate.leave()
 	m.counter.acquired.Add(1)
 	m.memory.forget(c.id)
 	defer func() { _ = tx.Rollback(life) }() // also when the handler panics or ends its goroutine; after a commit it does nothing
@@ -140,25 +142,38 @@ func (m *Mutex) once(ctx context.Context, d *longshore.Delivery, c claim, next l
 	return m.failed(ctx, c, err, lost)
 }
 
-// limited begins within LockTimeout, or until the handler's context ends.
+// limited begins within LockTimeout, or until the handler's context ends. With
+// Acquired comes a place in the gate.
 func (m *Mutex) limited(ctx, life context.Context, end context.CancelCauseFunc, c claim) (Tx, Outcome, error) {
 	if ctx.Err() != nil {
 		return nil, 0, context.Cause(ctx)
 	}
 	timer := time.AfterFunc(m.cfg.LockTimeout, func() { end(errWaitedTooLong) })
 	unlink := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
-	tx, out, err := m.begin(life, c)
+	tx, out, err := m.beginInTurn(life, c)
 	inTime, wanted := timer.Stop(), unlink()
 	if inTime && wanted {
 		return tx, out, err
 	}
 	if tx != nil {
 		_ = tx.Rollback(life)
+		m.gate.leave()
 	}
 	if !wanted {
 		return nil, 0, context.Cause(ctx)
 	}
 	return nil, 0, errWaitedTooLong
+}
+
+func (m *Mutex) beginInTurn(ctx context.Context, c claim) (Tx, Outcome, error) {
+	if err := m.gate.enter(ctx, m.places()); err != nil {
+		return nil, 0, err
+	}
+	tx, out, err := m.begin(ctx, c)
+	if tx == nil {
+		m.gate.leave()
+	}
+	return tx, out, err
 }
 
 // work calls the handler. Its context ends when the session is lost.

@@ -138,6 +138,7 @@ func (m *Mutex) discard(ctx context.Context, c claim, verdict error) error {
 	defer end(nil)
 	tx, out, err := m.limited(ctx, life, end, c)
 	if err == nil && out == Acquired {
+		defer m.gate.leave()
 		err = m.commit(life, tx)
 		_ = tx.Rollback(life)
 	}
