@@ -127,8 +127,8 @@ func scenarios() []scenario {
 			[]figure{settled(8, 120, 600), peak(8, 0)}},
 		{"hard cap 2, 1 s", unknown(load{min: 1, max: 100, length: 600, work: 1, slots: slots(2), rate: constant(4), top: 4}),
 			[]figure{settled(2, 300, 600), peak(2, 0)}},
-		{"hard cap 50, 40 ms", unknown(load{min: 1, max: 200, length: 240, work: .040, slots: slots(50), rate: constant(2500), top: 2500}),
-			[]figure{settled(50, 60, 240), peak(50, 2)}},
+		{"hard cap 50, 40 ms", unknown(load{min: 1, max: 200, length: 120, work: .040, slots: slots(50), rate: constant(2500), top: 2500}),
+			[]figure{settled(50, 60, 120), peak(50, 2)}},
 		{"2 cores, 20 ms", unknown(load{min: 1, max: 100, length: 240, work: .020, speed: shared(2), rate: constant(200), top: 200}),
 			[]figure{settled(2, 60, 240), peak(2, 0)}},
 		{"thrash past 8", unknown(load{min: 1, max: 200, length: 240, work: .020, speed: thrash(8), rate: constant(700), top: 700}),
@@ -211,7 +211,7 @@ func hang(cap int) load {
 }
 
 func limited(l load) load {
-	l.min, l.max, l.length, l.work, l.rate, l.top = 1, 30, 120, .020, constant(3000), 3000
+	l.min, l.max, l.length, l.work, l.rate, l.top = 1, 30, 40, .020, constant(3000), 3000
 	return l
 }
 
