@@ -125,7 +125,12 @@ open_port() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 # port NAME LABEL DEFAULT: the port the instance has used before, else the default,
 # else the next free one (another checkout or the user's own server has it).
 port() {
-  local file=$RUN/$1/port.$2 port=$3
+  local file=$RUN/$1/port.$2 port=$3 try
+  # A server that was killed can take a moment to let go of it.
+  for try in {1..50}; do
+    [ -s "$file" ] && ! running "$1" && open_port "$(cat "$file")" || break
+    sleep 0.1
+  done
   if [ ! -s "$file" ] || { ! running "$1" && open_port "$(cat "$file")"; }; then
     while open_port "$port"; do port=$((port + 100)); done
     echo "$port" >"$file"
