@@ -77,7 +77,7 @@ func (l *lab) harness() transporttest.Harness {
 			return l.source(t, sqs.QueueConfig{SettleLinger: time.Hour, VisibilityTimeout: time.Hour})
 		},
 		Leased: func(t testing.TB) (transport.Source, time.Duration) {
-			return l.source(t, sqs.QueueConfig{VisibilityTimeout: time.Second}), time.Second
+			return l.source(t, sqs.QueueConfig{VisibilityTimeout: 3 * time.Second}), 3 * time.Second
 		},
 		Missing: func(t testing.TB) transport.Source {
 			return sqs.New(sqstest.New(t).Config()).Queue("missing"+l.suffix, sqs.QueueConfig{})

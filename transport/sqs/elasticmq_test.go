@@ -122,7 +122,7 @@ func (l *remoteLab) harness(t testing.TB) transporttest.Harness {
 			return l.source(t, sqs.QueueConfig{SettleLinger: time.Hour, VisibilityTimeout: time.Hour})
 		},
 		Leased: func(t testing.TB) (transport.Source, time.Duration) {
-			return l.source(t, sqs.QueueConfig{VisibilityTimeout: 2 * time.Second}), 2 * time.Second
+			return l.source(t, sqs.QueueConfig{VisibilityTimeout: 3 * time.Second}), 3 * time.Second
 		},
 		Missing: func(t testing.TB) transport.Source {
 			return sqs.New(remoteConfig(brokertest.SQS(t))).Queue("missing-"+brokertest.Name(t, "q")+l.suffix, sqs.QueueConfig{})
