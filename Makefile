@@ -14,13 +14,15 @@ brokers: ## get and start RabbitMQ, Kafka, ElasticMQ, PostgreSQL, MariaDB; expor
 brokers-stop: ## stop what `make brokers` started
 	@scripts/brokers stop
 
-.PHONY: test test-matrix soak cover
+.PHONY: test test-matrix soak soak-kafka cover
 test: ## start real brokers, test everything with -race, stop them
 	@scripts/test
 test-matrix: ## the RabbitMQ suites on 4.0, 4.3 and a cluster (root, 10 minutes the first time)
 	@scripts/test-matrix
 soak: ## the container's soak, 500 seeds with -race (LONGSHORE_SOAK=n for others)
 	LONGSHORE_SOAK=$${LONGSHORE_SOAK:-500} go test -race -count=1 -timeout 60m -run Soak ./container
+soak-kafka: ## members of Kafka groups come and go for minutes, crash and freeze (LONGSHORE_CHURN=2m)
+	LONGSHORE_CHURN=$${LONGSHORE_CHURN:-2m} scripts/brokers run kafka -- go test -race -count=1 -timeout 60m -v -run 'TestChurnOnKafka|TestOnAKafka' ./transport/kafka
 cover: ## test coverage by package, embedded servers only; coverage.txt
 	go test -coverprofile=coverage.txt ./...
 	go tool cover -func=coverage.txt | tail -n 1
