@@ -93,7 +93,7 @@ func TestLateCommitWithALowNumber(t *testing.T) {
 // refusals that are temporary.
 func TestOrderOfAKeyIsKept(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
-		const keys, per = 12, 15
+		const keys, per, each = 12, 5, 3
 		s := &sink{fail: func(*longshore.Message) error {
 			if rand.IntN(20) == 0 {
 				return errors.New("not now")
@@ -106,8 +106,9 @@ func TestOrderOfAKeyIsKept(t *testing.T) {
 		e.start(e.outbox(s, cfg))
 		for i := range per {
 			var msgs []*longshore.Message
-			for k := range keys {
-				msgs = append(msgs, message(fmt.Sprintf("%d/%02d", k, i), fmt.Sprint("key", k)))
+			for n := range keys * each {
+				k := n % keys
+				msgs = append(msgs, message(fmt.Sprintf("%d/%02d", k, i*each+n/keys), fmt.Sprint("key", k)))
 			}
 			if err := o.InTx(t.Context(), func(ctx context.Context, tx *sql.Tx) error { return o.Add(ctx, tx, "orders", msgs...) }); err != nil {
 				t.Fatal(err)
@@ -121,8 +122,8 @@ func TestOrderOfAKeyIsKept(t *testing.T) {
 			}
 			last[string(m.Key)] = m.ID
 		}
-		if len(s.got) < keys*per {
-			t.Errorf("%d of %d", len(s.got), keys*per)
+		if len(s.got) < keys*per*each {
+			t.Errorf("%d of %d", len(s.got), keys*per*each)
 		}
 	})
 }
