@@ -245,6 +245,7 @@ func TestRamp(t *testing.T) {
 		l.set(true)
 		wait(2 * time.Second)
 		l.set(false)
+		wait(550 * time.Millisecond) // the steps of the ramp are not at the moments of the looks
 		var most []int
 		for range 14 {
 			l.set(false)

@@ -81,6 +81,7 @@ func outage(t *testing.T, src transport.Source, gone func() bool) {
 // F-F07: on RabbitMQ the broker's own view shows no consumer while the breaker is
 // open.
 func TestNoConsumerOnRabbitMQ(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []amqp.QueueType{amqp.Classic, amqp.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
@@ -110,6 +111,7 @@ func TestNoConsumerOnRabbitMQ(t *testing.T) {
 
 // F-F07 on Kafka and SQS: nothing is fetched while it is open.
 func TestNothingIsFetchedElsewhere(t *testing.T) {
+	t.Parallel()
 	t.Run("kafka", func(t *testing.T) {
 		t.Parallel()
 		k, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, "orders"))

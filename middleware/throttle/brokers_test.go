@@ -23,6 +23,7 @@ import (
 // Permits 100 → 5 under load on brokers: running work is left alone, then never
 // more than 5, and nothing is redelivered for it.
 func TestShrinkOnBrokers(t *testing.T) {
+	t.Parallel()
 	queue := func(url string) transport.Source {
 		return amqp.New(url, amqp.Config{}).Queue("orders", amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Quorum}})
 	}
@@ -89,6 +90,7 @@ func shrink(t *testing.T, src transport.Source) {
 // F-F03: one start in ten minutes and permits of 0 outlast the session of a Kafka
 // member many times over: it stays a member, and nothing is delivered again.
 func TestSlowIsNotDeadOnKafka(t *testing.T) {
+	t.Parallel()
 	k, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(2, "orders"), kfake.BrokerConfigs(map[string]string{"group.min.session.timeout.ms": "100"}))
 	if err != nil {
 		t.Fatal(err)

@@ -114,6 +114,7 @@ func TestPermitsComeBack(t *testing.T) {
 // F-F02: what a throttle holds back on Kafka does not outlive the assignment: after
 // members have come and gone while it opened and shut, everything flows.
 func TestThrottleOverRebalances(t *testing.T) {
+	t.Parallel()
 	k, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(4, "orders"))
 	if err != nil {
 		t.Fatal(err)
@@ -174,6 +175,7 @@ func after(d time.Duration) func() bool {
 // nor permits of 0 for a while, nor both cost a delivery. With 0 permits nobody
 // consumes.
 func TestThrottleCostsNoDelivery(t *testing.T) {
+	t.Parallel()
 	t.Run("quorum queue", func(t *testing.T) {
 		t.Parallel()
 		srv := amqptest.New(t, amqptest.Config{})

@@ -74,6 +74,7 @@ func controls(t *testing.T, f func(t *testing.T, cfg throttle.FleetConfig, sourc
 // A change is in force on three instances, each with connections of its own, and on
 // a fourth that comes later. On real brokers the first takes less than a second.
 func TestFleetOnBrokers(t *testing.T) {
+	t.Parallel()
 	controls(t, func(t *testing.T, cfg throttle.FleetConfig, source func() transport.Source) {
 		var ins []*instance
 		for i := range 3 {
@@ -142,6 +143,7 @@ func eventually(t testing.TB, what string, cond func() bool) {
 // The control broker goes away for a moment: what is in force stays, and what is
 // issued afterwards comes.
 func TestControlConnectionIsLost(t *testing.T) {
+	t.Parallel()
 	srv := amqptest.New(t, amqptest.Config{})
 	in := join(t, amqp.New(srv.URL, amqp.Config{}).Broadcast("throttle", amqp.BroadcastConfig{Kind: amqp.Fanout}), "a", throttle.FleetConfig{})
 	issue(t, in, throttle.Directive{Permits: ptr(4)})
