@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/sqs"
 	"github.com/longshore-go/longshore/transport/sqs/sqstest"
 )
@@ -317,4 +318,58 @@ func TestPauseReleasesWhatWaitsBehindHeads(t *testing.T) {
 			t.Errorf("order %v", seen.all())
 		}
 	})
+}
+
+// F-D06 without a container: a nack takes what waits behind the head back to the
+// queue at once, and the group comes again in its order, other groups undisturbed.
+func TestNackedHeadTakesItsGroupBack(t *testing.T) {
+	for _, ordered := range []bool{false, true} {
+		bubble(t, func(t *testing.T, s *sqstest.Server) {
+			s.CreateQueue(t, "orders.fifo", map[string]string{"VisibilityTimeout": "600"})
+			broker := sqs.New(s.Config())
+			publish(t, broker, "orders.fifo", "g1", "a1", "a2", "a3")
+			publish(t, broker, "orders.fifo", "g2", "b1", "b2")
+			c, err := broker.Queue("orders.fifo", sqs.QueueConfig{}).Open(t.Context(), transport.OpenOptions{Ordered: ordered})
+			must(t, err)
+			ds := map[string]*longshore.Delivery{}
+			receive := func(limit int) {
+				got, err := c.Receive(t.Context(), limit)
+				must(t, err)
+				for _, d := range got {
+					ds[string(d.Body)] = d
+				}
+			}
+			if receive(10); ordered && len(ds) != 2 {
+				t.Errorf("%d handed out, want the heads of two groups", len(ds))
+			}
+			if !ordered {
+				for _, body := range []string{"a3", "a2"} { // a container gives them back, the last first
+					must(t, ds[body].Nack(t.Context(), 0))
+				}
+			}
+			must(t, ds["a1"].Nack(t.Context(), 0))
+			must(t, c.Flush(t.Context()))
+			for _, m := range s.Messages("orders.fifo") {
+				if hidden := m.Group == "g2"; m.Hidden != hidden {
+					t.Errorf("ordered %t: %s hidden %t", ordered, m.Body, m.Hidden)
+				}
+			}
+			must(t, ds["b1"].Ack(t.Context()))
+			var order []string
+			for len(order) < 3 {
+				ds = map[string]*longshore.Delivery{}
+				receive(1)
+				for body, d := range ds {
+					if body[0] == 'a' {
+						order = append(order, body)
+					}
+					must(t, d.Ack(t.Context()))
+				}
+			}
+			if !slices.Equal(order, []string{"a1", "a2", "a3"}) {
+				t.Errorf("ordered %t: came again as %v", ordered, order)
+			}
+			must(t, c.Close(t.Context()))
+		})
+	}
 }
