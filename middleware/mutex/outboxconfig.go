@@ -35,7 +35,7 @@ type OutboxConfig struct {
 	// Batch is how many rows a relay takes at once. Zero: 100.
 	Batch int
 	// Relays is how many parts of the outbox one relay works on at the same time, at
-	// most 8. Each holds a connection. Zero: 2.
+	// most 8. Each holds a connection. Zero: 4.
 	Relays int
 	// Poll is how often an idle relay looks; it backs off to ten times that. Zero: 200 ms.
 	Poll time.Duration
@@ -55,7 +55,7 @@ const (
 	defaultGrace          = 5 * time.Second
 	defaultPublishTimeout = 10 * time.Second
 	defaultBatch          = 100
-	defaultRelays         = 2
+	defaultRelays         = 4
 	defaultPoll           = 200 * time.Millisecond
 	defaultMaxAttempts    = 10
 	defaultRetryDelay     = time.Second
