@@ -153,7 +153,7 @@ func nameOf(src transport.Source) string {
 
 // harness is of a cluster; opts are those of the source with this name.
 func harness(addrs []string, p kafka.Protocol, opts func(t testing.TB, name string) []kgo.Opt) transporttest.Harness {
-	h := transporttest.Harness{Parallel: true, Patience: 45 * time.Second, Quiet: 2 * time.Second, Delay: 2 * time.Second, UserID: "somebody"}
+	h := transporttest.Harness{Parallel: true, Patience: time.Minute, Quiet: 2 * time.Second, Delay: 3 * time.Second, UserID: "somebody"}
 	source := func(t testing.TB, change func(*kafka.GroupConfig)) transport.Source {
 		cfg := kafka.GroupConfig{Protocol: p, Declare: kafka.Declare{Partitions: 3}, SettleLinger: 50 * time.Millisecond}
 		change(&cfg)
