@@ -48,7 +48,7 @@ func (c *consumer) Nack(_ context.Context, token uint64, delay time.Duration, at
 		// SQS counts the 12 hours from the receive. What is longer is done in two
 		// steps: the message comes in between and is sent back here.
 		if left := hideable(h, time.Now()); delay > left {
-			o.seconds = seconds(left)
+			h.own.seconds = seconds(left)
 			c.src.counts.wait(h.id, time.Now().Add(delay))
 		}
 		c.src.counts.next(h.id, h.receives, attempt)
@@ -140,18 +140,21 @@ func (c *consumer) find(token uint64) (*held, error) {
 	return h, nil
 }
 
-// settle accepts a verb. check may refuse it; it runs under the lock.
+// settle accepts a verb. check may refuse it, or change the message's own; it runs
+// under the lock.
 func (c *consumer) settle(token uint64, verb op, check func(*held) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h, err := c.find(token)
-	if err == nil && check != nil {
-		err = check(h)
-	}
 	if err != nil {
 		return err
 	}
 	h.own = verb
+	if check != nil {
+		if err := check(h); err != nil {
+			return err
+		}
+	}
 	o := &h.own
 	o.h, o.receipt = h, h.receipt
 	h.settled = o
