@@ -167,7 +167,9 @@ func (p *partition) answered(one *pending, err error) error {
 		n := min(one.acked, len(p.acked))
 		rest := copy(p.acked, p.acked[n:])
 		clear(p.acked[rest:])
-		p.acked = p.acked[:rest]
+		if p.acked = p.acked[:rest]; rest == 0 && cap(p.acked) > maxKept {
+			p.acked = nil
+		}
 		return nil
 	}
 	if errors.Is(err, kerr.OffsetMetadataTooLarge) {
