@@ -64,6 +64,9 @@ func (in *intake) start(life context.Context) {
 // others, and ahead, only full ones, so that calls are few. The caller holds mu.
 func (c *consumer) startPolls() {
 	in := &c.intake
+	if in.waiting && len(in.buffer) > 0 { // it is about to take them, and says what room is left
+		return
+	}
 	if !in.waiting && (!in.loaded || !in.interrupted.IsZero()) {
 		return
 	}
