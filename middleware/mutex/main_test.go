@@ -83,6 +83,7 @@ func (e *env) connect() *sql.DB {
 		e.t.Fatal(err)
 	}
 	db.SetMaxIdleConns(20)
+	db.SetMaxOpenConns(60) // the servers take about a hundred
 	e.t.Cleanup(func() { _ = db.Close() })
 	return db
 }
