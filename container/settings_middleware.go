@@ -46,6 +46,10 @@ var wrong = []struct{ outer, inner, why string }{
 	{"decode", "mutex", "a body that cannot be decoded would take the lock first"},
 	{"breaker", "mutex", "an open breaker would still take locks"},
 	{"mutex", "timeout", "a timeout outside the transaction leaves the outcome of the commit unknown"},
+	{"dedupe", "mutex", "what was done a moment ago would cost a transaction"},
+	{"throttle", "mutex", "a transaction would be open while it waits for a permit"},
+	{"decode", "shadow", "the second handler would get the encoded body"},
+	{"trace", "log", "the line would not carry the trace"},
 }
 
 func wrongOrders(mws []longshore.Middleware) []string {

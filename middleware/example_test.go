@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
@@ -84,13 +85,15 @@ func ExampleTimeout() {
 	// Output: longshore: handle: the handler took longer than 20ms
 }
 
-// One line for each message, here on the console.
+// One line for each message; here the log is looked at by its fields.
 func ExampleLog() {
-	log := zap.NewExample()
+	core, lines := observer.New(zap.InfoLevel)
 	h := longshore.HandlerFunc(func(context.Context, *longshore.Delivery) error { return nil })
-	_ = longshore.Chain(h, middleware.Log(log)) // in a container: Config.Middleware
-	fmt.Println(middleware.Validate(middleware.Log(log)))
-	// Output: []
+	consume(h, []longshore.Middleware{middleware.Log(zap.New(core))}, &longshore.Message{ID: "o-1"})
+	for _, l := range lines.All() {
+		fmt.Println(l.Message, l.ContextMap()["verdict"], l.ContextMap()["message_id"])
+	}
+	// Output: handled ack o-1
 }
 
 // Outside of a container a panic would end the program.
@@ -114,16 +117,4 @@ func ExampleNewShadow() {
 	consume(h, []longshore.Middleware{shadow}, &longshore.Message{ID: "o-1"})
 	_ = shadow.Wait(context.Background())
 	// Output: o-1: <nil>, new version: price is missing
-}
-
-// Orders that are known to be wrong have a reason.
-func ExampleValidate() {
-	chain := []longshore.Middleware{
-		middleware.Dedupe(middleware.DedupeConfig{}),
-		middleware.Decode(middleware.DecodeConfig{}),
-	}
-	for _, w := range middleware.Validate(chain...) {
-		fmt.Println(w)
-	}
-	// Output: middleware "decode" comes after "dedupe": a message that cannot be decoded would be remembered as seen
 }

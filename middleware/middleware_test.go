@@ -110,19 +110,3 @@ func TestLogWritesOneLineForEachCall(t *testing.T) {
 		}
 	}
 }
-
-func TestValidateKnowsWrongOrders(t *testing.T) {
-	good := []longshore.Middleware{middleware.Recover(), middleware.Log(nil), middleware.Decode(middleware.DecodeConfig{}), middleware.Dedupe(middleware.DedupeConfig{}), named("mutex")}
-	if w := middleware.Validate(good...); len(w) != 0 {
-		t.Errorf("a good order: %q", w)
-	}
-	bad := []longshore.Middleware{named("mutex"), middleware.Dedupe(middleware.DedupeConfig{}), middleware.Decode(middleware.DecodeConfig{}), middleware.Recover()}
-	if w := middleware.Validate(bad...); len(w) != 4 || !strings.Contains(strings.Join(w, "\n"), `"recover" comes after "mutex"`) {
-		t.Errorf("a bad order: %q", w)
-	}
-}
-
-type named string
-
-func (n named) Name() string                                { return string(n) }
-func (named) Wrap(next longshore.Handler) longshore.Handler { return next }

@@ -33,7 +33,7 @@ func chain(db *sql.DB) (container.Config, error) {
 		Order:      container.ByKey,
 		Throttle:   throttle.NewPermits(3),
 		Redelivery: container.Redelivery{MaxAttempts: 3, Backoff: container.Backoff{Initial: 20 * time.Millisecond, Max: 50 * time.Millisecond}, Classify: classify},
-		Middleware: []longshore.Middleware{tel.Trace(), tel.Metrics(), guard, middleware.Timeout(10 * time.Second), middleware.Decode(middleware.DecodeConfig{}), once},
+		Middleware: []longshore.Middleware{tel.Trace(), tel.Metrics(), guard, middleware.Decode(middleware.DecodeConfig{}), once, middleware.Timeout(10 * time.Second)},
 		Logger:     zap.NewNop(),
 	}, nil
 }
