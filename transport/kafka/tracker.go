@@ -25,6 +25,7 @@ type tracker struct {
 	epoch  int32   // leader epoch of the record before base, -1 if not known
 	epochs []epoch // of the records in the ring, in runs
 	newest int32   // highest epoch of any record seen here
+	read   int64   // above the last record seen here
 
 	island uint64 // how many in [head, tail) are done
 	ver    uint64 // rises with each change that a commit should carry
@@ -48,7 +49,7 @@ const (
 // newTracker starts at the position of the group, or where the partition is read
 // from if the group has none.
 func newTracker(position int64, leaderEpoch int32) tracker {
-	return tracker{base: position, epoch: leaderEpoch, newest: -1}
+	return tracker{base: position, epoch: leaderEpoch, newest: -1, read: position}
 }
 
 // held records that are out or done above the watermark.
@@ -69,6 +70,7 @@ func (t *tracker) add(offset int64, leaderEpoch int32, d *longshore.Delivery) ui
 		t.epochs = append(t.epochs, epoch{seq, leaderEpoch})
 	}
 	t.newest = max(t.newest, leaderEpoch)
+	t.read = offset + 1
 	return seq
 }
 
@@ -151,10 +153,37 @@ type state struct {
 // watermark takes at most budget characters; topic marks which log it belongs to.
 func (t *tracker) snapshot(budget int, topic uint32) state {
 	s := state{offset: t.base, epoch: t.epoch, ver: t.ver}
-	if (t.island > 0 || len(t.attempts) > 0) && budget > 0 {
-		s.saved = encodeRuns(t.runs(), t.tried(), savedHead{topic: topic, base: t.base, epoch: t.newest}, budget)
+	ahead, tried := t.inherited()
+	if (t.island > 0 || len(t.attempts) > 0 || len(ahead) > 0 || len(tried) > 0) && budget > 0 {
+		head := savedHead{topic: topic, base: t.base, epoch: t.newest}
+		if len(ahead) > 0 || len(tried) > 0 {
+			head.epoch = t.saved.epoch
+		}
+		s.saved = encodeRuns(append(t.runs(), ahead...), append(t.tried(), tried...), head, budget)
 	}
 	return s
+}
+
+// inherited is what an earlier owner had saved about records that this assignment
+// has not come to yet: it must be in our commits too, or a stop before we have read
+// that far would forget it. Once records of a later leader epoch were seen it is
+// left out: their offsets may have been given out again, and repeating is better
+// than skipping.
+func (t *tracker) inherited() (runs []span, attempts []tried) {
+	if t.newest > t.saved.epoch {
+		return nil, nil
+	}
+	for _, r := range t.saved.runs {
+		if from := max(r.from, t.read); from < r.to {
+			runs = append(runs, span{from: from, to: r.to, n: int(r.to - from)})
+		}
+	}
+	for _, offset := range slices.Sorted(maps.Keys(t.saved.attempts)) {
+		if offset >= t.read {
+			attempts = append(attempts, tried{offset, t.saved.attempts[offset]})
+		}
+	}
+	return runs, attempts
 }
 
 // gaveBack notes the attempt that a record is at, so that it survives this

@@ -278,3 +278,48 @@ func BenchmarkSnapshot(b *testing.B) {
 		tr.snapshot(4000, 1)
 	}
 }
+
+// What an earlier owner had done beyond what this one has read is in its commits
+// too: two stops in a row forget nothing. After a later leader epoch it is not, as
+// the offsets may have been given out again.
+func TestInheritedStateIsSavedAgain(t *testing.T) {
+	t.Parallel()
+	first := newTracker(100, 1)
+	head := first.add(100, 3, nil)
+	for o := int64(101); o < 1000; o++ {
+		first.ack(first.add(o, 3, nil))
+	}
+	first.gaveBack(first.add(1000, 3, nil), 4)
+	_ = head
+	for name, c := range map[string]struct {
+		epoch int32
+		want  bool
+	}{"the same epoch": {3, true}, "a later one": {4, false}} {
+		s := first.snapshot(4000, 7)
+		second := newTracker(s.offset, s.epoch)
+		second.saved, _ = decodeRuns(s.saved, 7, s.offset)
+		second.ack(second.add(100, c.epoch, nil)) // the head is done, and ten behind it are read
+		for o := int64(101); o < 111; o++ {
+			if !second.saved.has(o, 3) {
+				t.Fatalf("%s: %d is not known", name, o)
+			}
+			second.ack(second.add(o, c.epoch, nil))
+		}
+		s = second.snapshot(4000, 7)
+		third, ok := decodeRuns(s.saved, 7, s.offset)
+		if s.offset != 111 || ok != c.want {
+			t.Fatalf("%s: commits %d, saved %v", name, s.offset, ok)
+		}
+		if !c.want {
+			continue
+		}
+		for o := int64(111); o < 1000; o++ {
+			if !third.has(o, 3) {
+				t.Fatalf("%s: %d is forgotten", name, o)
+			}
+		}
+		if third.has(1000, 3) || third.attempt(1000, 3) != 4 {
+			t.Errorf("%s: the one that waits is done %v, at attempt %d", name, third.has(1000, 3), third.attempt(1000, 3))
+		}
+	}
+}
