@@ -371,6 +371,15 @@ func TestWorkersFollowPermits(t *testing.T) {
 			if step.permits == 5 {
 				wait(4 * time.Second)
 			}
+			if n := c.Stats().Target; n > step.atMost {
+				t.Errorf("%d workers for %d permits", n, step.permits)
+			}
+			for range 80 { // up is an experiment, and may take a second look
+				if c.Stats().Target >= step.atLeast {
+					break
+				}
+				wait(100 * time.Millisecond)
+			}
 			if n := c.Stats().Target; n < step.atLeast || n > step.atMost {
 				t.Errorf("%d workers for %d permits", n, step.permits)
 			}

@@ -15,6 +15,9 @@ const brokerDelay = time.Second
 // counts returns, far below any broker's patience.
 const releaseHere = time.Minute
 
+// outageShare is the share of failures above which it is not the messages' fault.
+const outageShare = 0.75
+
 // comeBack lets a delivery be delivered again, not before the judgement's delay:
 // by the broker where it can hold the message and nothing must be overtaken, else
 // parked here, without a worker and without a slot.
@@ -25,6 +28,7 @@ func (r *run) comeBack(w *worker, it *item, j judgement, attempt int) {
 	// it given back, its followers would overtake it.
 	stopping := r.stopping && (r.noStart || it.lane == nil)
 	full := r.parkingFull()
+	outage := r.count.failing > outageShare
 	r.mu.Unlock()
 	holds := it.lane == nil && caps.Delay
 	if caps.CountsReturns && j.verdict == longshore.VerdictRelease && j.delay <= releaseHere && !stopping && !full {
@@ -37,8 +41,10 @@ func (r *run) comeBack(w *worker, it *item, j judgement, attempt int) {
 		if r.giveBack(w, it, j, attempt, holds) {
 			return
 		}
-	case full && j.verdict == longshore.VerdictRetry && r.terms.policy != Keep:
-		// No room to wait: better early in the dead-letter place than a silent stop.
+	case full && !outage && j.verdict == longshore.VerdictRetry && r.terms.policy != Keep:
+		// No room to wait, and others succeed: better early in the dead-letter place than
+		// holding them up. Where nearly all fail it would empty the queue into that place,
+		// and help nobody: then the intake waits.
 		j.verdict = longshore.VerdictReject
 		r.tell(it, j) // the event of a retry is out already, and this may be a discard
 		r.bury(w, it, j)
@@ -108,7 +114,7 @@ func (r *run) parkingFull() bool {
 	full := r.waitPark >= r.s.parked || r.parkBytes >= r.s.maxBytes
 	if full && !r.parkFull {
 		r.emit(Event{Kind: EventParkingFull, Count: r.waitPark,
-			Text: fmt.Sprintf("%d retries wait, as many as Redelivery.Parked allows; new failures go to the broker or the dead-letter place early", r.waitPark)})
+			Text: fmt.Sprintf("%d retries wait, as many as Redelivery.Parked allows; new failures go to the broker or the dead-letter place early, and while nearly all fail nothing more is received", r.waitPark)})
 	}
 	if full || r.waitPark < r.s.parked*9/10 {
 		r.parkFull = full

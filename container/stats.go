@@ -7,6 +7,9 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
+// failingOver is over about how many calls the share of failures is taken.
+const failingOver = 16
+
 // counters are the sums of one run; guarded by run.mu.
 type counters struct {
 	received, redelivered int64
@@ -18,6 +21,7 @@ type counters struct {
 	lost                  int64
 	stuck                 int64
 	last                  time.Time
+	failing               float64 // share of failures among the last calls
 
 	// Since the last tick, for the policy.
 	completed, execs, failed int
@@ -30,6 +34,13 @@ func (r *run) counts(w *worker, j judgement) {
 	c := &r.count
 	c.verdicts[j.verdict]++
 	c.completed++
+	switch j.verdict {
+	case longshore.VerdictAck, longshore.VerdictDiscard:
+		c.failing -= c.failing / failingOver
+	case longshore.VerdictRetry, longshore.VerdictReject:
+		c.failing += (1 - c.failing) / failingOver
+	default:
+	}
 	switch j.verdict {
 	case longshore.VerdictRelease, longshore.VerdictLost, longshore.VerdictNone:
 	default:
