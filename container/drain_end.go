@@ -104,7 +104,10 @@ func (r *run) conclusion(rep *Report, flushErr, err error) {
 	rep.Took, rep.Delayed = now.Sub(r.stopAt), r.away.count(now)
 	rep.Completed, rep.Released, rep.Lost = t.completed, t.released, t.lost
 	rep.Unflushed, rep.UnflushedIDs, rep.Err = t.unflushed, t.unflushedIDs, err
-	if flushErr != nil && rep.Unflushed == 0 {
+	// What failed before the stop was told when it failed, and its messages have come
+	// again: a flush that counts it once more has left nothing behind.
+	stale := errors.Is(flushErr, longshore.CodeSettle) && len(r.count.settle) > 0
+	if flushErr != nil && rep.Unflushed == 0 && !stale {
 		rep.Unflushed = 1 // at least one: the transport did not say which
 	}
 	if r.stopping {

@@ -18,6 +18,7 @@ type queueSource struct {
 	cfg    QueueConfig
 	cast   *broadcast // a queue of our own on an exchange, in place of queues
 
+	opened  atomic.Bool  // once at least
 	starved atomic.Int32 // subscriptions in a row that got nothing though messages were ready
 }
 
@@ -39,6 +40,7 @@ func (s *queueSource) Open(ctx context.Context, o transport.OpenOptions) (transp
 		c.abort(ctx)
 		return nil, s.b.set.brokerError("open "+s.title(), s.name(), err)
 	}
+	s.opened.Store(true)
 	s.b.listen(c)
 	return c, nil
 }
@@ -55,9 +57,10 @@ func (s *queueSource) opening(err error) error {
 	return &out
 }
 
-// fits refuses a prefetch that would starve the workers.
+// fits refuses a prefetch that would starve the workers. Later openings go on: whoever
+// asks for more workers in a running container gets as many as the prefetch feeds.
 func (s *queueSource) fits(o transport.OpenOptions) error {
-	if s.cfg.Prefetch <= 0 || s.cfg.Pull || s.cfg.AutoAck || o.MaxWindow <= s.cfg.Prefetch {
+	if s.cfg.Prefetch <= 0 || s.cfg.Pull || s.cfg.AutoAck || o.MaxWindow <= s.cfg.Prefetch || s.opened.Load() {
 		return nil
 	}
 	return &longshore.Error{Code: longshore.CodeWindow, Op: "open " + s.title(), Source: s.name(),

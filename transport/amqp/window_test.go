@@ -80,6 +80,20 @@ func TestNeverUnlimitedByAccident(t *testing.T) {
 	})
 }
 
+// F-E04: more workers than the prefetch feeds are asked for while it runs. It goes on
+// with what it has, over a reopening too.
+func TestMoreWorkersThanThePrefetchFeeds(t *testing.T) {
+	s := embeddedSite(t, amqptest.Config{})
+	queue := s.declare(t, amqp.Classic, nil)
+	src := amqp.New(s.url, amqp.Config{}).Queue(queue, amqp.QueueConfig{Prefetch: 20})
+	one := open(t, src, transport.OpenOptions{Window: 20, MaxWindow: 20})
+	s.proxy.CutAll()
+	eventually(t, "Observer.Down", func() bool { return one.down() != nil })
+	again := open(t, src, transport.OpenOptions{Window: 60, MaxWindow: 60})
+	s.publish(t, queue, "a")
+	again.ack(again.take(1)...)
+}
+
 // F-A06: intake stops and starts and shrinks and grows under load: each message
 // is settled once or is back, in the order of the queue.
 func TestStopsAndStartsUnderLoad(t *testing.T) {

@@ -23,6 +23,9 @@ func parseAddrs(addrs []string) (seeds []string, problem error) {
 	for i, a := range addrs {
 		seed, err := parseAddr(strings.TrimSpace(a))
 		if err != nil {
+			if strings.ContainsAny(a, "@") { // what stands before it may be a password
+				a = "…" + a[strings.LastIndex(a, "@"):]
+			}
 			problems = append(problems, badAddress(fmt.Sprintf("entry %d %.80q %v", i+1, a, err), "write host or host:port, one for each entry"))
 			continue
 		}

@@ -46,6 +46,17 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
+// A password that somebody wrote into an address is in no error.
+func TestAddressErrorsHideWhatStandsBeforeTheHost(t *testing.T) {
+	t.Parallel()
+	for _, addr := range []string{"kafka://app:hunter2secret@127.0.0.1:1", "app:hunter2secret@127.0.0.1", "app:hunter2@secret@h"} {
+		err := check(kafka.New([]string{addr}, kafka.Config{}).Group("g", []string{"t"}, kafka.GroupConfig{}))
+		if err == nil || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v", addr, err)
+		}
+	}
+}
+
 // All problems at once, before any I/O.
 func TestBadConfigurationIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
