@@ -141,6 +141,9 @@ func TestDeepBacklogDelaysNobody(t *testing.T) {
 			others++
 		}
 		ack(t, d)
+		if n%100 == 0 { // fetching takes a moment, and this could be through before
+			wait(2 * time.Millisecond)
+		}
 		if n == 40000 {
 			t.Fatalf("after %d records only %d of the other partitions' 30 were seen", n, others)
 		}

@@ -234,8 +234,8 @@ func (c *consumer) Capabilities() longshore.Capabilities {
 	return caps
 }
 
-// Cancel stops polling. An answer on its way is waited for a moment; what arrives
-// now goes back, visible at once.
+// Cancel stops polling. An answer on its way is waited for a moment; what it brings
+// goes back, visible at once, or where the queue counts receives is handed out.
 func (c *consumer) Cancel(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -244,7 +244,9 @@ func (c *consumer) Cancel(ctx context.Context) error {
 	}
 	c.intake.canceled = true
 	c.announce()
+	c.intake.ending = true
 	err := c.endPolls(ctx)
+	c.intake.ending = false
 	// What waits behind heads is handed out like the rest: nothing comes that could
 	// need its place, and heads that are not started any more never end.
 	c.intake.buffer = append(c.intake.buffer, c.intake.lines.empty()...)

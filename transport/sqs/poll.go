@@ -47,6 +47,7 @@ type intake struct {
 	wanted      int       // polls, by the load
 	loaded      bool      // the last answer was a full one
 	canceled    bool
+	ending      bool // Cancel waits for the polls: what they bring is still taken in where a return would count
 	paused      bool
 	ctx         context.Context //nolint:containedctx // of the open polls
 	cut         context.CancelFunc
@@ -300,7 +301,8 @@ func (c *consumer) admit(h *held, back bool, rest time.Duration, lost []*longsho
 	}
 	c.held[h.token] = h
 	c.byID[h.id] = h
-	if back || c.intake.canceled || c.intake.paused || c.closed {
+	late := c.intake.canceled && !(c.intake.ending && c.maxReceives > 0)
+	if back || late || c.intake.paused || c.closed {
 		c.giveBackFor(h, rest)
 		return lost
 	}
