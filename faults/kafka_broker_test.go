@@ -36,6 +36,18 @@ func newKafkaTopic(t *testing.T, addrs []string, partitions int32) *kafkaTopic {
 	if _, err := k.adm.CreateTopic(t.Context(), partitions, 1, nil, k.name); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, 30*time.Second, "the broker knows the new topic", func() bool {
+		known, err := k.adm.ListTopics(context.Background(), k.name)
+		if err != nil || known[k.name].Err != nil || len(known[k.name].Partitions) < int(partitions) {
+			return false
+		}
+		for _, p := range known[k.name].Partitions {
+			if p.Err != nil || p.Leader < 0 {
+				return false
+			}
+		}
+		return true
+	})
 	t.Cleanup(func() {
 		if _, err := k.adm.DeleteTopics(context.Background(), k.name); err != nil {
 			t.Error(err)
