@@ -40,7 +40,7 @@ pom() {
 }
 
 kafka_start() {
-  local name=$1 dir=$RUN/$1 broker controller login first=19092
+  local name=$1 dir=$RUN/$1 broker controller login='' first=19092
   need "$name" java default-jre-headless
   jars kafka "$KAFKA_VERSION" "org.apache.kafka:kafka_2.13:$KAFKA_VERSION" "org.apache.kafka:kafka-tools:$KAFKA_VERSION" org.slf4j:slf4j-nop:1.7.36
   [ "$name" = kafka ] || first=19292
