@@ -301,7 +301,7 @@ func (c *consumer) admit(h *held, back bool, rest time.Duration, lost []*longsho
 	}
 	c.held[h.token] = h
 	c.byID[h.id] = h
-	late := c.intake.canceled && !(c.intake.ending && c.maxReceives > 0)
+	late := c.intake.canceled && (!c.intake.ending || c.maxReceives == 0)
 	if back || late || c.intake.paused || c.closed {
 		c.giveBackFor(h, rest)
 		return lost
