@@ -23,10 +23,17 @@ type commitRead struct {
 	saved  string
 }
 
+// topicRead is a topic as an answer names it: from version 10 on by its id, and the
+// name is empty as long as the client has not learnt it.
+type topicRead struct {
+	name string
+	id   [16]byte
+}
+
 // fetched keeps what was committed, with the text beside it, for assign, which the
 // client calls next.
 func (c *consumer) fetched(_ context.Context, _ *kgo.Client, resp *kmsg.OffsetFetchResponse) error {
-	read := map[string]map[int32]commitRead{}
+	read := map[topicRead]map[int32]commitRead{}
 	for _, g := range resp.Groups {
 		for _, t := range g.Topics {
 			parts := map[int32]commitRead{}
@@ -40,7 +47,11 @@ func (c *consumer) fetched(_ context.Context, _ *kgo.Client, resp *kmsg.OffsetFe
 				}
 				parts[p.Partition] = r
 			}
-			read[t.Topic] = parts
+			if t.Topic == "" {
+				read[topicRead{id: t.TopicID}] = parts
+			} else {
+				read[topicRead{name: t.Topic}] = parts
+			}
 		}
 	}
 	c.mu.Lock()
@@ -68,7 +79,7 @@ func (c *consumer) assign(ctx context.Context, offsets map[string]map[int32]kgo.
 	var made []*partition
 	for topic, parts := range offsets {
 		for num := range parts {
-			r, committed := read[topic][num]
+			r, committed := committedAt(read, topic, c.topicID(topic), num, offsets[topic][num])
 			p, err := c.begin(ctx, partitionOf{topic, c.topicID(topic), num}, r, committed, logs[tp{topic, num}])
 			if err != nil {
 				return nil, err
@@ -79,6 +90,22 @@ func (c *consumer) assign(ctx context.Context, offsets map[string]map[int32]kgo.
 	}
 	c.install(made)
 	return offsets, nil
+}
+
+// committedAt is what the group had for a partition. Where the answer cannot be found
+// by the topic's name or id, the client's own reading of it counts: without what is
+// saved beside the position records are repeated, without the position the whole
+// partition would be.
+func committedAt(read map[topicRead]map[int32]commitRead, topic string, id [16]byte, num int32, client kgo.Offset) (commitRead, bool) {
+	for _, t := range []topicRead{{name: topic}, {id: id}} {
+		if r, ok := read[t][num]; ok {
+			return r, true
+		}
+	}
+	if o := client.EpochOffset(); o.Offset >= 0 {
+		return commitRead{offset: o.Offset, epoch: o.Epoch}, true
+	}
+	return commitRead{}, false
 }
 
 // install puts new partitions in their places.

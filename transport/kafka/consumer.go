@@ -48,7 +48,7 @@ type consumer struct {
 	line     []*partition // those that have got something to hand out
 	subs     map[string]*longshore.Subscription
 	ids      map[string][16]byte // of the topics
-	read     map[string]map[int32]commitRead
+	read     map[topicRead]map[int32]commitRead
 	end      error
 	leaving  bool // Cancel or Close was called
 	canceled bool
