@@ -6,6 +6,8 @@ package docs
 import (
 	_ "embed" // the pages
 	"strings"
+
+	"github.com/longshore-go/longshore/internal/edit"
 )
 
 //go:embed reference/errors.md
@@ -43,30 +45,9 @@ func ErrorPage(code string) (Page, bool) {
 func Nearest(code string) string {
 	best, nearest := len(code)/2+1, ""
 	for _, p := range ErrorPages() {
-		if d := distance(strings.ToLower(code), p.Code); d < best {
+		if d := edit.Distance(strings.ToLower(code), p.Code); d < best {
 			best, nearest = d, p.Code
 		}
 	}
 	return nearest
-}
-
-// distance is the number of letters to change, add or remove.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/edit"
 )
 
 // cluster is what the first answer told.
@@ -215,29 +216,9 @@ func (s *groupSource) notFound(ctx context.Context, cl *kgo.Client, missing []st
 func closest(name string, names []string) string {
 	best, least := "", len(name)/3+1
 	for _, n := range names {
-		if d := edits(name, n); d < least {
+		if d := edit.Distance(name, n); d < least {
 			best, least = n, d
 		}
 	}
 	return best
-}
-
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
