@@ -23,7 +23,6 @@ soak: ## the container's soak, 500 seeds with -race (LONGSHORE_SOAK=n for others
 	LONGSHORE_SOAK=$${LONGSHORE_SOAK:-500} go test -race -count=1 -timeout 60m -run Soak ./container
 soak-kafka: ## members of Kafka groups come and go for minutes, crash and freeze (LONGSHORE_CHURN=2m)
 	LONGSHORE_CHURN=$${LONGSHORE_CHURN:-2m} scripts/brokers run kafka -- go test -race -count=1 -timeout 60m -v -run 'TestChurnOnKafka|TestOnAKafka' ./transport/kafka
-	LONGSHORE_SOAK=1 scripts/brokers run kafka -- go test -race -count=1 -timeout 60m -v -run TestKafkaBrokerRestarts ./faults
 cover: ## test coverage by package, embedded servers only; coverage.txt
 	go test -coverprofile=coverage.txt ./...
 	go tool cover -func=coverage.txt | tail -n 1
