@@ -67,42 +67,38 @@ var errCut = errors.New("cut short")
 // Wrap puts the breaker around a handler.
 func (b *Breaker) Wrap(next longshore.Handler) longshore.Handler {
 	return longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
-		p, err := b.enter(ctx, d)
-		if err != nil {
-			return err
-		}
-		clean := false
-		defer func() {
-			if !clean {
-				b.leave(p, errPanicked)
-			}
-		}()
-		err = next.Handle(ctx, d)
-		clean = true
-		if b.leave(p, cut(ctx, err)) {
+		release, err := b.through(ctx, d, func() error { return next.Handle(ctx, d) }, func(err error) error { return err })
+		if release {
 			return longshore.Release(err, b.left())
 		}
 		return err
 	})
 }
 
+// through makes a call if the breaker lets it; whole is what its result is as one. It
+// tells whether what failed is to be released: the breaker is open now.
+func (b *Breaker) through(ctx context.Context, d *longshore.Delivery, call func() error, whole func(error) error) (release bool, err error) {
+	p, err := b.enter(ctx, d)
+	if err != nil {
+		return false, err
+	}
+	clean := false
+	defer func() {
+		if !clean {
+			b.leave(p, errPanicked)
+		}
+	}()
+	err = call()
+	clean = true
+	return b.leave(p, cut(ctx, whole(err))), err
+}
+
 // WrapBatch puts the breaker around a batch handler. A batch is one call; it failed
 // if any of its deliveries did.
 func (b *Breaker) WrapBatch(next longshore.BatchHandler) longshore.BatchHandler {
 	return longshore.BatchHandlerFunc(func(ctx context.Context, ds []*longshore.Delivery) error {
-		p, err := b.enter(ctx, ds[0])
-		if err != nil {
-			return err
-		}
-		clean := false
-		defer func() {
-			if !clean {
-				b.leave(p, errPanicked)
-			}
-		}()
-		err = next.HandleBatch(ctx, ds)
-		clean = true
-		if !b.leave(p, cut(ctx, b.worst(err))) {
+		release, err := b.through(ctx, ds[0], func() error { return next.HandleBatch(ctx, ds) }, b.worst)
+		if !release {
 			return err
 		}
 		var each longshore.BatchError

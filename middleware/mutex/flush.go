@@ -86,18 +86,11 @@ func (o *Outbox) publishFree(ctx context.Context, rs []*record) error {
 }
 
 func (o *Outbox) markSent(ctx context.Context, rs []*record) error {
-	ctx, cancel := context.WithTimeout(ctx, endTimeout)
-	defer cancel()
-	tx, err := o.store.Begin(ctx)
-	if err != nil {
+	return o.inShort(ctx, func(ctx context.Context, tx Tx) error {
+		s := o.sql.deleteIDs(rs)
+		_, err := tx.Exec(ctx, s.query, s.args...)
 		return err
-	}
-	defer func() { _ = tx.Rollback(ctx) }()
-	s := o.sql.deleteIDs(rs)
-	if _, err := tx.Exec(ctx, s.query, s.args...); err != nil {
-		return err
-	}
-	return tx.Commit(ctx)
+	})
 }
 
 // publishShard works on a shard until nothing is due in it. If somebody else does so,
