@@ -2,6 +2,7 @@ package longshore
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 )
 
@@ -65,6 +66,15 @@ const (
 	CodeState       Code = "state"        // not possible in this state
 	CodeInternal    Code = "internal"     // a defect in this module
 )
+
+// Panic is the cause inside an error with [CodePanic].
+type Panic struct {
+	Value any
+	Stack []byte
+}
+
+// Error returns the value that was given to panic, without the stack.
+func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
 
 // Error is a failure with a remedy. It prints in one line what happened, to
 // what, and what to do; it never holds a password, a token or a URL with

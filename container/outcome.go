@@ -73,8 +73,8 @@ func (r *run) about(d *longshore.Delivery, j judgement) error {
 	return e
 }
 
-func panicOf(err error) *Panic {
-	var p *Panic
+func panicOf(err error) *longshore.Panic {
+	var p *longshore.Panic
 	if errors.As(err, &p) {
 		return p
 	}

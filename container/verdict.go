@@ -2,7 +2,6 @@ package container
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
 	"time"
@@ -81,17 +80,8 @@ func (r *run) call(d *longshore.Delivery) (err error) {
 	return r.c.handler.Handle(d.Context(), d)
 }
 
-// Panic is the cause inside a CodePanic error.
-type Panic struct {
-	Value any
-	Stack []byte
-}
-
-// Error returns the value that was given to panic, without the stack.
-func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
-
 func panicError(p any) error {
-	return &longshore.Error{Code: longshore.CodePanic, Err: &Panic{Value: p, Stack: debug.Stack()}}
+	return &longshore.Error{Code: longshore.CodePanic, Err: &longshore.Panic{Value: p, Stack: debug.Stack()}}
 }
 
 // judgement is a verdict with what is needed to carry it out.

@@ -21,7 +21,7 @@ import (
 func TestRecoverMakesAnErrorOfAPanic(t *testing.T) {
 	h := longshore.Chain(handle(func(context.Context, *longshore.Delivery) error { panic("boom") }), middleware.Recover())
 	err := h.Handle(t.Context(), delivery(longshore.Message{}))
-	var p *middleware.Panic
+	var p *longshore.Panic
 	if !errors.Is(err, longshore.CodePanic) || !errors.As(err, &p) || p.Value != "boom" || !strings.Contains(string(p.Stack), "middleware_test") {
 		t.Errorf("%v, %+v", err, p)
 	}

@@ -2,22 +2,12 @@ package middleware
 
 import (
 	"context"
-	"fmt"
 	"runtime/debug"
 
 	"github.com/longshore-go/longshore"
 )
 
-// Panic is the cause inside the error that [Recover] makes.
-type Panic struct {
-	Value any
-	Stack []byte
-}
-
-// Error returns the value that was given to panic, without the stack.
-func (p *Panic) Error() string { return fmt.Sprintf("panic: %v", p.Value) }
-
-// Recover makes an error with [longshore.CodePanic] of a panic. A container does
+// Recover makes an error with [longshore.CodePanic], and [longshore.Panic] in it, of a panic. A container does
 // that itself; Recover is for chains outside of one, and for middlewares that must
 // see a panic of what they wrap as an error.
 func Recover() longshore.Middleware { return recoverer{} }
@@ -42,6 +32,6 @@ func (recoverer) WrapBatch(next longshore.BatchHandler) longshore.BatchHandler {
 
 func caught(err *error) {
 	if p := recover(); p != nil {
-		*err = &longshore.Error{Code: longshore.CodePanic, Op: "handle", Err: &Panic{Value: p, Stack: debug.Stack()}}
+		*err = &longshore.Error{Code: longshore.CodePanic, Op: "handle", Err: &longshore.Panic{Value: p, Stack: debug.Stack()}}
 	}
 }
