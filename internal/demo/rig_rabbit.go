@@ -17,11 +17,6 @@ import (
 // expires removes the queues of a demo that was killed before it could.
 const expires = 10 * time.Minute
 
-// prefetch is the whole window, parked retries included, in one consumer: what a cut
-// connection held comes back consumer by consumer (measured on 3.10), so with
-// several the cut would end the order of a key.
-const prefetch = 8 * workersMax
-
 func rabbitRig(cfg Config) (*rig, error) {
 	r := &rig{name: "rabbitmq", label: "amqptest"}
 	url := cfg.AMQP
@@ -36,7 +31,7 @@ func rabbitRig(cfg Config) (*rig, error) {
 	broker := amqp.New(url, amqp.Config{Dial: wire.dial, ConnectionName: "longshore demo"})
 	orders, dead := queueNames(cfg.Seed)
 	declare := amqp.Declare{Type: amqp.Quorum, Arguments: amqp091.Table{"x-expires": expires.Milliseconds()}}
-	r.source = broker.Queue(orders, amqp.QueueConfig{Declare: declare, Prefetch: prefetch})
+	r.source = broker.Queue(orders, amqp.QueueConfig{Declare: declare})
 	r.dead, r.deadTo = broker.Queue(dead, amqp.QueueConfig{}), dead
 	if cfg.AMQP != "" {
 		if d, ok := r.source.(transport.Describer); ok {
