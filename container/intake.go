@@ -89,6 +89,7 @@ func (r *run) fetch() {
 		r.wakeOne()
 	}
 	r.changed()
+	r.wakeOne() // until now nobody called a worker that receives
 	r.mu.Unlock()
 }
 
