@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/longshore-go/longshore"
@@ -97,36 +96,14 @@ func (p *partition) uncommitted() *pending {
 }
 
 func (c *consumer) send(ctx context.Context, batch map[tp]*pending) error {
-	offsets := map[string]map[int32]kgo.EpochOffset{}
-	for k, one := range batch {
-		if offsets[k.topic] == nil {
-			offsets[k.topic] = map[int32]kgo.EpochOffset{}
-		}
-		offsets[k.topic][k.num] = kgo.EpochOffset{Epoch: one.s.epoch, Offset: one.s.offset}
+	resp, failed := c.byClient(ctx, batch)
+	if errors.Is(failed, errJoining) {
+		resp, failed = c.beside(ctx, batch)
 	}
-	ctx = kgo.PreCommitFnContext(ctx, func(req *kmsg.OffsetCommitRequest) error {
-		for i := range req.Topics {
-			t := &req.Topics[i]
-			for j := range t.Partitions {
-				if one := batch[tp{t.Topic, t.Partitions[j].Partition}]; one != nil {
-					t.Partitions[j].Metadata = &one.s.saved
-				}
-			}
-		}
-		return nil
-	})
-	var failed error
-	c.cl.CommitOffsetsSync(ctx, offsets, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
-		if err != nil {
-			failed = err
-			return
-		}
-		failed = c.answered(batch, resp)
-	})
 	if failed == nil {
-		return nil
+		failed = c.answered(batch, resp)
 	}
-	if !errors.Is(failed, context.Canceled) {
+	if failed != nil && !errors.Is(failed, context.Canceled) {
 		c.trouble("commit", transport.Event{Kind: transport.EventNotice, Err: failed,
 			Text: fmt.Sprintf("%s: a commit failed: %v; it is tried again with the next", c.src.title(), failed)})
 	}
