@@ -34,6 +34,7 @@ type tickState struct {
 	extra              float64 // of the workers, held beside the usual lookahead
 	extraAt            time.Time
 	cycles             cycleState
+	capa               capacityState
 	scaling            Scaling
 	buffered           int
 	backlog            int64

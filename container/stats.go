@@ -102,7 +102,8 @@ type Stats struct {
 	Since     time.Time // start of the run
 
 	// Live is false only when the container ended without being told to. Ready is
-	// true while deliveries flow or could; Reason says why not.
+	// true while deliveries flow or could; Reason says why not, or what is odd all the
+	// same: "paused", a partition whose handler is stuck.
 	Live, Ready bool
 	Reason      string
 
@@ -126,8 +127,17 @@ type Stats struct {
 	HotShare float64
 	// Capacity is the share of worker time that was busy in the last tick, 0 to 1.
 	Capacity float64
-	// Permits is Throttle's; −1 = no limit.
+	// ConsumerCapacity is the share of the last 10 s in which a delivery could be taken
+	// at once, as RabbitMQ has it for queues: 1 without traffic, 0 without a consumer,
+	// less than 1 where more workers, faster handlers or a larger window would help.
+	ConsumerCapacity float64
+	// Permits and Rate are Throttle's limits; −1 = no limit.
 	Permits int
+	Rate    float64
+	// Accepting is true while work may start: subscribed, not paused, held by a
+	// middleware (an open breaker), draining or throttled to 0. Without it more
+	// processes bring nothing, whatever the backlog is.
+	Accepting bool
 
 	Received, Redelivered, Lost int64
 	Acked, Retried, Rejected    int64
@@ -156,7 +166,7 @@ func (c *ListenerContainer) Stats() Stats {
 	c.mu.Lock()
 	r := c.cur
 	st := Stats{Name: c.set.name, Transport: c.set.about.Transport, Source: c.set.about.Name,
-		State: StateNew, Live: true, Reason: "not started", Min: c.workers.Min, Max: c.workers.Max, Permits: -1}
+		State: StateNew, Live: true, Reason: "not started", Min: c.workers.Min, Max: c.workers.Max, Permits: -1, Rate: -1}
 	c.mu.Unlock()
 	if r != nil {
 		r.stats(&st)
@@ -181,8 +191,9 @@ func (r *run) stats(st *Stats) {
 		st.Subscribed = r.gen.since
 	}
 	if r.s.gate != nil {
-		st.Permits, _ = r.s.gate.Limits()
+		st.Permits, st.Rate = r.s.gate.Limits()
 	}
+	st.ConsumerCapacity, st.Accepting = r.consumerCapacity(), r.accepting(st)
 	c := &r.count
 	st.Received, st.Redelivered, st.Lost = c.received, c.redelivered, c.lost
 	st.Acked, st.Retried, st.Rejected = c.verdicts[longshore.VerdictAck], c.verdicts[longshore.VerdictRetry], c.verdicts[longshore.VerdictReject]
@@ -258,7 +269,7 @@ func (r *run) health() (live, ready bool, reason string) {
 	case r.allStuck():
 		return true, false, "all handlers stuck"
 	}
-	return true, true, ""
+	return true, true, r.stuckParts()
 }
 
 func errText(err error) string {

@@ -59,6 +59,7 @@ func (r *run) callOnEvent() (stop func()) {
 // looks again.
 func (r *run) supervise(unwatch func()) {
 	r.armTick()
+	r.armCapacity()
 	for {
 		act := r.todo()
 		if act == nil {

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -13,17 +14,24 @@ import (
 )
 
 // Observe shows the gauges and totals of containers, read whenever the provider
-// collects. A container that has stopped shows its state and nothing else, so its
-// other series end. stop ends it.
+// collects. A container that has stopped shows its state and its drains and
+// nothing else, so its other series end. stop ends it.
 func (t *Telemetry) Observe(cs ...*container.ListenerContainer) (stop func() error, err error) {
 	o := &observer{meter: t.meter}
 	o.make()
 	if o.problem != nil {
 		return nil, o.problem
 	}
+	var mu sync.Mutex
+	all := make([]*watched, 0, len(cs))
+	for _, c := range cs {
+		all = append(all, &watched{c: c})
+	}
 	reg, err := t.meter.RegisterCallback(func(_ context.Context, out metric.Observer) error {
-		for _, c := range cs {
-			o.observe(out, c.Stats())
+		mu.Lock() // two readers may collect at once
+		defer mu.Unlock()
+		for _, w := range all {
+			o.observe(out, w)
 		}
 		return nil
 	}, o.all...)
@@ -39,16 +47,21 @@ type observer struct {
 	problem error
 	all     []metric.Observable
 
-	state, workers, target, permits, inflight, lanes, parked, stuck, backlog, ready metric.Int64ObservableGauge
-	busy, oldest, last                                                              metric.Float64ObservableGauge
-	redelivered, deadLetters, settleFailures, reopens                               metric.Int64ObservableCounter
+	state, workers, target, most, permits, inflight, lanes, parked, stuck, backlog metric.Int64ObservableGauge
+	live, ready, accepting                                                         metric.Int64ObservableGauge
+	busy, capacity, rate, oldest, last, backlogAge                                 metric.Float64ObservableGauge
+	redelivered, deadLetters, settleFailures, reopens, decisions, drained          metric.Int64ObservableCounter
+	drainTook                                                                      metric.Float64ObservableGauge
 }
 
 func (o *observer) make() {
 	o.state = o.gauge("longshore.container.state", "{container}", "1 for the state that the container is in.")
+	o.live = o.gauge("longshore.container.live", "{container}", "0 if it ended and nobody told it to.")
 	o.ready = o.gauge("longshore.container.ready", "{container}", "1 while deliveries flow or could.")
+	o.accepting = o.gauge("longshore.container.accepting", "{container}", "1 while work may start: not paused, held by a breaker, throttled to 0, draining or without a subscription.")
 	o.workers = o.gauge("longshore.container.workers", "{worker}", "Workers that exist.")
 	o.target = o.gauge("longshore.container.workers.target", "{worker}", "Workers that are wanted.")
+	o.most = o.gauge("longshore.container.workers.max", "{worker}", "Workers that there may be.")
 	o.permits = o.gauge("longshore.container.permits", "{permit}", "Permits of the throttle, where there is one.")
 	o.inflight = o.gauge("longshore.container.inflight", "{message}", "Deliveries held: running, ready, waiting in lanes.")
 	o.parked = o.gauge("longshore.container.parked", "{message}", "Deliveries that wait for a retry, with their followers.")
@@ -56,12 +69,18 @@ func (o *observer) make() {
 	o.stuck = o.gauge("longshore.container.stuck", "{handler}", "Handlers that outlived their limit.")
 	o.backlog = o.gauge("longshore.backlog", "{message}", "Messages that are not done yet, as the broker counts them.")
 	o.busy = o.share("longshore.container.busy", "1", "Share of worker time that was busy, 0 to 1.")
+	o.capacity = o.share("longshore.container.capacity", "1", "Share of time in which a delivery could be taken at once; 1 without traffic, 0 without a consumer.")
+	o.rate = o.share("longshore.container.rate", "{message}/s", "Starts per second that the throttle lets through, where it has such a limit.")
+	o.backlogAge = o.share("longshore.backlog.age", "s", "Time since the backlog was read.")
 	o.oldest = o.share("longshore.delivery.oldest", "s", "Time that the oldest delivery in hand has been here.")
 	o.last = o.share("longshore.delivery.last", "s", "Time since something was received.")
 	o.redelivered = o.total("longshore.redelivered", "{message}", "Deliveries that the broker had handed out before.")
 	o.deadLetters = o.total("longshore.deadletters", "{message}", "Messages moved to the dead-letter place, by reason.")
 	o.settleFailures = o.total("longshore.settle.failures", "{message}", "Settlements that were accepted and failed later.")
 	o.reopens = o.total("longshore.reopens", "{reopen}", "Subscriptions that ended, by code.")
+	o.decisions = o.total("longshore.scale.decisions", "{decision}", "Changes of the wanted workers, by direction.")
+	o.drained = o.total("longshore.drain.deliveries", "{message}", "What became of deliveries in drains: completed, released, abandoned, unflushed, lost.")
+	o.drainTook = o.share("longshore.drain.duration", "s", "Time that the last drain took.")
 }
 
 func (o *observer) gauge(name, unit, what string) metric.Int64ObservableGauge {
@@ -87,45 +106,121 @@ func (o *observer) add(i metric.Observable, err error) {
 	o.all = append(o.all, i)
 }
 
-func (o *observer) observe(out metric.Observer, s container.Stats) {
-	base := append(sourceAttributes(s.Transport, s.Source, ""), attrContainer.String(s.Name))
-	with := func(more ...attribute.KeyValue) metric.MeasurementOption {
-		return metric.WithAttributes(append(base[:len(base):len(base)], more...)...)
+// reading is one container at one collection.
+type reading struct {
+	out    metric.Observer
+	labels []attribute.KeyValue
+	plain  metric.MeasurementOption
+}
+
+func read(out metric.Observer, s container.Stats) reading {
+	labels := append(sourceAttributes(s.Transport, s.Source, ""), attrContainer.String(s.Name))
+	return reading{out, labels, metric.WithAttributes(labels...)}
+}
+
+func (r reading) with(more ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributes(append(r.labels[:len(r.labels):len(r.labels)], more...)...)
+}
+
+func (r reading) count(g metric.Int64Observable, n int) { r.out.ObserveInt64(g, int64(n), r.plain) }
+
+func (r reading) share(g metric.Float64Observable, v float64) { r.out.ObserveFloat64(g, v, r.plain) }
+
+func (r reading) flag(g metric.Int64Observable, on bool) {
+	n := int64(0)
+	if on {
+		n = 1
 	}
-	plain := with()
-	out.ObserveInt64(o.state, 1, with(attribute.String("state", string(s.State))))
-	if s.State == container.StateNew || s.State == container.StateStopped {
+	r.out.ObserveInt64(g, n, r.plain)
+}
+
+func (r reading) byCode(c metric.Int64Observable, key attribute.Key, m map[longshore.Code]int64) {
+	for code, n := range m {
+		r.out.ObserveInt64(c, n, r.with(key.String(string(code))))
+	}
+}
+
+func (o *observer) observe(out metric.Observer, w *watched) {
+	s := w.c.Stats()
+	r := read(out, s)
+	out.ObserveInt64(o.state, 1, r.with(attribute.String("state", string(s.State))))
+	o.drains(r, w)
+	ended := s.State == container.StateNew || s.State == container.StateStopped
+	if !ended || !s.Live { // one that ended by itself goes on saying so
+		r.flag(o.live, s.Live)
+	}
+	if ended {
 		return
 	}
-	ready := int64(0)
-	if s.Ready {
-		ready = 1
-	}
-	out.ObserveInt64(o.ready, ready, plain)
-	out.ObserveInt64(o.workers, int64(s.Workers), plain)
-	out.ObserveInt64(o.target, int64(s.Target), plain)
-	out.ObserveInt64(o.inflight, int64(s.InFlight), plain)
-	out.ObserveInt64(o.parked, int64(s.Parked), plain)
-	out.ObserveInt64(o.lanes, int64(s.Lanes), plain)
-	out.ObserveInt64(o.stuck, int64(s.Stuck), plain)
-	out.ObserveFloat64(o.busy, s.Capacity, plain)
-	out.ObserveFloat64(o.oldest, s.Oldest.Seconds(), plain)
+	r.flag(o.ready, s.Ready)
+	r.flag(o.accepting, s.Accepting)
+	o.load(r, s)
+	o.totals(r, s)
+}
+
+// load shows what is held and by whom.
+func (o *observer) load(r reading, s container.Stats) {
+	r.count(o.workers, s.Workers)
+	r.count(o.target, s.Target)
+	r.count(o.most, s.Max)
+	r.count(o.inflight, s.InFlight)
+	r.count(o.parked, s.Parked)
+	r.count(o.lanes, s.Lanes)
+	r.count(o.stuck, s.Stuck)
+	r.share(o.busy, s.Capacity)
+	r.share(o.capacity, s.ConsumerCapacity)
+	r.share(o.oldest, s.Oldest.Seconds())
 	if s.Permits >= 0 {
-		out.ObserveInt64(o.permits, int64(s.Permits), plain)
+		r.count(o.permits, s.Permits)
+	}
+	if s.Rate >= 0 {
+		r.share(o.rate, s.Rate)
 	}
 	if !s.BacklogAt.IsZero() {
-		out.ObserveInt64(o.backlog, s.Backlog, plain)
+		r.out.ObserveInt64(o.backlog, s.Backlog, r.plain)
+		r.share(o.backlogAge, max(time.Since(s.BacklogAt).Seconds(), 0))
 	}
 	if !s.LastDelivery.IsZero() {
-		out.ObserveFloat64(o.last, max(time.Since(s.LastDelivery).Seconds(), 0), plain)
+		r.share(o.last, max(time.Since(s.LastDelivery).Seconds(), 0))
 	}
-	out.ObserveInt64(o.redelivered, s.Redelivered, plain)
-	byCode := func(c metric.Int64ObservableCounter, key attribute.Key, m map[longshore.Code]int64) {
-		for code, n := range m {
-			out.ObserveInt64(c, n, with(key.String(string(code))))
+}
+
+// totals shows what has been done since the start.
+func (o *observer) totals(r reading, s container.Stats) {
+	r.out.ObserveInt64(o.redelivered, s.Redelivered, r.plain)
+	r.byCode(o.deadLetters, "reason", s.DeadLetters)
+	r.byCode(o.settleFailures, "code", s.SettleFailures)
+	r.byCode(o.reopens, "code", s.Reopens)
+	r.out.ObserveInt64(o.decisions, s.Scaling.Ups, r.with(attrDirection.String("up")))
+	r.out.ObserveInt64(o.decisions, s.Scaling.Downs, r.with(attrDirection.String("down")))
+}
+
+// watched is a container and its drains as far as they were seen.
+type watched struct {
+	c    *container.ListenerContainer
+	last *container.Report
+	sum  map[string]int
+}
+
+// drains shows what became of deliveries in drains. They outlive the stop: who
+// collects meets most of them there.
+func (o *observer) drains(r reading, w *watched) {
+	if rep := w.c.Report(); rep != nil && rep != w.last {
+		if w.sum == nil {
+			w.sum = map[string]int{}
 		}
+		w.last = rep
+		w.sum["completed"] += rep.Completed
+		w.sum["released"] += rep.Released
+		w.sum["abandoned"] += rep.Abandoned
+		w.sum["unflushed"] += rep.Unflushed
+		w.sum["lost"] += rep.Lost
 	}
-	byCode(o.deadLetters, "reason", s.DeadLetters)
-	byCode(o.settleFailures, "code", s.SettleFailures)
-	byCode(o.reopens, "code", s.Reopens)
+	if w.last == nil {
+		return
+	}
+	for outcome, n := range w.sum {
+		r.out.ObserveInt64(o.drained, int64(n), r.with(attrOutcome.String(outcome)))
+	}
+	r.share(o.drainTook, w.last.Took.Seconds())
 }

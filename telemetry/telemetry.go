@@ -58,6 +58,9 @@ const (
 	attrErrorType   = attribute.Key("error.type")
 	attrVerdict     = attribute.Key("verdict")
 	attrContainer   = attribute.Key("longshore.container")
+	attrDirection   = attribute.Key("direction")
+	attrOutcome     = attribute.Key("outcome")
+	attrAttempt     = attribute.Key("attempt")
 	attempt         = attribute.Key("longshore.attempt")
 )
 

@@ -1,0 +1,85 @@
+package container
+
+import (
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+const (
+	// capacityEvery is about how often it is looked whether a delivery could be taken:
+	// often enough for a share that means something after seconds, and nothing that a
+	// processor notices. Each pause is drawn anew, so that no regular load hides from it.
+	capacityEvery = 100 * time.Millisecond
+	// capacityFor is over how long the share is taken.
+	capacityFor = 10 * time.Second
+)
+
+// capacityState is the share of time in which a delivery could be taken at once;
+// guarded by run.mu.
+type capacityState struct {
+	timer longshore.Timer
+	of    int // the generation that it speaks of
+	seen  float64
+	share float64
+}
+
+// armCapacity looks again in a moment.
+func (r *run) armCapacity() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopping || r.endWorkers() {
+		return
+	}
+	r.tick.capa.timer = r.s.clock.AfterFunc(time.Duration((0.5+rnd())*float64(capacityEvery)), func() {
+		r.lookAtCapacity()
+		r.armCapacity()
+	})
+}
+
+// lookAtCapacity notes whether a delivery could be taken now. A new subscription
+// begins anew: what an outage did is told by the state.
+func (r *run) lookAtCapacity() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, g := &r.tick.capa, r.gen
+	if g == nil || g.down != nil {
+		return
+	}
+	if c.of != g.id {
+		c.of, c.seen, c.share = g.id, 0, 0
+	}
+	c.seen = min(c.seen+1, float64(capacityFor/capacityEvery))
+	now := 0.0
+	if r.mayTake() {
+		now = 1
+	}
+	c.share += (now - c.share) / c.seen
+}
+
+// mayTake says whether the broker could hand over a delivery at once. The caller
+// holds mu.
+func (r *run) mayTake() bool {
+	return !r.paused && !r.stopping && !r.gateShut && len(r.holds) == 0 && r.free() > 0
+}
+
+// consumerCapacity is what Stats tells. The caller holds mu.
+func (r *run) consumerCapacity() float64 {
+	g := r.gen
+	switch {
+	case g == nil || g.down != nil || r.stopping || len(r.holds) > 0:
+		return 0
+	case r.tick.capa.of == g.id:
+		return r.tick.capa.share
+	case r.mayTake(): // too new to have been looked at
+		return 1
+	}
+	return 0
+}
+
+// accepting is what Stats tells, which has the gate's limits already. The caller
+// holds mu.
+func (r *run) accepting(st *Stats) bool {
+	g := r.gen
+	return g != nil && g.down == nil && !r.paused && !r.stopping && len(r.holds) == 0 && st.Permits != 0 && st.Rate != 0
+}
