@@ -41,6 +41,9 @@ func New(src transport.Source, h longshore.Handler, cfg Config) (*ListenerContai
 		return nil, err
 	}
 	c.handler = longshore.Chain(h, cfg.Middleware...)
+	if p, ok := src.(transport.Preparer); ok {
+		c.handler = prepared(p, c.handler)
+	}
 	return c, nil
 }
 
@@ -56,6 +59,9 @@ func NewBatch(src transport.Source, h longshore.BatchHandlerFunc, cfg Config) (*
 		if m, ok := cfg.Middleware[i].(longshore.BatchWrapper); ok { // checked above
 			c.batch = m.WrapBatch(c.batch)
 		}
+	}
+	if p, ok := src.(transport.Preparer); ok {
+		c.batch = preparedBatch(p, c.batch)
 	}
 	return c, nil
 }

@@ -3,6 +3,12 @@ package sqs
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/longshore-go/longshore"
 )
 
 // ClaimCheck is a store for bodies that are too large for SQS, typically S3. What
@@ -22,11 +28,6 @@ type Pointer struct {
 	Bucket string `json:"s3BucketName"`
 	Key    string `json:"s3Key"`
 }
-
-// HeaderUnclaimed is set on a message whose body is in a store that could not be
-// asked: no Config.ClaimCheck. Its value says where the body is, its body is the
-// pointer.
-const HeaderUnclaimed = "longshore-unclaimed"
 
 // The class names that the Java library has used, and its attributes.
 const (
@@ -58,3 +59,46 @@ func readPointer(body []byte) (Pointer, bool) {
 	}
 	return p, json.Unmarshal(parts[1], &p) == nil && p.Bucket != "" && p.Key != ""
 }
+
+// loadTimeout bounds the loading of a body; they may be large.
+const loadTimeout = time.Minute
+
+// Prepare implements [transport.Preparer]: it puts the body in the place of a
+// pointer to it. Without a ClaimCheck the message is rejected, since no handler can
+// do its work on a pointer. A store that fails is an error like the handler's. What
+// was received stays the pointer: a retry loads again, a dead letter is as small as
+// the message was.
+func (s *queueSource) Prepare(ctx context.Context, d *longshore.Delivery) error {
+	received := d.Received()
+	if len(received.Body) == 0 || received.Body[0] != '[' || !slices.ContainsFunc(received.Headers, marksPointer) {
+		return nil
+	}
+	at, ok := readPointer(received.Body)
+	if !ok {
+		return nil
+	}
+	failure := &longshore.Error{Source: s.ref.name, Op: fmt.Sprintf("load the body of message %s of %s, which is %q in %q",
+		longshore.Identity(d), s.title(), at.Key, at.Bucket)}
+	store := s.b.cfg.ClaimCheck
+	if store == nil {
+		failure.Code, failure.Err = longshore.CodeUndecodable, errors.New("no ClaimCheck is configured, so the body cannot be had")
+		failure.Hint = "set sqs.Config.ClaimCheck to read what Amazon's extended client sends, and put the message back from its dead-letter place"
+		return longshore.Reject(failure)
+	}
+	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
+	defer cancel()
+	body, err := store.Load(ctx, at)
+	if err != nil {
+		failure.Code, failure.Err, failure.Hint = longshore.CodeUnreachable, err, "see that the store works and still has it"
+		return failure
+	}
+	m := *received
+	m.Body = body
+	m.Headers = slices.DeleteFunc(slices.Clone(m.Headers), marksPointer)
+	d.Replace(m)
+	return nil
+}
+
+// marksPointer says whether a header is the attribute that tells a pointer from a
+// body that looks like one.
+func marksPointer(h longshore.Header) bool { return h.Name == sizeAttribute || h.Name == oldSize }

@@ -28,8 +28,8 @@ type Config struct {
 	// AWS_CA_BUNDLE and the proxy variables honoured.
 	HTTPClient awssqs.HTTPClient
 	// ClaimCheck holds bodies that are too large for SQS. Zero: a message that is
-	// too large is refused, and one whose body is elsewhere is delivered as it is,
-	// with the header [HeaderUnclaimed].
+	// too large is refused, and one whose body is elsewhere is rejected before a
+	// handler sees it: it goes to the dead-letter place.
 	ClaimCheck ClaimCheck
 	// Options change the SDK's client at the end. Region, endpoint and credentials
 	// are better set above: these do not see each queue's own.

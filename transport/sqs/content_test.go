@@ -238,7 +238,6 @@ func TestEnvelopesOfOtherServices(t *testing.T) {
 	sns := `{"Type":"Notification","MessageId":"m-1","TopicArn":"arn:aws:sns:x:1:t","Subject":"s","Message":"{\"a\":1}","Timestamp":"2026-01-02T03:04:05.678Z",
 		"MessageAttributes":{"traceparent":{"Type":"String","Value":"00-t"},"bin":{"Type":"Binary","Value":"AAE="},"n":{"Type":"Number","Value":"5"}}}`
 	event := `{"version":"0","id":"e-1","detail-type":"OrderPaid","source":"shop","account":"1","time":"2026-01-02T03:04:05Z","region":"eu-west-1","resources":[],"detail":{"a":1}}`
-	pointer := `["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k"}]`
 	for _, tc := range []struct {
 		name  string
 		as    sqs.Envelope
@@ -256,10 +255,6 @@ func TestEnvelopesOfOtherServices(t *testing.T) {
 			return string(d.Body) == `{"a":1}` && d.ID == "e-1" && d.Type == "OrderPaid" && d.Headers.String("eventbridge-source") == "shop"
 		}},
 		{"eventbridge, something else", sqs.EventBridge, `{"id":"x"}`, func(d *longshore.Delivery) bool { return string(d.Body) == `{"id":"x"}` }},
-		{"pointer in sns", sqs.SNS, `{"Type":"Notification","MessageId":"m","TopicArn":"t","Message":` + fmt.Sprintf("%q", pointer) +
-			`,"MessageAttributes":{"ExtendedPayloadSize":{"Type":"Number","Value":"9"}}}`, func(d *longshore.Delivery) bool {
-			return string(d.Body) == pointer && strings.Contains(d.Headers.String(sqs.HeaderUnclaimed), `"k" in "b"`)
-		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s, _, _, c := setup(t, nil, sqs.QueueConfig{Envelope: tc.as})
@@ -269,55 +264,6 @@ func TestEnvelopesOfOtherServices(t *testing.T) {
 				t.Errorf("body %s, id %q, type %q, time %s, headers %v", d.Body, d.ID, d.Type, d.Timestamp, d.Headers)
 			}
 		})
-	}
-}
-
-// store is a claim check in memory.
-type store struct {
-	mu   sync.Mutex
-	held map[string][]byte
-}
-
-func (s *store) Store(_ context.Context, body []byte) (sqs.Pointer, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := fmt.Sprint(len(s.held))
-	s.held[key] = bytes.Clone(body)
-	return sqs.Pointer{Bucket: "b", Key: key}, nil
-}
-
-func (s *store) Load(_ context.Context, at sqs.Pointer) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	b, ok := s.held[at.Key]
-	if !ok {
-		return nil, errors.New("not there")
-	}
-	return b, nil
-}
-
-func TestLargeBodyIsClaimedOrRefused(t *testing.T) {
-	large := bytes.Repeat([]byte{0, 'x'}, 600_000)
-	s, b, p, c := setup(t, func(c *sqs.Config) { c.ClaimCheck = &store{held: map[string][]byte{}} }, sqs.QueueConfig{})
-	m := &longshore.Message{Key: []byte("k"), Body: large, ContentType: "application/octet-stream"}
-	for i := range 20 {
-		m.Headers.Add(fmt.Sprintf("h%02d", i), "v")
-	}
-	d := trip(t, b, p, c, m)
-	if !bytes.Equal(d.Body, large) || !reflect.DeepEqual(own(d.Headers), m.Headers) || string(d.Key) != "k" || d.ContentType != m.ContentType {
-		t.Errorf("%d bytes, %d headers, key %q", len(d.Body), len(d.Headers), d.Key)
-	}
-	if n := len(s.Calls("SendMessageBatch")[0].Entries[0].Body); n > 200 {
-		t.Errorf("%d bytes on the wire", n)
-	}
-	_, _, p, c = setup(t, nil, sqs.QueueConfig{})
-	err := p.Publish(t.Context(), "orders", &longshore.Message{Body: large}, &longshore.Message{Body: []byte("small")})
-	var partial *transport.PartialError
-	if !errors.As(err, &partial) || len(partial.Failed) != 1 || !errors.Is(partial.Failed[0], longshore.CodeTooLarge) || !strings.Contains(err.Error(), "ClaimCheck") {
-		t.Errorf("%v", err)
-	}
-	if d := take(t, c, 1)[0]; string(d.Body) != "small" {
-		t.Errorf("%q", d.Body)
 	}
 }
 

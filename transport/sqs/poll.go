@@ -2,7 +2,6 @@ package sqs
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -227,7 +226,6 @@ func (c *consumer) arrival(m *types.Message, now time.Time, took, lease time.Dur
 	c.mu.Unlock()
 	d := longshore.NewDelivery(c.opts.Base, c, h.token)
 	in := c.src.cfg.Envelope.read(m)
-	c.claimed(in)
 	decode(&d.Message, in)
 	d.Attempt = c.src.counts.attempt(h.id, h.receives)
 	d.Origin = longshore.Origin{Subscription: c.sub, Topic: c.src.ref.name, Redelivered: h.receives > 1,
@@ -238,35 +236,6 @@ func (c *consumer) arrival(m *types.Message, now time.Time, took, lease time.Dur
 	d.SetNative(m)
 	h.d = d
 	return h
-}
-
-// claimed fetches a body that is elsewhere.
-func (c *consumer) claimed(in *raw) {
-	_, marked := in.attrs[sizeAttribute]
-	_, old := in.attrs[oldSize]
-	if !marked && !old {
-		return
-	}
-	at, ok := readPointer(in.body)
-	if !ok {
-		return
-	}
-	why := ""
-	if store := c.b.cfg.ClaimCheck; store == nil {
-		why = "set Config.ClaimCheck to read it"
-	} else {
-		ctx, cancel := context.WithTimeout(c.life, callTimeout)
-		defer cancel()
-		body, err := store.Load(ctx, at)
-		if err == nil {
-			in.body = body
-			delete(in.attrs, sizeAttribute)
-			delete(in.attrs, oldSize)
-			return
-		}
-		why = err.Error()
-	}
-	in.extra = append(in.extra, longshore.Header{Name: HeaderUnclaimed, Value: fmt.Sprintf("the body is %q in %q: %s", at.Key, at.Bucket, why)})
 }
 
 // admitAll takes in what a poll brought. A message that is early, its delay being

@@ -3,15 +3,11 @@ package sqs_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
@@ -109,34 +105,6 @@ func TestPublishedBatchesStayUnderTheLimits(t *testing.T) {
 			t.Errorf("%d messages by %d calls", n, len(calls))
 		}
 	})
-}
-
-// The pointer of Amazon's extended client for Java, by its new and old name, alone
-// and inside SNS, is followed to the body.
-func TestJavaExtendedClientsPointerIsFollowed(t *testing.T) {
-	kept := &store{held: map[string][]byte{"k": []byte("the large body")}}
-	for _, class := range []string{"software.amazon.payloadoffloading.PayloadS3Pointer", "com.amazon.sqs.javamessaging.MessageS3Pointer"} {
-		for _, attribute := range []string{"ExtendedPayloadSize", "SQSLargePayloadSize"} {
-			for _, envelope := range []sqs.Envelope{sqs.None, sqs.SNS} {
-				s, _, _, c := setup(t, func(c *sqs.Config) { c.ClaimCheck = kept }, sqs.QueueConfig{Envelope: envelope})
-				in := &awssqs.SendMessageInput{QueueUrl: aws.String(s.URL + "/000000000000/orders")}
-				pointer := fmt.Sprintf(`[%q,{"s3BucketName":"b","s3Key":"k"}]`, class)
-				if envelope == sqs.SNS {
-					in.MessageBody = aws.String(fmt.Sprintf(`{"Type":"Notification","MessageId":"m","TopicArn":"t","Message":%q,"MessageAttributes":{%q:{"Type":"Number","Value":"14"}}}`, pointer, attribute))
-				} else {
-					in.MessageBody = &pointer
-					in.MessageAttributes = map[string]types.MessageAttributeValue{attribute: {DataType: aws.String("Number"), StringValue: aws.String("14")}}
-				}
-				_, err := rawClient(s).SendMessage(t.Context(), in)
-				must(t, err)
-				d := take(t, c, 1)[0]
-				if _, unclaimed := d.Headers.Get(sqs.HeaderUnclaimed); string(d.Body) != "the large body" || unclaimed {
-					t.Errorf("%s, %s, %q: body %s, headers %v", class, attribute, envelope, d.Body, d.Headers)
-				}
-				must(t, d.Ack(t.Context()))
-			}
-		}
-	}
 }
 
 // The deletion policies that users of Spring know: on success is the default,
