@@ -16,7 +16,6 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
-	"github.com/longshore-go/longshore/internal/brokertest"
 	"github.com/longshore-go/longshore/internal/oracle"
 	"github.com/longshore-go/longshore/lifecycle"
 	"github.com/longshore-go/longshore/transport/amqp"
@@ -41,7 +40,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	brokertest.Main(m)
+	runTests(m)
 }
 
 func childMain() error {
