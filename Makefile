@@ -14,7 +14,7 @@ brokers: ## get and start RabbitMQ, Kafka, ElasticMQ, PostgreSQL, MariaDB; expor
 brokers-stop: ## stop what `make brokers` started
 	@scripts/brokers stop
 
-.PHONY: test test-matrix soak soak-kafka cover
+.PHONY: test test-matrix soak soak-kafka soak-mutex cover
 test: ## start real brokers, test everything with -race, stop them
 	@scripts/test
 test-matrix: ## the RabbitMQ suites on 4.0, 4.3 and a cluster (root, 10 minutes the first time)
@@ -23,9 +23,19 @@ soak: ## the container's soak, 500 seeds with -race (LONGSHORE_SOAK=n for others
 	LONGSHORE_SOAK=$${LONGSHORE_SOAK:-500} go test -race -count=1 -timeout 60m -run Soak ./container
 soak-kafka: ## members of Kafka groups come and go for minutes, crash and freeze (LONGSHORE_CHURN=2m)
 	LONGSHORE_CHURN=$${LONGSHORE_CHURN:-2m} scripts/brokers run kafka -- go test -race -count=1 -timeout 60m -v -run 'TestChurnOnKafka|TestOnAKafka' ./transport/kafka
+soak-mutex: ## kill -9 of producers and consumers, 50 times over 20 000 messages, RabbitMQ, Kafka, sqstest with PostgreSQL
+	LONGSHORE_MUTEX_SOAK=$${LONGSHORE_MUTEX_SOAK:-20000} scripts/brokers run rabbitmq kafka postgres -- go test -count=1 -timeout 60m -v -run SoakOnReal ./middleware/mutex/soak
 cover: ## test coverage by package, embedded servers only; coverage.txt
 	go test -coverprofile=coverage.txt ./...
 	go tool cover -func=coverage.txt | tail -n 1
+
+.PHONY: faults soak-faults sabotage
+faults: ## every requirement of the fault suite on real brokers; writes docs/faults.md (RUN=F-C01: one of them)
+	@scripts/brokers run -- go run ./scripts/faultsreport $(if $(RUN),-run $(RUN)) $(FAULTSFLAGS)
+soak-faults: ## random faults over all three brokers for minutes; prints its seed (LONGSHORE_SOAK_FOR=10m, LONGSHORE_SOAK_SEED=n)
+	LONGSHORE_SOAK_FOR=$${LONGSHORE_SOAK_FOR:-10m} scripts/brokers run -- go test -race -count=1 -timeout 120m -v -run 'TestSoak' ./faults
+sabotage: ## break the code in ten ways in a copy of the tree: each must turn the fault suite red
+	@scripts/brokers run -- go run ./scripts/sabotage $(SABOTAGEFLAGS)
 
 .PHONY: bench
 bench: ## measure against hand-written loops, Watermill and gocloud, print the tables

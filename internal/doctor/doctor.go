@@ -188,6 +188,10 @@ func (c *Case) ids(ctx context.Context, r *Report, name string, b transport.Brow
 	if b == nil {
 		return nil, nil //nolint:nilnil // unknown is an answer
 	}
+	done, err := doneIn(ctx, b)
+	if err != nil {
+		return nil, err
+	}
 	p := &place{ids: map[string]bool{}}
 	for next, n := "", 0; ; {
 		page, after, err := b.Browse(ctx, next, c.Limit-n)
@@ -199,11 +203,14 @@ func (c *Case) ids(ctx context.Context, r *Report, name string, b transport.Brow
 			return nil, err
 		}
 		for _, d := range page {
+			if done(d) {
+				continue
+			}
+			n++
 			if id := IDOf(d, c.Headers); id != "" {
 				p.ids[id] = true
 			}
 		}
-		n += len(page)
 		next = after
 		if next == "" || len(page) == 0 {
 			return p, nil
@@ -213,6 +220,19 @@ func (c *Case) ids(ctx context.Context, r *Report, name string, b transport.Brow
 			return p, nil
 		}
 	}
+}
+
+// log is a source that keeps what was consumed, such as a Kafka topic. Done tells
+// what its group has done with; it is asked in the order of the messages.
+type log interface {
+	Done(ctx context.Context) (func(*longshore.Delivery) bool, error)
+}
+
+func doneIn(ctx context.Context, b transport.Browser) (func(*longshore.Delivery) bool, error) {
+	if l, ok := b.(log); ok {
+		return l.Done(ctx)
+	}
+	return func(*longshore.Delivery) bool { return false }, nil
 }
 
 // IDOf is the mutex id of a message, "" without one.
