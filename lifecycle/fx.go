@@ -24,6 +24,16 @@ func Provide(constructors ...any) fx.Option {
 	return fx.Options(opts...)
 }
 
+// ProvideAll is [Provide] for constructors that return several components at once, a
+// []Component, as a configuration file does.
+func ProvideAll(constructors ...any) fx.Option {
+	opts := make([]fx.Option, 0, len(constructors))
+	for _, c := range constructors {
+		opts = append(opts, fx.Provide(fx.Annotate(c, fx.ResultTags(group[:len(group)-1]+`,flatten"`))))
+	}
+	return fx.Options(opts...)
+}
+
 // Module starts and stops everything that [Provide] added, by phases, inside
 // one fx hook, and sets fx.StopTimeout to cfg.StopTimeout. Give it last: fx obeys
 // the last StopTimeout, and with a smaller one the drain is cut short (a warning

@@ -34,11 +34,18 @@ func Run(ctx context.Context, parts ...Component) error {
 
 // Main runs the components until Ctrl-C or SIGTERM, stops them, prints a line for
 // each drain on stderr and exits: see the package documentation for the codes.
-// For another StopTimeout use a [Manager] or [Module].
+// For another StopTimeout use [Manager.Main] or [Module].
 func Main(parts ...Component) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	os.Exit(run(signals, os.Stderr, parts))
+}
+
+// Main is like the function of that name, for the components of the manager.
+func (m *Manager) Main() {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	os.Exit(m.run(signals, os.Stderr))
 }
 
 // lastWords is how long a stop at once may take to say what it abandons.
@@ -50,6 +57,10 @@ func run(signals <-chan os.Signal, stderr io.Writer, parts []Component) int {
 		fmt.Fprintln(stderr, err)
 		return ExitFailed
 	}
+	return m.run(signals, stderr)
+}
+
+func (m *Manager) run(signals <-chan os.Signal, stderr io.Writer) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	result := make(chan error, 1)
@@ -75,7 +86,7 @@ func run(signals <-chan os.Signal, stderr io.Writer, parts []Component) int {
 	if ctx.Err() == nil { // else the signal came just too late to undo the start
 		<-signals
 	}
-	return stop(signals, stderr, m, parts)
+	return stop(signals, stderr, m, m.parts)
 }
 
 // stop drains. A second signal ends the waiting for handlers, and what that

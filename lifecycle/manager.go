@@ -40,6 +40,7 @@ type Manager struct {
 	stopTimeout time.Duration
 	log         *zap.Logger
 	phases      []phase // ascending
+	parts       []Component
 
 	mu      sync.Mutex // held over a whole Start
 	started bool
@@ -62,7 +63,7 @@ type stopping struct {
 // longshore.CodeDrainBudget if they cannot stop in time, and for two components
 // with one name.
 func New(cfg Config, parts ...Component) (*Manager, error) {
-	m := &Manager{stopTimeout: cfg.StopTimeout, log: cfg.Logger}
+	m := &Manager{stopTimeout: cfg.StopTimeout, log: cfg.Logger, parts: parts}
 	if m.stopTimeout == 0 {
 		m.stopTimeout = defaultStopTimeout
 	}
@@ -71,6 +72,15 @@ func New(cfg Config, parts ...Component) (*Manager, error) {
 	}
 	m.phases = groupByPhase(parts)
 	return m, errors.Join(checkNames(parts), m.checkBudget())
+}
+
+// Budget returns the least StopTimeout with which New takes the components.
+func Budget(parts ...Component) time.Duration {
+	total := stopReserve
+	for _, p := range groupByPhase(parts) {
+		total += p.budget
+	}
+	return total
 }
 
 func groupByPhase(parts []Component) []phase {

@@ -20,5 +20,5 @@ func openAMQP(a *address, o Options) (transport.Source, error) {
 	queue := a.take("queue")
 	cfg := amqp.QueueConfig{Prefetch: a.number("prefetch"), BrowseCounts: o.BrowseCounts,
 		Declare: amqp.Declare{Type: amqp.QueueType(a.choice("declare", string(amqp.Quorum), string(amqp.Classic)))}}
-	return amqp.New(a.rest(), amqp.Config{}).Queue(queue, cfg), nil
+	return amqp.New(a.rest(), amqp.Config{Password: o.Password}).Queue(queue, cfg), nil
 }

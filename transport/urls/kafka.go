@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
@@ -31,6 +32,9 @@ func openKafka(a *address, o Options) (transport.Source, error) {
 		}
 		cfg.SASL.Password = transport.Static(password)
 	}
+	if !o.Password.IsZero() {
+		cfg.SASL.Password = o.Password
+	}
 	cfg.SASL.Mechanism = mechanisms()[a.choice("sasl", "plain", "scram-sha-256", "scram-sha-512", "oauthbearer")]
 	hosts, path, _ := strings.Cut(place, "/")
 	var topics []string
@@ -53,6 +57,12 @@ func openKafka(a *address, o Options) (transport.Source, error) {
 	}
 	everybody := a.choice("broadcast", "true", "false") == "true"
 	window := a.number("window")
+	if o.DeadLetters && len(topics) > 0 {
+		if len(topics) > 1 {
+			a.problems = append(a.problems, &longshore.Error{Code: longshore.CodeConfig, Op: "source URL of the form " + a.form, Err: errors.New("dead letters are read from one topic"), Hint: "name one"})
+		}
+		group, everybody = "longshore-dlq."+topics[0], false
+	}
 	declare := kafka.Declare{Partitions: int32(min(a.number("partitions"), 1<<20))} //nolint:gosec // bounded
 	b := kafka.New(strings.Split(hosts, ","), cfg)
 	switch {
@@ -63,8 +73,15 @@ func openKafka(a *address, o Options) (transport.Source, error) {
 	case group == "":
 		return b.Broadcast(topics, kafka.BroadcastConfig{Start: start, Window: window, Declare: declare}), nil
 	}
-	return b.Group(group, topics, kafka.GroupConfig{Start: start, Protocol: protocol, Window: window, Declare: declare}), nil
+	consume := kafka.GroupConfig{Start: start, Protocol: protocol, Window: window, Declare: declare}
+	if o.DeadLetters {
+		consume.Start, consume.SessionTimeout = kafka.Earliest, replaySession
+	}
+	return b.Group(group, topics, consume), nil
 }
+
+// replaySession is short: who replays again after a kill has to wait for it.
+const replaySession = 10 * time.Second
 
 func mechanisms() map[string]kafka.Mechanism {
 	return map[string]kafka.Mechanism{"plain": kafka.Plain, "scram-sha-256": kafka.ScramSHA256, "scram-sha-512": kafka.ScramSHA512, "oauthbearer": kafka.OAuthBearer}

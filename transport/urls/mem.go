@@ -14,6 +14,7 @@ func memScheme() scheme {
 }
 
 func openMem(a *address, o Options) (transport.Source, error) {
+	a.noPassword(o)
 	cfg := memory.QueueConfig{Prefetch: a.number("prefetch"), DeadLetter: a.take("dead-letter")}
 	name, err := url.PathUnescape(a.place)
 	if err != nil || name == "" {

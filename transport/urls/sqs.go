@@ -18,6 +18,7 @@ func sqsScheme() scheme {
 }
 
 func openSQS(a *address, o Options) (transport.Source, error) {
+	a.noPassword(o)
 	name, err := url.PathUnescape(strings.TrimSuffix(a.place, "/"))
 	if err != nil || name == "" {
 		return nil, &longshore.Error{Code: longshore.CodeBadAddress, Op: "source URL of the form " + a.form,

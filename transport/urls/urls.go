@@ -33,9 +33,16 @@ type Options struct {
 	// BrowseCounts allows a source's Browse also where looking counts as a delivery,
 	// see amqp.QueueConfig.BrowseCounts.
 	BrowseCounts bool
+	// Password is that of the user in an amqp or kafka URL, asked for at each connect,
+	// and wins over one in the URL. SQS and mem have no place for one.
+	Password transport.Secret
 	// NoConsumer: the source is not opened, only published to or looked into. What
 	// only a consumer needs, a Kafka group, may then be missing.
 	NoConsumer bool
+	// DeadLetters: the source is consumed to replay what is in it. A Kafka topic is then
+	// read by the group "longshore-dlq." and its name, whatever group the URL names, so
+	// that what was replayed is remembered.
+	DeadLetters bool
 }
 
 // Source makes a source from a URL. It does no I/O.
@@ -172,6 +179,14 @@ func (a *address) choice(param string, words ...string) string {
 		a.bad(param, "must be "+strings.Join(words, " or "), "")
 	}
 	return v
+}
+
+// noPassword refuses one where there is no place for it.
+func (a *address) noPassword(o Options) {
+	if !o.Password.IsZero() {
+		a.problems = append(a.problems, &longshore.Error{Code: longshore.CodeConfig, Op: "source URL of the form " + a.form,
+			Err: errors.New("a password is given beside it"), Hint: "only amqp and kafka log in by one"})
+	}
 }
 
 // rest is the URL without the parameters that were taken.
