@@ -14,44 +14,51 @@ import (
 
 // Metrics counts and times what handlers do with messages:
 // messaging.process.duration, messaging.client.consumed.messages,
-// longshore.verdicts and longshore.delivery.age. It lives on the verdicts that a
+// longshore.verdicts, longshore.attempts and longshore.delivery.age. It lives on the verdicts that a
 // container tells its middlewares, so it reads no clock and works for batches too;
 // outside a container it does nothing. Make one and share it.
 func (t *Telemetry) Metrics() longshore.Middleware {
 	m := &metrics{}
-	var errs [4]error
+	var errs [5]error
 	m.duration, errs[0] = t.meter.Float64Histogram("messaging.process.duration", metric.WithUnit("s"), seconds(),
 		metric.WithDescription("Time a handler took, without waiting for permits and locks."))
 	m.age, errs[1] = t.meter.Float64Histogram("longshore.delivery.age", metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries(0.01, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14400, 86400),
 		metric.WithDescription("Age of a message, by its timestamp, when its handler began."))
-	consumed, err := t.meter.Int64ObservableCounter("messaging.client.consumed.messages", metric.WithUnit("{message}"),
-		metric.WithDescription("Messages that were given to a handler."))
-	errs[2] = err
-	verdicts, err := t.meter.Int64ObservableCounter("longshore.verdicts", metric.WithUnit("{message}"),
-		metric.WithDescription("What became of messages: ack, retry, reject, discard, release, lost."))
-	errs[3] = err
+	all := totals{
+		t.counter("messaging.client.consumed.messages", "Messages that were given to a handler.", &errs[2]),
+		t.counter("longshore.verdicts", "What became of messages: ack, retry, reject, discard, release, lost.", &errs[3]),
+		t.counter("longshore.attempts", "Messages that were given to a handler, by the number of their attempt.", &errs[4]),
+	}
 	if m.problem = errors.Join(errs[:]...); m.problem == nil {
 		// Counting is an atomic of ours, read when the provider collects: a counter of
 		// the SDK costs as much as all the rest of a message.
 		_, m.problem = t.meter.RegisterCallback(func(_ context.Context, out metric.Observer) error {
-			m.count(out, consumed, verdicts)
+			m.count(out, all)
 			return nil
-		}, consumed, verdicts)
+		}, all.consumed, all.verdicts, all.attempts)
 	}
 	return m
+}
+
+func (t *Telemetry) counter(name, what string, err *error) metric.Int64Observable {
+	c, e := t.meter.Int64ObservableCounter(name, metric.WithUnit("{message}"), metric.WithDescription(what))
+	*err = e
+	return c
 }
 
 type metrics struct {
 	duration, age metric.Float64Histogram
 	problem       error
-	points        sync.Map // of series to *point; bounded: sources × verdicts × codes
+	points        sync.Map    // of series to *point; bounded: sources × verdicts × attempts × codes
+	usual         memo[usual] // those without an error, found faster
 }
 
 // series is what the labels of one point come from.
 type series struct {
 	transport, source, group string
 	verdict                  longshore.Verdict
+	attempt                  uint8 // a place in attemptNames
 	code                     string
 }
 
@@ -60,6 +67,29 @@ type point struct {
 	n       atomic.Int64
 	process []metric.RecordOption
 	age     []metric.RecordOption
+}
+
+// usual are the points of one subscription without an error.
+type usual struct {
+	points [longshore.VerdictLost + 1][attempts]atomic.Pointer[point]
+}
+
+// attempts is how many values the label attempt has.
+const attempts = 7
+
+func attemptNames() [attempts]string { return [attempts]string{"1", "2", "3", "4", "5", "6-10", "11+"} }
+
+// placeOf is the attempt's place among the names.
+func placeOf(attempt int) uint8 {
+	switch {
+	case attempt <= 1:
+		return 0
+	case attempt <= 5:
+		return uint8(attempt - 1)
+	case attempt <= 10:
+		return 5
+	}
+	return 6
 }
 
 func (*metrics) Name() string { return "metrics" }
@@ -76,17 +106,32 @@ func (m *metrics) Outcome(d *longshore.Delivery, o longshore.Outcome) {
 	if m.problem != nil {
 		return
 	}
-	s := series{verdict: o.Verdict, code: codeOf(o.Err)}
-	if sub := d.Origin.Subscription; sub != nil {
-		s.transport, s.source, s.group = sub.Transport, sub.Source, sub.Group
-	}
-	p := m.point(s)
+	p := m.find(d.Origin.Subscription, o.Verdict, placeOf(d.Attempt), o.Err)
 	p.n.Add(1)
 	ctx := context.Background() // exemplars are the trace's business
 	m.duration.Record(ctx, o.Took.Seconds(), p.process...)
 	if at := d.Received().Timestamp; !at.IsZero() {
 		m.age.Record(ctx, max(o.Started.Sub(at).Seconds(), 0), p.age...)
 	}
+}
+
+// find returns the point of an outcome.
+func (m *metrics) find(sub *longshore.Subscription, v longshore.Verdict, attempt uint8, err error) *point {
+	s := series{verdict: v, attempt: attempt}
+	if sub != nil {
+		s.transport, s.source, s.group = sub.Transport, sub.Source, sub.Group
+	}
+	if err != nil || int(v) > int(longshore.VerdictLost) {
+		s.code = codeOf(err)
+		return m.point(s)
+	}
+	place := &m.usual.get(sub, func(*longshore.Subscription) *usual { return &usual{} }).points[v][attempt]
+	p := place.Load()
+	if p == nil {
+		p = m.point(s)
+		place.Store(p)
+	}
+	return p
 }
 
 func (m *metrics) point(s series) *point {
@@ -114,26 +159,37 @@ func (s series) attributes() []attribute.KeyValue {
 	return sourceAttributes(s.transport, s.source, s.group)
 }
 
+// totals are what Outcome counts, under the labels of the counters.
+type totals struct{ consumed, verdicts, attempts metric.Int64Observable }
+
 // count shows the totals. Points that differ by what a counter does not show are
 // added up.
-func (m *metrics) count(out metric.Observer, consumed, verdicts metric.Int64ObservableCounter) {
-	all, each := map[series]int64{}, map[series]int64{}
+func (m *metrics) count(out metric.Observer, t totals) {
+	all, verdicts, tries := map[series]int64{}, map[series]int64{}, map[series]int64{}
 	m.points.Range(func(k, v any) bool {
 		s, ok := k.(series)
 		p, ok2 := v.(*point)
 		if ok && ok2 {
-			s.code = ""
-			each[s] += p.n.Load()
-			s.verdict = longshore.VerdictNone
-			all[s] += p.n.Load()
+			n, of := p.n.Load(), series{transport: s.transport, source: s.source, group: s.group}
+			all[of] += n
+			by := of
+			by.verdict = s.verdict
+			verdicts[by] += n
+			by = of
+			by.attempt = s.attempt
+			tries[by] += n
 		}
 		return true
 	})
-	for s, n := range each {
-		out.ObserveInt64(verdicts, n, metric.WithAttributes(append(s.attributes(), attrVerdict.String(s.verdict.String()))...))
-	}
 	for s, n := range all {
-		out.ObserveInt64(consumed, n, metric.WithAttributes(append(s.attributes(), attrOperation.String("process"))...))
+		out.ObserveInt64(t.consumed, n, metric.WithAttributes(append(s.attributes(), attrOperation.String("process"))...))
+	}
+	for s, n := range verdicts {
+		out.ObserveInt64(t.verdicts, n, metric.WithAttributes(append(s.attributes(), attrVerdict.String(s.verdict.String()))...))
+	}
+	names := attemptNames()
+	for s, n := range tries {
+		out.ObserveInt64(t.attempts, n, metric.WithAttributes(append(s.attributes(), attrAttempt.String(names[s.attempt]))...))
 	}
 }
 

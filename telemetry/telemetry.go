@@ -2,12 +2,14 @@ package telemetry
 
 import (
 	"errors"
+	"fmt"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/longshore-go/longshore"
 )
@@ -30,6 +32,9 @@ type Telemetry struct {
 	meter      metric.Meter
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
+	fields     []string // the headers that it reads
+	silent     bool
+	unset      trace.TracerProvider // the global one if none was set; nil: there was one
 }
 
 // New makes one.
@@ -37,13 +42,25 @@ func New(cfg Config) *Telemetry {
 	if cfg.MeterProvider == nil {
 		cfg.MeterProvider = otel.GetMeterProvider()
 	}
+	t := &Telemetry{meter: cfg.MeterProvider.Meter(scope), propagator: cfg.Propagator}
 	if cfg.TracerProvider == nil {
 		cfg.TracerProvider = otel.GetTracerProvider()
+		// The API's own provider, which records nothing until another one is set.
+		if fmt.Sprintf("%T", cfg.TracerProvider) == "*global.tracerProvider" {
+			t.unset = cfg.TracerProvider
+		}
 	}
-	if cfg.Propagator == nil {
-		cfg.Propagator = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
+	_, t.silent = cfg.TracerProvider.(noop.TracerProvider)
+	if t.propagator == nil {
+		t.propagator = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 	}
-	return &Telemetry{meter: cfg.MeterProvider.Meter(scope), tracer: cfg.TracerProvider.Tracer(scope), propagator: cfg.Propagator}
+	t.fields, t.tracer = t.propagator.Fields(), cfg.TracerProvider.Tracer(scope)
+	return t
+}
+
+// off tells that no span will be recorded, whatever its message is.
+func (t *Telemetry) off() bool {
+	return t.silent || t.unset != nil && otel.GetTracerProvider() == t.unset
 }
 
 // Attributes of the semantic conventions.
@@ -66,11 +83,11 @@ const (
 
 // codeOf is the bounded name of an error.
 func codeOf(err error) string {
+	if err == nil {
+		return "" // before anything is allocated
+	}
 	var e *longshore.Error
-	switch {
-	case err == nil:
-		return ""
-	case errors.As(err, &e) && e.Code != "":
+	if errors.As(err, &e) && e.Code != "" {
 		return string(e.Code)
 	}
 	return "_OTHER"

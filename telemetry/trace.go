@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"slices"
 
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
@@ -15,23 +16,53 @@ import (
 // links to the producers. The handler finds the span in its context, and
 // [Telemetry.Publisher] carries it on. Headers that are no valid context are ignored.
 //
+// Where nothing is recorded (no provider, or OpenTelemetry's no-op) there is no span,
+// and the producer's context is read from the headers only when somebody asks for it:
+// the trace goes on behind this program, at the price of one allocation.
+//
 // Put it outermost, so that what follows runs inside of the span.
-func (t *Telemetry) Trace() longshore.Middleware { return tracing{t} }
+func (t *Telemetry) Trace() longshore.Middleware { return tracing{t, &memo[spanKind]{}} }
 
-type tracing struct{ t *Telemetry }
+type tracing struct {
+	t     *Telemetry
+	spans *memo[spanKind]
+}
+
+// spanKind is what all spans of a subscription have in common.
+type spanKind struct {
+	name  string
+	start []trace.SpanStartOption
+}
+
+func newSpanKind(s *longshore.Subscription) *spanKind {
+	if s == nil {
+		s = &longshore.Subscription{}
+	}
+	attrs := append(sourceAttributes(s.Transport, s.Source, s.Group), attrOperation.String("process"), attrOpType.String("process"))
+	return &spanKind{"process " + s.Source, []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(attrs...)}}
+}
 
 func (tracing) Name() string { return "trace" }
 
 func (m tracing) Wrap(next longshore.Handler) longshore.Handler {
 	return longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
-		ctx, span := m.start(m.t.extract(ctx, d), d)
-		return within(span, func() error { return next.Handle(ctx, d) })
+		if m.t.off() {
+			return next.Handle(m.t.carry(ctx, d), d)
+		}
+		kind := m.spans.get(d.Origin.Subscription, newSpanKind)
+		ctx, span := m.t.tracer.Start(m.t.extract(ctx, d), kind.name, kind.start...)
+		end := ending{span: span, panicked: true}
+		defer end.end()
+		describe(span, d)
+		err := next.Handle(ctx, d)
+		end.returned(err)
+		return err
 	})
 }
 
 func (m tracing) WrapBatch(next longshore.BatchHandler) longshore.BatchHandler {
 	return longshore.BatchHandlerFunc(func(ctx context.Context, ds []*longshore.Delivery) error {
-		if len(ds) == 0 {
+		if len(ds) == 0 || m.t.off() {
 			return next.HandleBatch(ctx, ds)
 		}
 		links := make([]trace.Link, 0, len(ds))
@@ -40,48 +71,50 @@ func (m tracing) WrapBatch(next longshore.BatchHandler) longshore.BatchHandler {
 				links = append(links, trace.Link{SpanContext: sc})
 			}
 		}
-		ctx, span := m.start(ctx, ds[0], trace.WithLinks(links...), trace.WithAttributes(attrBatch.Int(len(ds))))
-		return within(span, func() error { return next.HandleBatch(ctx, ds) })
+		kind := m.spans.get(ds[0].Origin.Subscription, newSpanKind)
+		opts := append(slices.Clip(kind.start), trace.WithLinks(links...), trace.WithAttributes(attrBatch.Int(len(ds))))
+		ctx, span := m.t.tracer.Start(ctx, kind.name, opts...)
+		end := ending{span: span, panicked: true}
+		defer end.end()
+		err := next.HandleBatch(ctx, ds)
+		end.returned(err)
+		return err
 	})
 }
 
-func (t *Telemetry) extract(ctx context.Context, d *longshore.Delivery) context.Context {
-	h := d.Received().Headers
-	return t.propagator.Extract(ctx, carrier{&h})
+// describe adds what is a message's own, which no sampler needs.
+func describe(span trace.Span, d *longshore.Delivery) {
+	switch {
+	case !span.IsRecording():
+	case d.Attempt > 1:
+		span.SetAttributes(attrMessageID.String(d.Received().ID), attempt.Int(d.Attempt))
+	default:
+		span.SetAttributes(attrMessageID.String(d.Received().ID))
+	}
 }
 
-func (m tracing) start(ctx context.Context, d *longshore.Delivery, more ...trace.SpanStartOption) (context.Context, trace.Span) {
-	attrs := append(sourceAttributes(d.Origin.Transport(), d.Origin.Source(), ""), attrOperation.String("process"), attrOpType.String("process"))
-	if s := d.Origin.Subscription; s != nil && s.Group != "" {
-		attrs = append(attrs, attrGroup.String(s.Group))
-	}
-	if len(more) == 0 {
-		attrs = append(attrs, attrMessageID.String(d.Received().ID))
-	}
-	if d.Attempt > 1 {
-		attrs = append(attrs, attempt.Int(d.Attempt))
-	}
-	return m.t.tracer.Start(ctx, "process "+d.Origin.Source(), append(more, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(attrs...))...)
+// ending ends a span whatever happens; a panic goes its way.
+type ending struct {
+	span     trace.Span
+	panicked bool
 }
 
-// within ends the span whatever happens; a panic goes its way.
-func within(span trace.Span, f func() error) error {
-	panicked := true
-	defer func() {
-		if panicked {
-			span.SetAttributes(attrErrorType.String(string(longshore.CodePanic)))
-			span.SetStatus(codes.Error, "panic")
-		}
-		span.End()
-	}()
-	err := f()
-	panicked = false
-	if err != nil {
-		verdict, _ := longshore.VerdictOf(err)
-		span.SetAttributes(attrErrorType.String(codeOf(err)))
-		if verdict != longshore.VerdictRelease { // not the message's fault
-			span.SetStatus(codes.Error, err.Error())
-		}
+func (e *ending) returned(err error) {
+	e.panicked = false
+	if err == nil {
+		return
 	}
-	return err
+	verdict, _ := longshore.VerdictOf(err)
+	e.span.SetAttributes(attrErrorType.String(codeOf(err)))
+	if verdict != longshore.VerdictRelease { // not the message's fault
+		e.span.SetStatus(codes.Error, err.Error())
+	}
+}
+
+func (e *ending) end() {
+	if e.panicked {
+		e.span.SetAttributes(attrErrorType.String(string(longshore.CodePanic)))
+		e.span.SetStatus(codes.Error, "panic")
+	}
+	e.span.End()
 }
