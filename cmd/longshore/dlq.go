@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/internal/dlq"
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/urls"
+)
+
+func (a *app) dlq() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dlq",
+		Short: "List, show, replay and remove dead letters",
+		Long: "TARGET is where the dead letters are. They may have been written by a container, by RabbitMQ's\n" +
+			"dead-lettering, by the redrive of SQS, or by Spring. A Kafka topic keeps what was replayed: the\n" +
+			"group longshore-dlq.TOPIC remembers it.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.dlqList(), a.dlqShow(), a.dlqReplay(), a.dlqPurge())
+	return cmd
+}
+
+// dlqFilter is the flags that choose dead letters.
+type dlqFilter struct {
+	ids                       []string
+	reason, source, text, key string
+	since, older              time.Duration
+	force                     bool
+	look, number              int
+}
+
+func (f *dlqFilter) flags(cmd *cobra.Command, number int, what string) {
+	fs := cmd.Flags()
+	fs.StringSliceVar(&f.ids, "id", nil, "only the one with this `id`, as list shows it; repeat for more")
+	fs.StringVar(&f.reason, "reason", "", "only those that failed for this `reason`: an error code, the broker's reason, an exception's class")
+	fs.StringVar(&f.source, "from", "", "only those that came from this `queue` or topic")
+	fs.StringVar(&f.key, "key", "", "only those with this ordering `key`")
+	fs.StringVar(&f.text, "error", "", "only those whose error contains this `text`")
+	fs.DurationVar(&f.since, "since", 0, "only those that died within this `time`")
+	fs.DurationVar(&f.older, "older", 0, "only those that died longer than this `time` ago")
+	fs.BoolVar(&f.force, "force", false, "look also where that has a cost")
+	fs.IntVarP(&f.number, "number", "n", number, what)
+	fs.IntVar(&f.look, "look", 10_000, "look at `how many` at most")
+}
+
+// filter checks the flags.
+func (f *dlqFilter) filter(cmd *cobra.Command) (dlq.Filter, error) {
+	switch {
+	case f.since < 0 || f.older < 0:
+		return dlq.Filter{}, &cli.UsageError{Text: "--since and --older must be more than 0", Hint: "write for example --since 24h"}
+	case f.look < 1:
+		return dlq.Filter{}, &cli.UsageError{Text: "--look must be at least 1", Hint: "it is the number of messages to look at"}
+	case cmd.Flags().Changed("number") && f.number < 1:
+		return dlq.Filter{}, &cli.UsageError{Text: "-n must be at least 1", Hint: "it is the number of dead letters"}
+	}
+	out := dlq.Filter{IDs: f.ids, Reason: f.reason, Source: f.source, Error: f.text}
+	if cmd.Flags().Changed("key") {
+		out.Key = &f.key
+	}
+	now := time.Now()
+	if f.since > 0 {
+		out.Since = now.Add(-f.since)
+	}
+	if f.older > 0 {
+		out.Before = now.Add(-f.older)
+	}
+	return out, nil
+}
+
+// letters opens the place of dead letters, to look or to consume.
+func (a *app) letters(raw string, force bool) (src transport.Source, name string, err error) {
+	return a.target(raw, urls.Options{BrowseCounts: force, NoConsumer: true, DeadLetters: true})
+}
+
+// lookAt is dlq.Look with this command's words for a look that has a cost.
+func (a *app) lookAt(ctx context.Context, src transport.Source, force bool, limit int, each func(dlq.Letter) bool) (whole bool, err error) {
+	ctx, cancel := a.bounded(ctx)
+	defer cancel()
+	seen := 0
+	whole, err = dlq.Look(ctx, src, limit, func(l dlq.Letter) bool { seen++; return each(l) })
+	if err != nil {
+		return false, a.refusedLook(ctx, src, err, force)
+	}
+	if cost := costOf(src); cost != "" && seen > 0 {
+		a.print.Notef("note: %s", cost)
+	}
+	return whole, nil
+}
+
+// costOf says what a look has done to the messages.
+func costOf(src transport.Source) string {
+	d, ok := src.(transport.Describer)
+	if !ok {
+		return ""
+	}
+	switch d.Describe().Transport {
+	case "rabbitmq":
+		return "looking took each message and gave it back: they are marked as redelivered now, and a quorum queue has counted it"
+	case "aws_sqs":
+		return "looking received each message and gave it back: SQS has counted that"
+	}
+	return ""
+}
+
+// harmless refuses what would take messages and give them back where that has a
+// cost. It looks at one message.
+func (a *app) harmless(ctx context.Context, raw string, src transport.Source) error {
+	careful, _, err := a.letters(raw, false)
+	if err != nil {
+		return err
+	}
+	b, ok := careful.(transport.Browser)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := a.bounded(ctx)
+	defer cancel()
+	_, _, err = b.Browse(ctx, "", 1)
+	var refused *longshore.Error
+	if !errors.As(err, &refused) || refused.Code != longshore.CodeUnsupported {
+		return err
+	}
+	told := *refused
+	told.Op = "choose from " + nameOf(src)
+	told.Hint = "what is not chosen is taken and given back; --force does it all the same"
+	return &told
+}
+
+// confirmed asks before something is changed.
+func (a *app) confirmed(yes bool, question string) error {
+	if yes {
+		return nil
+	}
+	if !a.streams.InTerminal || a.print.JSON {
+		return &cli.UsageError{Text: "this changes the broker", Hint: "--yes does it, --dry-run says what it would do"}
+	}
+	fmt.Fprintf(a.streams.Err, "%s [y/N] ", question)
+	var answer string
+	_, _ = fmt.Fscanln(a.streams.In, &answer) // nothing typed is a no
+	if answer != "y" && answer != "Y" && answer != "yes" {
+		return &cli.CodeError{Code: cli.ExitPrecondition, Err: &longshore.Error{Code: longshore.CodeState, Op: "nothing was done", Hint: "answer y, or give --yes"}}
+	}
+	return nil
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return fmt.Sprintf("1 %s", noun)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

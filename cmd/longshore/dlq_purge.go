@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-go/longshore/internal/dlq"
+	"github.com/longshore-go/longshore/transport"
+)
+
+type dlqPurgeFlags struct {
+	dlqFilter
+
+	dryRun, yes bool
+}
+
+func (a *app) dlqPurge() *cobra.Command {
+	var f dlqPurgeFlags
+	cmd := &cobra.Command{
+		Use:   "purge TARGET",
+		Short: "Remove dead letters for good",
+		Long: "purge removes dead letters; there is no way back. Of a Kafka topic only the oldest part can be\n" +
+			"removed: of each partition everything up to the first record that is neither chosen nor replayed.",
+		Example: "  longshore dlq purge 'amqp://guest@localhost/?queue=orders.dlq' --older 720h --force",
+		Args:    withTarget(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			filter, err := f.filter(cmd)
+			if err != nil {
+				return err
+			}
+			return a.runDLQPurge(cmd.Context(), f, filter, args[0])
+		},
+	}
+	f.flags(cmd, 0, "`how many` to remove at most; 0 = all")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be removed")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
+	return cmd
+}
+
+func (a *app) runDLQPurge(ctx context.Context, f dlqPurgeFlags, filter dlq.Filter, target string) error {
+	src, name, err := a.letters(target, f.force)
+	if err != nil {
+		return err
+	}
+	job := dlq.Job{Source: src, Filter: filter, Limit: f.number, Hold: f.look, Patience: a.timeout}
+	if f.dryRun {
+		return a.dryPurge(ctx, src, name, f, job)
+	}
+	if err := a.confirmed(f.yes, "remove dead letters from "+name+" for good?"); err != nil {
+		return err
+	}
+	if !filter.All() && !f.force {
+		if err := a.harmless(ctx, target, src); err != nil {
+			return err
+		}
+	}
+	bar := newProgress(a.print)
+	job.Progress = bar.show
+	res, err := dlq.Purge(ctx, job)
+	bar.end(res)
+	return errors.Join(a.showPurged(name, res, false), err, verdictOf(dlq.Result{Full: res.Full}, err))
+}
+
+func (a *app) dryPurge(ctx context.Context, src transport.Source, name string, f dlqPurgeFlags, job dlq.Job) error {
+	var res dlq.Result
+	if _, ok := src.(dlq.Log); ok {
+		bounded, cancel := a.bounded(ctx)
+		defer cancel()
+		p, err := dlq.PrefixOf(bounded, job)
+		if err != nil {
+			return err
+		}
+		res.Done, res.Kept = p.Chosen, p.Behind+p.Staying
+		if p.Behind > 0 {
+			a.print.Notef("%s chosen too, but behind one that stays: Kafka removes only the oldest part", plural(p.Behind, "message"))
+		}
+		return a.showPurged(name, res, true)
+	}
+	_, err := a.lookAt(ctx, src, f.force, f.look, func(l dlq.Letter) bool {
+		if job.Filter.Match(l.Delivery, l.Facts) {
+			res.Done++
+		} else {
+			res.Kept++
+		}
+		return f.number == 0 || res.Done < f.number
+	})
+	if err != nil {
+		return err
+	}
+	return a.showPurged(name, res, true)
+}
+
+func (a *app) showPurged(name string, res dlq.Result, dry bool) error {
+	if a.print.JSON {
+		return a.print.Document(dlqResult{Target: name, DryRun: dry, Done: res.Done, Kept: res.Kept, Open: res.Open})
+	}
+	verb := "removed"
+	if dry {
+		verb = "would remove"
+	}
+	line := fmt.Sprintf("%s %s from %s", verb, plural(res.Done, "message"), name)
+	if res.Kept > 0 {
+		line += fmt.Sprintf(", left %d", res.Kept)
+	}
+	if !dry {
+		a.noteLeft(name, dlq.Result{Full: res.Full})
+	}
+	return a.print.Printf("%s\n", line)
+}

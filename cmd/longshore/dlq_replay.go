@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/internal/dlq"
+	"github.com/longshore-go/longshore/transport"
+)
+
+type dlqReplayFlags struct {
+	dlqFilter
+
+	to          string
+	rate        string
+	batch       int
+	dryRun, yes bool
+}
+
+// dlqResult is what replay and purge print in JSON.
+type dlqResult struct {
+	Target  string         `json:"target"`
+	DryRun  bool           `json:"dry_run,omitempty"`
+	Done    int            `json:"done"`
+	Failed  int            `json:"failed"`
+	Kept    int            `json:"kept"`
+	Unknown int            `json:"unknown_destination"`
+	Open    int            `json:"unsettled"`
+	To      map[string]int `json:"to,omitempty"`
+}
+
+func (a *app) dlqReplay() *cobra.Command {
+	var f dlqReplayFlags
+	cmd := &cobra.Command{
+		Use:   "replay TARGET",
+		Short: "Send dead letters to where they came from",
+		Long: "replay sends dead letters to where they came from, the oldest first, without what was written\n" +
+			"about the failure. Each is confirmed there before it leaves TARGET, so that a crash loses none;\n" +
+			"at most --batch are sent twice. A Kafka topic keeps them, and what was replayed is remembered.",
+		Example: "  longshore dlq replay 'sqs://orders-dlq?region=eu-west-1' --reason panic --rate 50/s --dry-run",
+		Args:    withTarget(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			filter, err := f.filter(cmd)
+			if err != nil {
+				return err
+			}
+			return a.runDLQReplay(cmd.Context(), f, filter, args[0])
+		},
+	}
+	f.flags(cmd, 0, "`how many` to send at most; 0 = all")
+	fs := cmd.Flags()
+	fs.StringVar(&f.to, "to", "", "another `destination` on the same broker, for all")
+	fs.StringVar(&f.rate, "rate", "", "how many to send, for example 50/s or 100/m")
+	fs.IntVar(&f.batch, "batch", 100, "`how many` are sent before they are settled")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "say what would be sent")
+	fs.BoolVar(&f.yes, "yes", false, "do not ask")
+	return cmd
+}
+
+func (a *app) runDLQReplay(ctx context.Context, f dlqReplayFlags, filter dlq.Filter, target string) error {
+	rate, err := parseRate(f.rate)
+	if err != nil {
+		return err
+	}
+	if f.batch < 1 {
+		return &cli.UsageError{Text: "--batch must be at least 1", Hint: "it is how many may be sent twice after a crash"}
+	}
+	src, name, err := a.letters(target, f.force)
+	if err != nil {
+		return err
+	}
+	if f.dryRun {
+		return a.dryReplay(ctx, src, name, f, filter)
+	}
+	if err := a.confirmed(f.yes, "send dead letters from "+name+" to where they came from?"); err != nil {
+		return err
+	}
+	if !filter.All() && !f.force {
+		if err := a.harmless(ctx, target, src); err != nil {
+			return err
+		}
+	}
+	bar := newProgress(a.print)
+	res, err := dlq.Replay(ctx, dlq.Job{Source: src, Filter: filter, To: f.to, Limit: f.number, Batch: f.batch, Rate: rate,
+		Hold: f.look, Patience: a.timeout, Progress: bar.show})
+	bar.end(res)
+	return errors.Join(a.showReplayed(name, f.to, res), err, verdictOf(res, err))
+}
+
+// verdictOf is the exit code 1 of a replay that left something behind that should
+// have gone.
+func verdictOf(res dlq.Result, err error) error {
+	switch {
+	case err != nil:
+		return nil
+	case res.First != nil:
+		return &cli.CodeError{Code: cli.ExitNo, Err: res.First}
+	case res.Failed > 0 || res.Unknown > 0 || res.Full:
+		return &cli.CodeError{Code: cli.ExitNo}
+	}
+	return nil
+}
+
+func (a *app) showReplayed(name, to string, res dlq.Result) error {
+	if a.print.JSON {
+		return a.print.Document(dlqResult{Target: name, Done: res.Done, Failed: res.Failed, Kept: res.Kept, Unknown: res.Unknown, Open: res.Open})
+	}
+	if to == "" {
+		to = "the place it came from"
+	}
+	line := fmt.Sprintf("replayed %d, failed %d", res.Done, res.Failed)
+	if res.Kept > 0 {
+		line += fmt.Sprintf(", left %d", res.Kept)
+	}
+	if res.Done > 0 {
+		line += "; each was confirmed in " + to + " before it left " + name
+	}
+	a.noteLeft(name, res)
+	return a.print.Printf("%s\n", line)
+}
+
+func (a *app) noteLeft(name string, res dlq.Result) {
+	if res.Unknown > 0 {
+		a.print.Notef("%s in %s: nothing in it says where it came from, or it came from there; --to names a destination", plural(res.Unknown, "message")+" left", name)
+	}
+	if res.Open > 0 {
+		a.print.Notef("%s may have been sent and may still be there: the next replay sends them again", plural(res.Open, "message"))
+	}
+	if res.Full {
+		a.print.Notef("so many stay that what lies behind them was not reached; choose by other flags, or raise --look")
+	}
+}
+
+// dryReplay counts by destination.
+func (a *app) dryReplay(ctx context.Context, src transport.Source, name string, f dlqReplayFlags, filter dlq.Filter) error {
+	res := dlqResult{Target: name, DryRun: true, To: map[string]int{}}
+	before := 0
+	whole, err := a.lookAt(ctx, src, f.force, f.look, func(l dlq.Letter) bool {
+		to := f.to
+		if to == "" {
+			to = l.Facts.To
+		}
+		switch {
+		case l.Replayed || !filter.Match(l.Delivery, l.Facts):
+			res.Kept++
+		case to == "":
+			res.Unknown++
+		default:
+			res.Done++
+			res.To[to]++
+			if l.Facts.Replays > 0 {
+				before++
+			}
+		}
+		return f.number == 0 || res.Done < f.number
+	})
+	if err != nil {
+		return err
+	}
+	if a.print.JSON {
+		return a.print.Document(res)
+	}
+	var places []string
+	for _, to := range slices.Sorted(maps.Keys(res.To)) {
+		if len(res.To) == 1 {
+			places = append(places, to)
+		} else {
+			places = append(places, fmt.Sprintf("%s (%d)", to, res.To[to]))
+		}
+	}
+	if !whole && (f.number == 0 || res.Done < f.number) {
+		a.print.Notef("only the first %d were looked at: raise --look", f.look)
+	}
+	a.noteLeft(name, dlq.Result{Unknown: res.Unknown})
+	if res.Done == 0 {
+		return a.print.Printf("would send nothing from %s\n", name)
+	}
+	replayed := "none was replayed before"
+	if before > 0 {
+		replayed = plural(before, "message") + " of them failed again after an earlier replay"
+	}
+	return a.print.Printf("would send %s from %s to %s, oldest first; %s; run again with --yes\n", plural(res.Done, "message"), name,
+		cli.Printable(strings.Join(places, ", ")), replayed)
+}
+
+// parseRate reads "50/s", "100/m", "5/h" or "50" a second; "" is no limit.
+func parseRate(s string) (float64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	number, unit, _ := strings.Cut(s, "/")
+	n, err := strconv.ParseFloat(number, 64)
+	per, known := map[string]time.Duration{"": time.Second, "s": time.Second, "m": time.Minute, "h": time.Hour}[unit]
+	if err != nil || !known || !(n > 0) || n > 1e9 {
+		return 0, &cli.UsageError{Text: fmt.Sprintf("--rate %.32q is not a rate", s), Hint: "write for example 50/s, 100/m or 5/h"}
+	}
+	return n / per.Seconds(), nil
+}

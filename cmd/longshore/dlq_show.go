@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/internal/dlq"
+)
+
+type dlqShowFlags struct {
+	force, raw bool
+	mask       []string
+	look       int
+}
+
+func (a *app) dlqShow() *cobra.Command {
+	var f dlqShowFlags
+	cmd := &cobra.Command{
+		Use:     "show TARGET ID",
+		Short:   "Show one dead letter: why it is here, headers, body",
+		Long:    "show prints what is known of the failure, the headers and the body of the dead letter whose id\nlist shows. A body that is no text is printed in hex; --raw prints the body alone, as it is.",
+		Example: "  longshore dlq show 'kafka://localhost/orders.dlq' 01J9… --mask card",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return fmt.Errorf("ID is missing")
+			}
+			return withTarget(2)(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runDLQShow(cmd.Context(), f, args[0], args[1]) },
+	}
+	fs := cmd.Flags()
+	fs.BoolVar(&f.raw, "raw", false, "print the body only, as it is")
+	fs.StringSliceVar(&f.mask, "mask", nil, "hide this `field` of a JSON body, and a header of this name; repeat for more")
+	fs.BoolVar(&f.force, "force", false, "look also where that has a cost")
+	fs.IntVar(&f.look, "look", 10_000, "look at `how many` at most")
+	return cmd
+}
+
+func (a *app) runDLQShow(ctx context.Context, f dlqShowFlags, target, id string) error {
+	if f.raw && len(f.mask) > 0 {
+		return &cli.UsageError{Text: "--raw and --mask exclude each other", Hint: "give one of them"}
+	}
+	if f.look < 1 {
+		return &cli.UsageError{Text: "--look must be at least 1", Hint: "it is the number of messages to look at"}
+	}
+	src, name, err := a.letters(target, f.force)
+	if err != nil {
+		return err
+	}
+	var found *dlq.Letter
+	_, err = a.lookAt(ctx, src, f.force, f.look, func(l dlq.Letter) bool {
+		if dlq.ID(l.Delivery) == id {
+			found = &l
+		}
+		return found == nil
+	})
+	switch {
+	case err != nil:
+		return err
+	case found == nil:
+		return &longshore.Error{Code: longshore.CodeNotFound, Op: fmt.Sprintf("show dead letter %.64q of %s", id, name),
+			Err: fmt.Errorf("no such id among the first %d", f.look), Hint: "see longshore dlq list"}
+	case f.raw:
+		_, err := a.streams.Out.Write(found.Body)
+		return err
+	case a.print.JSON:
+		return a.print.Document(maskedLine(*found, f.mask))
+	}
+	return a.print.Printf("%s", letterText(*found, f.mask))
+}
+
+// maskedLine is the JSON of a letter without what is to be hidden.
+func maskedLine(l dlq.Letter, mask []string) letterLine {
+	line := newLetterLine(1, l)
+	if len(mask) == 0 {
+		return line
+	}
+	for i := range line.Message.Headers {
+		if slices.Contains(mask, line.Message.Headers[i].Name) {
+			line.Message.Headers[i].Value = masked
+		}
+	}
+	if len(l.Body) > 0 {
+		text := bodyText(l.Body, mask)
+		line.Message.Body, line.Message.BodyBase64 = &text, ""
+	}
+	return line
+}
+
+func letterText(l dlq.Letter, mask []string) string {
+	f := l.Facts
+	t := cli.Table{}
+	add := func(name, value string) {
+		if value != "" {
+			t.Rows = append(t.Rows, []string{name, cli.Printable(value)})
+		}
+	}
+	number := func(n int) string {
+		if n == 0 {
+			return ""
+		}
+		return strconv.Itoa(n)
+	}
+	add("id", dlq.ID(l.Delivery))
+	add("key", string(l.Key))
+	add("type", l.Type)
+	add("given up by", f.Who)
+	add("reason", f.Reason)
+	add("error", f.Error)
+	add("attempts", number(f.Attempts))
+	if !f.At.IsZero() {
+		add("at", f.At.Local().Format(time.RFC3339))
+	}
+	add("from", f.Source)
+	add("by", f.By)
+	add("replays", number(f.Replays))
+	if l.Replayed {
+		add("replayed", "yes; the topic keeps it")
+	}
+	for _, d := range f.Details {
+		add(d.Name, d.Value)
+	}
+	text := strings.Join(t.Lines(), "\n") + "\n"
+	if len(l.Headers) > 0 {
+		h := cli.Table{}
+		for _, x := range l.Headers {
+			value := headerOf(x.Value)
+			if slices.Contains(mask, x.Name) {
+				value = masked
+			}
+			h.Rows = append(h.Rows, []string{"  " + cli.Printable(x.Name), cli.Printable(value)})
+		}
+		text += "headers\n" + strings.Join(h.Lines(), "\n") + "\n"
+	}
+	return text + fmt.Sprintf("body, %d B %s\n", len(l.Body), cli.Printable(l.ContentType)) + bodyText(l.Body, mask)
+}
+
+func headerOf(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case []byte:
+		if utf8.Valid(v) {
+			return string(v)
+		}
+		return "0x" + hex.EncodeToString(v)
+	}
+	return fmt.Sprint(v)
+}
+
+const masked = "***"
+
+// bodyText is the body for a terminal. What is to be masked is hidden with all of the
+// body if it cannot be found.
+func bodyText(body []byte, mask []string) string {
+	if len(mask) > 0 && len(body) > 0 {
+		var v any
+		dec := json.NewDecoder(bytes.NewReader(body))
+		dec.UseNumber()
+		if dec.Decode(&v) != nil || dec.More() {
+			return "(no JSON, so --mask hides all of it)\n"
+		}
+		out, err := json.Marshal(hide(v, mask))
+		if err != nil {
+			return "(hidden by --mask)\n"
+		}
+		body = out
+	}
+	switch {
+	case len(body) == 0:
+		return ""
+	case !utf8.Valid(body):
+		return hex.Dump(body)
+	}
+	var b strings.Builder
+	for line := range strings.Lines(string(body)) {
+		b.WriteString(cli.Printable(strings.TrimRight(line, "\r\n")) + "\n")
+	}
+	return b.String()
+}
+
+func hide(v any, mask []string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k := range v {
+			if slices.Contains(mask, k) {
+				v[k] = masked
+			} else {
+				v[k] = hide(v[k], mask)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = hide(v[i], mask)
+		}
+	}
+	return v
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/internal/dlq"
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/memory"
+	"github.com/longshore-go/longshore/transport/urls"
+)
+
+// dead is a world whose TARGET is a memory queue "orders.dlq" with three dead letters
+// of "orders".
+func dead(t *testing.T) (world, *memory.Broker) {
+	t.Helper()
+	b := memory.New(memory.Config{})
+	b.Declare("orders")
+	pub, err := b.Publisher(memory.PublisherConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	letter := func(id, key, reason, text string, attempts int64, at time.Time) *longshore.Message {
+		m := &longshore.Message{ID: id, Key: []byte(key), ContentType: "application/json", Body: []byte(`{"id":"` + id + `","card":"4711","items":[{"card":"4712"}]}`)}
+		m.Headers = longshore.Headers{{Name: "tenant", Value: "t-1"}, {Name: longshore.HeaderID, Value: id}, {Name: "longshore-dead-reason", Value: reason}, {Name: "longshore-dead-error", Value: text},
+			{Name: "longshore-dead-attempts", Value: attempts}, {Name: "longshore-dead-at", Value: at.Format(time.RFC3339Nano)},
+			{Name: "longshore-dead-source", Value: "orders"}, {Name: "longshore-dead-by", Value: "orders@shop-2"}}
+		return m
+	}
+	now := time.Now()
+	if err := pub.Publish(t.Context(), "orders.dlq",
+		letter("o-1", "c-91", "undecodable", "invalid character '<'", 1, now.Add(-72*time.Hour)),
+		letter("o-2", "c-02", "panic", "index out of range\x1b[31m", 5, now.Add(-time.Hour)),
+		letter("o-3", "c-02", "panic", "index out of range", 5, now.Add(-time.Minute))); err != nil {
+		t.Fatal(err)
+	}
+	if err := pub.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return world{source: func(string, urls.Options) (transport.Source, error) {
+		return b.Queue("orders.dlq", memory.QueueConfig{}), nil
+	}}, b
+}
+
+func TestDeadLettersAreListedWithTheirReasons(t *testing.T) {
+	w, _ := dead(t)
+	got := w.run(t, "dlq", "list", "x")
+	clock := regexp.MustCompile(`\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d \d\d:\d\d`)
+	got.out = clock.ReplaceAllString(got.out, "TIME")
+	lines := strings.Split(got.out, "\n")
+	for i, line := range lines {
+		lines[i] = strings.Join(strings.Fields(line), " ")
+	}
+	got.out = strings.Join(lines, "\n")
+	got.want(t, 0, "id key reason attempts at error\no-1 c-91 undecodable 1 TIME invalid character '<'\n"+
+		"o-2 c-02 panic 5 TIME index out of range\\x1b[31m\no-3 c-02 panic 5 TIME index out of range\n", "3 of 3 shown\n")
+	got = w.run(t, "dlq", "list", "x", "--since", "24h", "-n", "1")
+	if !strings.Contains(got.out, "o-2") || strings.Contains(got.out, "o-1") || got.err != "1 of 3 shown, 1 more match: raise -n\n" {
+		t.Errorf("%+v", got)
+	}
+	got = w.run(t, "dlq", "list", "x", "--reason", "undecodable", "--json", "-q")
+	var line struct {
+		ID, Reason, From, To string
+		Attempts             int
+		Message              struct{ Body string }
+	}
+	if err := json.Unmarshal([]byte(got.out), &line); err != nil || line.ID != "o-1" || line.Reason != "undecodable" || line.To != "orders" || line.Attempts != 1 || !strings.Contains(line.Message.Body, "4711") {
+		t.Errorf("%v %+v %q", err, line, got.out)
+	}
+}
+
+func TestADeadLetterIsShown(t *testing.T) {
+	w, _ := dead(t)
+	got := w.run(t, "dlq", "show", "x", "o-2", "--mask", "card,tenant")
+	for _, want := range []string{"reason       panic\n", "error        index out of range\\x1b[31m\n", "from         orders\n", "by           orders@shop-2\n", "  tenant                   ***\n",
+		"body, 52 B application/json\n", `{"card":"***","id":"o-2","items":[{"card":"***"}]}`} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("%q is not in\n%s", want, got.out)
+		}
+	}
+	if got.code != 0 || strings.Contains(got.out, "471") {
+		t.Errorf("%+v", got)
+	}
+	w.run(t, "dlq", "show", "x", "o-2", "--raw").want(t, 0, `{"id":"o-2","card":"4711","items":[{"card":"4712"}]}`, "")
+	if got := w.run(t, "dlq", "show", "x", "o-2", "--json", "--mask", "card"); strings.Contains(got.out, "471") || !strings.Contains(got.out, `"reason": "panic"`) {
+		t.Errorf("%+v", got)
+	}
+	if got := w.run(t, "dlq", "show", "x", "o-9"); got.code != 1 || !strings.HasPrefix(got.err, `error[not-found]: show dead letter "o-9"`) {
+		t.Errorf("%+v", got)
+	}
+	if got := w.run(t, "dlq", "show", "x"); got.code != 2 || !strings.Contains(got.err, "ID is missing") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestReplayIsAskedForAndSaysWhatItDid(t *testing.T) {
+	w, b := dead(t)
+	if got := w.run(t, "dlq", "replay", "x", "--reason", "panic"); got.code != 2 || !strings.Contains(got.err, "--yes does it") {
+		t.Errorf("%+v", got)
+	}
+	w.run(t, "dlq", "replay", "x", "--reason", "panic", "--dry-run").want(t, 0,
+		"would send 2 messages from memory queue \"orders.dlq\" at memory to orders, oldest first; none was replayed before; run again with --yes\n", "")
+	if b.Inspect("orders").Ready != 0 {
+		t.Error("a dry run sent something")
+	}
+	w.run(t, "dlq", "replay", "x", "--reason", "panic", "--rate", "500/s", "--yes").want(t, 0,
+		"replayed 2, failed 0, left 1; each was confirmed in the place it came from before it left memory queue \"orders.dlq\" at memory\n", "")
+	ds, _, err := browse(context.Background(), b.Queue("orders", memory.QueueConfig{}), "", 9)
+	if err != nil || len(ds) != 2 || longshore.Identity(ds[0]) != "o-2" || ds[0].ID != "o-2" || longshore.Identity(ds[1]) != "o-3" {
+		t.Fatalf("%v %v", ds, err)
+	}
+	want := longshore.Headers{{Name: "tenant", Value: "t-1"}, {Name: longshore.HeaderID, Value: "o-2"}, {Name: "longshore-dead-replays", Value: int64(1)}}
+	if h := ds[0].Headers; len(h) != 3 || h[0] != want[0] || h[1] != want[1] || h[2] != want[2] {
+		t.Errorf("headers %v", h)
+	}
+	w.run(t, "dlq", "replay", "x", "--yes", "--json").want(t, 0,
+		"{\n  \"target\": \"memory queue \\\"orders.dlq\\\" at memory\",\n  \"done\": 1,\n  \"failed\": 0,\n  \"kept\": 0,\n  \"unknown_destination\": 0,\n  \"unsettled\": 0\n}\n", "")
+}
+
+func TestPurgeIsAskedFor(t *testing.T) {
+	w, b := dead(t)
+	w.run(t, "dlq", "purge", "x", "--older", "48h", "--dry-run").want(t, 0, "would remove 1 message from memory queue \"orders.dlq\" at memory, left 2\n", "")
+	if got := w.run(t, "dlq", "purge", "x"); got.code != 2 || b.Inspect("orders.dlq").Ready != 3 {
+		t.Errorf("%+v", got)
+	}
+	w.run(t, "dlq", "purge", "x", "--older", "48h", "--yes").want(t, 0, "removed 1 message from memory queue \"orders.dlq\" at memory, left 2\n", "")
+	if b.Inspect("orders.dlq").Ready != 2 {
+		t.Errorf("%+v", b.Inspect("orders.dlq"))
+	}
+}
+
+func TestChoosingWhereGivingBackHasACost(t *testing.T) {
+	w, b := dead(t)
+	w.source = func(_ string, o urls.Options) (transport.Source, error) {
+		return costlyOutlet{costly{b.Queue("orders.dlq", memory.QueueConfig{}), o.BrowseCounts}}, nil
+	}
+	for _, args := range [][]string{{"list", "x"}, {"show", "x", "o-1"}, {"replay", "x", "--dry-run"}, {"replay", "x", "--reason", "panic", "--yes"}, {"purge", "x", "--reason", "panic", "--yes"}} {
+		if got := w.run(t, append([]string{"dlq"}, args...)...); got.code != 1 || !strings.HasPrefix(got.err, "error[unsupported]: ") || !strings.Contains(got.err, "each look counts") || !strings.Contains(got.err, "--force") {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+	// All of them: nothing is given back.
+	if got := w.run(t, "dlq", "replay", "x", "--yes"); got.code != 0 || b.Inspect("orders").Ready != 3 {
+		t.Errorf("%+v", got)
+	}
+}
+
+type costlyOutlet struct{ costly }
+
+func (s costlyOutlet) Publisher(ctx context.Context) (transport.Publisher, string, error) {
+	return s.Source.(transport.Outlet).Publisher(ctx)
+}
+
+func TestReplayOfWhatCameFromNowhere(t *testing.T) {
+	w, b := filled(t, &longshore.Message{ID: "a", Body: []byte("a")})
+	got := w.run(t, "dlq", "replay", "x", "--yes")
+	if got.code != 1 || got.out != "replayed 0, failed 0\n" || !strings.Contains(got.err, "1 message left in memory queue \"orders\" at memory: nothing in it says where it came from") {
+		t.Errorf("%+v", got)
+	}
+	if got = w.run(t, "dlq", "replay", "x", "--yes", "--to", "billing"); got.code != 0 || b.Inspect("billing").Ready != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestMistakesInTheFlagsOfDeadLetters(t *testing.T) {
+	w, _ := dead(t)
+	for _, args := range []string{"list x -n 0", "list x --since -1h", "list x --look 0", "show x o-1 --raw --mask a", "replay x --rate fast", "replay x --rate 0/s", "replay x --rate 5/d", "replay x --batch 0", "list", "nothing x"} {
+		if got := w.run(t, append([]string{"dlq"}, strings.Fields(args)...)...); got.code != 2 {
+			t.Errorf("%s: %+v", args, got)
+		}
+	}
+}
+
+func TestRates(t *testing.T) {
+	for text, want := range map[string]float64{"": 0, "50": 50, "50/s": 50, "120/m": 2, "3600/h": 1, "0.5/s": 0.5} {
+		if got, err := parseRate(text); err != nil || got != want {
+			t.Errorf("%q: %v %v", text, got, err)
+		}
+	}
+}
+
+func TestProgressBar(t *testing.T) {
+	var errs strings.Builder
+	now := time.Unix(1000, 0)
+	p := newProgress(cli.NewPrinter(cli.Streams{Err: &errs, ErrTerminal: true}, cli.Options{}))
+	p.now, p.said, p.samples = func() time.Time { return now }, now, []sample{{at: now}}
+	p.show(dlq.Result{Total: 100, Done: 0})
+	now = now.Add(time.Second)
+	p.show(dlq.Result{Total: 100, Done: 50})
+	now = now.Add(time.Second)
+	p.show(dlq.Result{Total: 100, Done: 99, Failed: 1})
+	p.end(dlq.Result{Total: 100, Done: 99, Failed: 1})
+	want := "\r\x1b[K▕        ▏ 0/100  0/s  ETA –\r\x1b[K▕████    ▏ 50/100  50/s  ETA 1s\r\x1b[K▕████████▏ 100/100  50/s  ETA 0s\r\x1b[K▕████████▏ 100/100  50/s  ETA 0s\n"
+	if errs.String() != want {
+		t.Errorf("%q\nwant %q", errs.String(), want)
+	}
+	errs.Reset()
+	p = newProgress(cli.NewPrinter(cli.Streams{Err: &errs}, cli.Options{}))
+	p.now, p.said, p.samples = func() time.Time { return now }, now, []sample{{at: now}}
+	for range 21 {
+		now = now.Add(time.Second)
+		p.show(dlq.Result{Done: 7})
+	}
+	if got := strings.Count(errs.String(), "\n"); got != 2 {
+		t.Errorf("%d lines in 21 s: %q", got, errs.String())
+	}
+}
+
+func TestAnInterruptedReplayHasTheExitCodeOfTheSignal(t *testing.T) {
+	if err := verdictOf(dlq.Result{Failed: 1}, context.Canceled); err != nil {
+		t.Error(err)
+	}
+	if err := verdictOf(dlq.Result{Failed: 1, First: longshore.CodeUnroutable}, nil); cli.ExitCode(err) != 1 || !errors.Is(err, longshore.CodeUnroutable) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,113 @@
+package dlq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// Replay sends dead letters to where they came from, in their order, and takes each
+// away only after it was confirmed there. Should the process die in between, at most
+// one batch is sent twice and nothing is lost. What cannot be sent stays, and with it
+// what later batches hold of the same key.
+//
+// A ctx that ends lets the batch that is on its way come to its end.
+func Replay(ctx context.Context, j Job) (res Result, err error) {
+	outlet, ok := j.Source.(transport.Outlet)
+	if !ok {
+		return res, &longshore.Error{Code: longshore.CodeUnsupported, Op: "replay dead letters", Err: errors.New("this source has no publisher")}
+	}
+	pub, self, err := outlet.Publisher(ctx)
+	if err != nil {
+		return res, err
+	}
+	defer func() {
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), defaultPatience)
+		defer cancel()
+		err = errors.Join(err, pub.Close(end))
+	}()
+	r, err := j.start(ctx)
+	if err != nil || r.consumer == nil {
+		return r.res, err
+	}
+	r.pub, r.self = pub, self
+	err = r.each(ctx, r.send)
+	err = errors.Join(err, r.end(ctx))
+	return r.res, err
+}
+
+// send publishes a batch, run by run of one destination, and settles what was
+// confirmed.
+func (r *run) send(ctx context.Context, batch []letter) error {
+	for len(batch) > 0 {
+		n := 1
+		for n < len(batch) && batch[n].to == batch[0].to {
+			n++
+		}
+		if err := r.sendTo(ctx, batch[0].to, batch[:n]); err != nil {
+			for _, l := range batch[n:] {
+				r.kept = append(r.kept, l.d)
+			}
+			return err
+		}
+		batch = batch[n:]
+	}
+	return nil
+}
+
+func (r *run) sendTo(ctx context.Context, to string, batch []letter) error {
+	msgs := make([]*longshore.Message, len(batch))
+	for i, l := range batch {
+		msgs[i] = Restore(l.d)
+	}
+	err := r.pub.Publish(ctx, to, msgs...)
+	var partial *transport.PartialError
+	if err != nil && !errors.As(err, &partial) {
+		if ctx.Err() == nil {
+			r.fail(err, batch)
+			return err
+		}
+		r.res.Open += len(batch) // nobody knows
+		for _, l := range batch {
+			r.kept = append(r.kept, l.d)
+		}
+		return err
+	}
+	sent := make([]letter, 0, len(batch))
+	for i, l := range batch {
+		if partial == nil || partial.Failed[i] == nil {
+			sent = append(sent, l)
+			continue
+		}
+		r.fail(partial.Failed[i], batch[i:i+1])
+	}
+	if err := r.settle(ctx, sent); err != nil {
+		return err
+	}
+	if r.refused += len(batch) - len(sent); len(sent) > 0 {
+		r.refused = 0
+	}
+	if r.refused >= maxRefused {
+		return fmt.Errorf("%d in a row could not be sent: %w", r.refused, r.res.First)
+	}
+	return nil
+}
+
+// maxRefused is how many in a row may be refused until it is not the messages' fault.
+const maxRefused = 100
+
+func (r *run) fail(err error, ls []letter) {
+	if r.res.First == nil {
+		r.res.First = err
+	}
+	for _, l := range ls {
+		r.res.Failed++
+		r.kept = append(r.kept, l.d)
+		if l.d.Key != nil {
+			r.stuck[string(l.d.Key)] = true
+		}
+	}
+}

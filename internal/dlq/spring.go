@@ -1,0 +1,107 @@
+package dlq
+
+import (
+	"encoding/binary"
+	"strconv"
+	"strings"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/amqp"
+)
+
+// The headers of spring-amqp's RepublishMessageRecoverer.
+const (
+	springOriginalExchange = "x-original-exchange"
+	springOriginalKey      = "x-original-routingKey"
+	springMessage          = "x-exception-message"
+	springStack            = "x-exception-stacktrace"
+)
+
+func springAMQP(h longshore.Headers) Facts {
+	f := Facts{Who: "spring-amqp", Error: h.String(springMessage), Reason: exceptionOf(h.String(springStack))}
+	exchange, key := h.String(springOriginalExchange), h.String(springOriginalKey)
+	f.Source = key
+	if exchange != "" {
+		f.Source = exchange + "/" + key
+	}
+	if exchange != "" || key != "" {
+		f.To = amqp.To(exchange, key)
+	}
+	if stack := h.String(springStack); stack != "" {
+		f.Details = append(f.Details, Detail{"stack", stack})
+	}
+	return f
+}
+
+// exceptionOf is the class that a Java stack trace begins with; of nested ones the
+// innermost cause, since Spring wraps what a listener throws.
+func exceptionOf(stack string) string {
+	class := ""
+	for line := range strings.Lines(stack) {
+		cause, nested := strings.CutPrefix(strings.TrimSpace(line), "Caused by: ")
+		if class != "" && !nested {
+			continue
+		}
+		name, _, _ := strings.Cut(cause, ":")
+		if strings.Contains(name, ".") && !strings.ContainsAny(name, " \t(") {
+			class = name
+		}
+	}
+	return class
+}
+
+// springKafkaPrefix is what the headers of spring-kafka's DeadLetterPublishingRecoverer
+// begin with: its own default, or that of retry topics.
+func springKafkaPrefix(h longshore.Headers) string {
+	for _, prefix := range []string{"kafka_dlt-", "kafka_"} {
+		if h.Has(prefix+"original-topic") || h.Has(prefix+"exception-fqcn") {
+			return prefix
+		}
+	}
+	return ""
+}
+
+// springKafka reads them. They may be there several times; the first of the original
+// ones tells of the first failure, the last of the exceptions of the last one.
+func springKafka(h longshore.Headers, d *longshore.Delivery) Facts {
+	p := springKafkaPrefix(h)
+	last := func(name string) string {
+		vs := h.Values(p + name)
+		if len(vs) == 0 {
+			return ""
+		}
+		return longshore.Headers{{Value: vs[len(vs)-1]}}.String("")
+	}
+	f := Facts{Who: "spring-kafka", Source: h.String(p + "original-topic"), By: h.String(p + "original-consumer-group"),
+		Reason: last("exception-cause-fqcn"), Error: last("exception-message"), At: d.Timestamp}
+	if f.Reason == "" {
+		f.Reason = last("exception-fqcn")
+	}
+	f.To = queueDest(d, f.Source)
+	if n, ok := bigEndian(h, "retry_topic-attempts"); ok {
+		f.Attempts = int(min(max(n, 0), 1<<30))
+	}
+	partition, hasPartition := bigEndian(h, p+"original-partition")
+	offset, hasOffset := bigEndian(h, p+"original-offset")
+	if hasPartition && hasOffset {
+		f.Details = append(f.Details, Detail{"original record", f.Source + "/" + strconv.FormatInt(partition, 10) + " offset " + strconv.FormatInt(offset, 10)})
+	}
+	for _, name := range []string{"exception-fqcn", "exception-stacktrace", "key-exception-message"} {
+		if v := last(name); v != "" && v != f.Reason {
+			f.Details = append(f.Details, Detail{name, v})
+		}
+	}
+	return f
+}
+
+// bigEndian reads a number that Spring wrote as the bytes of a Java int or long.
+func bigEndian(h longshore.Headers, name string) (int64, bool) {
+	b := h.String(name)
+	switch len(b) {
+	case 4:
+		return int64(int32(binary.BigEndian.Uint32([]byte(b)))), true //nolint:gosec // Java's int
+	case 8:
+		return int64(binary.BigEndian.Uint64([]byte(b))), true //nolint:gosec // Java's long
+	}
+	return 0, false
+}

@@ -1,0 +1,87 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/longshore-go/longshore"
+)
+
+// Done tells what the group has done with in the first topic, from its commits and
+// the text beside them, without joining it. What it returns is asked for the records
+// of a partition in ascending order. A group that does not exist has done nothing.
+func (s *groupSource) Done(ctx context.Context) (func(*longshore.Delivery) bool, error) {
+	if s.group == "" {
+		return func(*longshore.Delivery) bool { return false }, nil
+	}
+	op := "read what " + s.title() + " has done at " + s.b.address()
+	cl, err := kgo.NewClient(s.b.options()...)
+	if err != nil {
+		return nil, badConfig("Options", firstLine(err.Error()), "")
+	}
+	defer cl.Close()
+	found, err := s.look(ctx, cl)
+	if err != nil {
+		return nil, s.b.opened(op, s.name(), err)
+	}
+	topic := s.topics[0]
+	if len(found.missing) > 0 {
+		return nil, s.notFound(ctx, cl, found.missing)
+	}
+	read, err := kadm.NewClient(cl).FetchOffsets(ctx, s.group)
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
+		return nil, brokerError(op, s.name(), err)
+	}
+	below, above := map[int32]int64{}, map[int32]*savedRuns{}
+	for num, r := range read[topic] {
+		if r.Err != nil {
+			return nil, brokerError(op, s.name(), r.Err)
+		}
+		below[num] = r.At
+		if saved, ok := decodeRuns(r.Metadata, topicMark(found.topics[topic].id, topic), r.At); ok {
+			above[num] = &saved
+		}
+	}
+	return func(d *longshore.Delivery) bool {
+		r, ok := d.Native().(*kgo.Record)
+		if !ok || r.Topic != topic {
+			return false
+		}
+		if r.Offset < below[r.Partition] {
+			return true
+		}
+		saved := above[r.Partition]
+		return saved != nil && saved.has(r.Offset, r.LeaderEpoch)
+	}, nil
+}
+
+// Truncate removes the records of the first topic before an offset of each
+// partition (DeleteRecords). There is no way back.
+func (s *groupSource) Truncate(ctx context.Context, before map[int32]int64) error {
+	op := fmt.Sprintf("delete records of kafka topic %q at %s", s.topics[0], s.b.address())
+	cl, err := kgo.NewClient(s.b.options()...)
+	if err != nil {
+		return badConfig("Options", firstLine(err.Error()), "")
+	}
+	defer cl.Close()
+	offsets := kadm.Offsets{}
+	for num, at := range before {
+		offsets.Add(kadm.Offset{Topic: s.topics[0], Partition: num, At: at, LeaderEpoch: -1})
+	}
+	resp, err := kadm.NewClient(cl).DeleteRecords(ctx, offsets)
+	if err != nil {
+		return brokerError(op, s.name(), err)
+	}
+	var errs []error
+	resp.Each(func(r kadm.DeleteRecordsResponse) {
+		if r.Err != nil {
+			errs = append(errs, brokerError(fmt.Sprintf("%s, partition %d", op, r.Partition), s.name(), r.Err))
+		}
+	})
+	return errors.Join(errs...)
+}
