@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -24,7 +25,7 @@ func (t *Telemetry) Metrics() longshore.Middleware {
 		metric.WithDescription("Time a handler took, without waiting for permits and locks."))
 	m.age, errs[1] = t.meter.Float64Histogram("longshore.delivery.age", metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries(0.01, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14400, 86400),
-		metric.WithDescription("Age of a message, by its timestamp, when its handler began."))
+		metric.WithDescription("Age of messages, by their timestamps, when their handlers began; a sample."))
 	all := totals{
 		t.counter("messaging.client.consumed.messages", "Messages that were given to a handler.", &errs[2]),
 		t.counter("longshore.verdicts", "What became of messages: ack, retry, reject, discard, release, lost.", &errs[3]),
@@ -65,8 +66,18 @@ type series struct {
 // point has the labels ready: making them costs more than counting.
 type point struct {
 	n       atomic.Int64
+	aged    atomic.Int64 // when an age was recorded last, Unix nanoseconds
 	process []metric.RecordOption
 	age     []metric.RecordOption
+}
+
+// ageEvery is how often a point records an age. Messages that come at one time have
+// one age, more or less; recording it costs as much as all the rest.
+const ageEvery = 10 * time.Millisecond
+
+func (p *point) ageDue(now time.Time) bool {
+	at, last := now.UnixNano(), p.aged.Load()
+	return at-last >= int64(ageEvery) && p.aged.CompareAndSwap(last, at)
 }
 
 // usual are the points of one subscription without an error.
@@ -110,7 +121,7 @@ func (m *metrics) Outcome(d *longshore.Delivery, o longshore.Outcome) {
 	p.n.Add(1)
 	ctx := context.Background() // exemplars are the trace's business
 	m.duration.Record(ctx, o.Took.Seconds(), p.process...)
-	if at := d.Received().Timestamp; !at.IsZero() {
+	if at := d.Received().Timestamp; !at.IsZero() && p.ageDue(o.Started) {
 		m.age.Record(ctx, max(o.Started.Sub(at).Seconds(), 0), p.age...)
 	}
 }
