@@ -95,10 +95,37 @@ func (f *freeItems) get() *item {
 }
 
 func (f *freeItems) put(it *item) {
-	*it = item{}
+	it.clear()
 	if f.n < maxFree {
 		it.next, f.head = f.head, it
 		f.n++
+	}
+}
+
+// clear makes the item new. Pointers that are nil are left alone: while the garbage
+// collector marks, each one that is written costs, and this happens to every message.
+func (it *item) clear() {
+	it.d, it.gen, it.lane, it.next = nil, nil, nil, nil
+	if it.id != "" {
+		it.id = ""
+	}
+	if it.key != nil {
+		it.key = nil
+	}
+	if it.headers != nil {
+		it.headers = nil
+	}
+	if it.fail != nil || it.dead != nil {
+		it.fail, it.dead = nil, nil
+	}
+	if it.notes.Load() != nil {
+		it.notes.Store(nil)
+	}
+	it.size, it.releases = 0, 0
+	it.solo, it.permit, it.swept, it.returned = false, false, false, false
+	it.started = time.Time{}
+	if !it.due.IsZero() {
+		it.due = time.Time{}
 	}
 }
 

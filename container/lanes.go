@@ -115,7 +115,13 @@ func (t *laneTable) get(key []byte) (l *lane, fresh bool) {
 		l = &lane{}
 	}
 	// The key is copied: keeping the message's would keep its body alive.
-	l.hash, l.key = h, append(l.key[:0], key...)
+	l.hash = h
+	if len(key) <= cap(l.key) {
+		l.key = l.key[:len(key)] // no pointer is written: see item.clear
+		copy(l.key, key)
+	} else {
+		l.key = append([]byte(nil), key...)
+	}
 	b := &t.buckets[h&uint64(len(t.buckets)-1)]
 	l.chain, *b = *b, l
 	t.n++
@@ -130,11 +136,13 @@ func (t *laneTable) drop(l *lane) {
 	}
 	*p = l.chain
 	t.n--
-	key := l.key[:0]
-	if cap(key) > 256 {
-		key = nil
+	l.running, l.parked = 0, false // it is empty, so head, tail, waiting and bytes are zero
+	if l.mark != nil {
+		l.mark = nil
 	}
-	*l = lane{key: key}
+	if cap(l.key) > 256 {
+		l.key = nil
+	}
 	if t.nfree < maxFree {
 		l.chain, t.free = t.free, l
 		t.nfree++

@@ -2,6 +2,7 @@ package container
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -31,6 +32,14 @@ func TestLaneTableFindsWhatAMapFinds(t *testing.T) {
 	table.each(func(*lane) { n++ })
 	if n != len(model) {
 		t.Fatalf("each saw %d of %d", n, len(model))
+	}
+}
+
+func TestLogarithmOfALatencyIsRightToAHundredth(t *testing.T) {
+	for d := time.Duration(1); d < 100*time.Hour; d += 1 + d/7 {
+		if got, want := lnSeconds(d), math.Log(d.Seconds()); math.Abs(got-want) > 0.01 {
+			t.Fatalf("ln %v = %.4f, want %.4f", d, got, want)
+		}
 	}
 }
 

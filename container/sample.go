@@ -171,8 +171,7 @@ func (r *run) runnable() int {
 // The caller holds mu.
 func (r *run) noteFull() {
 	r.tick.fullSeen++
-	look := r.window() - r.target
-	if waits := r.startableNow(); waits > 0 && 2*waits >= look {
+	if waits := r.startableNow(); waits > 0 && 2*waits >= r.window()-r.target {
 		r.tick.fullHits++
 	}
 }
