@@ -1,0 +1,88 @@
+package container
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// Seek moves the position of this instance's own partitions: nothing more of them
+// starts, handlers that run have DrainTimeout to end, what no handler has is given
+// back, the new position is committed, and reading goes on from there. Handlers that
+// do not end lose their deliveries (ErrLost). Other partitions go on meanwhile.
+//
+// Errors: CodeUnsupported where the source is not read by position, CodeState if
+// the container is not subscribed, CodeNotFound if no such partition is this
+// instance's. After an error the positions are as they were.
+func (c *ListenerContainer) Seek(ctx context.Context, to transport.Position) ([]transport.Moved, error) {
+	c.mu.Lock()
+	r := c.cur
+	c.mu.Unlock()
+	refuse := func(code longshore.Code, text, hint string) error {
+		return &longshore.Error{Code: code, Source: c.set.name, Op: fmt.Sprintf("seek in container %q", c.set.name), Err: errors.New(text), Hint: hint}
+	}
+	if r == nil {
+		return nil, refuse(longshore.CodeState, "it was not started", "")
+	}
+	r.mu.Lock()
+	g := r.gen
+	ready := g != nil && g.down == nil && !r.stopping
+	r.mu.Unlock()
+	if !ready {
+		return nil, refuse(longshore.CodeState, "it is not subscribed", "wait until it runs")
+	}
+	s, ok := g.c.(transport.Seeker)
+	if !ok {
+		return nil, refuse(longshore.CodeUnsupported, "its source is not read by position", "")
+	}
+	//nolint:contextcheck // what goes back to the broker does not end with the request
+	moved, err := s.Seek(ctx, to, c.set.drain, func() { r.giveBackOf(g, to) })
+	if err == nil {
+		r.emit(Event{Kind: EventNotice, Count: len(moved), Text: "seek: " + movedText(moved)})
+	}
+	return moved, err
+}
+
+func movedText(moved []transport.Moved) string {
+	parts := make([]string, 0, len(moved))
+	for _, m := range moved {
+		parts = append(parts, fmt.Sprintf("%s/%d %d → %d", m.Topic, m.Partition, m.From, m.To))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// giveBackOf gives back what of some partitions no handler has. Followers go first:
+// a lane whose head goes would let them start.
+func (r *run) giveBackOf(g *generation, to transport.Position) {
+	type place struct {
+		it *item
+		h  holding
+	}
+	var places []place
+	var out []*item
+	r.mu.Lock()
+	for it, h := range r.holdings() {
+		o := it.d.Origin
+		switch {
+		case rank(h.state) == 0 || it.gen != g || to.Topic != "" && o.Topic != to.Topic || to.Partition >= 0 && o.Partition != to.Partition:
+		default:
+			places = append(places, place{it, h})
+		}
+	}
+	slices.SortStableFunc(places, func(a, b place) int { return cmp.Compare(rank(b.h.state), rank(a.h.state)) })
+	for _, p := range places {
+		if r.takeOut(p.it, p.h) {
+			out = append(out, p.it)
+		}
+	}
+	r.mu.Unlock()
+	for _, it := range out {
+		r.release(it, it.d.Attempt)
+	}
+}
