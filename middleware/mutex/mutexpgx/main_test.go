@@ -22,14 +22,14 @@ import (
 func TestMain(m *testing.M) { brokertest.Main(m, brokertest.Postgres) }
 
 type env struct {
-	t       *testing.T
+	t       testing.TB
 	pool    *pgxpool.Pool
 	tables  mutex.Tables
 	effects string
 	trips   atomic.Int64 // writes on the sockets
 }
 
-func open(t *testing.T) *env {
+func open(t testing.TB) *env {
 	t.Helper()
 	e := &env{t: t}
 	cfg, err := pgxpool.ParseConfig(brokertest.PG(t))
@@ -107,11 +107,15 @@ func (e *env) write(ctx context.Context) error {
 	return err
 }
 
-func (e *env) run(m *mutex.Mutex, id string, h func(ctx context.Context) error) longshore.Verdict {
-	e.t.Helper()
+func delivery(id string) *longshore.Delivery {
 	d := longshore.NewDelivery(context.Background(), nil, 1)
 	d.Message = longshore.Message{ID: id, Headers: longshore.Headers{{Name: mutex.HeaderMutex, Value: id}}}
-	err := m.Wrap(longshore.HandlerFunc(func(ctx context.Context, _ *longshore.Delivery) error { return h(ctx) })).Handle(e.t.Context(), d)
+	return d
+}
+
+func (e *env) run(m *mutex.Mutex, id string, h func(ctx context.Context) error) longshore.Verdict {
+	e.t.Helper()
+	err := m.Wrap(longshore.HandlerFunc(func(ctx context.Context, _ *longshore.Delivery) error { return h(ctx) })).Handle(e.t.Context(), delivery(id))
 	v, _ := longshore.VerdictOf(err)
 	return v
 }
