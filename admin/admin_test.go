@@ -146,6 +146,8 @@ func changes() map[string]string {
 	return map[string]string{
 		"POST " + orders + "/pause": "", "POST " + orders + "/resume": "", "POST " + orders + "/drain": "",
 		"PUT " + orders + "/workers": `{"min":2,"max":3}`, "PUT " + orders + "/throttle": `{"permits":1}`,
+		"POST " + orders + "/records/retry-now": `{"record":"a"}`, "POST " + orders + "/records/dead-letter": `{"record":"a"}`,
+		"POST " + orders + "/records/release": `{"record":"a"}`, "POST " + orders + "/seek": `{"start":true}`,
 	}
 }
 

@@ -12,13 +12,13 @@ import (
 	"github.com/longshore-go/longshore/middleware/throttle"
 )
 
-// why is the body of changes that need nothing but perhaps a reason.
-type why struct {
+// because is the body of changes that need nothing but perhaps a reason.
+type because struct {
 	Reason string `json:"reason"`
 }
 
 func (s *Server) pause(w http.ResponseWriter, r *http.Request) {
-	var b why
+	var b because
 	c := s.find(w, r)
 	if c == nil || !read(w, r, &b) {
 		return
@@ -32,7 +32,7 @@ func (s *Server) pause(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) resume(w http.ResponseWriter, r *http.Request) {
-	var b why
+	var b because
 	c := s.find(w, r)
 	if c == nil || !read(w, r, &b) {
 		return
@@ -52,7 +52,7 @@ func (s *Server) resume(w http.ResponseWriter, r *http.Request) {
 // drain answers when the container has drained. It goes on when the client does
 // not wait.
 func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
-	var b why
+	var b because
 	c := s.find(w, r)
 	if c == nil || !read(w, r, &b) {
 		return

@@ -33,6 +33,13 @@ func (s *Server) routes() []route {
 		{http.MethodPost, one + "/drain", operator, s.drain},
 		{http.MethodPut, one + "/workers", operator, s.scale},
 		{http.MethodPut, one + "/throttle", operator, s.throttle},
+		{http.MethodGet, one + "/why", viewer, s.why},
+		{http.MethodGet, one + "/inflight", viewer, s.inflight},
+		{http.MethodGet, one + "/stuck", operator, s.stuck},
+		{http.MethodPost, one + "/records/retry-now", operator, s.retryNow},
+		{http.MethodPost, one + "/records/dead-letter", operator, s.deadLetter},
+		{http.MethodPost, one + "/records/release", operator, s.release},
+		{http.MethodPost, one + "/seek", operator, s.seek},
 		{http.MethodGet, "/api/fleet", viewer, s.fleet},
 		{http.MethodGet, "/api/events", viewer, s.events},
 		{http.MethodGet, "/api/openapi.json", viewer, s.describe},
@@ -88,7 +95,9 @@ func refuse(w http.ResponseWriter, err error) {
 		status = http.StatusConflict
 	case longshore.CodeUnsupported:
 		status = http.StatusConflict
-	case longshore.CodeUnreachable, longshore.CodeConnLost, longshore.CodeTimeout:
+	case longshore.CodeNotFound:
+		status = http.StatusNotFound
+	case longshore.CodeUnreachable, longshore.CodeConnLost, longshore.CodeTimeout, longshore.CodeDeadLetter:
 		status = http.StatusBadGateway
 	}
 	answer(w, status, p)

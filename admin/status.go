@@ -22,6 +22,8 @@ type Container struct {
 	// Reason says why it is not ready, or what holds it.
 	Reason string    `json:"reason,omitempty"`
 	Paused *pausedBy `json:"paused,omitempty"`
+	// Limited is what limits it now, in one sentence.
+	Limited container.Bottleneck `json:"limited"`
 
 	// Rate is what was finished per second, over the last 10 s.
 	Rate float64 `json:"rate"`
@@ -72,7 +74,7 @@ func (s *Server) status(c *container.ListenerContainer) Container {
 		Oldest: st.Oldest.Seconds(), InFlight: st.InFlight, Parked: st.Parked, BacklogAt: st.BacklogAt,
 		Workers:  Workers{Now: st.Workers, Busy: st.Busy, Min: st.Min, Max: st.Max, Limit: st.Scaling.Limit, Reason: st.Scaling.Reason},
 		Received: st.Received, Redelivered: st.Redelivered, Acked: st.Acked, Retried: st.Retried, Released: st.Released,
-		Lost: st.Lost, Stuck: st.Stuck, Generation: st.Generation}
+		Lost: st.Lost, Stuck: st.Stuck, Generation: st.Generation, Limited: c.Why()}
 	if !st.BacklogAt.IsZero() {
 		v.Backlog = &st.Backlog
 	}

@@ -30,7 +30,7 @@ func (a *app) ctl() *cobra.Command {
 			"  longshore ctl throttle orders --permits 0 --for 10m --reason \"ledger down\"",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return &cli.UsageError{Text: "ctl needs to be told what to do", Hint: "use status, pause, resume, scale, throttle, drain or events"}
+			return &cli.UsageError{Text: "ctl needs to be told what to do", Hint: "use status, why, pause, resume, scale, throttle, drain, events, or for one record inflight, stuck, retry-now, dead-letter, release; for a Kafka position seek"}
 		},
 	}
 	f := cmd.PersistentFlags()
@@ -38,6 +38,7 @@ func (a *app) ctl() *cobra.Command {
 	f.StringVar(&c.tokenFile, "token-file", "", "`file` with the token")
 	f.BoolVar(&c.dryRun, "dry-run", false, "say what would be asked for, and ask for nothing")
 	cmd.AddCommand(c.statusVerb(), c.pauseVerb(), c.resumeVerb(), c.scaleVerb(), c.throttleVerb(), c.drainVerb(), c.eventsVerb())
+	cmd.AddCommand(c.recordVerbs()...)
 	return cmd
 }
 

@@ -1,0 +1,300 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/admin"
+	"github.com/longshore-go/longshore/internal/cli"
+)
+
+// recordVerbs look at and steer single records.
+func (c *ctl) recordVerbs() []*cobra.Command {
+	return []*cobra.Command{
+		c.whyVerb(), c.inflightVerb(), c.stuckVerb(),
+		c.oneVerb("retry-now", "Let a parked record have its next attempt at once", false),
+		c.oneVerb("dead-letter", "Give a record up: move it to the dead-letter place", true),
+		c.oneVerb("release", "Give a record back to the broker, uncounted", true),
+		c.seekVerb(),
+	}
+}
+
+// askAll asks every instance the same and hands on the answers. An instance that
+// fails does not hide the others.
+func (c *ctl) askAll(ctx context.Context, path string, each func(t target, answer map[string]any, several bool) error) error {
+	targets, err := c.targets()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	var failed []error
+	for _, t := range targets {
+		answer, err := c.call(ctx, t, "GET", path, nil)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		if err := each(t, answer, len(targets) > 1); err != nil {
+			return err
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (c *ctl) whyVerb() *cobra.Command {
+	return &cobra.Command{
+		Use: "why CONTAINER", Short: "Say in one sentence what limits a container now", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.askAll(cmd.Context(), containerPath(args[0], "why"), func(t target, a map[string]any, several bool) error {
+				if c.print.JSON {
+					a["instance"] = t.addr
+					return c.print.Line(a)
+				}
+				name := args[0]
+				if several {
+					name += "@" + t.addr
+				}
+				return c.print.Printf("%s     %s\n", cli.Printable(name), cli.Printable(fmt.Sprint(a["text"])))
+			})
+		},
+	}
+}
+
+// foundRecord is a record of an instance.
+type foundRecord struct {
+	Instance string `json:"instance"`
+	admin.Record
+}
+
+// records asks every instance for records.
+func (c *ctl) records(ctx context.Context, path string) (list []foundRecord, total int, several bool, err error) {
+	err = c.askAll(ctx, path, func(t target, answer map[string]any, more bool) error {
+		raw, err := json.Marshal(answer["records"])
+		if err != nil {
+			return err
+		}
+		var rs []admin.Record
+		if err := json.Unmarshal(raw, &rs); err != nil {
+			return err
+		}
+		several = more
+		total += int(number(answer["total"]))
+		for _, r := range rs {
+			list = append(list, foundRecord{t.addr, r})
+		}
+		return nil
+	})
+	return list, total, several, err
+}
+
+func (c *ctl) inflightVerb() *cobra.Command {
+	var n int
+	cmd := &cobra.Command{
+		Use: "inflight CONTAINER", Short: "List what a container holds: running, parked, waiting", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if n < 1 || n > 1000 {
+				return &cli.UsageError{Text: "--number must be from 1 to 1000"}
+			}
+			path := containerPath(args[0], "inflight") + "?" + url.Values{"limit": {strconv.Itoa(n)}}.Encode()
+			list, total, several, err := c.records(cmd.Context(), path)
+			if perr := c.printRecords(list, total, several); perr != nil {
+				return perr
+			}
+			return err
+		},
+	}
+	cmd.Flags().IntVarP(&n, "number", "n", 100, "at most `how many` of each instance")
+	return cmd
+}
+
+func (c *ctl) printRecords(list []foundRecord, total int, several bool) error {
+	if c.print.JSON {
+		if list == nil {
+			list = []foundRecord{}
+		}
+		return c.print.Document(map[string]any{"total": total, "records": list})
+	}
+	if len(list) == 0 {
+		c.print.Notef("none")
+		return nil
+	}
+	t := cli.Table{Header: []string{"record", "state", "key", "attempt", "age", "due"}, Right: map[int]bool{3: true, 4: true}}
+	if several {
+		t.Header = append(t.Header, "instance")
+	}
+	for _, r := range list {
+		due := "–"
+		if !r.Due.IsZero() {
+			due = r.Due.Local().Format("15:04:05")
+		}
+		row := []string{r.Record.Record, string(r.State), r.Key, fmt.Sprintf("%d/%d", r.Attempt, r.Of), age(r.Age), due}
+		if several {
+			row = append(row, r.Instance)
+		}
+		for i := range row {
+			row[i] = cli.Printable(row[i])
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	if err := c.print.Printf("%s\n", strings.Join(t.Lines(), "\n")); err != nil {
+		return err
+	}
+	if len(list) < total {
+		c.print.Notef("%d of %d shown", len(list), total)
+	}
+	return nil
+}
+
+func (c *ctl) stuckVerb() *cobra.Command {
+	return &cobra.Command{
+		Use: "stuck CONTAINER", Short: "Show handlers that do not return, with their stacks", Args: cobra.ExactArgs(1),
+		Long: "stuck needs an operator's token: a stack tells of the inside. To dump the stacks stops the process for a moment.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			list, total, several, err := c.records(cmd.Context(), containerPath(args[0], "stuck"))
+			if perr := c.printRecords(list, total, several); perr != nil {
+				return perr
+			}
+			for _, r := range list {
+				if c.print.JSON || r.Stack == "" {
+					continue
+				}
+				if perr := c.print.Printf("\n%s, %s:\n%s\n", cli.Printable(r.Record.Record), age(r.Age), r.Stack); perr != nil {
+					return perr
+				}
+			}
+			return err
+		},
+	}
+}
+
+// oneVerb is a verb for one record, which one of the instances has.
+func (c *ctl) oneVerb(verb, short string, interrupts bool) *cobra.Command {
+	var reason string
+	var interrupt bool
+	cmd := &cobra.Command{
+		Use: verb + " CONTAINER RECORD", Short: short, Args: cobra.ExactArgs(2),
+		Example: "  longshore ctl inflight orders\n  longshore ctl " + verb + " orders 01J9X4F",
+		Long: "RECORD is what `ctl inflight` shows, the producer's message id, or topic/partition/position. Every instance is asked until one has it.\n" +
+			"What waits at the broker for its next attempt is in no instance and is not found.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body := map[string]any{"record": args[1]}
+			if interrupt {
+				body["interrupt"] = true
+			}
+			return c.oneRecord(cmd.Context(), args[0], verb, with(body, "reason", reason))
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "`why`, for the events and a dead letter's headers")
+	if interrupts {
+		cmd.Flags().BoolVar(&interrupt, "interrupt", false, "also if its handler runs: its context ends, and this counts whatever it returns")
+	}
+	return cmd
+}
+
+func (c *ctl) oneRecord(ctx context.Context, name, verb string, body map[string]any) error {
+	targets, err := c.targets()
+	if err != nil {
+		return err
+	}
+	path := containerPath(name, "records/"+verb)
+	if c.dryRun {
+		c.print.Notef("would ask until one has it: POST %s %s", path, compact(body))
+		return nil
+	}
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	var missing error
+	for _, t := range targets {
+		a, err := c.call(ctx, t, "POST", path, body)
+		switch {
+		case errors.Is(err, longshore.CodeNotFound):
+			missing = err
+			continue
+		case err != nil:
+			return err
+		case c.print.JSON:
+			return c.print.Document(a)
+		}
+		return c.print.Printf("%s\n", cli.Printable(fmt.Sprintf("%s     %v: %v (%v, attempt %.0f)", name, a["done"], at(a, "record", "record"), at(a, "record", "state"), number(at(a, "record", "attempt")))))
+	}
+	return missing
+}
+
+// seekFlags say where to.
+type seekFlags struct {
+	to, topic, reason string
+	partition         int32
+	yes               bool
+}
+
+func (c *ctl) seekVerb() *cobra.Command {
+	var f seekFlags
+	cmd := &cobra.Command{
+		Use: "seek CONTAINER --to start|end|OFFSET|TIME", Short: "Move the position of a Kafka group, while it runs", Args: cobra.ExactArgs(1),
+		Long: "seek lets every instance that is named with --admin drain its own partitions, commit the new position and go on from there; other partitions are not touched.\n" +
+			"Partitions of instances that are not named stay as they are. What lies behind the new position is not read; what lies before it is handled again.",
+		Example: "  longshore ctl seek billing --to 2026-01-31T06:00:00Z --yes\n  longshore ctl seek billing --topic invoices --partition 3 --to 120884 --yes",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			body, err := f.body(cmd.Flags().Changed("partition"))
+			if err != nil {
+				return err
+			}
+			if !f.yes && !c.dryRun {
+				return &cli.UsageError{Text: "seek skips or repeats records", Hint: "run it with --dry-run to see what is asked for, and with --yes to do it"}
+			}
+			return c.change(cmd.Context(), change{method: "POST", path: containerPath(args[0], "seek"), body: body,
+				tell: func(a map[string]any) string { return tellSeek(args[0], a) }})
+		},
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.to, "to", "", "`where`: start, end, the offset in one --partition, or a time as 2026-01-31T06:00:00Z")
+	fs.StringVar(&f.topic, "topic", "", "only of this `topic`")
+	fs.Int32Var(&f.partition, "partition", 0, "only this `partition`")
+	fs.StringVar(&f.reason, "reason", "", "`why`, for the events")
+	fs.BoolVar(&f.yes, "yes", false, "do it")
+	return cmd
+}
+
+func (f *seekFlags) body(one bool) (map[string]any, error) {
+	body := map[string]any{}
+	offset, err := strconv.ParseInt(f.to, 10, 64)
+	when, terr := time.Parse(time.RFC3339, f.to)
+	switch {
+	case f.to == "start" || f.to == "end":
+		body[f.to] = true
+	case err == nil && offset >= 0 && one:
+		body["offset"] = offset
+	case err == nil && offset >= 0:
+		return nil, &cli.UsageError{Text: "an offset is a number in one partition", Hint: "add --partition, and --topic if the group reads several"}
+	case terr == nil:
+		body["time"] = when
+	default:
+		return nil, &cli.UsageError{Text: fmt.Sprintf("--to %q is no position", f.to), Hint: "use start, end, an offset, or a time as 2026-01-31T06:00:00Z"}
+	}
+	if one {
+		if f.partition < 0 {
+			return nil, &cli.UsageError{Text: "--partition must be 0 or more"}
+		}
+		body["partition"] = f.partition
+	}
+	return with(with(body, "topic", f.topic), "reason", f.reason), nil
+}
+
+func tellSeek(name string, a map[string]any) string {
+	moved, _ := a["moved"].([]any)
+	var parts []string
+	for _, m := range moved {
+		parts = append(parts, fmt.Sprintf("%v/%.0f %.0f → %.0f", at(m, "topic"), number(at(m, "partition")), number(at(m, "from")), number(at(m, "to"))))
+	}
+	return fmt.Sprintf("%s     %d partitions moved: %s", name, len(moved), strings.Join(parts, ", "))
+}
