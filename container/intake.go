@@ -38,6 +38,9 @@ func (r *run) free() int {
 // is given up meanwhile.
 func (r *run) receive() {
 	g, n := r.gen, r.free()
+	if r.buffered {
+		n = min(n, receiveChunk)
+	}
 	ctx := g.ctx
 	r.receiving, r.receiver, r.receiverCtx = true, g, ctx
 	r.mu.Unlock()
@@ -48,6 +51,7 @@ func (r *run) receive() {
 	r.mu.Lock()
 	r.receiving = false
 	r.slow = now.Sub(asked) >= slowReceive
+	r.buffered = len(ds) > 0 && now.Sub(asked) < bufferedReceive
 	r.noteReceive(n, len(ds), now.Sub(asked))
 	for i, d := range ds {
 		var k laneKey
@@ -69,6 +73,14 @@ func (r *run) receive() {
 // it takes a microsecond; a poll over the network takes milliseconds, in which
 // workers would use up what is held and then wait.
 const slowReceive = time.Millisecond
+
+// A receive this short came out of the transport's memory: then as few are taken as
+// still share its price. Many of them lie about until their turn comes, and by then
+// the caches and the garbage collector have seen them once more than necessary.
+const (
+	bufferedReceive = 50 * time.Microsecond
+	receiveChunk    = 16
+)
 
 // mayFetch says whether to receive beside the workers, all of which are busy: when
 // receives are slow and half of the window is free, so that they are large ones.

@@ -67,6 +67,7 @@ type run struct {
 	waking      bool
 	receiving   bool
 	slow        bool            // receives take long
+	buffered    bool            // they take next to nothing
 	fetching    bool            // a goroutine receives beside the workers
 	receiver    *generation     // of the Receive that runs
 	receiverCtx context.Context //nolint:containedctx // lives and ends with its struct, not with a call
