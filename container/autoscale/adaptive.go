@@ -93,6 +93,7 @@ type adaptive struct {
 
 	careful time.Time // until then
 	proven  int       // so many workers have shown to be worth it
+	few     sums      // calls while there were a few workers
 	level   level
 	step    *step
 	knee    knee
@@ -131,6 +132,7 @@ func (a *adaptive) next(s Sample) Decision {
 		a.careful = s.Now.Add(careful) // counts from the first call that ends
 	} else {
 		a.level.add(s)
+		a.noteFew(s)
 	}
 	a.knee.rest(s.Now, a.meter.hot)
 
@@ -218,6 +220,9 @@ func (a *adaptive) grow(s Sample, top int, size float64) Decision {
 			return keep
 		}
 	case proven:
+		if n == rushFree && a.slower() {
+			by = min(by, carefulBy)
+		}
 	case !a.mayRush(n):
 		keep.Limit = LimitJudging
 		return keep
