@@ -30,8 +30,8 @@ type Page struct {
 	registry *prometheus.Registry
 }
 
-// New makes one. It does no I/O and starts nothing; the error is a registry that
-// has such metrics already.
+// New makes one. It does no I/O and starts nothing; the error is one of the
+// registry. Make one page for a registry.
 func New(cfg Config) (*Page, error) {
 	p := &Page{registry: cfg.Registry}
 	if p.registry == nil {
