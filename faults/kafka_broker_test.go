@@ -20,6 +20,7 @@ import (
 // kafkaTopic is a topic of a test's own, with a group of the same name.
 type kafkaTopic struct {
 	t      *testing.T
+	addrs  []string
 	broker *kafka.Broker
 	adm    *kadm.Client
 	name   string
@@ -31,7 +32,7 @@ func newKafkaTopic(t *testing.T, addrs []string, partitions int32) *kafkaTopic {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &kafkaTopic{t: t, adm: kadm.NewClient(cl), name: brokertest.Name(t, "faults"),
+	k := &kafkaTopic{t: t, addrs: addrs, adm: kadm.NewClient(cl), name: brokertest.Name(t, "faults"),
 		broker: kafka.New(addrs, kafka.Config{Options: []kgo.Opt{kgo.HeartbeatInterval(300 * time.Millisecond)}})}
 	if _, err := k.adm.CreateTopic(t.Context(), partitions, 1, nil, k.name); err != nil {
 		t.Fatal(err)

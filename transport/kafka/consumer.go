@@ -21,7 +21,8 @@ import (
 type consumer struct {
 	src    *groupSource
 	cl     *kgo.Client
-	base   context.Context //nolint:containedctx // parent of the deliveries' contexts
+	kill   context.CancelFunc // ends all that the client does
+	base   context.Context    //nolint:containedctx // parent of the deliveries' contexts
 	tell   teller
 	link   link
 	window atomic.Int64
@@ -150,6 +151,7 @@ func (c *consumer) abandon() {
 	cancel()
 	_ = c.cl.LeaveGroupContext(dead) // nothing to leave yet
 	c.cl.Close()
+	c.kill()
 }
 
 // assigned lists the partitions.

@@ -72,9 +72,10 @@ func (c *consumer) Close(ctx context.Context) error {
 		leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveGrace)
 		defer cancel()
 		member, _ := c.cl.GroupMetadata()
-		_ = c.cl.LeaveGroupContext(leave)
+		c.leave(leave, member)
 		c.vacate(leave, member)
 		c.cl.Close()
+		c.kill()
 		c.wg.Wait()
 	}()
 	select {
@@ -85,6 +86,34 @@ func (c *consumer) Close(ctx context.Context) error {
 		err = werr
 	}
 	return brokerError("close "+c.src.title(), c.src.name(), err)
+}
+
+// leave leaves the group. A client that joins would see that through first, which lasts
+// until all others have drained, and the group would wait for a member that has gone: so
+// the group is told beside it.
+func (c *consumer) leave(ctx context.Context, member string) {
+	left := make(chan struct{})
+	go func() {
+		defer close(left)
+		_ = c.cl.LeaveGroupContext(ctx)
+	}()
+	patience := time.NewTimer(joinPatience)
+	defer patience.Stop()
+	select {
+	case <-left:
+		return
+	case <-patience.C:
+	}
+	if cfg := &c.src.cfg; !c.src.cast && member != "" && cfg.Protocol == Classic && cfg.InstanceID == "" {
+		req := kmsg.NewPtrLeaveGroupRequest()
+		req.Group, req.MemberID = c.src.group, member
+		m := kmsg.NewLeaveGroupRequestMember()
+		m.MemberID = member
+		req.Members = append(req.Members, m)
+		_, _ = req.RequestWith(ctx, c.cl)
+		c.kill() // the client would wait for an answer to its joining
+	}
+	<-left
 }
 
 // vacate lets a static member of the consumer protocol come back under its name. The

@@ -85,8 +85,11 @@ func (s *groupSource) Open(ctx context.Context, o transport.OpenOptions) (transp
 	if !s.cast {
 		opts = append(opts, c.grouped()...)
 	}
-	cl, err := kgo.NewClient(append(opts, kgo.WithHooks(&c.link))...)
+	life, kill := context.WithCancel(context.Background()) // not ctx's: that is the opening's
+	cl, err := kgo.NewClient(append(opts, kgo.WithHooks(&c.link), kgo.WithContext(life))...)
+	c.kill = kill
 	if err != nil {
+		kill()
 		return nil, badConfig("Options", firstLine(err.Error()), "")
 	}
 	c.cl = cl
