@@ -3,6 +3,7 @@ package sqs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -196,6 +197,7 @@ func (c *consumer) carry(kind opKind, batch []*op) {
 		err, passing := out.of(i)
 		if err != nil && passing && o.tries+1 < maxTries && c.life.Err() == nil {
 			o.tries++
+			o.unsure = o.unsure || out.unanswered(i)
 			o.next = now.Add(min(50*time.Millisecond<<o.tries, 2*time.Second))
 			c.batches[kind].queue = append(c.batches[kind].queue, o)
 			continue
@@ -203,8 +205,8 @@ func (c *consumer) carry(kind opKind, batch []*op) {
 		if c.life.Err() != nil && err != nil {
 			continue // Close reports it
 		}
-		if kind == opReturn && gone(err) {
-			err = nil // it is visible already, which is what was wanted
+		if gone(err) {
+			err = o.whenGone(now, err)
 		}
 		if f := c.finish(o, err); f != nil {
 			failed, why = append(failed, f), err
@@ -213,6 +215,22 @@ func (c *consumer) carry(kind opKind, batch []*op) {
 	c.mu.Unlock()
 	c.wake()
 	c.reportFailed(failed, why)
+}
+
+// whenGone is what it means for an operation that its receipt is no longer good. A
+// returned message is visible already, which is what was wanted. For a message that
+// nobody else can have had, and whose last delete got no answer, that delete was
+// carried out: not every server takes a second one for a success, as AWS does.
+func (o *op) whenGone(now time.Time, err error) error {
+	switch {
+	case o.kind == opReturn:
+		return nil
+	case o.kind != opDelete || !o.unsure:
+		return err
+	case o.h.deadline.After(now):
+		return nil
+	}
+	return fmt.Errorf("the answer to its delete was lost and its lease has ended since, so whether it was deleted is not known: %w", err)
 }
 
 func (c *consumer) deleteAll(ctx context.Context, batch []*op) result {

@@ -319,6 +319,52 @@ func TestDeleteThatFailsIsRepeatedByTheNewestReceipt(t *testing.T) {
 	})
 }
 
+// The answer to a delete is lost. Servers that do not take a second delete for a
+// success answer the resent one with an error: nobody is told of a failure, as long
+// as nobody else can have had the message. What was never sent without an answer, or
+// may have been received by others meanwhile, is told.
+func TestAnswerToADeleteIsLost(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fault sqstest.Fault // of the first call
+		away  time.Duration // of the server, after it
+		tell  string        // "" = nothing is told
+	}{
+		"lost":                  {sqstest.Fault{Lose: true}, 0, ""},
+		"lost, and long away":   {sqstest.Fault{Lose: true}, time.Minute, "whether it was deleted is not known"},
+		"refused, not answered": {sqstest.Fault{Code: "RequestThrottled"}, 0, "no longer valid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *sqstest.Server) {
+				s.CreateQueue(t, "orders", nil)
+				broker := sqs.New(s.Config())
+				publish(t, broker, "orders", "", "a", "b")
+				var w watcher
+				c := open(t, broker.Queue("orders", sqs.QueueConfig{}), &w)
+				ds := take(t, c, 2)
+				tc.fault.Action, tc.fault.Times = "DeleteMessageBatch", 1
+				s.Inject(tc.fault)
+				must(t, ds[0].Ack(t.Context()))
+				wait(60 * time.Millisecond) // the first call has gone
+				s.Inject(sqstest.Fault{Action: "DeleteMessageBatch", Entry: func(sqstest.Entry) string { return "ReceiptHandleIsInvalid" }})
+				if tc.away > 0 {
+					remove := s.Inject(sqstest.Fault{Action: "DeleteMessageBatch", Latency: 9 * time.Second, Cut: true})
+					wait(tc.away)
+					remove()
+				}
+				err := c.Flush(t.Context())
+				_, failed, _ := w.counts()
+				if tc.tell == "" && (err != nil || failed != 0) {
+					t.Errorf("Flush: %v, %d failures told: %v", err, failed, w.failed)
+				}
+				if tc.tell != "" && (err == nil || failed != 1 || !strings.Contains(w.failed[0].Error(), tc.tell)) {
+					t.Errorf("Flush: %v, %d failures told: %v", err, failed, w.failed)
+				}
+				must(t, c.Close(t.Context()))
+			})
+		})
+	}
+}
+
 // F-D04: entry 3 fails at the server once, entry 7 is refused; the others go once.
 func TestPartOfABatchFails(t *testing.T) {
 	for _, verb := range []string{"delete", "return"} {

@@ -262,7 +262,7 @@ func (c *consumer) admit(h *held, back bool, rest time.Duration, lost []*longsho
 	case old != nil && old.settled != nil && old.settled.kind == opDelete:
 		// It is done here, and the broker does not know it yet: whatever receipt it
 		// came with is deleted too.
-		old.settled.receipt = h.receipt
+		old.settled.receipt, old.settled.unsure = h.receipt, false
 		c.enqueue(&op{kind: opDelete, receipt: h.receipt, h: h, quiet: true})
 		return lost
 	case old != nil && old.settled == nil && h.receives > old.receives:

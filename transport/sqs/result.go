@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/longshore-go/longshore"
 )
@@ -39,6 +40,17 @@ func (r *result) of(i int) (err error, passing bool) { //nolint:revive // the er
 		return o.err, o.passing
 	}
 	return errors.New("the answer does not mention it"), true
+}
+
+// unanswered says that nobody knows whether an entry was carried out: the call
+// ended without an answer, or in a failure of the server, or the answer does not
+// mention it.
+func (r *result) unanswered(i int) bool {
+	if r.call == nil {
+		return !r.entries[i].known
+	}
+	api, ok := errors.AsType[smithy.APIError](r.call)
+	return !ok || api.ErrorFault() != smithy.FaultClient
 }
 
 // put notes an outcome; ids that are not ours are left out.

@@ -31,6 +31,7 @@ type op struct {
 	since   time.Time
 	next    time.Time // not before; zero: at once
 	tries   int
+	unsure  bool // a call for this receipt ended without an answer: it may have been carried out
 }
 
 // Ack accepts a delete.
