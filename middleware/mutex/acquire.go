@@ -52,19 +52,19 @@ SELECT (SELECT count(*) FROM d), EXISTS (SELECT 1 FROM %[1]s WHERE %[2]s = $1)`,
 		s.insert = fmt.Sprintf(`WITH l AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(hashtextextended($1::text || '/' || $2::text, 0)) AS got),
 i AS (INSERT INTO %s (consumer, id, at) SELECT $1::text, $2::text, $3::bigint FROM l WHERE got ON CONFLICT DO NOTHING RETURNING 1)
 SELECT (SELECT count(*) FROM i), NOT (SELECT got FROM l)`, n.Inbox)
-		s.purge = fmt.Sprintf("DELETE FROM %[1]s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %[1]s WHERE at < $1 ORDER BY at LIMIT $2))", n.Inbox)
+		s.purge = fmt.Sprintf("DELETE FROM %[1]s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %[1]s WHERE consumer = $1 AND at < $2 ORDER BY at LIMIT $3))", n.Inbox)
 	case MySQL:
 		s.lock = fmt.Sprintf("SELECT 1 FROM %s WHERE %s = ? FOR UPDATE NOWAIT", n.Mutex, n.ID)
 		s.seen = fmt.Sprintf("SELECT 1 FROM %s WHERE consumer = ? AND id = ? FOR UPDATE NOWAIT", n.Inbox)
 		s.insert = fmt.Sprintf("INSERT INTO %s (consumer, id, at) VALUES (?, ?, ?)", n.Inbox)
-		s.purge = fmt.Sprintf("DELETE FROM %s WHERE at < ? ORDER BY at LIMIT ?", n.Inbox)
+		s.purge = fmt.Sprintf("DELETE FROM %s WHERE consumer = ? AND at < ? ORDER BY at LIMIT ?", n.Inbox)
 	case SQLite:
 		s.insert = fmt.Sprintf("INSERT INTO %s (consumer, id, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", n.Inbox)
-		s.purge = fmt.Sprintf("DELETE FROM %[1]s WHERE rowid IN (SELECT rowid FROM %[1]s WHERE at < ? ORDER BY at LIMIT ?)", n.Inbox)
+		s.purge = fmt.Sprintf("DELETE FROM %[1]s WHERE rowid IN (SELECT rowid FROM %[1]s WHERE consumer = ? AND at < ? ORDER BY at LIMIT ?)", n.Inbox)
 	case Oracle:
 		s.lock = fmt.Sprintf("SELECT 1 FROM %s WHERE %s = :1 FOR UPDATE NOWAIT", n.Mutex, n.ID)
 		s.insert = fmt.Sprintf("INSERT INTO %s (consumer, id, at) VALUES (:1, :2, :3)", n.Inbox)
-		s.purge = fmt.Sprintf("DELETE FROM %s WHERE at < :1 AND ROWNUM <= :2", n.Inbox)
+		s.purge = fmt.Sprintf("DELETE FROM %s WHERE consumer = :1 AND at < :2 AND ROWNUM <= :3", n.Inbox)
 	}
 	return s
 }

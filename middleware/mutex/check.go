@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -155,39 +154,4 @@ func (m *Mutex) checkServer(ctx context.Context, tx Tx) error {
 		return readOnly("", errors.New("it is a standby"))
 	}
 	return nil
-}
-
-// Purge removes what the inbox need not remember any more, a few rows at a time so
-// that no lock lasts. It returns how many rows went. Call it once an hour or so, from
-// one instance or all; errors are the database's.
-func (m *Mutex) Purge(ctx context.Context) (rows int64, err error) {
-	if !m.cfg.inbox() {
-		return 0, nil
-	}
-	before := time.Now().Add(-m.cfg.Retention).UnixMilli()
-	for {
-		n, err := m.purgeSome(ctx, before)
-		rows += n
-		if err != nil || n < purgeRows {
-			return rows, err
-		}
-	}
-}
-
-// purgeRows is so few that deleting them takes some milliseconds.
-const purgeRows = 1000
-
-func (m *Mutex) purgeSome(ctx context.Context, before int64) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, endTimeout)
-	defer cancel()
-	tx, err := m.store.Begin(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = tx.Rollback(ctx) }()
-	n, err := tx.Exec(ctx, m.sql.purge, before, purgeRows)
-	if err != nil {
-		return 0, err
-	}
-	return n, tx.Commit(ctx)
 }

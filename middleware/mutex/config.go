@@ -51,6 +51,8 @@ type Config struct {
 	// can stay away: retention of the topic, dead-letter queues. Required with the
 	// inbox, at least 7 days unless ShortRetention.
 	Retention time.Duration
+	// PurgeEvery is how often a [Purger] looks for what is older than Retention. Zero: 1 h.
+	PurgeEvery time.Duration
 	// ShortRetention allows less than 7 days.
 	ShortRetention bool
 	// Identity is the id of a message for the inbox. nil: longshore.Identity.
@@ -120,6 +122,7 @@ const (
 	defaultBusyDelay     = 500 * time.Millisecond
 	defaultLockTimeout   = 5 * time.Second
 	defaultCommitTimeout = 10 * time.Second
+	defaultPurgeEvery    = time.Hour
 	busyGrowth           = 20 // BusyDelay grows up to so many times
 	confirmDelay         = 2 * time.Second
 	troubleDelay         = 10 * time.Second // the database will not be better in a second
@@ -134,6 +137,7 @@ func (c Config) defaults() Config {
 	orDuration(&c.BusyDelay, defaultBusyDelay)
 	orDuration(&c.LockTimeout, defaultLockTimeout)
 	orDuration(&c.CommitTimeout, defaultCommitTimeout)
+	orDuration(&c.PurgeEvery, defaultPurgeEvery)
 	if c.Identity == nil {
 		c.Identity = longshore.Identity
 	}
@@ -153,7 +157,7 @@ func (c *Config) check() error {
 		add("Mode, Busy, Absent or NoHeader has a value that does not exist")
 	}
 	for name, d := range map[string]time.Duration{"BusyDelay": c.BusyDelay, "BusyMax": c.BusyMax,
-		"LockTimeout": c.LockTimeout, "CommitTimeout": c.CommitTimeout, "Retention": c.Retention} {
+		"LockTimeout": c.LockTimeout, "CommitTimeout": c.CommitTimeout, "Retention": c.Retention, "PurgeEvery": c.PurgeEvery} {
 		if d < 0 {
 			add("%s: %v is negative", name, d)
 		}

@@ -59,7 +59,7 @@ func statementsOf(d Dialect, t Tables) []string {
 		add("CREATE TABLE %s (\n  consumer VARCHAR2(64) NOT NULL,\n  id VARCHAR2(128) NOT NULL,\n  at NUMBER(19) NOT NULL,\n  PRIMARY KEY (consumer, id)\n)", n.Inbox)
 	}
 	if d != MySQL {
-		add("CREATE INDEX %s ON %s (at)", t.index(d, n.Inbox, "at"), n.Inbox)
+		add("CREATE INDEX %s ON %s (consumer, at)", t.index(d, n.Inbox, "at"), n.Inbox)
 	}
 	for i := range shardCount {
 		add("INSERT INTO %s (shard) VALUES (%d)", n.Shards, i)
@@ -120,7 +120,7 @@ const myInbox = `CREATE TABLE %s (
   id varchar(128) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
   at bigint NOT NULL,
   PRIMARY KEY (consumer, id),
-  KEY (at)
+  KEY (consumer, at)
 ) ENGINE=InnoDB`
 
 const liteOutbox = `CREATE TABLE %s (

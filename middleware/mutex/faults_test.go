@@ -264,10 +264,32 @@ func TestPurgeForgetsWhatIsOldOnly(t *testing.T) {
 		if err := tx.Commit(); err != nil {
 			t.Fatal(err)
 		}
+		e.exec("INSERT INTO " + e.tables.Inbox + " (consumer, id, at) VALUES ('other', '1', 1)") // who may remember for longer
 		is(t, run(t, m, e.effect(nil), delivery("fresh")), longshore.VerdictAck)
 		n, err := m.Purge(t.Context())
-		if err != nil || n != 2500 || e.count("SELECT count(*) FROM "+e.tables.Inbox) != 1 {
+		if err != nil || n != 2500 || e.count("SELECT count(*) FROM "+e.tables.Inbox) != 2 {
 			t.Errorf("%d, %v", n, err)
+		}
+	})
+}
+
+func TestPurgerPurgesAgainAndAgainUntilItIsStopped(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		m := e.mutex(mutex.Config{Mode: mutex.Inbox, Consumer: "c", Retention: 240 * time.Hour, PurgeEvery: 5 * time.Millisecond})
+		p := m.Purger()
+		if err := errors.Join(p.Start(t.Context()), p.Start(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			e.exec("INSERT INTO "+e.tables.Inbox+" (consumer, id, at) VALUES ('c', ?, 1)", fmt.Sprint(i))
+			eventually(t, "the inbox is empty", func() bool { return e.count("SELECT count(*) FROM "+e.tables.Inbox) == 0 })
+		}
+		if err := errors.Join(p.Stop(t.Context()), p.Stop(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		e.exec("INSERT INTO " + e.tables.Inbox + " (consumer, id, at) VALUES ('c', 'late', 1)")
+		if e.count("SELECT count(*) FROM "+e.tables.Inbox) != 1 {
+			t.Error("purged after Stop")
 		}
 	})
 }

@@ -43,6 +43,9 @@ func (c *crew) hire(r role) {
 	cmd := exec.CommandContext(c.t.Context(), os.Args[0], "-test.run=^$") //nolint:gosec // this program
 	cmd.Env = append(os.Environ(), p.environment())
 	cmd.Stderr = os.Stderr
+	if _, err := cmd.StdinPipe(); err != nil { // its end is ours
+		c.t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}

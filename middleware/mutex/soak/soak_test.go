@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strconv"
@@ -25,6 +26,10 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if err == nil {
+		go func() { // nobody outlives the test, however that ends
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			os.Exit(3)
+		}()
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
 		err = map[role]func(context.Context, *plan) error{producer: produce, consumer: consume}[p.Role](ctx, p)

@@ -1,0 +1,134 @@
+package mutex
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// purgeRows is so few that deleting them takes some milliseconds: that is how long a
+// row of the inbox can be locked.
+const purgeRows = 500
+
+// Purge removes what the inbox need not remember any more for Config.Consumer, a few
+// rows at a time so that no lock lasts. It returns how many rows went. Errors are the
+// database's; what went before one is gone. A [Purger] calls it by itself.
+func (m *Mutex) Purge(ctx context.Context) (rows int64, err error) {
+	if !m.cfg.inbox() {
+		return 0, nil
+	}
+	before := time.Now().Add(-m.cfg.Retention).UnixMilli()
+	for {
+		n, err := m.purgeSome(ctx, before)
+		rows += n
+		if err != nil || n < purgeRows {
+			return rows, err
+		}
+	}
+}
+
+func (m *Mutex) purgeSome(ctx context.Context, before int64) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	tx, err := m.store.Begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = tx.Rollback(ctx) }()
+	n, err := tx.Exec(ctx, m.sql.purge, m.cfg.Consumer, before, purgeRows)
+	if err != nil {
+		return 0, err
+	}
+	return n, tx.Commit(ctx)
+}
+
+// Purger purges the inbox again and again. It is a component of a lifecycle.Manager;
+// any number of instances may have one.
+type Purger struct {
+	m *Mutex
+
+	mu     sync.Mutex
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// Purger returns the component that keeps the inbox small: soon after its start and
+// every Config.PurgeEvery it calls Purge. Without an inbox it does nothing.
+func (m *Mutex) Purger() *Purger { return &Purger{m: m} }
+
+// Name is "inbox purger".
+func (p *Purger) Name() string { return "inbox purger" }
+
+// Phase is that of relays: before containers.
+func (p *Purger) Phase() int { return 200 }
+
+// StopBudget is how long Stop can take: the few rows at hand are waited for.
+func (p *Purger) StopBudget() time.Duration { return endTimeout }
+
+// Start begins to work and returns at once; a database that is away is tried again at
+// the next time. Starting twice does nothing. It returns nil.
+func (p *Purger) Start(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cancel != nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // that of the start ends with it
+	done := make(chan struct{})
+	p.cancel, p.done = cancel, done
+	go func() {
+		defer close(done)
+		p.loop(ctx)
+	}()
+	return nil
+}
+
+// Stop ends a purge that is running between two portions and returns, with ctx's error
+// if that takes longer than ctx allows.
+func (p *Purger) Stop(ctx context.Context) error {
+	p.mu.Lock()
+	cancel, done := p.cancel, p.done
+	p.cancel = nil
+	p.mu.Unlock()
+	if done == nil {
+		return nil
+	}
+	if cancel != nil {
+		cancel()
+	}
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (p *Purger) loop(ctx context.Context) {
+	// Instances that are started together should not purge together, and a start has
+	// other things to do first.
+	wait := p.m.cfg.PurgeEvery/60 + time.Duration(rand.Int64N(int64(p.m.cfg.PurgeEvery/60)+1)) //nolint:gosec // jitter
+	for {
+		t := time.NewTimer(wait)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return
+		}
+		began := time.Now()
+		rows, err := p.m.Purge(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			p.m.cfg.Logger.Warn("inbox not purged", zap.Int64("rows", rows), zap.Error(err), zap.Duration("retry_in", p.m.cfg.PurgeEvery))
+		case rows > 0:
+			p.m.cfg.Logger.Info("inbox purged", zap.Int64("rows", rows), zap.Duration("took", time.Since(began)))
+		}
+		wait = p.m.cfg.PurgeEvery
+	}
+}
