@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
 )
 
 // failingOver is over about how many calls the share of failures is taken.
@@ -158,6 +159,9 @@ type Stats struct {
 	Reopens                     map[longshore.Code]int64
 	Stuck                       int   // handlers that are stuck now
 	StuckTotal                  int64 // that ever were
+	// StuckHeads are the messages that hold their partitions back, on logs (Kafka): the
+	// oldest that are not done, the longest first, at most 100.
+	StuckHeads []transport.StuckHead
 
 	// LastDelivery is when something was received last. Oldest is the age of the
 	// oldest delivery that waits or runs.
@@ -179,6 +183,7 @@ func (c *ListenerContainer) Stats() Stats {
 	c.mu.Unlock()
 	if r != nil {
 		r.stats(&st)
+		r.heads(&st)
 	}
 	return st
 }

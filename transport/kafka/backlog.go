@@ -20,7 +20,7 @@ func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
 			at = p.t.offsets[p.t.slot(n-1)] + 1
 		}
 		end, unknown := p.logEnd, p.logEnd < 0 || p.held || c.isPaused()
-		waiting := int64(len(p.again) + len(p.timers))
+		waiting := int64(len(p.again) + len(p.waits))
 		p.mu.Unlock()
 		sum += waiting
 		if unknown {

@@ -113,10 +113,10 @@ func (p *partition) drop() {
 	p.shrink(p.bytes)
 	p.wait, p.again = queue{}, nil
 	p.drops++
-	for _, t := range p.timers {
-		t.Stop()
+	for _, w := range p.waits {
+		w.timer.Stop()
 	}
-	p.timers = nil
+	p.waits = nil
 }
 
 // feed lets the client fetch the partition again.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -118,7 +119,18 @@ func TestStuckRecordHoldsItsPartitionOnly(t *testing.T) {
 		t.Errorf("received by partition %v; want 100 of 0 and all of the others", counts)
 	}
 	eventually(t, "a notice of the stuck record", func() bool { return len(m.told(transport.EventNotice)) > 0 })
+	heads := m.Consumer.(transport.HeadReporter).StuckHeads() //nolint:errcheck // it is one
+	if len(heads) != 1 {
+		t.Fatalf("stuck heads: %+v", heads)
+	}
+	if h := heads[0]; h.Topic != "orders" || h.Partition != 0 || h.Position != stuck.Origin.Position || string(h.Key) != string(stuck.Key) || h.Behind != 99 || !h.Full() || time.Since(h.Since) < 5*time.Second {
+		t.Errorf("the stuck head is %+v", h)
+	}
 	ack(t, stuck)
+	eventually(t, "a notice of its end", func() bool {
+		told := m.told(transport.EventNotice)
+		return strings.Contains(told[len(told)-1], "no longer held back")
+	})
 	for range 2900 {
 		ack(t, m.take(1)...)
 	}

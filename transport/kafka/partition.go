@@ -25,7 +25,7 @@ type partition struct {
 	wait    queue    // fetched, not handed out
 	bytes   int64    // of wait
 	again   []repeat // given back, to be handed out now
-	timers  map[uint64]*time.Timer
+	waits   map[uint64]waiting
 	out     int   // handed out and not settled
 	next    int64 // offset that the next fetched record should have
 	queued  bool  // in the consumer's line
@@ -42,9 +42,13 @@ type partition struct {
 	acked     []*longshore.Delivery
 
 	logStart, logEnd int64 // as the last fetch told; -1 before
-	told             int   // step of the stuck warning that was given
+	told             int   // step of the warning that was given, of the record toldOf
+	toldOf           uint64
+	toldSince        time.Time
 	headSince        time.Time
 	headSeq          uint64
+
+	before *partition // whose place it took in a seek; nil else
 }
 
 // repeat is a record that was given back.
@@ -52,6 +56,12 @@ type repeat struct {
 	seq     uint64
 	rec     *kgo.Record
 	attempt int
+}
+
+// waiting is one that is not due yet.
+type waiting struct {
+	repeat
+	timer *time.Timer
 }
 
 // savedBudget keeps below the broker's default limit of 4096 UTF-16 units.
@@ -212,17 +222,17 @@ func (p *partition) Nack(_ context.Context, token uint64, delay time.Duration, a
 		p.repeatNow(e)
 		return nil
 	}
-	if p.timers == nil {
-		p.timers = map[uint64]*time.Timer{}
+	if p.waits == nil {
+		p.waits = map[uint64]waiting{}
 	}
-	p.timers[token] = time.AfterFunc(delay, func() {
+	p.waits[token] = waiting{e, time.AfterFunc(delay, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		delete(p.timers, token)
+		delete(p.waits, token)
 		if !p.closed && !p.leaving {
 			p.repeatNow(e)
 		}
-	})
+	})}
 	return nil
 }
 

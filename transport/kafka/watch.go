@@ -10,7 +10,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/longshore-go/longshore"
-	"github.com/longshore-go/longshore/transport"
 )
 
 // A client tries to reach its cluster for ever and tells nobody. The watcher ends
@@ -86,40 +85,3 @@ func (c *consumer) ask() {
 			Hint: "start a broker, or look at the network"})
 	}
 }
-
-// warn tells when a record that is not done holds up much of its partition, in
-// steps.
-func (p *partition) warn(now time.Time) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed || p.t.size() == 0 {
-		p.told = 0
-		return
-	}
-	if p.headSeq != p.t.head || p.headSince.IsZero() {
-		p.headSeq, p.headSince, p.told = p.t.head, now, 0
-	}
-	age := now.Sub(p.headSince)
-	window := p.limit()
-	used := p.t.size() * 100 / max(1, window)
-	step := 0
-	for i, limit := range []int{10, 50, 90} {
-		if used >= limit {
-			step = i + 1
-		}
-	}
-	if step <= p.told || age < stuckAfter {
-		return
-	}
-	p.told = step
-	key := "its key is not known: it waits for a retry"
-	if d := p.t.held[p.t.slot(p.t.head)]; d != nil {
-		key = fmt.Sprintf("key %.64q", d.Received().Key)
-	}
-	p.c.tell.event(transport.Event{Kind: transport.EventNotice,
-		Text: fmt.Sprintf("%s: offset %d of %s (%s) is not done for %s and holds back %d %% of the partition's window of %d; look at its handler, or dead-letter it",
-			p.c.src.title(), p.t.offsets[p.t.slot(p.t.head)], p.key, key, age.Round(time.Second), used, window)})
-}
-
-// stuckAfter keeps what is only slow out of the log.
-const stuckAfter = 5 * time.Second
