@@ -61,9 +61,21 @@ func (l *link) depth(ctx context.Context) (Depth, error) {
 }
 
 // Backlog is how many messages can be received, about. It also notices that the
-// queue's timeout was changed.
+// queue's timeout was changed. It can be asked after Close too, and leaves no
+// connection open then.
 func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
-	attrs, err := c.attributes(ctx, c.url, "ApproximateNumberOfMessages", "VisibilityTimeout")
+	p, err := c.src.place()
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	// A user of its own: Close may come before the answer, or have come already.
+	api, err := c.b.acquire(p)
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	l := &link{b: c.b, api: api}
+	defer l.close()
+	attrs, err := l.attributes(ctx, c.url, "ApproximateNumberOfMessages", "VisibilityTimeout")
 	if err != nil {
 		return 0, time.Time{}, callError("read the depth of "+c.src.title(), c.src.ref.name, err)
 	}

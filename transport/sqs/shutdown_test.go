@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"testing"
 	"time"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/internal/faultproxy"
 	"github.com/longshore-go/longshore/transport/sqs"
 	"github.com/longshore-go/longshore/transport/sqs/sqstest"
 )
@@ -203,4 +205,30 @@ func TestChangedCredentialsAreUsedWithoutARestart(t *testing.T) {
 		until(t, time.Minute, "a message behind the change", func() bool { return seen.len() == 1 })
 		stop()
 	})
+}
+
+// Looking at a stopped container works and leaves no connection open.
+func TestIdleOfAStoppedContainerLeavesNoConnection(t *testing.T) {
+	t.Parallel()
+	s := sqstest.New(t)
+	s.CreateQueue(t, "orders", nil)
+	u, err := url.Parse(s.URL)
+	must(t, err)
+	proxy := faultproxy.New(t, u.Host)
+	cfg := s.Config()
+	cfg.Endpoint, cfg.HTTPClient = "http://"+proxy.Addr(), nil
+	c, stop := run(t, sqs.New(cfg).Queue("orders", sqs.QueueConfig{}), func(context.Context, *longshore.Delivery) error { return nil }, container.Config{})
+	until(t, time.Minute, "it polls", func() bool { return len(s.Calls("ReceiveMessage")) > 0 || proxy.Live() > 0 })
+	stop()
+	none := func() bool { return proxy.Live() == 0 }
+	until(t, time.Minute, "the stop leaves no connection", none)
+	for range 3 {
+		if idle, err := c.Idle(t.Context()); err != nil || !idle {
+			t.Errorf("Idle: %t, %v", idle, err)
+		}
+	}
+	if len(s.Calls("GetQueueAttributes")) < 3 {
+		t.Error("Idle did not ask the queue")
+	}
+	until(t, time.Minute, "Idle leaves no connection", none)
 }
