@@ -38,7 +38,13 @@ func (w world) run(t *testing.T, args ...string) outcome {
 	errs := &watched{heard: w.wrote}
 	a := &app{source: w.source, streams: cli.Streams{
 		In: strings.NewReader(w.in), Out: &out, Err: errs,
-		Env:         func(name string) (string, bool) { v, ok := w.env[name]; return v, ok },
+		Env: func(name string) (string, bool) { v, ok := w.env[name]; return v, ok },
+		Environ: func() (all []string) {
+			for name, v := range w.env {
+				all = append(all, name+"="+v)
+			}
+			return all
+		},
 		OutTerminal: w.terminal, ErrTerminal: w.terminal,
 		Width:   func() int { return 100 },
 		Signals: w.signals,

@@ -72,7 +72,7 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.options.Color, "color", "auto", "`when` to use colours: auto, always or never")
 	f.DurationVar(&a.timeout, "timeout", 30*time.Second, "longest `time` to wait for a broker's answer")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.prepare() }
-	root.AddCommand(a.demo(), a.publish(), a.peek(), a.explain(), a.version(), a.amqpServer(), a.sqsServer(), a.ctl(), a.relay(), a.doctor(), a.mutex(), a.dlq())
+	root.AddCommand(a.demo(), a.publish(), a.peek(), a.explain(), a.version(), a.amqpServer(), a.sqsServer(), a.ctl(), a.relay(), a.doctor(), a.mutex(), a.dlq(), a.config())
 	a.completion(root)
 	a.help(root)
 	return root

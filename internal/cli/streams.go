@@ -13,6 +13,8 @@ type Streams struct {
 	Out, Err io.Writer
 	// Env looks up an environment variable.
 	Env func(name string) (value string, ok bool)
+	// Environ lists all of them, as os.Environ does; nil: there are none.
+	Environ func() []string
 	// Terminal of each stream.
 	InTerminal, OutTerminal, ErrTerminal bool
 	// Width of the terminal behind Err in columns; 0 = unknown.
@@ -24,7 +26,7 @@ type Streams struct {
 // System returns the streams of this process, without Signals.
 func System() Streams {
 	return Streams{
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv,
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.LookupEnv, Environ: os.Environ,
 		InTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
 		OutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		ErrTerminal: term.IsTerminal(int(os.Stderr.Fd())),

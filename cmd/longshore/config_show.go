@@ -1,0 +1,55 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-go/longshore/config"
+	"github.com/longshore-go/longshore/internal/cli"
+)
+
+func (a *app) configShow() *cobra.Command {
+	var file string
+	var defaults bool
+	cmd := &cobra.Command{
+		Use:   "show [-c FILE]",
+		Short: "Print the values in force and where each came from",
+		Long: "show prints the configuration as it is in force, file and environment together, with the origin\n" +
+			"of each value behind it. Secrets are ***, with the place they are read from.",
+		Example: "  longshore config show\n  LONGSHORE_CONTAINERS_ORDERS_WORKERS_MAX=50 longshore config show --defaults",
+		Args:    atMost(0),
+		RunE:    func(*cobra.Command, []string) error { return a.runConfigShow(file, defaults) },
+	}
+	fileFlag(cmd, &file)
+	cmd.Flags().BoolVar(&defaults, "defaults", false, "show also what nobody said")
+	return cmd
+}
+
+func (a *app) runConfigShow(file string, defaults bool) error {
+	opts, path := a.configFile(file)
+	c, r, err := opts.Inspect(path)
+	if err != nil {
+		return unreadable(err)
+	}
+	if c == nil {
+		for i := range r.Problems {
+			if p := &r.Problems[i]; !p.Warning {
+				a.print.Notef("%s: error[%s]: %s", cli.Printable(p.Where), p.Code, cli.Printable(p.Text))
+			}
+		}
+		return &cli.CodeError{Code: cli.ExitNo, Err: &cli.UsageError{Text: counted(r.Errors(), "mistake") + " in " + r.File, Hint: "longshore config check shows how to correct them"}}
+	}
+	values := c.Show(defaults)
+	if a.print.JSON {
+		return a.print.Document(values)
+	}
+	return a.print.Printf("%s", config.Format(values))
+}
+
+func (a *app) configReference() *cobra.Command {
+	return &cobra.Command{
+		Use:   "reference",
+		Short: "Print the page about every field, in Markdown",
+		Args:  atMost(0),
+		RunE:  func(*cobra.Command, []string) error { return a.print.Printf("%s", config.Reference()) },
+	}
+}

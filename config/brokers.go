@@ -1,0 +1,142 @@
+package config
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/amqp"
+	"github.com/longshore-go/longshore/transport/kafka"
+	"github.com/longshore-go/longshore/transport/memory"
+	"github.com/longshore-go/longshore/transport/sqs"
+)
+
+// broker is one of the four; the others are nil.
+type broker struct {
+	rabbit *amqp.Broker
+	kafka  *kafka.Broker
+	sqs    *sqs.Broker
+	memory *memory.Broker
+}
+
+// source is anything on the broker, to ask it what is wrong with its own settings.
+func (b broker) source() transport.Source {
+	switch {
+	case b.rabbit != nil:
+		return b.rabbit.Queue("check", amqp.QueueConfig{})
+	case b.kafka != nil:
+		return b.kafka.Group("check", []string{"check"}, kafka.GroupConfig{})
+	}
+	return nil // SQS and memory have nothing that could be wrong without a queue
+}
+
+// broker makes the broker of a section.
+func (l *loader) broker(s *brokerSection, shared *memory.Broker) (broker, error) {
+	config, err := l.tls(s.TLS)
+	if err != nil {
+		return broker{}, err
+	}
+	switch kindOf(s.URL) {
+	case onRabbit:
+		return broker{rabbit: amqp.New(s.URL, amqp.Config{User: s.User, Password: s.Password.Secret, TLS: config,
+			ConnectTimeout: s.ConnectTimeout, Heartbeat: s.Heartbeat, ConnectionName: s.ConnectionName, RenewEvery: s.RenewEvery})}, nil
+	case onKafka:
+		return l.kafka(s, config)
+	case onSQS:
+		return l.sqs(s)
+	case onMemory:
+		return broker{memory: shared}, nil
+	}
+	return broker{}, nil
+}
+
+func (l *loader) kafka(s *brokerSection, config *tls.Config) (broker, error) {
+	scheme, place, _ := strings.Cut(s.URL, "://")
+	cfg := kafka.Config{TLS: strings.EqualFold(scheme, "kafkas"), TLSConfig: config, ClientID: s.ClientID, Rack: s.Rack, DialTimeout: s.ConnectTimeout}
+	if config != nil && !cfg.TLS {
+		return broker{}, bad("TLS", "is set where the URL says kafka", "write kafkas:// to use it")
+	}
+	if at := strings.LastIndexByte(place, '@'); at >= 0 {
+		user, password, _ := strings.Cut(place[:at], ":")
+		place = place[at+1:]
+		u, err1 := url.PathUnescape(user)
+		p, err2 := url.PathUnescape(password)
+		if err1 != nil || err2 != nil {
+			return broker{}, bad("URL", "has a user or a password that is not percent-encoded", "use sasl: {user: …, password: …}, which takes them as they are")
+		}
+		cfg.SASL = kafka.SASL{User: u, Password: transport.Static(p)}
+	}
+	hosts, path, _ := strings.Cut(place, "/")
+	if path != "" || strings.Contains(hosts, "?") {
+		return broker{}, bad("URL", "has something behind its hosts", "topics and group belong to the source, settings to keys beside url")
+	}
+	if s.SASL != nil {
+		if s.SASL.User != "" {
+			cfg.SASL.User = s.SASL.User
+		}
+		if !s.SASL.Password.IsZero() {
+			cfg.SASL.Password = s.SASL.Password.Secret
+		}
+		cfg.SASL.Mechanism = map[string]kafka.Mechanism{"": "", "plain": kafka.Plain, "scram_sha_256": kafka.ScramSHA256,
+			"scram_sha_512": kafka.ScramSHA512, "oauthbearer": kafka.OAuthBearer}[s.SASL.Mechanism]
+	}
+	return broker{kafka: kafka.New(strings.Split(hosts, ","), cfg)}, nil
+}
+
+func (l *loader) sqs(s *brokerSection) (broker, error) {
+	if _, rest, _ := strings.Cut(s.URL, "://"); rest != "" {
+		return broker{}, bad("URL", "of a broker on SQS is sqs:// alone", "region and endpoint are keys beside it, the queue belongs to the source")
+	}
+	cfg := sqs.Config{Region: s.Region, Endpoint: s.Endpoint}
+	switch {
+	case s.AccessKeyID != "" && s.SecretKey.IsZero():
+		return broker{}, bad("access_key_id", "has no secret_access_key beside it", "add secret_access_key: env:NAME")
+	case s.AccessKeyID == "" && (!s.SecretKey.IsZero() || !s.SessionToken.IsZero()):
+		return broker{}, bad("access_key_id", "is missing beside secret_access_key or session_token", "add it, or leave all out to use the SDK's chain")
+	case s.AccessKeyID != "":
+		cfg.Credentials = sqs.Keys(s.AccessKeyID, s.SecretKey.Secret, s.SessionToken.Secret)
+	}
+	return broker{sqs: sqs.New(cfg)}, nil
+}
+
+func bad(field, problem, hint string) error {
+	return &longshore.Error{Code: longshore.CodeConfig, Err: errors.New(field + " " + problem), Hint: hint}
+}
+
+// tls reads the authorities now and the client's certificate at each connect, so that a
+// renewed one is used.
+func (l *loader) tls(s *tlsSection) (*tls.Config, error) {
+	if s == nil {
+		return nil, nil
+	}
+	cfg := &tls.Config{ServerName: s.ServerName, MinVersion: tls.VersionTLS12}
+	if s.CAFile != "" {
+		pem, err := os.ReadFile(l.beside(s.CAFile))
+		if err != nil {
+			return nil, bad("TLS.ca_file", "cannot be read: "+plain(err).Error(), "paths are relative to the configuration file")
+		}
+		if cfg.RootCAs = x509.NewCertPool(); !cfg.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, bad("TLS.ca_file", "has no certificate in it", "give a PEM file")
+		}
+	}
+	if (s.CertFile == "") != (s.KeyFile == "") {
+		return nil, bad("TLS.cert_file", "and TLS.key_file go together", "give both or neither")
+	}
+	if s.CertFile != "" {
+		load := func() (*tls.Certificate, error) {
+			c, err := tls.LoadX509KeyPair(l.beside(s.CertFile), l.beside(s.KeyFile))
+			return &c, err
+		}
+		if _, err := load(); err != nil {
+			return nil, bad("TLS.cert_file", fmt.Sprintf("cannot be used: %v", plain(err)), "give the PEM files of a certificate and of its key")
+		}
+		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
+	}
+	return cfg, nil
+}

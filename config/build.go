@@ -1,0 +1,192 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"go.uber.org/fx"
+	"go.uber.org/zap"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/admin"
+	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/lifecycle"
+)
+
+// Handlers are handlers by the names of their containers.
+type Handlers map[string]longshore.Handler
+
+// Code is what a file cannot say, for all containers that are built with it. The zero
+// value adds nothing.
+type Code struct {
+	// Middleware goes inside the file's, around its timeout.
+	Middleware []longshore.Middleware
+	// Logger is for containers and the lifecycle; a container's log_level can only
+	// make it quieter. nil: warnings and errors on stderr, or what log_level says.
+	Logger *zap.Logger
+	// Adjust may change what the file says of a container, as the last one: Classify,
+	// OnEvent, an order by a function.
+	Adjust func(name string, c *container.Config)
+}
+
+// Batch makes a handler of a function for batches, for containers with a batch
+// section. In one without it gets batches of one.
+func Batch(f func(ctx context.Context, ds []*longshore.Delivery) error) longshore.Handler {
+	return batch(f)
+}
+
+type batch func(ctx context.Context, ds []*longshore.Delivery) error
+
+func (b batch) HandleBatch(ctx context.Context, ds []*longshore.Delivery) error { return b(ctx, ds) }
+
+func (b batch) Handle(ctx context.Context, d *longshore.Delivery) error {
+	err := b(ctx, []*longshore.Delivery{d})
+	var each longshore.BatchError
+	if errors.As(err, &each) {
+		return each[0]
+	}
+	return err
+}
+
+// Settings are the container.Config that the file and code make for a container.
+func (c *Config) Settings(name string, code Code) (container.Config, error) {
+	s, ok := c.loader.file.Containers[name]
+	if !ok {
+		return container.Config{}, c.noContainer(name)
+	}
+	cfg := s.settings(name)
+	cfg.Logger = s.logger(code.Logger)
+	chain, err := s.chain(name, code.Middleware, cfg.Logger)
+	if err != nil {
+		return container.Config{}, err
+	}
+	cfg.Middleware = append(slices.Clone(c.meters.around()), chain...)
+	if code.Adjust != nil {
+		code.Adjust(name, &cfg)
+	}
+	return cfg, nil
+}
+
+// Container makes one container. Each call makes another one, with limits and breaker
+// of its own.
+func (c *Config) Container(name string, h longshore.Handler, code Code) (*container.ListenerContainer, error) {
+	src, err := c.Source(name)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := c.Settings(name, code)
+	if err != nil {
+		return nil, err
+	}
+	return makeContainer(src, h, cfg, c.loader.file.Containers[name].Batch != nil)
+}
+
+// Containers makes all containers, in the order of the file. The error joins what is
+// wrong with each, a container without a handler and a handler without a container.
+func (c *Config) Containers(handlers Handlers, code Code) ([]*container.ListenerContainer, error) {
+	var made []*container.ListenerContainer
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(handlers)) {
+		if _, ok := c.loader.file.Containers[name]; !ok {
+			errs = append(errs, c.noContainer(name))
+		}
+	}
+	for _, name := range c.loader.order {
+		h := handlers[name]
+		if h == nil {
+			e := &longshore.Error{Code: CodeMissing, Op: "configuration " + c.loader.name, Source: name, Err: fmt.Errorf("container %q has no handler", name),
+				Hint: fmt.Sprintf("give one: config.Handlers{%q: …}, or take the container out of the file", name)}
+			errs = append(errs, e)
+			continue
+		}
+		one, err := c.Container(name, h, code)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		made = append(made, one)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+// Components makes the containers and, where the file has an admin section, the admin
+// API with them in it: for lifecycle.New, with c.Lifecycle().
+func (c *Config) Components(handlers Handlers, code Code) ([]lifecycle.Component, error) {
+	made, err := c.Containers(handlers, code)
+	if err != nil {
+		return nil, err
+	}
+	var parts []lifecycle.Component
+	for _, one := range made {
+		parts = append(parts, one)
+	}
+	if c.meters != nil && c.loader.file.Telemetry.Metrics != "" {
+		parts = append(parts, c.meters.watch(made))
+	}
+	if s := c.loader.file.Admin; s != nil {
+		a, err := admin.New(s.settings(made, c.meters.handler()))
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, a)
+	}
+	return parts, nil
+}
+
+// Manager makes everything that the file says, and what else is to start and stop with
+// it: database pools, publishers, relays. [lifecycle.Manager.Main] runs it. Where the
+// file has no stop_timeout, the others' time is added to it.
+func (c *Config) Manager(handlers Handlers, code Code, others ...lifecycle.Component) (*lifecycle.Manager, error) {
+	parts, err := c.Components(handlers, code)
+	if err != nil {
+		return nil, err
+	}
+	parts = append(parts, others...)
+	cfg := lifecycle.Config{StopTimeout: c.stopFor(parts), Logger: code.Logger}
+	return lifecycle.New(cfg, parts...)
+}
+
+func (c *Config) stopFor(parts []lifecycle.Component) time.Duration {
+	if c.loader.file.Lifecycle.StopTimeout > 0 {
+		return c.stop
+	}
+	return max(c.stop, lifecycle.Budget(parts...))
+}
+
+// drain is how long the slowest container may take.
+func (c *Config) drain() time.Duration {
+	var most time.Duration
+	for _, name := range c.loader.order {
+		if one, err := c.Container(name, stub{}, Code{Logger: zap.NewNop()}); err == nil {
+			most = max(most, one.StopBudget())
+		}
+	}
+	return most
+}
+
+// Module is the same for an fx application: it takes Handlers, and a *zap.Logger and
+// a Code if there are such, from the graph. Give it last, in place of lifecycle.Module.
+func (c *Config) Module() fx.Option {
+	type in struct {
+		fx.In
+		Handlers Handlers
+		Code     Code        `optional:"true"`
+		Logger   *zap.Logger `optional:"true"`
+	}
+	return fx.Options(
+		lifecycle.ProvideAll(func(p in) ([]lifecycle.Component, error) {
+			if p.Code.Logger == nil {
+				p.Code.Logger = p.Logger
+			}
+			return c.Components(p.Handlers, p.Code)
+		}),
+		lifecycle.Module(c.Lifecycle()),
+	)
+}

@@ -1,0 +1,79 @@
+package config
+
+import (
+	"math"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/amqp"
+	"github.com/longshore-go/longshore/transport/kafka"
+	"github.com/longshore-go/longshore/transport/memory"
+	"github.com/longshore-go/longshore/transport/sqs"
+	"github.com/longshore-go/longshore/transport/urls"
+)
+
+// source makes the source of a section.
+func (c *Config) source(s *sourceSection) (transport.Source, error) {
+	if s.URL != "" {
+		return urls.Options{Memory: c.memory, Password: s.Password.Secret}.Source(s.URL)
+	}
+	switch b := c.brokers[s.Broker]; {
+	case b.rabbit != nil:
+		return b.rabbit.Queue(s.Queue, s.rabbit()), nil
+	case b.kafka != nil && s.Broadcast:
+		g := s.group()
+		return b.kafka.Broadcast(s.Topics, kafka.BroadcastConfig{Start: g.Start, OutOfRange: g.OutOfRange, Isolation: g.Isolation, Window: g.Window, Declare: g.Declare}), nil
+	case b.kafka != nil:
+		return b.kafka.Group(s.Group, s.Topics, s.group()), nil
+	case b.sqs != nil:
+		return b.sqs.Queue(s.Queue, s.sqs()), nil
+	case b.memory != nil:
+		return b.memory.Queue(s.Queue, memory.QueueConfig{DeadLetter: s.DeadLetter, FIFO: s.FIFO, Partitions: s.Partitions, Prefetch: s.Prefetch, SingleActive: s.SingleActive}), nil
+	}
+	return nil, nil // the broker's own problem was told
+}
+
+func (s *sourceSection) rabbit() amqp.QueueConfig {
+	cfg := amqp.QueueConfig{Prefetch: s.Prefetch, SettleLinger: s.SettleLinger, Exclusive: s.Exclusive, SingleActive: s.SingleActive,
+		Priority: s.Priority, Tag: s.Tag, Arguments: amqp091.Table(s.Arguments), AutoAck: s.AutoAck, Pull: s.Pull, PullInterval: s.PullInterval,
+		Key: s.Key, DeadLettered: s.DeadLettered}
+	if d := s.Declare; d != nil {
+		cfg.Declare = amqp.Declare{Type: amqp.QueueType(d.Type), Arguments: amqp091.Table(d.Arguments), Transient: d.Transient, AutoDelete: d.AutoDelete}
+		for _, b := range d.Bindings {
+			cfg.Declare.Bindings = append(cfg.Declare.Bindings, amqp.Binding{Exchange: b.Exchange, Key: b.Key, Kind: amqp.ExchangeKind(b.Kind), Arguments: amqp091.Table(b.Arguments)})
+		}
+	}
+	return cfg
+}
+
+func (s *sourceSection) group() kafka.GroupConfig {
+	cfg := kafka.GroupConfig{InstanceID: s.InstanceID, Pattern: s.Pattern, Window: s.Window, SettleLinger: s.SettleLinger,
+		RebalanceDrain: s.RebalanceDrain, RebalanceTimeout: s.RebalanceTimeout, SessionTimeout: s.SessionTimeout}
+	if s.Start == "latest" {
+		cfg.Start = kafka.Latest
+	}
+	if s.Protocol == "consumer" {
+		cfg.Protocol = kafka.Consumer
+	}
+	if s.Isolation == "read_uncommitted" {
+		cfg.Isolation = kafka.ReadUncommitted
+	}
+	cfg.OutOfRange = map[string]kafka.OutOfRange{"latest": kafka.ToLatest, "fail": kafka.Fail}[s.OutOfRange]
+	if d := s.Declare; d != nil {
+		cfg.Declare = kafka.Declare{Partitions: int32(min(d.Partitions, math.MaxInt32)), //nolint:gosec // bounded
+			Replicas: int16(min(d.Replicas, math.MaxInt16)), Settings: d.Settings} //nolint:gosec // bounded
+	}
+	return cfg
+}
+
+func (s *sourceSection) sqs() sqs.QueueConfig {
+	cfg := sqs.QueueConfig{VisibilityTimeout: s.VisibilityTimeout, SettleLinger: s.SettleLinger, MaxPollers: s.MaxPollers, Envelope: sqs.Envelope(s.Envelope)}
+	if d := s.Declare; d != nil {
+		cfg.Declare = sqs.Declare{Attributes: d.Attributes, Tags: d.Tags}
+		if cfg.Declare.Attributes == nil {
+			cfg.Declare.Attributes = map[string]string{}
+		}
+	}
+	return cfg
+}

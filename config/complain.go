@@ -1,0 +1,151 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/longshore-go/longshore/internal/edit"
+)
+
+// spotOf is where a node stands.
+func (l *loader) spotOf(n *yaml.Node) spot {
+	n = resolved(n)
+	if env, ok := l.env[n]; ok && env != "" {
+		return spot{env: env}
+	}
+	if n.Line == 0 {
+		return spot{}
+	}
+	at := spot{line: n.Line, column: n.Column, length: 1}
+	if n.Kind == yaml.ScalarNode {
+		from, to := l.extent(n)
+		at.length = max(to-from, 1)
+	}
+	return at
+}
+
+// spotOfEntry is a key with its value, where both are in one line.
+func (l *loader) spotOfEntry(e pair) spot {
+	at, v := l.spotOf(e.key), l.spotOf(e.value)
+	switch {
+	case v.env != "":
+		return v
+	case at.env == "" && v.line == at.line && resolved(e.value).Kind == yaml.ScalarNode:
+		at.length = v.column + v.length - at.column
+	}
+	return at
+}
+
+// place is where to point for a path: at its value, or at the key of the nearest
+// thing around it that is there.
+func (l *loader) place(path string) spot {
+	if e, ok := l.at[path]; ok {
+		return l.spotOf(e.value)
+	}
+	for path != "" {
+		path = parent(path)
+		if e, ok := l.at[path]; ok {
+			if at := l.spotOf(e.key); at.line > 0 || at.env != "" {
+				return at
+			}
+		}
+	}
+	return spot{line: min(1, len(l.lines)), column: 1}
+}
+
+// example is how a field looks.
+func example(f *field, other string) string {
+	if f != nil && f.like != "" {
+		return f.key + ": " + f.like
+	}
+	return other
+}
+
+func (l *loader) notA(path string, n *yaml.Node, want, hint string) {
+	have := map[yaml.Kind]string{yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list", yaml.ScalarNode: "one value"}[n.Kind]
+	if isNull(n) {
+		have = "empty"
+	}
+	l.report(l.spotOf(n), Problem{Code: CodeBadValue, Path: path, Text: relative(path) + " is " + have + ", not " + want, Hint: hint})
+}
+
+// unknownKey must not show the value: a misspelt password is still one.
+func (l *loader) unknownKey(path string, key, value *yaml.Node, fs []field, kind string) {
+	l.hideAll(value, maxAliases)
+	p := Problem{Code: CodeUnknownKey, Path: join(path, key.Value), Text: "unknown key `" + key.Value + "`"}
+	known := keys(fs, kind)
+	switch near := nearest(key.Value, known); {
+	case near != "":
+		p.Hint = "did you mean `" + near + "`?"
+		l.broken[join(path, near)] = true
+	case key.Value == "handler" && top(path) == "containers":
+		p.Hint = fmt.Sprintf("handlers are code: config.Handlers{%q: …}", last(path))
+	default:
+		p.Hint = "known here: " + strings.Join(known, ", ")
+	}
+	l.report(l.spotOf(key), p)
+}
+
+func (l *loader) unknownWord(path string, n *yaml.Node, f *field) {
+	p := Problem{Code: CodeUnknownValue, Path: path, Text: fmt.Sprintf("%s `%s` is not known", relative(path), n.Value)}
+	words := f.oneof
+	if f.key == "order" {
+		words = append(append([]string{}, words...), headerPrefix+"NAME")
+	}
+	if near := nearest(n.Value, f.oneof); near != "" {
+		var others []string
+		for _, w := range words {
+			if w != near {
+				others = append(others, w)
+			}
+		}
+		p.Hint = "did you mean `" + near + "`? also: " + strings.Join(others, ", ")
+	} else {
+		p.Hint = "known: " + strings.Join(words, ", ")
+	}
+	l.report(l.spotOf(n), p)
+}
+
+// nearest is the word that a misspelt one most likely stands for, "" if none is near.
+func nearest(typed string, words []string) string {
+	plain := strings.NewReplacer("-", "_", " ", "_").Replace(snake(typed))
+	best, least := "", len(plain)/3+2
+	for _, w := range words {
+		d := edit.Distance(plain, w)
+		if len(plain) > 2 && strings.HasPrefix(w, plain) {
+			d = 1
+		}
+		if d < min(least, len(w)) {
+			best, least = w, d
+		}
+	}
+	return best
+}
+
+// closest is nearest for names that people chose.
+func closest(typed string, names []string) string {
+	best, least := "", len(typed)/3+2
+	for _, n := range names {
+		if d := edit.Distance(strings.ToLower(typed), strings.ToLower(n)); d < min(least, len(n)) {
+			best, least = n, d
+		}
+	}
+	return best
+}
+
+// snake is a name of Go's, or of Java's, as it is written here.
+func snake(name string) string {
+	var b strings.Builder
+	for i, r := range name {
+		if r >= 'A' && r <= 'Z' {
+			if i > 0 && (name[i-1] < 'A' || name[i-1] > 'Z') && name[i-1] != '_' && name[i-1] != '.' {
+				b.WriteByte('_')
+			}
+			r += 'a' - 'A'
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}

@@ -1,0 +1,174 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/lifecycle"
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/memory"
+)
+
+// DefaultFile is read where no file is named, by Load and by the command, and neither
+// is one in the variable LONGSHORE_CONFIG.
+const DefaultFile = "longshore.yaml"
+
+// Options are where a configuration comes from besides its file. The zero value is the
+// process's environment.
+type Options struct {
+	// Environ is the environment, as os.Environ has it. nil: the process's.
+	Environ []string
+	// Memory is the broker of mem:// URLs. nil: one of the configuration's own, which
+	// all its containers share.
+	Memory *memory.Broker
+}
+
+// Config is a configuration that was read and found to be without mistakes. It is safe
+// for concurrent use.
+type Config struct {
+	loader   *loader
+	warnings []Problem
+	brokers  map[string]broker
+	memory   *memory.Broker
+	meters   *meters // nil without a telemetry section
+	stop     time.Duration
+}
+
+// Load reads a file; "" is the one in LONGSHORE_CONFIG, else longshore.yaml. Values in
+// the environment win over it: LONGSHORE_CONTAINERS_ORDERS_WORKERS_MAX=50.
+//
+// The error joins everything that is wrong, each a *[Problem] with file, line and
+// column. No broker is contacted.
+func Load(path string) (*Config, error) { return Options{}.Load(path) }
+
+// Load is like the function of that name.
+func (o Options) Load(path string) (*Config, error) {
+	c, problems, err := o.open(path, false)
+	return c, errors.Join(append(fatal(problems), err)...)
+}
+
+// Parse is like Load for a text; name stands for the file in problems, and what is
+// relative to the file is relative to it.
+func (o Options) Parse(name string, text []byte) (*Config, error) {
+	c, problems := o.parse(name, text, false)
+	return c, errors.Join(fatal(problems)...)
+}
+
+// Report is what Check found.
+type Report struct {
+	File     string    `json:"file"`
+	Problems []Problem `json:"problems"`
+	// Drain is how long the slowest container may take to stop, StopTimeout bounds the
+	// stop of the whole process, Grace is what the process needs from a signal to the
+	// kill at the least. All are zero if there are mistakes.
+	Drain       time.Duration `json:"-"`
+	StopTimeout time.Duration `json:"-"`
+	Grace       time.Duration `json:"-"`
+	// Containers by name, in the order of the file.
+	Containers []string `json:"containers"`
+}
+
+// Errors and Warnings count the problems.
+func (r *Report) Errors() int { return len(fatal(r.Problems)) }
+
+// Warnings counts what works and is a mistake all the same.
+func (r *Report) Warnings() int { return len(r.Problems) - r.Errors() }
+
+// Check looks for mistakes like Load, also on a machine on which the service does not
+// run: a secret that is not there is a warning. The error is about a file that cannot
+// be read.
+func (o Options) Check(path string) (Report, error) {
+	_, r, err := o.Inspect(path)
+	return r, err
+}
+
+// Inspect is Check, and gives the configuration too, to show it; nil if there are
+// mistakes.
+func (o Options) Inspect(path string) (*Config, Report, error) {
+	c, problems, err := o.open(path, true)
+	r := Report{File: pathOf(path), Problems: problems}
+	if c != nil {
+		r.Containers = c.Names()
+		r.StopTimeout, r.Drain, r.Grace = c.stop, c.drain(), c.stop+graceReserve
+	}
+	return c, r, err
+}
+
+func pathOf(path string) string {
+	if path == "" {
+		path = os.Getenv("LONGSHORE_CONFIG")
+	}
+	if path == "" {
+		path = DefaultFile
+	}
+	return path
+}
+
+func (o Options) open(path string, check bool) (*Config, []Problem, error) {
+	path = pathOf(path)
+	text, err := os.ReadFile(path) //nolint:gosec // the user's own file
+	if err != nil {
+		hint := "name the file: config.Load(path), longshore -c FILE, or LONGSHORE_CONFIG"
+		return nil, nil, &longshore.Error{Code: longshore.CodeConfig, Op: "read the configuration " + path, Err: plain(err), Hint: hint}
+	}
+	c, problems := o.parse(path, text, check)
+	return c, problems, nil
+}
+
+func plain(err error) error {
+	var pathError *os.PathError
+	if errors.As(err, &pathError) {
+		return pathError.Err
+	}
+	return err
+}
+
+func (o Options) parse(name string, text []byte, check bool) (*Config, []Problem) {
+	l := newLoader(o, name, check)
+	if !l.read(text) {
+		return nil, l.finish()
+	}
+	c := &Config{loader: l, brokers: map[string]broker{}, memory: o.Memory}
+	if c.memory == nil {
+		c.memory = memory.New(memory.Config{})
+	}
+	c.try()
+	problems := l.finish()
+	if len(fatal(problems)) > 0 {
+		return nil, problems
+	}
+	c.warnings = problems
+	return c, problems
+}
+
+// Names are the containers in the order of the file.
+func (c *Config) Names() []string { return slices.Clone(c.loader.order) }
+
+// Warnings are what works and is a mistake all the same, such as a password that is
+// written into the file.
+func (c *Config) Warnings() []Problem { return slices.Clone(c.warnings) }
+
+// Lifecycle bounds the stop: for lifecycle.New and lifecycle.Module.
+func (c *Config) Lifecycle() lifecycle.Config { return lifecycle.Config{StopTimeout: c.stop} }
+
+// Source is what a container consumes. A transport.Outlet of it publishes there.
+func (c *Config) Source(name string) (transport.Source, error) {
+	s, ok := c.loader.file.Containers[name]
+	if !ok {
+		return nil, c.noContainer(name)
+	}
+	return c.source(s.Source)
+}
+
+func (c *Config) noContainer(name string) error {
+	e := &longshore.Error{Code: CodeMissing, Op: "configuration " + c.loader.name, Source: name,
+		Err: fmt.Errorf("there is no container %q", name), Hint: "add it below containers"}
+	if near := closest(name, c.loader.order); near != "" {
+		e.Hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return e
+}

@@ -1,0 +1,265 @@
+package config
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// value decodes a node into what belongs at a path. kind narrows sections that
+// depend on the broker, "" is all.
+func (l *loader) value(path string, n *yaml.Node, v reflect.Value, f *field, kind string) {
+	n = resolved(n)
+	switch t := v.Type(); {
+	case t == reflect.TypeFor[*sourceSection]():
+		l.source(path, n, v)
+	case t == reflect.TypeFor[table]():
+		l.table(path, n, v, f)
+	case sectionOf(t) != nil:
+		if !isNull(n) || t.Kind() == reflect.Struct {
+			if t.Kind() == reflect.Pointer {
+				v.Set(reflect.New(t.Elem()))
+				v = v.Elem()
+			}
+			l.section(path, n, v, kind)
+		}
+	case t.Kind() == reflect.Map:
+		l.mapping(path, n, v, f, kind)
+	case t.Kind() == reflect.Slice:
+		l.list(path, n, v, f, kind)
+	case t.Kind() == reflect.Pointer: // a number that may be 0
+		v.Set(reflect.New(t.Elem()))
+		l.scalar(path, n, v.Elem(), f)
+	default:
+		l.scalar(path, n, v, f)
+	}
+}
+
+// section decodes a mapping with known keys.
+func (l *loader) section(path string, n *yaml.Node, v reflect.Value, kind string) {
+	if isNull(n) {
+		return
+	}
+	fs := fieldsOf(v.Type())
+	if n.Kind != yaml.MappingNode {
+		l.hideAll(n, maxAliases)
+		l.notA(path, n, "a mapping", "its keys are "+strings.Join(keys(fs, kind), ", "))
+		return
+	}
+	if kind == "" && v.Type() == reflect.TypeFor[brokerSection]() {
+		kind = l.kindOfBroker(path, n)
+	}
+	if v.Type() == reflect.TypeFor[autoscaleSection]() {
+		kind = "adaptive"
+		if p := entry(n, "policy"); p != nil && p.Value != "" {
+			kind = p.Value
+		}
+	}
+	l.entries(path, n, func(p string, key, value *yaml.Node) {
+		f := find(fs, key.Value)
+		switch {
+		case f == nil:
+			l.unknownKey(path, key, value, fs, kind)
+		case !f.has(kind) && knownKind(fs, kind):
+			l.hideAll(value, maxAliases)
+			l.report(l.spotOf(key), Problem{Code: CodeUnknownKey, Path: p, Text: fmt.Sprintf("`%s` is for %s, this is %s", key.Value, strings.Join(f.on, " and "), kind),
+				Hint: "known here: " + strings.Join(keys(fs, kind), ", ")})
+		default:
+			l.value(p, value, v.Field(f.index), f, kind)
+		}
+	})
+}
+
+// knownKind tells whether any field is bound to this kind; of a policy that is not
+// known, say, nothing follows.
+func knownKind(fs []field, kind string) bool {
+	for i := range fs {
+		if slices.Contains(fs[i].on, kind) {
+			return true
+		}
+		if slices.Contains(fs[i].oneof, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// entries visits the keys of a mapping, each once.
+func (l *loader) entries(path string, n *yaml.Node, visit func(path string, key, value *yaml.Node)) {
+	seen := map[string]*yaml.Node{}
+	for _, e := range pairs(n, maxAliases) {
+		p := join(path, e.key.Value)
+		if first, twice := seen[e.key.Value]; twice {
+			l.hideAll(e.value, maxAliases)
+			l.report(l.spotOf(e.key), Problem{Code: CodeDuplicateKey, Path: p, Text: "key `" + e.key.Value + "` is there twice",
+				Hint: fmt.Sprintf("the first one is in line %d; keep one of them", first.Line)})
+			continue
+		}
+		seen[e.key.Value] = e.key
+		l.at[p] = e
+		visit(p, e.key, e.value)
+	}
+}
+
+// mapping decodes names with values or sections.
+func (l *loader) mapping(path string, n *yaml.Node, v reflect.Value, f *field, kind string) {
+	if isNull(n) {
+		return
+	}
+	elem := v.Type().Elem()
+	if n.Kind != yaml.MappingNode {
+		l.hideAll(n, maxAliases)
+		l.notA(path, n, "a mapping of names", "write "+example(f, "{name: …}"))
+		return
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	l.entries(path, n, func(p string, key, value *yaml.Node) {
+		if key.Value == "" || key.Kind != yaml.ScalarNode {
+			l.report(l.spotOf(key), Problem{Code: CodeBadValue, Path: path, Text: "a name in " + last(path) + " is not a text", Hint: "give it a name"})
+			return
+		}
+		e := reflect.New(elem).Elem()
+		if sectionOf(elem) != nil && elem.Kind() == reflect.Pointer {
+			e.Set(reflect.New(elem.Elem())) // also where nothing is in it
+		}
+		l.value(p, value, e, f, kind)
+		v.SetMapIndex(reflect.ValueOf(key.Value), e)
+	})
+}
+
+func (l *loader) list(path string, n *yaml.Node, v reflect.Value, f *field, kind string) {
+	items := n.Content
+	switch {
+	case isNull(n):
+		return
+	case n.Kind == yaml.ScalarNode && v.Type().Elem().Kind() == reflect.String: // one, or several with commas
+		items = nil
+		for part := range strings.SplitSeq(n.Value, ",") {
+			one := *n
+			one.Value = strings.TrimSpace(part)
+			l.env[&one] = l.env[n]
+			items = append(items, &one)
+		}
+	case n.Kind != yaml.SequenceNode:
+		l.hideAll(n, maxAliases)
+		l.notA(path, n, "a list", "write "+example(f, "[…]"))
+		return
+	}
+	for i, item := range items {
+		e := reflect.New(v.Type().Elem()).Elem()
+		l.value(fmt.Sprintf("%s[%d]", path, i), item, e, f, kind)
+		v.Set(reflect.Append(v, e))
+	}
+}
+
+func (l *loader) table(path string, n *yaml.Node, v reflect.Value, f *field) {
+	if n.Kind != yaml.MappingNode {
+		l.notA(path, n, "a mapping", "write "+example(f, "{name: value}"))
+		return
+	}
+	t := table{}
+	l.entries(path, n, func(p string, key, value *yaml.Node) {
+		value = resolved(value)
+		if value.Kind != yaml.ScalarNode {
+			l.notA(p, value, "a text, a number, true or false", "")
+			return
+		}
+		a, err := argument(value)
+		if err != nil {
+			l.report(l.spotOf(value), Problem{Code: CodeBadValue, Path: p, Text: relative(p) + " is not a number that fits"})
+			return
+		}
+		t[key.Value] = a
+	})
+	v.Set(reflect.ValueOf(t))
+}
+
+// scalar decodes one value.
+func (l *loader) scalar(path string, n *yaml.Node, v reflect.Value, f *field) {
+	if _, isSecret := v.Interface().(secret); isSecret {
+		l.secret(path, n, v)
+		return
+	}
+	if n.Kind != yaml.ScalarNode {
+		l.hideAll(n, maxAliases)
+		l.notA(path, n, "one value", "write "+example(f, "for example "+f.def))
+		return
+	}
+	if isNull(n) {
+		l.report(l.spotOf(n), Problem{Code: CodeMissing, Path: path, Text: relative(path) + " has no value", Hint: "give it one, or leave the key out"})
+		return
+	}
+	if err := l.set(path, n, v, f); err != nil {
+		p := Problem{Code: CodeBadValue, Path: path, Text: relative(path) + " " + err.Error()}
+		if w, ok := err.(*wrong); ok { //nolint:errorlint // made here
+			p.Hint = w.hint
+		}
+		l.report(l.spotOf(n), p)
+	}
+}
+
+func (l *loader) set(path string, n *yaml.Node, v reflect.Value, f *field) error {
+	text := n.Value
+	switch v.Interface().(type) {
+	case time.Duration:
+		d, err := parseDuration(text, f.none)
+		if err == nil && d < 0 && text != f.none {
+			l.report(l.spotOf(n), Problem{Code: CodeOutOfRange, Path: path, Text: relative(path) + " is negative", Hint: zeroHint("0s", f)})
+			return nil
+		}
+		v.SetInt(int64(d))
+		return err
+	case size:
+		s, err := parseSize(text)
+		v.SetInt(int64(s))
+		return err
+	case order:
+		if name, ok := strings.CutPrefix(text, headerPrefix); ok && name != "" {
+			v.SetString(text)
+			return nil
+		}
+	}
+	switch v.Kind() { //nolint:exhaustive // those that are in the schema
+	case reflect.Int:
+		i, err := parseInt(text, f.none)
+		if err == nil && i < 0 && text != f.none && f.key != "priority" {
+			l.report(l.spotOf(n), Problem{Code: CodeOutOfRange, Path: path, Text: relative(path) + " is negative", Hint: zeroHint("0", f)})
+			return nil
+		}
+		v.SetInt(i)
+		return err
+	case reflect.Float64:
+		x, err := parseFloat(text, f.none)
+		v.SetFloat(x)
+		return err
+	case reflect.Bool:
+		b, err := parseBool(text)
+		v.SetBool(b)
+		return err
+	}
+	if len(f.oneof) > 0 && !slices.Contains(f.oneof, text) {
+		l.unknownWord(path, n, f)
+		return nil
+	}
+	if f.key == "url" {
+		l.checkURL(path, n)
+	}
+	v.SetString(text)
+	return nil
+}
+
+func zeroHint(zero string, f *field) string {
+	switch {
+	case f.typ.Kind() == reflect.Pointer: // 0 means something
+		return "0 or more"
+	case f.none != "":
+		return zero + " means the default, " + f.def + "; " + f.none + " is none at all"
+	case f.def == "":
+		return "0 or more"
+	}
+	return zero + " means the default, " + f.def
+}

@@ -1,0 +1,68 @@
+package config
+
+import "time"
+
+// The types of this file and its neighbours are the shape of the file. Tags:
+//
+//	key    name in the file
+//	doc    meaning, for the reference
+//	def    what absent means
+//	none   a word that stands for -1
+//	oneof  the words that are known, separated by |
+//	on     the kinds of brokers that have it, separated by blanks; empty: all
+//	whole  taken from the container or from defaults, never mixed
+//	own    not in defaults
+//	like   an example, for the reference and for hints
+
+type root struct {
+	Version    int                          `key:"version" def:"1" doc:"Version of this format; there is only 1."`
+	Brokers    map[string]*brokerSection    `key:"brokers" doc:"Brokers by a name of one's own. Optional: a source may also be one URL."`
+	Lifecycle  lifecycleSection             `key:"lifecycle" doc:"Start and stop of the whole process."`
+	Admin      *adminSection                `key:"admin" doc:"The admin API, which longshore ctl talks to. Absent: none; admin: {} serves it with its defaults."`
+	Telemetry  telemetrySection             `key:"telemetry" doc:"Metrics and traces of all containers."`
+	Defaults   *containerSection            `key:"defaults" doc:"Any field of a container except source, for all that do not say otherwise."`
+	Containers map[string]*containerSection `key:"containers" doc:"Containers by name. The code gives each its handler by this name."`
+}
+
+type lifecycleSection struct {
+	StopTimeout time.Duration `key:"stop_timeout" def:"what the containers need, at least 25s" like:"40s" doc:"Bound of the whole stop. The process's kill grace (terminationGracePeriodSeconds) must be longer: longshore config check prints it."`
+}
+
+type adminSection struct {
+	Listen    string            `key:"listen" def:"127.0.0.1:8391" doc:"Host and port."`
+	Operators map[string]secret `key:"operators" like:"{anna: env:ANNA_TOKEN}" doc:"Who may look and change: names and tokens of at least 16 characters. None, on a loopback address: a token is made at start in token_file."`
+	Viewers   map[string]secret `key:"viewers" like:"{wall: file:secrets/wall}" doc:"Who may look."`
+	Hosts     []string          `key:"hosts" like:"[orders.internal]" doc:"Names under which the API may be reached, besides listen, localhost and plain addresses."`
+	TokenFile string            `key:"token_file" def:"in the user's runtime directory" doc:"Where the token is written that is made when there are no operators."`
+}
+
+type containerSection struct {
+	Source *sourceSection `key:"source" own:"true" whole:"true" like:"amqp://localhost/?queue=orders" doc:"What is consumed: a URL, or a mapping as below."`
+
+	Workers   workersSection    `key:"workers" doc:"How many handler calls run at once."`
+	Autoscale *autoscaleSection `key:"autoscale" whole:"true" doc:"What moves the count between workers.min and workers.max."`
+	Lookahead int               `key:"lookahead" none:"none" def:"as many as workers, at least 8" doc:"Deliveries held beyond the workers."`
+	MaxBytes  size              `key:"max_bytes" def:"64MiB" doc:"The intake stops while the bodies held are larger in sum; one larger message alone is let through."`
+	Order     order             `key:"order" oneof:"by_key|by_partition|unordered" def:"by_key on Kafka and SQS FIFO, else unordered" doc:"What is handled one after the other. header:NAME is by the value of a header."`
+
+	Redelivery redeliverySection  `key:"redelivery" doc:"What happens after a handler failed."`
+	DeadLetter *deadLetterSection `key:"dead_letter" whole:"true" doc:"What happens after it failed for the last time. Needed on Kafka; elsewhere absent is native where the broker's place is known, else keep."`
+
+	Throttle *throttleSection `key:"throttle" doc:"Limits, changed while it runs by longshore ctl throttle. Absent: no limit, and still changeable."`
+	Breaker  *breakerSection  `key:"breaker" doc:"Takes the container off its broker while what stands behind the handler is down. breaker: {} is one with its defaults."`
+	Dedupe   *dedupeSection   `key:"dedupe" doc:"Acks what this process has handled a moment ago. A convenience, no guarantee. dedupe: {} is one with its defaults."`
+	Timeout  time.Duration    `key:"timeout" def:"none" like:"30s" doc:"Ends the context of a handler call; what fails then is retried."`
+	Decode   bool             `key:"decode" def:"false" doc:"Unpacks bodies by their content encoding (gzip, zstd, deflate …) before the handler."`
+	LogEach  bool             `key:"log_messages" def:"false" doc:"One log line at level info for each handler call. log_level must let it through."`
+
+	Settle       string        `key:"settle" oneof:"auto|manual" def:"auto" doc:"Who settles: the container by the handler's result, or the handler."`
+	Batch        *batchSection `key:"batch" doc:"Messages come in batches, to a handler made with config.Batch."`
+	Stuck        stuckSection  `key:"stuck" doc:"Handlers that do not return."`
+	DrainTimeout time.Duration `key:"drain_timeout" none:"none" def:"20s" doc:"How long a stop waits for running handlers before their contexts are cancelled."`
+	CancelGrace  time.Duration `key:"cancel_grace" def:"2s" doc:"What is left after that, to return, to flush and to close."`
+	Reopen       reopenSection `key:"reopen" doc:"Delays between attempts to subscribe again."`
+
+	StartPaused   bool   `key:"start_paused" def:"false" doc:"Subscribes but takes nothing until it is resumed."`
+	WaitForBroker bool   `key:"wait_for_broker" def:"false" doc:"The start waits for a broker that cannot be reached, instead of going on to try in the background."`
+	LogLevel      string `key:"log_level" oneof:"debug|info|warn|error" def:"warn, or what the logger given in code has" doc:"Least level of log lines."`
+}

@@ -1,0 +1,111 @@
+package config
+
+import "time"
+
+// The kinds of brokers, as the on tag names them.
+const (
+	onRabbit = "rabbitmq"
+	onKafka  = "kafka"
+	onSQS    = "sqs"
+	onMemory = "memory"
+)
+
+type brokerSection struct {
+	URL            string        `key:"url" like:"amqps://app@rabbit.internal/shop" doc:"amqp://user@host[,host]/vhost, kafka://host[,host], sqs:// or mem://; amqps and kafkas for TLS."`
+	User           string        `key:"user" on:"rabbitmq" def:"the URL's, else guest" doc:"Login, as it is: nothing is percent-encoded here."`
+	Password       secret        `key:"password" on:"rabbitmq" like:"env:RABBIT_PW" doc:"Its password."`
+	SASL           *saslSection  `key:"sasl" on:"kafka" doc:"Login."`
+	TLS            *tlsSection   `key:"tls" on:"rabbitmq kafka" doc:"Certificates. The URL says whether TLS is used."`
+	ConnectTimeout time.Duration `key:"connect_timeout" on:"rabbitmq kafka" def:"10s on RabbitMQ, 5s on Kafka" doc:"Bounds one attempt to connect."`
+	Heartbeat      time.Duration `key:"heartbeat" on:"rabbitmq" def:"10s" doc:"Interval asked of the broker, whole seconds."`
+	ConnectionName string        `key:"connection_name" on:"rabbitmq" def:"the program's name" doc:"Shown in RabbitMQ's management."`
+	RenewEvery     time.Duration `key:"renew_every" on:"rabbitmq" def:"never" doc:"Asks for the password again while connected and sends a changed one, for tokens that expire."`
+	ClientID       string        `key:"client_id" on:"kafka" def:"longshore" doc:"Shown in the broker's logs and quotas."`
+	Rack           string        `key:"rack" on:"kafka" doc:"Where this client is, to read from a replica nearby."`
+	Region         string        `key:"region" on:"sqs" def:"the queue's, else AWS_REGION and the SDK's files" like:"eu-west-1" doc:"Region."`
+	Endpoint       string        `key:"endpoint" on:"sqs" doc:"URL that every call goes to, for emulators and VPC endpoints."`
+	AccessKeyID    string        `key:"access_key_id" on:"sqs" def:"the SDK's chain" doc:"Access key, in place of environment, profile or the machine's role."`
+	SecretKey      secret        `key:"secret_access_key" on:"sqs" like:"env:AWS_SECRET" doc:"Its secret."`
+	SessionToken   secret        `key:"session_token" on:"sqs" doc:"Its session token, if it is a temporary one."`
+}
+
+type saslSection struct {
+	Mechanism string `key:"mechanism" oneof:"plain|scram_sha_256|scram_sha_512|oauthbearer" def:"plain" doc:"How to log in."`
+	User      string `key:"user" doc:"User."`
+	Password  secret `key:"password" like:"file:secrets/kafka" doc:"Password; with oauthbearer the token. Asked for at each login."`
+}
+
+type tlsSection struct {
+	CAFile     string `key:"ca_file" def:"the system's authorities" doc:"PEM file of the authorities that are trusted."`
+	CertFile   string `key:"cert_file" doc:"PEM file of the client's certificate, read at each connect."`
+	KeyFile    string `key:"key_file" doc:"PEM file of its key."`
+	ServerName string `key:"server_name" def:"each host's own" doc:"Name in the broker's certificate."`
+}
+
+// sourceSection is what a container consumes. A plain URL in the file sets URL alone.
+type sourceSection struct {
+	URL      string `key:"url" like:"kafka://k1:9092/orders?group=billing" doc:"The whole source as a URL, for a password beside it. Only password goes with it."`
+	Password secret `key:"password" like:"env:RABBIT_PW" doc:"Password of the user in url."`
+	Broker   string `key:"broker" doc:"A name of brokers. Needed without url."`
+
+	Queue     string   `key:"queue" on:"rabbitmq sqs memory" like:"orders" doc:"Queue; on SQS also its URL or ARN."`
+	Group     string   `key:"group" on:"kafka" like:"billing" doc:"Consumer group, under which offsets are committed."`
+	Topics    []string `key:"topics" on:"kafka" like:"[orders]" doc:"Topics; regular expressions with pattern."`
+	Broadcast bool     `key:"broadcast" on:"kafka" def:"false" doc:"In place of group: every instance reads everything, and nothing is committed."`
+
+	Declare *declareSection `key:"declare" on:"rabbitmq kafka sqs" def:"it must exist" doc:"Creates what is missing, the dead-letter place too."`
+
+	SettleLinger time.Duration `key:"settle_linger" on:"rabbitmq kafka sqs" def:"2ms on RabbitMQ, 1s on Kafka, 50ms on SQS" doc:"Longest wait of an accepted ack before it is sent."`
+	Prefetch     int           `key:"prefetch" none:"unlimited" on:"rabbitmq memory" def:"follows the workers" doc:"Most messages that are sent ahead of settling."`
+	Exclusive    bool          `key:"exclusive" on:"rabbitmq" def:"false" doc:"Consumes alone."`
+	SingleActive bool          `key:"single_active" on:"rabbitmq memory" def:"false" doc:"The queue serves one consumer at a time, the others stand by."`
+	Priority     int           `key:"priority" on:"rabbitmq" def:"0" doc:"Consumer priority; higher ones are served first."`
+	Tag          string        `key:"tag" on:"rabbitmq" def:"made up" doc:"Consumer tag."`
+	Arguments    table         `key:"arguments" on:"rabbitmq" like:"{x-stream-offset: first}" doc:"Arguments of the consumer."`
+	AutoAck      bool          `key:"auto_ack" on:"rabbitmq" def:"false" doc:"The broker forgets messages when it has sent them: they are lost with the process."`
+	Pull         bool          `key:"pull" on:"rabbitmq" def:"false" doc:"Fetches messages one by one."`
+	PullInterval time.Duration `key:"pull_interval" on:"rabbitmq" def:"250ms" doc:"Pause after an empty queue was seen."`
+	Key          string        `key:"key" on:"rabbitmq" like:"customer" def:"longshore-key" doc:"Header that holds a message's key; :routing-key takes the routing key."`
+	DeadLettered bool          `key:"dead_lettered" on:"rabbitmq" def:"false" doc:"The queue has a dead-letter exchange which declare does not show."`
+
+	Start            string        `key:"start" oneof:"earliest|latest" on:"kafka" def:"earliest" doc:"Where a partition without a committed position is read from."`
+	OutOfRange       string        `key:"out_of_range" oneof:"earliest|latest|fail" on:"kafka" def:"earliest" doc:"What happens when a position is not in the log any more."`
+	Protocol         string        `key:"protocol" oneof:"classic|consumer" on:"kafka" def:"classic" doc:"consumer is KIP-848's, Kafka 4."`
+	InstanceID       string        `key:"instance_id" on:"kafka" doc:"Makes a static member; differs between instances."`
+	Isolation        string        `key:"isolation" oneof:"read_committed|read_uncommitted" on:"kafka" def:"read_committed" doc:"What is seen of transactions."`
+	Pattern          bool          `key:"pattern" on:"kafka" def:"false" doc:"topics are regular expressions."`
+	Window           int           `key:"window" on:"kafka" def:"4096" doc:"Records of one partition in work beyond the oldest that is not done."`
+	RebalanceDrain   time.Duration `key:"rebalance_drain" on:"kafka" def:"5s, at most a quarter of rebalance_timeout" doc:"How long a partition that goes to another member waits for its running handlers."`
+	RebalanceTimeout time.Duration `key:"rebalance_timeout" on:"kafka" def:"60s" doc:"How long the group waits for a member."`
+	SessionTimeout   time.Duration `key:"session_timeout" on:"kafka" def:"45s" doc:"After how much silence a member is dead."`
+
+	VisibilityTimeout time.Duration `key:"visibility_timeout" on:"sqs" def:"the queue's" doc:"Lease of a message, whole seconds up to 12h; it is extended until the message is settled."`
+	MaxPollers        int           `key:"max_pollers" on:"sqs" def:"10" doc:"Most long polls that are open."`
+	Envelope          string        `key:"envelope" oneof:"sns|eventbridge" on:"sqs" doc:"What another service wraps around the messages."`
+
+	DeadLetter string `key:"dead_letter" on:"memory" doc:"Queue that takes rejected messages."`
+	FIFO       bool   `key:"fifo" on:"memory" def:"false" doc:"Holds back the messages of a key while one of them is unsettled."`
+	Partitions int    `key:"partitions" on:"memory" def:"0" doc:"Spreads messages over partitions by their key."`
+}
+
+type declareSection struct {
+	Type       string           `key:"type" oneof:"quorum|classic" on:"rabbitmq" def:"the virtual host's" doc:"Type of the queue."`
+	Bindings   []bindingSection `key:"bindings" on:"rabbitmq" like:"[{exchange: shop, key: order.*, kind: topic}]" doc:"What leads messages of exchanges to the queue."`
+	Arguments  table            `key:"arguments" on:"rabbitmq" like:"{x-delivery-limit: 20}" doc:"Arguments of the queue."`
+	Transient  bool             `key:"transient" on:"rabbitmq" def:"false" doc:"The queue does not survive a restart of the broker."`
+	AutoDelete bool             `key:"auto_delete" on:"rabbitmq" def:"false" doc:"The queue goes away with its last consumer."`
+
+	Partitions int               `key:"partitions" on:"kafka" like:"12" doc:"Partitions of a created topic; needed."`
+	Replicas   int               `key:"replicas" on:"kafka" def:"the broker's" doc:"Replicas of a created topic."`
+	Settings   map[string]string `key:"settings" on:"kafka" like:"{retention.ms: 86400000}" doc:"Settings of a created topic."`
+
+	Attributes map[string]string `key:"attributes" on:"sqs" like:"{VisibilityTimeout: 60}" doc:"Attributes of the queue as SQS names them."`
+	Tags       map[string]string `key:"tags" on:"sqs" doc:"Tags of a created queue."`
+}
+
+type bindingSection struct {
+	Exchange  string `key:"exchange" doc:"Exchange."`
+	Key       string `key:"key" doc:"Routing key, or the pattern of a topic exchange."`
+	Kind      string `key:"kind" oneof:"direct|fanout|topic|headers" def:"it must exist" doc:"Declares the exchange, durable."`
+	Arguments table  `key:"arguments" doc:"Arguments of the binding, for headers exchanges."`
+}

@@ -1,0 +1,87 @@
+package config
+
+import "time"
+
+type workersSection struct {
+	Min int `key:"min" def:"1" doc:"Fewest."`
+	Max int `key:"max" def:"10, or min if that is more" doc:"Most. {max: 1} is serial."`
+}
+
+type autoscaleSection struct {
+	Policy        string        `key:"policy" oneof:"adaptive|consecutive|fixed" def:"adaptive" doc:"adaptive follows the load and finds the knee; consecutive is Spring's rule; fixed stays at workers.min."`
+	Hold          time.Duration `key:"hold" def:"45s" on:"adaptive" doc:"How long a demand is remembered before workers leave."`
+	Util          float64       `key:"util" def:"0.75" on:"adaptive" doc:"Share of the time that workers are to be busy, 0.1 to 0.85."`
+	Drain         time.Duration `key:"drain" def:"5s" on:"adaptive" doc:"Time in which what waits is to be cleared."`
+	Growth        float64       `key:"growth" def:"2" on:"adaptive" doc:"Factor of one step up, 1.1 to 4."`
+	NoProbe       bool          `key:"no_probe" def:"false" on:"adaptive" doc:"Leaves a knee alone once it was found."`
+	StartInterval time.Duration `key:"start_interval" def:"10s" on:"consecutive" doc:"Least time between two workers that are added."`
+	StopInterval  time.Duration `key:"stop_interval" def:"60s" on:"consecutive" doc:"Least time between two that are taken away."`
+	ActiveTrigger int           `key:"active_trigger" def:"10" on:"consecutive" doc:"Active cycles in a row that add a worker."`
+	IdleTrigger   int           `key:"idle_trigger" def:"10" on:"consecutive" doc:"Idle cycles in a row that take one away."`
+	ReceiveWait   time.Duration `key:"receive_timeout" def:"1s" on:"consecutive" doc:"Time without work that is one idle cycle."`
+}
+
+type redeliverySection struct {
+	MaxAttempts int            `key:"max_attempts" def:"5" doc:"How often a handler sees a message before dead_letter applies; 1 is no retries."`
+	Backoff     backoffSection `key:"backoff" doc:"Delay before the next attempt."`
+	Parked      int            `key:"parked" def:"16 × (workers + lookahead)" doc:"Most retries that wait in this process."`
+}
+
+type backoffSection struct {
+	Initial    time.Duration `key:"initial" def:"1s" doc:"Delay after the first failure."`
+	Max        time.Duration `key:"max" def:"5m" doc:"Longest delay, jitter included."`
+	Multiplier float64       `key:"multiplier" def:"2" doc:"Factor from one delay to the next, at least 1."`
+	Jitter     float64       `key:"jitter" none:"none" def:"0.2" doc:"Share by which a delay varies, up to 1."`
+}
+
+type reopenSection struct {
+	Initial    time.Duration `key:"initial" def:"250ms" doc:"Delay after the first failure."`
+	Max        time.Duration `key:"max" def:"30s" doc:"Longest delay, jitter included."`
+	Multiplier float64       `key:"multiplier" def:"2" doc:"Factor from one delay to the next, at least 1."`
+	Jitter     float64       `key:"jitter" none:"none" def:"0.2" doc:"Share by which a delay varies, up to 1."`
+}
+
+type deadLetterSection struct {
+	To     string `key:"to" like:"orders.dlq" doc:"Queue or topic to publish to, confirmed before the message is acked. On RabbitMQ also EXCHANGE/ROUTING.KEY."`
+	Policy string `key:"policy" oneof:"native|keep|discard" doc:"Without to: native leaves it to the broker (dead-letter exchange, redrive policy), keep retries at backoff.max for ever, discard loses the message with a log line."`
+}
+
+type throttleSection struct {
+	Permits *int           `key:"permits" def:"no limit" like:"20" doc:"Handler calls that run at once. 0 holds everything."`
+	Rate    *float64       `key:"rate" def:"no limit" like:"200" doc:"Handler calls that start per second. 0 holds everything."`
+	PerKey  *perKeySection `key:"per_key" doc:"The same for each key by itself."`
+}
+
+type perKeySection struct {
+	Header  string   `key:"header" like:"tenant" def:"the message's key" doc:"Header whose value is the key. Messages without it are not limited."`
+	Permits *int     `key:"permits" doc:"Handler calls of one key that run at once. Either permits or rate."`
+	Rate    *float64 `key:"rate" doc:"Handler calls of one key that start per second."`
+}
+
+type breakerSection struct {
+	Name        string        `key:"name" def:"dependency" doc:"What stands behind it, for logs."`
+	Ratio       float64       `key:"ratio" def:"0.5" doc:"Share of failures in window at which it opens, from min_requests on."`
+	MinRequests int           `key:"min_requests" def:"10" doc:"Finished calls below which ratio does not count."`
+	Window      time.Duration `key:"window" def:"30s" doc:"Time over which ratio is taken."`
+	Consecutive int           `key:"consecutive" none:"never" def:"10" doc:"Failures in a row that open it whatever the ratio."`
+	OpenFor     time.Duration `key:"open_for" def:"5s" doc:"How long it stays open before the first trial, doubled with each that fails."`
+	OpenMax     time.Duration `key:"open_max" def:"1m" doc:"Up to this."`
+	Trials      int           `key:"trials" def:"1" doc:"Messages that must work in a row before it closes."`
+	Ramp        time.Duration `key:"ramp" none:"none" def:"10s" doc:"Time over which the handlers that run at once rise again."`
+}
+
+type dedupeSection struct {
+	Size   int           `key:"size" def:"10000" doc:"Messages that are remembered."`
+	For    time.Duration `key:"for" def:"10m" doc:"How long."`
+	Header string        `key:"header" def:"the message's identity" like:"order-id" doc:"Header that tells messages apart."`
+}
+
+type batchSection struct {
+	Size   int           `key:"size" def:"100" doc:"Most messages of one call."`
+	Linger time.Duration `key:"linger" none:"none" def:"50ms" doc:"How long the first one waits for others."`
+}
+
+type stuckSection struct {
+	After  time.Duration `key:"after" none:"never" def:"5m" doc:"Age at which a running handler is reported, with its stack."`
+	Action string        `key:"action" oneof:"wait|replace" def:"wait" doc:"wait leaves its worker to it, replace starts another one."`
+}

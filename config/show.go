@@ -1,0 +1,263 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Value is one value that is in force.
+type Value struct {
+	// Path is where it is: "containers", "orders", "workers", "max".
+	Path []string `json:"path"`
+	// Value as it is written in the file; secrets are "***".
+	Value string `json:"value"`
+	// Origin is "longshore.yaml:7", "env LONGSHORE_…", "defaults, longshore.yaml:4", or
+	// "default" for what nobody said.
+	Origin string `json:"origin"`
+	// Secret is where a secret comes from: "env:RABBIT_PW".
+	Secret string `json:"secret,omitempty"`
+}
+
+// Show lists everything that is in force and where it came from, in the order of the
+// reference. Secrets are masked, those in URLs too. With defaults it lists also what
+// nobody said.
+func (c *Config) Show(defaults bool) []Value {
+	s := &show{l: c.loader, defaults: defaults}
+	s.section("", reflect.ValueOf(c.loader.file), "")
+	return s.values
+}
+
+type show struct {
+	l        *loader
+	defaults bool
+	values   []Value
+}
+
+func (s *show) section(path string, v reflect.Value, kind string) {
+	fs := fieldsOf(v.Type())
+	for i := range fs {
+		f := &fs[i]
+		if !f.has(kind) || path == "" && f.key == "defaults" { // they are shown where they apply
+			continue
+		}
+		s.field(join(path, f.key), v.Field(f.index), f)
+	}
+}
+
+func (s *show) field(path string, v reflect.Value, f *field) {
+	switch t := v.Type(); {
+	case f.named() != nil:
+		names := slices.Sorted(maps.Keys(keysOf(v)))
+		if f.key == "containers" {
+			names = s.l.order
+		}
+		for _, name := range names {
+			e := v.MapIndex(reflect.ValueOf(name)).Elem()
+			s.section(join(path, name), e, s.kind(e))
+		}
+	case sectionOf(t) != nil:
+		if t.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				return
+			}
+			v = v.Elem()
+		}
+		if src, ok := v.Interface().(sourceSection); ok && src.URL != "" && src.Password.IsZero() {
+			s.add(path, text(maskURL(src.URL)), "")
+			return
+		}
+		before := len(s.values)
+		s.section(path, v, s.kind(v))
+		if _, said := s.l.at[path]; said && len(s.values) == before {
+			s.add(path, "{}", "")
+		}
+	case t.Kind() == reflect.Map && t.Elem() == reflect.TypeFor[secret]():
+		for _, name := range slices.Sorted(maps.Keys(keysOf(v))) {
+			e, _ := v.MapIndex(reflect.ValueOf(name)).Interface().(secret)
+			s.add(join(path, name), text(masked), e.From())
+		}
+	default:
+		s.scalar(path, v, f)
+	}
+}
+
+func (s *show) scalar(path string, v reflect.Value, f *field) {
+	if _, said := s.l.at[path]; !said {
+		if s.defaults && f.def != "" && len(f.def) < 20 && !strings.Contains(f.def, " ") {
+			s.values = append(s.values, Value{Path: strings.Split(path, sep), Value: f.def, Origin: "default"})
+		}
+		return
+	}
+	if secret, ok := v.Interface().(secret); ok {
+		s.add(path, text(masked), secret.From())
+		return
+	}
+	s.add(path, written(v, f), "")
+}
+
+// kind narrows a section to what its broker or policy has.
+func (s *show) kind(v reflect.Value) string {
+	switch x := v.Interface().(type) {
+	case brokerSection:
+		return kindOf(x.URL)
+	case sourceSection:
+		if b := s.l.file.Brokers[x.Broker]; b != nil {
+			return kindOf(b.URL)
+		}
+	case autoscaleSection:
+		if x.Policy == "" {
+			return "adaptive"
+		}
+		return x.Policy
+	}
+	return ""
+}
+
+func keysOf(v reflect.Value) map[string]bool {
+	m := map[string]bool{}
+	for _, k := range v.MapKeys() {
+		m[k.String()] = true
+	}
+	return m
+}
+
+func (s *show) add(path, value, secret string) {
+	s.values = append(s.values, Value{Path: strings.Split(path, sep), Value: value, Origin: s.l.origin(path), Secret: secret})
+}
+
+// origin says where the value of a path came from.
+func (l *loader) origin(path string) string {
+	e, ok := l.at[path]
+	if !ok {
+		return "default"
+	}
+	n := resolved(e.value)
+	at := l.spotOf(n)
+	if at.env == "" && at.line == 0 {
+		at = l.spotOf(e.key)
+	}
+	if at.env != "" {
+		return "env " + at.env
+	}
+	where := fmt.Sprintf("%s:%d", l.name, at.line)
+	if l.defaults[n] {
+		return "defaults, " + where
+	}
+	return where
+}
+
+// written is a value as the file has it.
+func written(v reflect.Value, f *field) string {
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	switch x := v.Interface().(type) {
+	case time.Duration:
+		if x == -1 && f.none != "" {
+			return f.none
+		}
+		return shortly(x)
+	case size:
+		return x.String()
+	case string:
+		if f.key == "url" {
+			x = maskURL(x)
+		}
+		return text(x)
+	case int:
+		if x == -1 && f.none != "" {
+			return f.none
+		}
+	case float64:
+		if x == -1 && f.none != "" {
+			return f.none
+		}
+	}
+	switch v.Kind() { //nolint:exhaustive // the others print as they are
+	case reflect.Slice, reflect.Map:
+		return flow(v.Interface())
+	case reflect.String:
+		return text(v.String())
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+// shortly is a time without the zeros behind: 5m, not 5m0s.
+func shortly(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// text is a string in quotes where YAML needs them.
+func text(s string) string { return flow(s) }
+
+func flow(v any) string {
+	var n yaml.Node
+	if err := n.Encode(v); err != nil {
+		return fmt.Sprint(v)
+	}
+	inLine(&n)
+	out, err := yaml.Marshal(&n)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return strings.TrimSuffix(string(out), "\n")
+}
+
+func inLine(n *yaml.Node) {
+	n.Style |= yaml.FlowStyle
+	if n.Kind == yaml.ScalarNode && strings.Contains(n.Value, "\n") {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	for _, c := range n.Content {
+		inLine(c)
+	}
+}
+
+// Format writes values as YAML, each with its origin behind it.
+func Format(values []Value) string {
+	type line struct{ left, right string }
+	var lines []line
+	var open []string
+	width := 0
+	for _, v := range values {
+		same := 0
+		for same < len(open) && same < len(v.Path)-1 && open[same] == v.Path[same] {
+			same++
+		}
+		for i := same; i < len(v.Path)-1; i++ {
+			lines = append(lines, line{left: strings.Repeat("  ", i) + text(v.Path[i]) + ":"})
+		}
+		open = v.Path[:len(v.Path)-1]
+		origin := v.Origin
+		if v.Secret != "" {
+			origin = v.Secret + ", " + origin
+		}
+		l := line{left: strings.Repeat("  ", len(open)) + text(v.Path[len(open)]) + ": " + v.Value, right: origin}
+		if n := len([]rune(l.left)); n > width && n <= 60 {
+			width = n
+		}
+		lines = append(lines, l)
+	}
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString(l.left)
+		if l.right != "" {
+			b.WriteString(strings.Repeat(" ", max(0, width-len([]rune(l.left)))) + "  # " + l.right)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

@@ -1,0 +1,126 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// source decodes a source: a URL, or a mapping whose keys depend on the broker.
+func (l *loader) source(path string, n *yaml.Node, v reflect.Value) {
+	s := &sourceSection{}
+	switch {
+	case isNull(n):
+		return
+	case n.Kind == yaml.ScalarNode:
+		l.checkURL(path, n)
+		s.URL = n.Value
+	default:
+		kind := ""
+		if n.Kind == yaml.MappingNode {
+			kind = l.kindOfSource(path, n)
+		}
+		l.section(path, n, reflect.ValueOf(s).Elem(), kind)
+	}
+	v.Set(reflect.ValueOf(s))
+}
+
+// kindOfSource finds the kind of the broker that a source names.
+func (l *loader) kindOfSource(path string, n *yaml.Node) string {
+	b, url := entry(n, "broker"), entry(n, "url")
+	names := slices.Sorted(maps.Keys(l.file.Brokers))
+	switch {
+	case url != nil:
+		for _, e := range pairs(n, maxAliases) {
+			if k := e.key.Value; k != "url" && k != "password" && find(fieldsOf(reflect.TypeFor[sourceSection]()), k) != nil {
+				l.report(l.spotOf(e.key), Problem{Code: CodeBadValue, Path: join(path, k), Text: "`" + k + "` does not go with url",
+					Hint: "say it in the URL, or put the address into brokers and name that one with broker"})
+			}
+		}
+		return ""
+	case b == nil:
+		p := Problem{Code: CodeMissing, Path: path, Text: "source names no broker", Hint: "add broker: NAME, a name of brokers, or write the source as one URL"}
+		if len(names) > 0 {
+			p.Hint = "add broker: NAME, one of " + strings.Join(names, ", ")
+		}
+		l.report(l.spotOf(l.at[path].key), p)
+		return ""
+	}
+	if section, ok := l.file.Brokers[b.Value]; ok {
+		return kindOf(section.URL)
+	}
+	p := Problem{Code: CodeUnknownValue, Path: join(path, "broker"), Text: fmt.Sprintf("there is no broker `%s`", b.Value)}
+	switch near := closest(b.Value, names); {
+	case near != "":
+		p.Hint = "did you mean `" + near + "`?"
+	case len(names) == 0:
+		p.Hint = "the file has no brokers: add brokers: {" + b.Value + ": {url: …}}"
+	default:
+		p.Hint = "known: " + strings.Join(names, ", ")
+	}
+	l.report(l.spotOf(b), p)
+	return ""
+}
+
+// kindOfBroker finds the kind of a broker by its URL.
+func (l *loader) kindOfBroker(path string, n *yaml.Node) string {
+	u := entry(n, "url")
+	if u == nil {
+		l.report(l.spotOf(l.at[path].key), Problem{Code: CodeMissing, Path: join(path, "url"), Text: fmt.Sprintf("broker `%s` has no url", last(path)),
+			Hint: "add url: amqp://host/vhost, kafka://host:9092, sqs:// or mem://"})
+		return ""
+	}
+	kind := kindOf(u.Value)
+	if kind == "" && u.Value != "" {
+		l.hide(u)
+		l.report(l.spotOf(u), Problem{Code: CodeUnknownValue, Path: join(path, "url"), Text: "this is not the URL of a broker", Hint: "write amqp://host/vhost, kafka://host:9092, sqs:// or mem://"})
+	}
+	return kind
+}
+
+// kindOf is the kind of broker behind a URL, "" if it is not known.
+func kindOf(url string) string {
+	scheme, _, ok := strings.Cut(url, "://")
+	if !ok {
+		return ""
+	}
+	switch strings.ToLower(scheme) {
+	case "amqp", "amqps":
+		return onRabbit
+	case "kafka", "kafkas":
+		return onKafka
+	case "sqs":
+		return onSQS
+	case "mem":
+		return onMemory
+	}
+	return ""
+}
+
+// checkURL hides a password and warns of it.
+func (l *loader) checkURL(path string, n *yaml.Node) {
+	l.hideInURL(n)
+	secret, found := passwordIn(n.Value)
+	if !found || !strings.Contains(n.Value, "@") {
+		return
+	}
+	at := l.spotOf(n)
+	if at.line > 0 {
+		if i := strings.Index(string(l.line(at.line)[at.column-1:]), secret); i >= 0 {
+			at.column += len([]rune(string(l.line(at.line)[at.column-1:])[:i]))
+			at.length = len([]rune(secret))
+		}
+	} else {
+		return // a variable is a place for secrets
+	}
+	hint := "use `password: env:NAME` or `file:PATH` beside `url`"
+	if last(path) == "source" {
+		hint = "write source: {url: …, password: env:NAME} or file:PATH"
+	}
+	l.report(at, Problem{Code: CodeSecretInFile, Warning: true, Path: path, Text: "password written into a URL", Hint: hint})
+	delete(l.broken, path)
+}

@@ -1,0 +1,154 @@
+package config
+
+import (
+	"errors"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxAliases bounds how deep aliases may lead into each other.
+const maxAliases = 16
+
+// parse reads the file's text into nodes. What is not YAML is one problem: behind it
+// nothing can be trusted, and as nothing is known to be secret, nothing is shown.
+func (l *loader) parse(text []byte) *yaml.Node {
+	for line := range strings.SplitSeq(strings.TrimSuffix(string(text), "\n"), "\n") {
+		l.lines = append(l.lines, []rune(line))
+	}
+	dec := yaml.NewDecoder(strings.NewReader(string(text)))
+	var doc, more yaml.Node
+	err := dec.Decode(&doc)
+	switch {
+	case errors.Is(err, io.EOF):
+		return &yaml.Node{Kind: yaml.MappingNode}
+	case err != nil:
+		l.notYAML(err)
+		return nil
+	}
+	if err := dec.Decode(&more); err == nil {
+		l.report(spot{line: more.Line, column: 1}, Problem{Code: CodeSyntax, Text: "the file has a second document", Hint: "keep everything before the ---"})
+	} else if !errors.Is(err, io.EOF) {
+		l.notYAML(err)
+	}
+	return doc.Content[0]
+}
+
+var lineOf = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)`)
+
+func (l *loader) notYAML(err error) {
+	m := lineOf.FindStringSubmatch(strings.TrimPrefix(err.Error(), "yaml: "))
+	at := spot{line: 1, column: 1}
+	if n, err := strconv.Atoi(m[1]); err == nil {
+		at.line = n
+	}
+	text := m[2]
+	if before, _, quotes := strings.Cut(text, "`"); quotes { // it quotes the file
+		text = strings.TrimSuffix(before, " ")
+	}
+	l.report(at, Problem{Code: CodeSyntax, Text: "this is not YAML: " + text,
+		Hint: "look at the line and the one before: indentation by blanks only, a blank behind each colon, quotes around text with : # { } [ ] , & * ! | > ' \" % @"})
+}
+
+// resolved follows aliases.
+func resolved(n *yaml.Node) *yaml.Node {
+	for range maxAliases {
+		if n.Kind != yaml.AliasNode || n.Alias == nil {
+			break
+		}
+		n = n.Alias
+	}
+	return n
+}
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+
+// pair is a key with its value.
+type pair struct{ key, value *yaml.Node }
+
+// pairs are the entries of a mapping, those of <<: last and only where they add.
+func pairs(n *yaml.Node, depth int) []pair {
+	var own, merged []pair
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		if k.Tag != "!!merge" {
+			own = append(own, pair{k, v})
+			continue
+		}
+		from := []*yaml.Node{v}
+		if s := resolved(v); s.Kind == yaml.SequenceNode {
+			from = s.Content
+		}
+		for _, m := range from {
+			if m = resolved(m); m.Kind == yaml.MappingNode && depth > 0 {
+				merged = append(merged, pairs(m, depth-1)...)
+			}
+		}
+	}
+	for _, m := range merged {
+		if child(own, m.key.Value) == nil {
+			own = append(own, m)
+		}
+	}
+	return own
+}
+
+func child(ps []pair, key string) *yaml.Node {
+	for _, p := range ps {
+		if p.key.Value == key {
+			return p.value
+		}
+	}
+	return nil
+}
+
+// entry is the value of a key of a node, nil if it has none.
+func entry(n *yaml.Node, key string) *yaml.Node {
+	if n == nil {
+		return nil
+	}
+	if n = resolved(n); n.Kind != yaml.MappingNode {
+		return nil
+	}
+	return child(pairs(n, maxAliases), key)
+}
+
+// flat makes a mapping without <<: of one with it, so that values can be set in it.
+func flat(n *yaml.Node) *yaml.Node {
+	n = resolved(n)
+	m := &yaml.Node{Kind: yaml.MappingNode, Line: n.Line, Column: n.Column, Style: n.Style}
+	for _, p := range pairs(n, maxAliases) {
+		m.Content = append(m.Content, p.key, p.value)
+	}
+	return m
+}
+
+// under puts defaults below what a container says itself.
+func under(own, defaults *yaml.Node, fields []field) *yaml.Node {
+	if own = resolved(own); own.Kind != yaml.MappingNode {
+		return own
+	}
+	m := flat(own)
+	for _, d := range pairs(resolved(defaults), maxAliases) {
+		f := find(fields, d.key.Value)
+		if f == nil || f.own {
+			continue
+		}
+		at := -1
+		for i := 0; i < len(m.Content); i += 2 {
+			if m.Content[i].Value == d.key.Value {
+				at = i + 1
+			}
+		}
+		switch {
+		case at < 0:
+			m.Content = append(m.Content, d.key, d.value)
+		case !f.whole && len(f.fields()) > 0 && resolved(d.value).Kind == yaml.MappingNode:
+			m.Content[at] = under(m.Content[at], d.value, f.fields())
+		}
+	}
+	return m
+}

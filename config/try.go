@@ -1,0 +1,224 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/admin"
+	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/lifecycle"
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/memory"
+)
+
+// graceReserve is what the process needs beyond the bound of its stop, to hear of it
+// and to end.
+const graceReserve = 5 * time.Second
+
+// try makes everything once, with a handler that is never called, so that what the
+// constructors refuse is told like any other mistake.
+func (c *Config) try() {
+	l := c.loader
+	for _, name := range slices.Sorted(maps.Keys(l.file.Brokers)) {
+		c.tryBroker(name, l.file.Brokers[name])
+	}
+	parts := map[string]lifecycle.Component{}
+	for _, name := range l.order {
+		s := l.file.Containers[name]
+		if s == nil || parts[name] != nil {
+			continue
+		}
+		if made := c.tryContainer(name, s); made != nil {
+			parts[name] = made
+		}
+	}
+	c.makeMeters()
+	c.tryAdmin()
+	c.tryStop(parts)
+}
+
+func (c *Config) tryBroker(name string, s *brokerSection) {
+	l, path := c.loader, joinAll("brokers", name)
+	b, err := l.broker(s, c.memory)
+	c.brokers[name] = b
+	if src := b.source(); err == nil && src != nil {
+		if check, ok := src.(transport.Checker); ok {
+			err = check.Check()
+		}
+	}
+	l.blame(path, join(path, "url"), err)
+}
+
+// stub is the handler of containers that are made to be looked at.
+type stub struct{}
+
+func (stub) Handle(context.Context, *longshore.Delivery) error        { return nil }
+func (stub) HandleBatch(context.Context, []*longshore.Delivery) error { return nil }
+
+func (c *Config) tryContainer(name string, s *containerSection) lifecycle.Component {
+	l, path := c.loader, joinAll("containers", name)
+	at := join(path, "source")
+	if s.Source == nil {
+		if !l.broken[at] && !l.broken[path] {
+			l.report(l.spotOf(l.at[path].key), Problem{Code: CodeMissing, Path: at, Text: "container `" + name + "` has no source",
+				Hint: "add source: \"amqp://localhost/?queue=" + name + "\", or a mapping with broker"})
+		}
+		s.Source = &sourceSection{}
+	}
+	l.needs(at, s.Source)
+	src, err := c.source(s.Source)
+	if check, ok := src.(transport.Checker); ok && err == nil {
+		if err = check.Check(); err != nil && l.broken[joinAll("brokers", s.Source.Broker, "url")] {
+			err = nil // told of the broker
+			src = nil
+		}
+	}
+	l.blame(at, at, err)
+	l.goTogether(path, s)
+	standIn := src == nil || err != nil
+	if standIn {
+		src = memory.New(memory.Config{}).Queue(name, memory.QueueConfig{Partitions: 1})
+	}
+	cfg := s.settings(name)
+	cfg.Logger = zap.NewNop()
+	if cfg.Middleware, err = s.chain(name, nil, cfg.Logger); err != nil {
+		l.blame(join(path, "breaker"), join(path, "breaker"), err)
+	}
+	made, err := makeContainer(src, stub{}, cfg, s.Batch != nil)
+	l.blame(path, path, err)
+	if standIn || err != nil {
+		return nil
+	}
+	return made
+}
+
+func makeContainer(src transport.Source, h longshore.Handler, cfg container.Config, batch bool) (*container.ListenerContainer, error) {
+	if !batch {
+		return container.New(src, h, cfg)
+	}
+	if b, ok := h.(longshore.BatchHandler); ok {
+		return container.NewBatch(src, b.HandleBatch, cfg)
+	}
+	return nil, &longshore.Error{Code: longshore.CodeConfig, Op: "container \"" + cfg.Name + "\"", Source: cfg.Name,
+		Err: errors.New("its configuration has a batch, and its handler takes single messages"), Hint: "make the handler with config.Batch, or leave batch out"}
+}
+
+// needs finds what a source mapping does not say.
+func (l *loader) needs(path string, s *sourceSection) {
+	b := l.file.Brokers[s.Broker]
+	if s.URL != "" || b == nil {
+		return
+	}
+	missing := func(key, text, hint string) {
+		if !l.broken[join(path, key)] {
+			l.report(l.place(path), Problem{Code: CodeMissing, Path: join(path, key), Text: text, Hint: hint})
+		}
+	}
+	switch kind := kindOf(b.URL); kind {
+	case onKafka:
+		if s.Group == "" && !s.Broadcast {
+			missing("group", "source has no consumer group", "add group: NAME; offsets are committed under it")
+		}
+		if len(s.Topics) == 0 {
+			missing("topics", "source has no topics", "add topics: [NAME]")
+		}
+		if s.Declare != nil && s.Declare.Partitions == 0 {
+			missing("declare", "declare says no partitions", "add partitions: 12, or leave declare out if the topics exist")
+		}
+	case "":
+	default:
+		if s.Queue == "" {
+			missing("queue", "source has no queue", "add queue: NAME")
+		}
+		if d := s.Declare; kind == onRabbit && d != nil && d.Type == "" && len(d.Bindings) == 0 && len(d.Arguments) == 0 && !d.Transient && !d.AutoDelete {
+			missing("declare", "declare says nothing", "add type: quorum, or leave declare out if the queue exists")
+		}
+	}
+}
+
+// goTogether finds settings that exclude each other and that code cannot say.
+func (l *loader) goTogether(path string, s *containerSection) {
+	if d := s.DeadLetter; d != nil && d.To == "" && d.Policy == "" && !l.brokenBelow(join(path, "dead_letter")) {
+		l.report(l.place(join(path, "dead_letter")), Problem{Code: CodeMissing, Path: join(path, "dead_letter"), Text: "dead_letter says nothing",
+			Hint: "add to: NAME, or policy: native, keep or discard"})
+	}
+	if s.Throttle == nil {
+		return
+	}
+	at := join(path, "throttle")
+	if r := s.Throttle.Rate; r != nil && *r < 0 {
+		l.report(l.place(join(at, "rate")), Problem{Code: CodeOutOfRange, Path: join(at, "rate"), Text: "throttle.rate is negative", Hint: "0 holds everything; leave it out for no limit"})
+	}
+	k := s.Throttle.PerKey
+	if k == nil || l.brokenBelow(join(at, "per_key")) {
+		return
+	}
+	if (k.Permits == nil) == (k.Rate == nil) {
+		l.report(l.place(join(at, "per_key")), Problem{Code: CodeMissing, Path: join(at, "per_key"), Text: "throttle.per_key has not one of permits and rate", Hint: "give one of the two"})
+	}
+}
+
+func (l *loader) brokenBelow(path string) bool {
+	for p := range l.broken {
+		if p == path || strings.HasPrefix(p, path+sep) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Config) tryAdmin() {
+	if c.loader.file.Admin == nil {
+		return
+	}
+	_, err := admin.New(c.loader.file.Admin.settings(nil, nil))
+	c.loader.blame("admin", joinAll("admin", "listen"), err)
+}
+
+func (s *adminSection) settings(cs []*container.ListenerContainer, metrics http.Handler) admin.Config {
+	secrets := func(from map[string]secret) map[string]transport.Secret {
+		to := map[string]transport.Secret{}
+		for name, s := range from {
+			to[name] = s.Secret
+		}
+		return to
+	}
+	return admin.Config{Addr: s.Listen, Containers: cs, Operators: secrets(s.Operators), Viewers: secrets(s.Viewers), Hosts: s.Hosts, TokenFile: s.TokenFile, Metrics: metrics}
+}
+
+// tryStop finds the bound of the stop.
+func (c *Config) tryStop(parts map[string]lifecycle.Component) {
+	l := c.loader
+	all := slices.Collect(maps.Values(parts))
+	if l.file.Admin != nil {
+		all = append(all, lifecycle.Hook("admin", lifecycle.PhaseAdmin, nil, nil))
+	}
+	need := lifecycle.Budget(all...)
+	const least = 25 * time.Second // what lifecycle.Config has without a word
+	if c.stop = l.file.Lifecycle.StopTimeout; c.stop == 0 {
+		c.stop = max(need, least)
+	}
+	if c.stop < need {
+		l.report(l.place(joinAll("lifecycle", "stop_timeout")), Problem{Code: longshore.CodeDrainBudget, Path: joinAll("lifecycle", "stop_timeout"),
+			Text: "stop_timeout is " + c.stop.String() + ", and the containers may take " + c.drainOf(parts).String() + " to drain",
+			Hint: "set it to " + need.String() + " or more, leave it out, or lower drain_timeout"})
+	}
+}
+
+func (c *Config) drainOf(parts map[string]lifecycle.Component) time.Duration {
+	var most time.Duration
+	for _, p := range parts {
+		if b, ok := p.(lifecycle.Budgeter); ok {
+			most = max(most, b.StopBudget())
+		}
+	}
+	return most
+}
