@@ -41,7 +41,6 @@ func (c *ListenerContainer) Seek(ctx context.Context, to transport.Position) ([]
 	if !ok {
 		return nil, refuse(longshore.CodeUnsupported, "its source is not read by position", "")
 	}
-	//nolint:contextcheck // what goes back to the broker does not end with the request
 	moved, err := s.Seek(ctx, to, c.set.drain, func() { r.giveBackOf(g, to) })
 	if err == nil {
 		r.emit(Event{Kind: EventNotice, Count: len(moved), Text: "seek: " + movedText(moved)})

@@ -90,10 +90,14 @@ func (c *consumer) remove(ps []*partition) {
 	for _, p := range ps {
 		k := tp{p.key.topic, p.key.num}
 		c.mu.Lock()
-		if c.parts[k] == p {
+		q := c.parts[k]
+		if q == p || q != nil && q.before == p { // a seek had begun before it was taken
 			delete(c.parts, k)
 		}
 		c.mu.Unlock()
+		if q != nil && q != p && q.before == p {
+			q.close(c.taken(q.key, "the partition went to another member while its position was moved"))
+		}
 		p.mu.Lock()
 		if p.held {
 			p.held = false
