@@ -14,9 +14,9 @@ import (
 	"github.com/longshore-go/longshore/internal/faultindex"
 )
 
-// runTests runs the tests of this package. "go test ./faults -run F-C01" means the
-// tests that name the requirement, wherever they are: those of other packages run
-// first, in processes of their own.
+// runTests runs the tests of this package. With the id of a requirement (doc.go),
+// -run means the tests that name it, wherever they are: those of other packages
+// run first, in processes of their own.
 func runTests(m *testing.M) {
 	flag.Parse()
 	wanted := flag.Lookup("test.run").Value.String()
