@@ -180,6 +180,6 @@ func sliceHarness() Harness {
 	}
 }
 
-// The smallest transport that keeps the contract; docs/how-to/write-a-transport.md
-// shows it to those who write their own.
+// The smallest transport that keeps the contract; examples/extend has one like it for
+// those who write their own.
 func TestSmallestTransport(t *testing.T) { Run(t, sliceHarness()) }
