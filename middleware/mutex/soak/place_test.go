@@ -18,9 +18,12 @@ import (
 // What makes a killed consumer's messages come back soon.
 const (
 	busyDelay  = 50 * time.Millisecond
-	visibility = 4 * time.Second
-	session    = 6 * time.Second // the shortest that Kafka allows by default
 	partitions = 6
+
+	// After how long a killed consumer's messages come back: of a SQS queue, and of a
+	// Kafka group, for which 6 s is the shortest that Kafka allows by default.
+	realLease  = 6 * time.Second
+	shortLease = 1500 * time.Millisecond
 )
 
 // source is the queue at addr.
@@ -29,12 +32,12 @@ func (p *plan) source(addr, queue string) (transport.Source, error) {
 	case "rabbitmq":
 		return amqp.New(addr, amqp.Config{}).Queue(queue, amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Classic}}), nil
 	case "kafka":
-		b := kafka.New(strings.Split(addr, ","), kafka.Config{Options: []kgo.Opt{kgo.HeartbeatInterval(time.Second)}})
-		return b.Group(queue, []string{queue}, kafka.GroupConfig{SessionTimeout: session, RebalanceTimeout: session, RebalanceDrain: time.Second,
+		b := kafka.New(strings.Split(addr, ","), kafka.Config{Options: []kgo.Opt{kgo.HeartbeatInterval(p.Lease / 6)}})
+		return b.Group(queue, []string{queue}, kafka.GroupConfig{SessionTimeout: p.Lease, RebalanceTimeout: p.Lease, RebalanceDrain: p.Lease / 6,
 			SettleLinger: 100 * time.Millisecond, Declare: kafka.Declare{Partitions: partitions}}), nil
 	case "sqs":
 		cfg := sqs.Config{Endpoint: addr, Region: "us-east-1", Credentials: sqs.Keys("local", transport.Static("local"), transport.Secret{})}
-		return sqs.New(cfg).Queue(queue, sqs.QueueConfig{VisibilityTimeout: visibility, BrowseCounts: true, Declare: sqs.Declare{Attributes: map[string]string{}}}), nil
+		return sqs.New(cfg).Queue(queue, sqs.QueueConfig{VisibilityTimeout: p.Lease.Round(time.Second), BrowseCounts: true, Declare: sqs.Declare{Attributes: map[string]string{}}}), nil
 	}
 	return nil, fmt.Errorf("no broker %q", p.Broker)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver
 	"go.uber.org/zap"
@@ -28,6 +29,7 @@ type plan struct {
 	DSN      string
 	Prefix   string // of the tables
 	Ledger   string // a file: one line for each delivery and each run of the handler
+	Lease    time.Duration
 	Messages int
 	Poison   int  // every n-th message fails until the crew is healthy
 	Healthy  bool // handlers do not fail

@@ -30,13 +30,13 @@ type site struct {
 // embedded needs nothing: brokers in this process and SQLite.
 func embedded(t testing.TB, broker string, messages, poison int) *site {
 	t.Helper()
-	s := &site{t: t, plan: plan{Broker: broker, Messages: messages, Poison: poison, Queue: "orders", Driver: "sqlite",
+	s := &site{t: t, plan: plan{Broker: broker, Messages: messages, Poison: poison, Lease: shortLease, Queue: "orders", Driver: "sqlite",
 		DSN: "file:" + filepath.Join(t.TempDir(), "db") + "?_pragma=busy_timeout(10000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)&_txlock=immediate"}}
 	switch broker {
 	case "rabbitmq":
 		s.through(amqptest.New(t).URL)
 	case "kafka":
-		k, err := kfake.NewCluster(kfake.NumBrokers(1))
+		k, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.BrokerConfigs(map[string]string{"group.min.session.timeout.ms": "100"}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func real(t testing.TB, broker string, messages, poison int) *site {
 	q := dsn.Query()
 	q.Set("application_name", prefix)
 	dsn.RawQuery = q.Encode()
-	s := &site{t: t, plan: plan{Broker: broker, Messages: messages, Poison: poison, Queue: brokertest.Name(t, "soak"),
+	s := &site{t: t, plan: plan{Broker: broker, Messages: messages, Poison: poison, Lease: realLease, Queue: brokertest.Name(t, "soak"),
 		Driver: "pgx", DSN: dsn.String(), Prefix: prefix}}
 	switch broker {
 	case "rabbitmq":
