@@ -1,0 +1,55 @@
+package main
+
+// edit is a fault of one line, put into the code.
+type edit struct {
+	name     string
+	file     string
+	old, new string   // old must be there exactly once
+	packages []string // whose fault tests have to see it
+}
+
+func edits() []edit {
+	mutexTests := []string{"./middleware/mutex"}
+	return []edit{
+		{"skip Flush", "container/drain_end.go",
+			"\t\tif o.down == nil {\n\t\t\terrs = append(errs, r.bounded(flushEnd, o.c.Flush))",
+			"\t\tif o.down == nil && flushEnd.IsZero() {\n\t\t\terrs = append(errs, r.bounded(flushEnd, o.c.Flush))",
+			[]string{"./container", "./transport/sqs", "./faults"}},
+		{"drop the revoke fence", "transport/kafka/rebalance.go",
+			"\t\tp.close(c.taken(p.key, \"the partition went to another member before its handler had ended\"))",
+			"\t\t_ = c.taken(p.key, \"the partition went to another member before its handler had ended\")",
+			[]string{"./transport/kafka"}},
+		{"count parked as slots", "container/intake.go",
+			"free := r.window() - held - max(r.waitPark-r.s.parked, 0)",
+			"free := r.window() - held - r.waitPark",
+			[]string{"./container"}},
+		{"ack before confirm", "container/deadletter.go",
+			"\t\t\tdown = r.publishDead(own, j.err)\n",
+			"\t\t\tr.wg.Go(func() { _ = r.publishDead(own, j.err) })\n",
+			[]string{"./container", "./faults"}},
+		{"reuse the old channel", "transport/amqp/link.go",
+			"\tif l.cur == nil || l.cur.ended() {",
+			"\tif l.cur == nil {",
+			[]string{"./transport/amqp"}},
+		{"ignore Owned", "container/workers.go",
+			"\t\tif !it.d.Owned() {\n\t\t\tr.ready.pop()",
+			"\t\tif !it.d.Owned() && it.d == nil {\n\t\t\tr.ready.pop()",
+			[]string{"./container", "./transport/sqs", "./faults"}},
+		{"extend once", "transport/sqs/lease.go",
+			"\th.extending = false\n\tif op := h.after; op != nil {",
+			"\th.extending, h.capped = false, true\n\tif op := h.after; op != nil {",
+			[]string{"./transport/sqs"}},
+		{"no READ COMMITTED", "middleware/mutex/sqlstore.go",
+			"return &sql.TxOptions{Isolation: sql.LevelReadCommitted}",
+			"return &sql.TxOptions{Isolation: sql.LevelDefault}",
+			mutexTests},
+		{"swallow 1213", "middleware/mutex/class.go",
+			"\tcase 1213, 1020:\n\t\treturn ClassRolledBack",
+			"\tcase 1213, 1020:\n\t\treturn ClassDuplicate",
+			mutexTests},
+		{"publish before commit", "middleware/mutex/outbox.go",
+			"\tcommit, cancel := context.WithTimeout(life, defaultCommitTimeout)\n\tdefer cancel()\n\tif err := tx.Commit(commit); err != nil {\n\t\treturn &longshore.Error{Code: longshore.CodeConnLost, Op: \"commit with an outbox\"",
+			"\tcommit, cancel := context.WithTimeout(life, defaultCommitTimeout)\n\tdefer cancel()\n\tafter.run(life)\n\tif err := tx.Commit(commit); err != nil {\n\t\treturn &longshore.Error{Code: longshore.CodeConnLost, Op: \"commit with an outbox\"",
+			mutexTests},
+	}
+}

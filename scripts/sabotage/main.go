@@ -1,0 +1,91 @@
+// Command sabotage breaks the code on purpose, one line at a time, in a copy of the
+// tree, and expects the fault suite to turn red each time. It prints which
+// requirement saw it. A fault that nobody sees is a hole in the tests.
+//
+//	go run ./scripts/sabotage                  all ten
+//	go run ./scripts/sabotage -only "Flush"    those with this in their name
+//	go run ./scripts/sabotage -commit          the last commit instead of the files as they are
+//
+// A test counts only if it passes on the unbroken copy.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+
+	"github.com/longshore-go/longshore/internal/faultindex"
+)
+
+func main() {
+	only := flag.String("only", "", "faults with this in their name")
+	commit := flag.Bool("commit", false, "break the last commit, not the files as they are")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, *only, *commit)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "sabotage:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, only string, commit bool) error {
+	root, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	tree, err := os.MkdirTemp("", "sabotage-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(tree) }()
+	if err := copyTree(ctx, root, tree, commit); err != nil {
+		return err
+	}
+	index, err := faultindex.Read(tree)
+	if err != nil {
+		return err
+	}
+	s := &saboteur{tree: tree, index: index, state: filepath.Join(root, ".cache", "brokers")}
+	var errs []error
+	n := 0
+	for _, e := range edits() {
+		if !strings.Contains(e.name, only) {
+			continue
+		}
+		n++
+		caught, err := s.try(ctx, e)
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("%s: %w", e.name, err))
+			fmt.Printf("ERROR       %s: %v\n", e.name, err)
+		case caught == "":
+			errs = append(errs, fmt.Errorf("%s in %s was not seen", e.name, e.file))
+			fmt.Printf("NOT CAUGHT  %s (%s)\n", e.name, e.file)
+		default:
+			fmt.Printf("caught      %s (%s): %s\n", e.name, e.file, caught)
+		}
+	}
+	if n == 0 {
+		return fmt.Errorf("no fault has %q in its name", only)
+	}
+	return errors.Join(errs...)
+}
+
+// copyTree copies what git knows or would add; the checkout is never touched.
+func copyTree(ctx context.Context, root, tree string, commit bool) error {
+	script := `git ls-files -co --exclude-standard -z | while IFS= read -r -d '' f; do [ ! -e "$f" ] || printf '%s\0' "$f"; done | tar -c --null -T - | tar -x -C "$0"`
+	if commit {
+		script = `git archive HEAD | tar -x -C "$0"`
+	}
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script, tree)
+	cmd.Dir, cmd.Stderr = root, os.Stderr
+	return cmd.Run()
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/longshore-go/longshore/internal/faultindex"
+)
+
+type saboteur struct {
+	tree  string
+	state string // of the brokers that run
+	index *faultindex.Index
+}
+
+// try puts the fault in, runs the fault tests of its packages until one is red, and
+// takes it out again.
+func (s *saboteur) try(ctx context.Context, e edit) (caught string, err error) {
+	path := filepath.Join(s.tree, e.file)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(whole), e.old); n != 1 {
+		return "", fmt.Errorf("the line to break is %d times in %s: adapt scripts/sabotage/edits.go", n, e.file)
+	}
+	broken := []byte(strings.Replace(string(whole), e.old, e.new, 1))
+	if err := os.WriteFile(path, broken, 0o600); err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.WriteFile(path, whole, 0o600)) }()
+	patterns := s.index.ByPackage(s.index.Requirements)
+	for _, folder := range e.packages {
+		if out, err := s.test(ctx, folder, "^$"); err != nil {
+			return "", fmt.Errorf("the broken code does not compile: %s", out)
+		}
+		red := failures(s.test(ctx, folder, patterns[folder]))
+		if len(red) == 0 {
+			continue
+		}
+		if err := os.WriteFile(path, whole, 0o600); err != nil {
+			return "", err
+		}
+		pattern := faultindex.Pattern(red)
+		if out, err := s.test(ctx, folder, pattern); err != nil {
+			return "", fmt.Errorf("%s fails without the fault too: %s", pattern, out)
+		}
+		return s.name(folder, red), nil
+	}
+	return "", nil
+}
+
+func (s *saboteur) test(ctx context.Context, folder, pattern string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-failfast", "-timeout", "5m", "-run", pattern, folder)
+	cmd.Dir = s.tree
+	cmd.Env = append(os.Environ(), "LONGSHORE_STATE="+s.state)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}
+
+// failures reads the names of top-level tests that failed, or that ran when the
+// package's time was over or it panicked.
+func failures(out string, err error) []string {
+	if err == nil {
+		return nil
+	}
+	var names []string
+	lines := bufio.NewScanner(strings.NewReader(out))
+	failed := regexp.MustCompile(`^(?:--- FAIL: |\s+)(Test\w+|Fuzz\w+)(?:/\S*)? \(`)
+	panicked := regexp.MustCompile(`^panic: .*|^\S+_test\.(Test\w+)\(`)
+	for lines.Scan() {
+		for _, form := range []*regexp.Regexp{failed, panicked} {
+			if m := form.FindStringSubmatch(lines.Text()); m != nil && m[1] != "" && !slices.Contains(names, m[1]) {
+				names = append(names, m[1])
+			}
+		}
+	}
+	return names
+}
+
+// name says which requirements the tests stand for.
+func (s *saboteur) name(folder string, tests []string) string {
+	var ids []string
+	for _, r := range s.index.Requirements {
+		for _, t := range s.index.Tests(r.ID) {
+			if t.Package == folder && slices.Contains(tests, t.Name) && !slices.Contains(ids, r.ID) {
+				ids = append(ids, r.ID)
+			}
+		}
+	}
+	return fmt.Sprintf("%s by %s in %s", strings.Join(ids, " "), strings.Join(tests, " "), folder)
+}
