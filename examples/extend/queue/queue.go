@@ -138,6 +138,13 @@ func (c *consumer) Close(context.Context) error {
 	return nil
 }
 
+// Backlog is how many messages wait. It is optional, and what scaling goes by.
+func (c *consumer) Backlog(context.Context) (int64, time.Time, error) {
+	c.q.mu.Lock()
+	defer c.q.mu.Unlock()
+	return int64(len(c.q.msgs)), time.Now(), nil
+}
+
 // finish ends the consumer, for the reason that weighs more.
 func (c *consumer) finish(why error) {
 	c.mu.Lock()
