@@ -38,6 +38,8 @@ func (l *loader) blameOne(base, fallback string, err error) {
 			p.Text = strings.TrimPrefix(e.Err.Error(), "longshore: ")
 		}
 	}
+	raw := p.Text
+	p.Text, p.Hint = reworded(p.Text, p.Hint)
 	at, path, found := spot{}, fallback, false
 	for _, name := range goName.FindAllString(p.Text, -1) {
 		full := base + sep + strings.ReplaceAll(snake(name), ".", sep)
@@ -56,11 +58,11 @@ func (l *loader) blameOne(base, fallback string, err error) {
 		at = l.place(path)
 	}
 	if strings.HasPrefix(string(fallback), "containers") && last(fallback) == "source" {
-		at = l.inURL(fallback, p.Text, at)
+		at = l.inURL(fallback, raw, at)
 	}
 	switch p.Text, p.Hint = yamlNames(p.Text), yamlNames(p.Hint); {
 	case p.Code != longshore.CodeConfig:
-	case strings.Contains(p.Text, "is not set"), strings.Contains(p.Text, "is missing"), strings.Contains(p.Text, "is named"), strings.Contains(p.Text, "has no name"):
+	case strings.Contains(p.Text, "is not set"), strings.Contains(p.Text, "is missing"), strings.Contains(p.Text, "no topic is named"), strings.Contains(p.Text, "source has no "), strings.Contains(p.Text, "has no name"):
 		p.Code = CodeMissing
 	case strings.Contains(p.Text, "is not known"):
 		p.Code = CodeUnknownKey

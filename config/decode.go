@@ -257,7 +257,7 @@ func zeroHint(zero string, f *field) string {
 	case f.typ.Kind() == reflect.Pointer: // 0 means something
 		return "0 or more"
 	case f.none != "":
-		return zero + " means the default, " + f.def + "; " + f.none + " is none at all"
+		return zero + " means the default, " + f.def + "; or " + f.none
 	case f.def == "":
 		return "0 or more"
 	}

@@ -104,6 +104,9 @@ func kindOf(url string) string {
 // checkURL hides a password and warns of it.
 func (l *loader) checkURL(path string, n *yaml.Node) {
 	l.hideInURL(n)
+	if kindOf(n.Value) == "" {
+		l.hide(n) // who knows what it is
+	}
 	secret, found := passwordIn(n.Value)
 	if !found || !strings.Contains(n.Value, "@") {
 		return

@@ -73,8 +73,11 @@ func (c *Config) tryContainer(name string, s *containerSection) lifecycle.Compon
 		}
 		s.Source = &sourceSection{}
 	}
-	l.needs(at, s.Source)
+	complete := l.needs(at, s.Source)
 	src, err := c.source(s.Source)
+	if !complete {
+		src = nil
+	}
 	if check, ok := src.(transport.Checker); ok && err == nil {
 		if err = check.Check(); err != nil && l.broken[joinAll("brokers", s.Source.Broker, "url")] {
 			err = nil // told of the broker
@@ -111,13 +114,15 @@ func makeContainer(src transport.Source, h longshore.Handler, cfg container.Conf
 		Err: errors.New("its configuration has a batch, and its handler takes single messages"), Hint: "make the handler with config.Batch, or leave batch out"}
 }
 
-// needs finds what a source mapping does not say.
-func (l *loader) needs(path string, s *sourceSection) {
+// needs finds what a source mapping does not say; complete is that it lacks nothing.
+func (l *loader) needs(path string, s *sourceSection) (complete bool) {
 	b := l.file.Brokers[s.Broker]
 	if s.URL != "" || b == nil {
-		return
+		return true
 	}
+	complete = true
 	missing := func(key, text, hint string) {
+		complete = false
 		if !l.broken[join(path, key)] {
 			l.report(l.place(path), Problem{Code: CodeMissing, Path: join(path, key), Text: text, Hint: hint})
 		}
@@ -142,6 +147,7 @@ func (l *loader) needs(path string, s *sourceSection) {
 			missing("declare", "declare says nothing", "add type: quorum, or leave declare out if the queue exists")
 		}
 	}
+	return complete
 }
 
 // goTogether finds settings that exclude each other and that code cannot say.

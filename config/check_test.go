@@ -1,0 +1,175 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/longshore-go/longshore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// nowhere is an environment with nothing in it but these.
+func nowhere(vars ...string) Options { return Options{Environ: append([]string{}, vars...)} }
+
+// problems are what is wrong with a text, one line each: place, code.
+func problems(t *testing.T, o Options, text string) []Problem {
+	t.Helper()
+	_, ps := o.parse("longshore.yaml", []byte(text), true)
+	return ps
+}
+
+func lines(ps []Problem) string {
+	var b strings.Builder
+	for i := range ps {
+		p := &ps[i]
+		kind := "error"
+		if p.Warning {
+			kind = "warning"
+		}
+		fmt.Fprintf(&b, "%s %s[%s] %s; %s\n", p.Where, kind, p.Code, p.Text, p.Hint)
+	}
+	return b.String()
+}
+
+func TestTenMistakesAreTenErrors(t *testing.T) {
+	const text = `version: 1
+contaners: {}
+brokers:
+  rabbit: {url: "amqp://localhost", pasword: env:PW}
+containers:
+  orders:
+    source: amqp://app@rabbit.internal:bad/shop?queue=orders
+    workers: {min: 30, max: 1}
+    drain_timeout: -5s
+    order: by_kee
+    max_bytes: big
+    timeout: 30
+  invoices:
+    source: {broker: rabit, queue: invoices}
+    redelivery: {max_attempts: many}
+`
+	ps := problems(t, nowhere("PW=x"), text)
+	if n := len(fatal(ps)); n != 10 {
+		t.Errorf("%d errors, want 10", n)
+	}
+	for _, want := range []string{
+		"longshore.yaml:2:1 error[unknown-key] unknown key `contaners`; did you mean `containers`?",
+		"longshore.yaml:4:37 error[unknown-key] unknown key `pasword`; did you mean `password`?",
+		"longshore.yaml:7:40 error[bad-address] the port is not a number",
+		"longshore.yaml:8:15 error[out-of-range] workers.min is 30; must be at most workers.max, which is 1",
+		"longshore.yaml:9:20 error[out-of-range] drain_timeout is negative; 0s means the default, 20s",
+		"longshore.yaml:10:12 error[unknown-value] order `by_kee` is not known; did you mean `by_key`?",
+		"longshore.yaml:11:16 error[bad-value] max_bytes is `big`, which is not a size",
+		"longshore.yaml:12:14 error[bad-value] timeout is `30`, which is not a time; it needs a unit: 30ms, 30s, 30m or 30h",
+		"longshore.yaml:14:22 error[unknown-value] there is no broker `rabit`; did you mean `rabbit`?",
+		"longshore.yaml:15:32 error[bad-value] redelivery.max_attempts is `many`",
+	} {
+		if !strings.Contains(lines(ps), want) {
+			t.Errorf("not told: %s", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(lines(ps))
+	}
+}
+
+func TestOneMistakeIsOneProblem(t *testing.T) {
+	const rabbit = "brokers: {r: {url: \"amqp://localhost\"}, k: {url: \"kafka://k1:9092\"}, s: {url: \"sqs://\", region: eu-west-1}, m: {url: \"mem://\"}}\ncontainers:\n  orders:\n"
+	for name, c := range map[string]struct{ text, want string }{
+		"not YAML":                 {"containers: [a\n", "error[syntax]"},
+		"a list":                   {"- a\n", "error[bad-value]"},
+		"nothing":                  {"", "error[missing] there is no container"},
+		"version":                  {"version: 2\n" + rabbit + "    source: mem://orders\n", "longshore.yaml:1:10 error[unknown-value] this version"},
+		"twice":                    {rabbit + "    source: mem://orders\n    timeout: 1s\n    timeout: 2s\n", "longshore.yaml:6:5 error[duplicate-key] key `timeout` is there twice; the first one is in line 5"},
+		"no source":                {rabbit + "    timeout: 1s\n", "longshore.yaml:3:3 error[missing] container `orders` has no source"},
+		"no handler in files":      {rabbit + "    source: mem://orders\n    handler: {exec: [./pay]}\n", "error[unknown-key] unknown key `handler`; handlers are code: config.Handlers{\"orders\": …}"},
+		"a key of another broker":  {rabbit + "    source: {broker: r, queue: orders, group: billing}\n", "longshore.yaml:4:40 error[unknown-key] `group` is for kafka, this is rabbitmq"},
+		"no group":                 {rabbit + "    source: {broker: k, topics: [orders]}\n    dead_letter: {to: x}\n", "error[missing] source has no consumer group"},
+		"no topics":                {rabbit + "    source: {broker: k, group: g}\n    dead_letter: {to: x}\n", "error[missing] source has no topics"},
+		"no queue":                 {rabbit + "    source: {broker: r}\n", "error[missing] source has no queue"},
+		"kafka keeps nothing":      {rabbit + "    source: {broker: k, group: g, topics: [orders]}\n", "longshore.yaml:3:3 error[missing] dead_letter is not set"},
+		"to and policy":            {rabbit + "    source: mem://orders\n    dead_letter: {to: x, policy: keep}\n", "error[config] dead_letter has to and policy"},
+		"parameter":                {rabbit + "    source: mem://orders?prefech=3\n", "longshore.yaml:4:26 error[unknown-key] parameter \"prefech\" is not known; did you mean \"prefetch\"?"},
+		"prefetch":                 {rabbit + "    source: {broker: r, queue: orders, prefetch: 70000}\n", "longshore.yaml:4:40 error[out-of-range] rabbitmq queue \"orders\": prefetch is 70000"},
+		"visibility":               {rabbit + "    source: {broker: s, queue: orders, visibility_timeout: 1500ms}\n", "longshore.yaml:4:40 error[out-of-range] sqs visibility_timeout"},
+		"rebalance":                {rabbit + "    source: {broker: k, group: g, topics: [orders], rebalance_drain: 50s}\n    dead_letter: {to: x}\n", "longshore.yaml:4:53 error[out-of-range] kafka"},
+		"partition order":          {rabbit + "    source: {broker: r, queue: orders}\n    order: by_partition\n", "longshore.yaml:5:5 error[config] order is by_partition"},
+		"breaker":                  {rabbit + "    source: mem://orders\n    breaker: {ratio: 3}\n", "longshore.yaml:5:15 error[out-of-range]"},
+		"a policy's key":           {rabbit + "    source: mem://orders\n    autoscale: {policy: consecutive, hold: 1m}\n", "error[unknown-key] `hold` is for adaptive, this is consecutive"},
+		"autoscale":                {rabbit + "    source: mem://orders\n    autoscale: {util: 3}\n", "error[out-of-range]"},
+		"key of a key":             {rabbit + "    source: mem://orders\n    throttle: {per_key: {header: tenant}}\n", "error[missing] throttle.per_key has not one of permits and rate"},
+		"stop too short":           {rabbit + "    source: mem://orders\nlifecycle: {stop_timeout: 10s}\n", "longshore.yaml:5:27 error[drain-budget] stop_timeout is 10s"},
+		"admin off loopback":       {rabbit + "    source: mem://orders\nadmin: {listen: \"0.0.0.0:80\"}\n", "longshore.yaml:5:17 error[config]"},
+		"metrics without a server": {rabbit + "    source: mem://orders\ntelemetry: {metrics: prometheus}\n", "longshore.yaml:5:22 error[missing]"},
+		"camel case":               {rabbit + "    source: mem://orders\n    drainTimeout: 3s\n", "did you mean `drain_timeout`?"},
+		"yes":                      {rabbit + "    source: mem://orders\n    start_paused: yes\n", "error[bad-value] start_paused is `yes`, which is neither true nor false; write true"},
+		"days":                     {rabbit + "    source: mem://orders\n    timeout: 2d\n", "days are written in hours: 48h"},
+		"no value":                 {rabbit + "    source: mem://orders\n    timeout:\n", "error[missing] timeout has no value"},
+		"mistake in defaults":      {"defaults: {timeout: 5}\n" + rabbit + "    source: mem://orders\n  more:\n    source: mem://more\n", "longshore.yaml:1:21 error[bad-value] timeout"},
+		"two documents":            {rabbit + "    source: mem://orders\n---\na: b\n", "error[syntax] the file has a second document"},
+		"broker without url":       {"brokers: {r: {user: app}}\ncontainers: {orders: {source: mem://orders}}\n", "longshore.yaml:1:11 error[missing] broker `r` has no url"},
+		"tabs":                     {"containers:\n\torders: {}\n", "longshore.yaml:2:1 error[syntax]"},
+		"url and queue":            {rabbit + "    source: {url: \"amqp://localhost/?queue=a\", queue: b}\n", "`queue` does not go with url"},
+		"password on SQS":          {rabbit + "    source: {url: \"sqs://a?region=eu-west-1\", password: env:PW}\n", "error[config] a password is given beside it"},
+		"declare without a word":   {rabbit + "    source: {broker: r, queue: orders, declare: {}}\n", "error[missing] declare says nothing"},
+		"dead_letter empty":        {rabbit + "    source: mem://orders\n    dead_letter: {}\n", "error[missing] dead_letter says nothing"},
+		"own defaults of a source": {"defaults: {source: mem://a}\n" + rabbit + "    source: mem://orders\n", "error[unknown-key] defaults have no source"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ps := problems(t, nowhere("PW=x"), c.text)
+			if len(fatal(ps)) != 1 || !strings.Contains(lines(ps), c.want) {
+				t.Errorf("want one error with %q, got\n%s", c.want, lines(ps))
+			}
+		})
+	}
+}
+
+func TestMistakesInVariables(t *testing.T) {
+	const text = "containers: {my-orders: {source: mem://orders}, my.orders: {source: mem://more}, audit: {source: mem://audit}}\n"
+	for name, c := range map[string]struct{ env, want string }{
+		"value":    {"LONGSHORE_CONTAINERS_AUDIT_WORKERS_MAX=many", "env LONGSHORE_CONTAINERS_AUDIT_WORKERS_MAX error[bad-value] workers.max is `many`"},
+		"unknown":  {"LONGSHORE_CONTAINERS_AUDIT_WORKER_MAX=3", "error[unknown-key] this variable sets nothing; did you mean LONGSHORE_CONTAINERS_AUDIT_WORKERS_MAX?"},
+		"clash":    {"LONGSHORE_CONTAINERS_MY_ORDERS_TIMEOUT=3s", "it may mean containers.my-orders.timeout and containers.my.orders.timeout"},
+		"empty":    {"LONGSHORE_CONTAINERS_AUDIT_TIMEOUT=", "error[missing] it is empty"},
+		"in a URL": {"LONGSHORE_CONTAINERS_AUDIT_SOURCE_QUEUE=q", "the source is one URL, which has no queue; set LONGSHORE_CONTAINERS_AUDIT_SOURCE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ps := problems(t, nowhere(c.env), text)
+			if len(fatal(ps)) != 1 || !strings.Contains(lines(ps), c.want) {
+				t.Errorf("want one error with %q, got\n%s", c.want, lines(ps))
+			}
+		})
+	}
+	if ps := problems(t, nowhere("LONGSHORE_ADMIN=a", "LONGSHORE_TOKEN=b", "LONGSHORE_BROKERS=required", "LONGSHORE_CONFIG=c"), text); len(ps) > 0 {
+		t.Errorf("variables of the command are not ours: %s", lines(ps))
+	}
+}
+
+func TestErrorsOfLoad(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "c.yaml")
+	if err := os.WriteFile(file, []byte("containers:\n  a: {source: mem://a, order: x}\n  b: {source: mem://b, timeout: x}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := nowhere().Load(file)
+	if !errors.Is(err, CodeUnknownValue) || !errors.Is(err, CodeBadValue) {
+		t.Errorf("%v", err)
+	}
+	var p *Problem
+	if !errors.As(err, &p) || p.Line != 2 || p.Path != "containers.a.order" {
+		t.Errorf("%+v", p)
+	}
+	var e *longshore.Error
+	if !errors.As(err, &e) || !strings.Contains(err.Error(), "longshore: "+file+":2:31: order `x` is not known; known: ") {
+		t.Errorf("%v", err)
+	}
+	if _, err := nowhere().Load(filepath.Join(t.TempDir(), "no.yaml")); !errors.Is(err, longshore.CodeConfig) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,101 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const geheim = "s3cr3t"
+
+// F-J04: what is secret is in no problem, excerpt, view or error, however wrong the
+// file is.
+func TestSecretsAreNeverShown(t *testing.T) {
+	for name, text := range map[string]string{
+		"URL":                   "containers: {a: {source: \"amqp://app:s3cr3t@h:bad/?queue=q\"}}\n",
+		"URL, plain":            "containers:\n  a:\n    source: amqp://app:s3cr3t@h/?quee=q\n",
+		"URL without a host":    "containers:\n  a:\n    source: amqp://app:s3cr3t/?queue=q\n",
+		"URL with odd password": "containers:\n  a:\n    source: amqp://app:s3cr3t/s3cr3t?s3cr3t@h/?queue=q\n",
+		"kafka":                 "containers:\n  a:\n    source: kafka://app:s3cr3t@k1:x/topic?group=g\n",
+		"broker URL":            "brokers: {r: {url: \"amqp://app:s3cr3t@h:x\", user: [1]}}\ncontainers: {a: {source: {broker: r, queue: q}}}\n",
+		"literal":               "brokers: {r: {url: \"amqp://h\", password: s3cr3t, quark: 1}}\ncontainers: {a: {source: {broker: r, queue: q}}}\n",
+		"quoted":                "brokers: {r: {url: \"amqp://h\", password: \"s3\\x633cr3ts3cr3t\", quark: 1}}\ncontainers: {a: {source: {broker: r, queue: q}}}\n",
+		"misspelt key":          "brokers: {r: {url: \"amqp://h\", pasword: s3cr3t}}\ncontainers: {a: {source: {broker: r, queue: q}}}\n",
+		"wrong broker":          "brokers: {r: {url: \"kafka://h\", password: s3cr3t}}\ncontainers: {a: {source: {broker: r, group: g, topics: [t]}}}\n",
+		"wrong shape":           "admin: {operators: s3cr3t}\ncontainers: {a: {source: mem://a}}\n",
+		"a list":                "admin: {operators: {anna: [s3cr3t]}}\ncontainers: {a: {source: mem://a}}\n",
+		"twice":                 "admin: {operators: {anna: env:A, anna: s3cr3t}}\ncontainers: {a: {source: mem://a}}\n",
+		"no scheme":             "brokers: {r: {url: \"app:s3cr3t@h\"}}\ncontainers: {a: {source: {broker: r, queue: q}}}\n",
+		"source no scheme":      "containers:\n  a:\n    source: app:s3cr3t@h\n    wrong: 1\n",
+		"as a whole":            "s3cr3t\n",
+		"not YAML":              "brokers: {r: {password: s3cr3t, url: `}}\n",
+		"block":                 "brokers:\n  r:\n    url: amqp://h\n    password: |\n      s3cr3t\n    quark: 1\ncontainers: {a: {source: {broker: r, queue: q}}}\n",
+		"alias":                 "x: &p s3cr3t\nbrokers: {r: {url: \"amqp://h\", password: *p, quark: 1}}\ncontainers: {a: {source: {broker: r, queue: q}}}\n",
+		"short token":           "admin: {operators: {anna: s3cr3t}, listen: nowhere}\ncontainers: {a: {source: mem://a}}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, ps := nowhere("A="+geheim).parse("c.yaml", []byte(text), false)
+			if c == nil && len(ps) == 0 {
+				t.Fatal("nothing happened")
+			}
+			for i := range ps {
+				all := fmt.Sprintf("%+v %v %v", ps[i], &ps[i], errors.Unwrap(&ps[i]))
+				if strings.Contains(all, geheim) {
+					t.Errorf("%s", all)
+				}
+			}
+		})
+	}
+}
+
+const withSecrets = `version: 1
+brokers:
+  rabbit: {url: "amqps://app:s3cr3t@rabbit.internal/shop"}
+  other: {url: "amqp://h", user: app, password: env:PW}
+  kafka: {url: "kafka://k1:9092", sasl: {user: app, password: s3cr3t}}
+admin: {operators: {anna: env:PW}}
+containers:
+  orders: {source: {broker: rabbit, queue: orders}}
+  more: {source: "amqp://app:s3cr3t@h/?queue=more"}
+  url: {source: {url: "amqp://app@h/?queue=more", password: env:PW}}
+  k: {source: {broker: kafka, group: g, topics: [t]}, dead_letter: {to: dlt}}
+`
+
+// F-J04
+func TestShowHidesSecretsAndTellsWhereTheyAre(t *testing.T) {
+	c, ps := nowhere("PW="+geheim).parse("c.yaml", []byte(withSecrets), false)
+	if c == nil {
+		t.Fatal(lines(ps))
+	}
+	out := Format(c.Show(true))
+	if strings.Contains(out, geheim) || strings.Contains(fmt.Sprintf("%+v %#v", c.Show(true), c.Show(true)), geheim) {
+		t.Error(out)
+	}
+	for _, want := range []string{"url: amqps://app:***@rabbit.internal/shop", "# env:PW, c.yaml:4", "source: amqp://app:***@h/?queue=more"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+	warned := 0
+	for _, w := range c.Warnings() {
+		if w.Code == CodeSecretInFile {
+			warned++
+		}
+	}
+	if warned != 3 {
+		t.Errorf("%d warnings of secrets in the file\n%s", warned, lines(c.Warnings()))
+	}
+}
+
+func TestMissingSecretIsAWarningInCheckAndAnErrorInLoad(t *testing.T) {
+	text := []byte("brokers: {r: {url: \"amqp://h\", password: env:PW}, k: {url: \"amqp://h\", password: file:no/such}}\ncontainers: {a: {source: {broker: r, queue: q}}}\n")
+	c, ps := nowhere().parse("c.yaml", text, true)
+	if c == nil || len(ps) != 2 || !ps[0].Warning || ps[0].Code != CodeSecretMissing || ps[1].Code != CodeSecretMissing {
+		t.Error(lines(ps))
+	}
+	_, ps = nowhere().parse("c.yaml", text, false)
+	if len(fatal(ps)) != 2 {
+		t.Error(lines(ps))
+	}
+}
