@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/longshore-go/longshore/container/autoscale"
+	"github.com/longshore-go/longshore/internal/plot"
 )
 
 const pictureDir = "../../../../docs/explanation/autoscaling"
@@ -15,19 +16,17 @@ const pictureDir = "../../../../docs/explanation/autoscaling"
 // writes says whether documents are written instead of compared: make autoscale.
 func writes() bool { return os.Getenv("LONGSHORE_WRITE_DOCS") != "" }
 
-const blue, orange, grey, red = "#1f6fb4", "#d9771f", "#8a8a8a", "#b03a3a"
-
-func traces() map[string]picture {
+func traces() map[string]plot.Picture {
 	byName := map[string]load{}
 	for _, sc := range scenarios() {
 		byName[sc.name] = sc.load
 	}
-	all := map[string]picture{}
+	all := map[string]plot.Picture{}
 	run := func(l load, p autoscale.Policy) *result { return newWorld(l, p, 1).run() }
-	three := func(title string, l load) picture {
-		return picture{title: title, y: "workers", length: l.length, lines: []line{
-			run(l, autoscale.Adaptive{}).workers("Adaptive", blue), run(l, autoscale.Consecutive{}).workers("Consecutive", orange),
-			run(l, spring{}).workers("Spring's rule", grey)}}
+	three := func(title string, l load) plot.Picture {
+		return plot.Picture{Title: title, Y: "workers", Length: l.length, Lines: []plot.Line{
+			run(l, autoscale.Adaptive{}).workers("Adaptive", plot.Blue), run(l, autoscale.Consecutive{}).workers("Consecutive", plot.Orange),
+			run(l, spring{}).workers("Spring's rule", plot.Grey)}}
 	}
 	all["burst.svg"] = three("50 000 messages of 10 ms at once, then 1 a second; 1 to 30 workers", byName["burst, then 1 msg/s"])
 
@@ -36,18 +35,18 @@ func traces() map[string]picture {
 	all["trickle.svg"] = three("The same for 25 minutes, 1 to 10 workers", long)
 
 	p := three("A downstream that lets in 8 at a time (20 ms each), twice as much load; 1 to 200 workers", byName["hard cap 8, 20 ms"])
-	p.lines = append(p.lines, line{name: "the downstream's 8", color: red, dash: true, at: func(float64) float64 { return 8 }})
+	p.Lines = append(p.Lines, plot.Line{Name: "the downstream's 8", Color: plot.Red, Dash: true, At: func(float64) float64 { return 8 }})
 	all["knee.svg"] = p
 
 	l := byName["cap drops 24 to 8"]
-	all["drop.svg"] = picture{title: "The downstream's places fall from 24 to 8 after 120 s", y: "workers", length: l.length, lines: []line{
-		run(l, autoscale.Adaptive{}).workers("Adaptive", blue),
-		{name: "places", color: red, dash: true, step: true, at: func(t float64) float64 { return float64(l.slots(t)) }}}}
+	all["drop.svg"] = plot.Picture{Title: "The downstream's places fall from 24 to 8 after 120 s", Y: "workers", Length: l.length, Lines: []plot.Line{
+		run(l, autoscale.Adaptive{}).workers("Adaptive", plot.Blue),
+		{Name: "places", Color: plot.Red, Dash: true, Step: true, At: func(t float64) float64 { return float64(l.slots(t)) }}}}
 
 	sine := byName["sine 2 to 26"]
-	all["sine.svg"] = picture{title: "Load that rises and falls in ten minutes, 50 ms calls; 1 to 30 workers", y: "workers", length: sine.length, lines: []line{
-		run(sine, autoscale.Adaptive{}).workers("Adaptive", blue),
-		{name: "busy workers that the load needs", color: red, dash: true, at: func(t float64) float64 { return 14 - 12*math.Cos(t*2*math.Pi/600) }}}}
+	all["sine.svg"] = plot.Picture{Title: "Load that rises and falls in ten minutes, 50 ms calls; 1 to 30 workers", Y: "workers", Length: sine.length, Lines: []plot.Line{
+		run(sine, autoscale.Adaptive{}).workers("Adaptive", plot.Blue),
+		{Name: "busy workers that the load needs", Color: plot.Red, Dash: true, At: func(t float64) float64 { return 14 - 12*math.Cos(t*2*math.Pi/600) }}}}
 	return all
 }
 
@@ -64,12 +63,12 @@ func TestPicturesAreTheseRuns(t *testing.T) {
 			if err := os.MkdirAll(pictureDir, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(path, []byte(p.svg()), 0o644); err != nil {
+			if err := os.WriteFile(path, []byte(p.SVG()), 0o644); err != nil {
 				t.Fatal(err)
 			}
 			continue
 		}
-		if have, err := os.ReadFile(path); err != nil || string(have) != p.svg() {
+		if have, err := os.ReadFile(path); err != nil || string(have) != p.SVG() {
 			t.Errorf("%s is not what the simulation gives: run make autoscale (%v)", path, err)
 		}
 	}
