@@ -18,16 +18,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// codes reads the constants out of the root package's source: the compiled
-// package cannot list them.
+// codes reads the constants out of the sources of the root package and of config: the
+// compiled packages cannot list them.
 func codes(t *testing.T) []string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../errors.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var found []string
-	ast.Inspect(file, func(n ast.Node) bool {
+	collect := func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok || !strings.HasPrefix(spec.Names[0].Name, "Code") || len(spec.Values) != 1 {
 			return true
@@ -40,7 +36,14 @@ func codes(t *testing.T) []string {
 			found = append(found, code)
 		}
 		return true
-	})
+	}
+	for _, source := range []string{"../errors.go", "../config/codes.go"} {
+		file, err := parser.ParseFile(token.NewFileSet(), source, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, collect)
+	}
 	if len(found) < 30 {
 		t.Fatalf("only %d codes found in errors.go", len(found))
 	}
