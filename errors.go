@@ -54,6 +54,7 @@ const (
 	CodePanic       Code = "panic"        // a handler panicked
 	CodeHandler     Code = "handler"      // a handler returned an error
 	CodeUndecodable Code = "undecodable"  // a body that does not decode
+	CodeNoHandler   Code = "no-handler"   // a router has no handler for the message
 	CodeDeadLetter  Code = "dead-letter"  // moving a message to its dead-letter place failed
 	CodeUnroutable  Code = "unroutable"   // published, but no queue takes it
 	CodeRefused     Code = "refused"      // the broker refused the message

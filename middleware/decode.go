@@ -38,7 +38,7 @@ const defaultMaxDecoded = 64 << 20
 // or becomes too large ([longshore.CodeTooLarge]) is rejected: retrying changes
 // nothing. In a batch only those are, and the handler gets the others.
 func Decode(cfg DecodeConfig) longshore.Middleware {
-	d := &decoder{limit: cfg.MaxBytes, codings: codings()}
+	d := &decoder{limit: cfg.MaxBytes, codings: readers()}
 	if d.limit <= 0 {
 		d.limit = defaultMaxDecoded
 	}
@@ -51,7 +51,7 @@ type decoder struct {
 	codings map[string]func(io.Reader) (io.Reader, error)
 }
 
-func codings() map[string]func(io.Reader) (io.Reader, error) {
+func readers() map[string]func(io.Reader) (io.Reader, error) {
 	unzip := func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
 	return map[string]func(io.Reader) (io.Reader, error){
 		"gzip": unzip, "x-gzip": unzip,
@@ -95,11 +95,34 @@ func (c *decoder) WrapBatch(next longshore.BatchHandler) longshore.BatchHandler 
 
 // decode replaces the message, or returns the verdict on it.
 func (c *decoder) decode(d *longshore.Delivery) error {
-	if d.ContentEncoding == "" {
-		return nil
+	m, err := c.plain(&d.Message)
+	var u *unpackError
+	switch {
+	case errors.As(err, &u):
+		return longshore.Reject(c.failure(d, u.name, u.err))
+	case m != &d.Message:
+		d.Replace(*m)
 	}
-	names := strings.Split(strings.ToLower(d.ContentEncoding), ",")
-	body, packed := d.Body, false
+	return nil
+}
+
+// unpackError says which coding it was.
+type unpackError struct {
+	name string
+	err  error
+}
+
+func (e *unpackError) Error() string { return e.name + ": " + e.err.Error() }
+
+func (e *unpackError) Unwrap() error { return e.err }
+
+// plain returns the message unpacked, or itself if it is not packed.
+func (c *decoder) plain(m *longshore.Message) (*longshore.Message, error) {
+	if m.ContentEncoding == "" {
+		return m, nil
+	}
+	names := strings.Split(strings.ToLower(m.ContentEncoding), ",")
+	body, packed := m.Body, false
 	for _, name := range slices.Backward(names) {
 		name = strings.TrimSpace(name)
 		if plain(name) {
@@ -107,16 +130,16 @@ func (c *decoder) decode(d *longshore.Delivery) error {
 		}
 		var err error
 		if body, err = c.unpack(name, body); err != nil {
-			return longshore.Reject(c.failure(d, name, err))
+			return m, &unpackError{name, err}
 		}
 		packed = true
 	}
-	if packed {
-		m := d.Message
-		m.Body, m.ContentEncoding = body, ""
-		d.Replace(m)
+	if !packed {
+		return m, nil
 	}
-	return nil
+	out := *m
+	out.Body, out.ContentEncoding = body, ""
+	return &out, nil
 }
 
 var errTooLarge = errors.New("too large")

@@ -1,0 +1,69 @@
+package longshore_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/longshore-go/longshore"
+)
+
+// tagged is a codec that says that it was asked.
+type tagged string
+
+func (c tagged) Decode(_ context.Context, _ *longshore.Message, v any) error {
+	if s, ok := v.(*string); ok {
+		*s = string(c)
+	}
+	return nil
+}
+
+func (c tagged) Encode(_ context.Context, _ any, m *longshore.Message) error {
+	m.Body, m.ContentType = []byte(c), "application/"+string(c)
+	return nil
+}
+
+func TestContentTypeChoosesTheCodec(t *testing.T) {
+	codec := longshore.ContentTypes{Default: tagged("default"), Types: map[string]longshore.Codec{
+		"application/json": tagged("json"), "application/vnd.shop.v2+json": tagged("v2"), "text/*": tagged("text")}}
+	for contentType, want := range map[string]string{
+		"":                                   "default",
+		"application/json":                   "json",
+		"Application/JSON; charset=UTF-8":    "json",
+		"application/vnd.shop.order+json":    "json",
+		"application/vnd.shop.v2+json":       "v2",
+		"text/plain":                         "text",
+		"text/plain; charset=iso-8859-1":     `! character set "iso-8859-1"`,
+		"application/xml":                    "! application/json, application/vnd.shop.v2+json, text/*",
+		"application/json; charset=utf-8; =": "! cannot be read",
+	} {
+		var got string
+		err := codec.Decode(t.Context(), &longshore.Message{ContentType: contentType}, &got)
+		if text, bad := strings.CutPrefix(want, "! "); bad != (err != nil) || bad && !strings.Contains(err.Error(), text) || !bad && got != want {
+			t.Errorf("%q: %q, %v; want %q", contentType, got, err, want)
+		}
+	}
+	m := &longshore.Message{ContentType: "application/vnd.shop.order+json"}
+	if err := codec.Encode(t.Context(), 1, m); err != nil || string(m.Body) != "json" || m.ContentType != "application/vnd.shop.order+json" {
+		t.Errorf("%v, %+v", err, m)
+	}
+	m = &longshore.Message{}
+	if err := codec.Encode(t.Context(), 1, m); err != nil || m.ContentType != "application/default" {
+		t.Errorf("%v, %+v", err, m)
+	}
+	if err := (longshore.ContentTypes{}).Decode(t.Context(), &longshore.Message{}, new(string)); err == nil {
+		t.Error("no content type and no default")
+	}
+}
+
+// A typed handler rejects what no codec reads.
+func TestTypedHandlerRejectsAnUnknownContentType(t *testing.T) {
+	h := longshore.Typed(longshore.ContentTypes{Types: map[string]longshore.Codec{"application/json": longshore.JSON{}}},
+		func(context.Context, int, *longshore.Delivery) error { t.Error("it ran"); return nil })
+	d := longshore.NewDelivery(t.Context(), nil, 1)
+	d.Message = longshore.Message{ContentType: "application/xml", Body: []byte("<a/>")}
+	err := h.Handle(t.Context(), d)
+	if v, _ := longshore.VerdictOf(err); v != longshore.VerdictReject || longshore.CodeOf(err) != longshore.CodeUndecodable {
+		t.Errorf("%v %v", v, err)
+	}
+}
