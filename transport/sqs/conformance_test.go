@@ -1,8 +1,10 @@
 package sqs_test
 
 import (
+	"flag"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,18 +18,66 @@ import (
 // The suite on standard and FIFO queues, with a redrive policy (Reject leads to its
 // queue, returns count) and without.
 func TestConformance(t *testing.T) {
+	var one room
 	ofEachKind(t, func(t *testing.T, suffix string, redrive bool) {
 		l := &lab{suffix: suffix, redrive: redrive, servers: map[transport.Source]*sqstest.Server{}}
-		transporttest.Run(t, l.harness())
+		transporttest.Run(t, one.entered(l.harness()))
 	})
 }
 
+// ofEachKind runs f for each kind of queue, all side by side. What f does before it
+// returns is over for all of them before the parallel checks of any begin.
 func ofEachKind(t *testing.T, f func(t *testing.T, suffix string, redrive bool)) {
+	var serial sync.WaitGroup
 	for _, suffix := range []string{"", ".fifo"} {
 		for _, redrive := range []bool{false, true} {
-			t.Run(fmt.Sprintf("queue%s/redrive=%t", suffix, redrive), func(t *testing.T) { f(t, suffix, redrive) })
+			t.Run(fmt.Sprintf("queue%s/redrive=%t", suffix, redrive), func(t *testing.T) {
+				serial.Add(1) // of those that were asked for
+				t.Parallel()
+				func() {
+					defer serial.Done()
+					f(t, suffix, redrive)
+				}()
+				if n, ok := flag.Lookup("test.parallel").Value.(flag.Getter).Get().(int); ok && n >= 4 { //nolint:errcheck // it is one
+					serial.Wait() // only to save time: room keeps them apart
+				}
+			})
 		}
 	}
+}
+
+// room lets the checks of all kinds of queues run side by side, and the one that
+// counts the goroutines of the process by itself.
+type room struct {
+	in    sync.RWMutex
+	names sync.Map // who has entered
+}
+
+// enter is called by every check before it begins anything.
+func (r *room) enter(t testing.TB) {
+	if _, ok := r.names.LoadOrStore(t.Name(), true); ok {
+		return
+	}
+	if strings.HasSuffix(t.Name(), "/goroutines") {
+		r.in.Lock()
+		t.Cleanup(r.in.Unlock)
+		return
+	}
+	r.in.RLock()
+	t.Cleanup(r.in.RUnlock)
+}
+
+// entered makes the sources of a harness wait for their turn.
+func (r *room) entered(h transporttest.Harness) transporttest.Harness {
+	h.Patience, h.Parallel = 20*time.Second, true
+	for _, f := range []*func(testing.TB) transport.Source{&h.Source, &h.Batched, &h.Missing, &h.BadAuth} {
+		if source := *f; source != nil {
+			*f = func(t testing.TB) transport.Source { r.enter(t); return source(t) }
+		}
+	}
+	leased := h.Leased
+	h.Leased = func(t testing.TB) (transport.Source, time.Duration) { r.enter(t); return leased(t) }
+	return h
 }
 
 // lab makes servers for the suite and remembers which source is on which.
@@ -107,7 +157,6 @@ func (l *lab) harness() transporttest.Harness {
 			return st.Visible, st.Hidden
 		},
 	}
-	h.Patience, h.Parallel = 20*time.Second, true
 	if l.redrive {
 		h.DeadLettered = func(_ testing.TB, src transport.Source) int {
 			st, _ := l.server(src).Queue(deadOf(nameOf(src), l.suffix))

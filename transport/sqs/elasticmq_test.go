@@ -22,9 +22,10 @@ import (
 // The suite on the server of SQS_ENDPOINT (ElasticMQ). It has not been run on AWS.
 func TestConformanceOnElasticMQ(t *testing.T) {
 	brokertest.SQS(t) // or the test is not run
+	var one room
 	ofEachKind(t, func(t *testing.T, suffix string, redrive bool) {
 		l := &remoteLab{suffix: suffix, redrive: redrive, proxies: map[transport.Source]*faultproxy.Proxy{}}
-		transporttest.Run(t, l.harness(t))
+		transporttest.Run(t, one.entered(l.harness(t)))
 	})
 }
 
@@ -133,10 +134,8 @@ func (l *remoteLab) harness(t testing.TB) transporttest.Harness {
 			p.BlackHole(true)
 			return func() { p.BlackHole(false) }
 		},
-		Depth:    func(t testing.TB, src transport.Source) (int, int) { return counts(t, c, nameOf(src)) },
-		Patience: 20 * time.Second,
-		Parallel: true,
-		Quiet:    400 * time.Millisecond,
+		Depth: func(t testing.TB, src transport.Source) (int, int) { return counts(t, c, nameOf(src)) },
+		Quiet: 400 * time.Millisecond,
 	}
 	if l.redrive {
 		h.DeadLettered = func(t testing.TB, src transport.Source) int {

@@ -10,6 +10,6 @@ import (
 // The suites wait for most of their time, so more of their checks run at once than
 // there are processors; -parallel on the command line wins.
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "8")
+	_ = flag.Set("test.parallel", "12")
 	brokertest.Main(m, brokertest.SQSServer)
 }
