@@ -118,7 +118,7 @@ func (u *sqsRun) loop() (sample, int64, error) {
 	w := startWatch()
 	for range sqsPolls {
 		polls.Go(func() { failures <- u.poll(ctx, client, work) })
-		deletes.Go(func() { failures <- u.deleteAll(client, receipts) })
+		deletes.Go(func() { failures <- u.deleteAll(ctx, client, receipts) })
 	}
 	for range sqsWorkers {
 		workers.Go(func() {
@@ -176,7 +176,7 @@ func (u *sqsRun) poll(ctx context.Context, c *awssqs.Client, work chan<- types.M
 	return nil
 }
 
-func (u *sqsRun) deleteAll(c *awssqs.Client, receipts <-chan *string) error {
+func (u *sqsRun) deleteAll(ctx context.Context, c *awssqs.Client, receipts <-chan *string) error {
 	for open := true; open; {
 		var batch []*string
 		for open && len(batch) < 10 {
@@ -185,14 +185,14 @@ func (u *sqsRun) deleteAll(c *awssqs.Client, receipts <-chan *string) error {
 				batch = append(batch, r)
 			}
 		}
-		if err := u.deleteBatch(c, batch); err != nil {
+		if err := u.deleteBatch(ctx, c, batch); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (u *sqsRun) deleteBatch(c *awssqs.Client, receipts []*string) error {
+func (u *sqsRun) deleteBatch(ctx context.Context, c *awssqs.Client, receipts []*string) error {
 	if len(receipts) == 0 {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (u *sqsRun) deleteBatch(c *awssqs.Client, receipts []*string) error {
 	for i, r := range receipts {
 		in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: r})
 	}
-	out, err := c.DeleteMessageBatch(context.Background(), in)
+	out, err := c.DeleteMessageBatch(context.WithoutCancel(ctx), in)
 	if err == nil && len(out.Failed) > 0 {
 		err = fmt.Errorf("%d deletes failed: %s", len(out.Failed), aws.ToString(out.Failed[0].Message))
 	}
@@ -256,7 +256,7 @@ func (u *sqsRun) fifoTurn(ctx context.Context, c *awssqs.Client) error {
 		})
 	}
 	wg.Wait()
-	return u.deleteBatch(c, receipts)
+	return u.deleteBatch(ctx, c, receipts)
 }
 
 // gocloud is gocloud's subscription with as many polls, deletes and goroutines.

@@ -111,7 +111,7 @@ func sdkTurn(e *sqsEnd, url string) (once func() (int, error), stop func()) {
 		for i, m := range out.Messages {
 			receipts[i] = m.ReceiptHandle
 		}
-		return len(receipts), u.deleteBatch(c, receipts)
+		return len(receipts), u.deleteBatch(ctx, c, receipts)
 	}, t.close
 }
 
