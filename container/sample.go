@@ -11,6 +11,7 @@ const (
 	hotCapacity = 0.85
 	latencyFor  = 5.0 // seconds over which the latency is smoothed
 	extraFor    = 10 * time.Second
+	fitsFor     = 5 * time.Second
 )
 
 // Scaling is what the autoscale policy did last, and what limits it.
@@ -43,7 +44,7 @@ func (r *run) sample(now time.Time) autoscale.Sample {
 	c := &r.count
 	s := autoscale.Sample{Now: now, Dt: now.Sub(r.tick.last), Min: r.min, Max: r.max, Workers: r.target,
 		BusySec: c.busySec, Completed: c.completed, Execs: c.execs, Failed: c.failed, SumLog: c.sumLog, SumLog2: c.sumLog2,
-		Queued: r.startableNow(), Backlog: r.tick.backlog, BacklogAge: -1, Permits: -1, Window: -1, Lanes: -1, Rate: -1,
+		Queued: r.startableNow(), Backlog: r.tick.backlog, BacklogAge: -1, Permits: -1, Window: r.fits(now), Lanes: -1, Rate: -1,
 		Paused: r.paused || r.stopping || r.gen == nil || r.gen.down != nil || len(r.holds) > 0}
 	for _, w := range r.workers {
 		if started := w.busy.Load(); started != 0 {
@@ -73,6 +74,23 @@ func (r *run) sample(now time.Time) autoscale.Sample {
 	r.tick.last = now
 	c.busySec, c.completed, c.execs, c.failed, c.sumLog, c.sumLog2 = 0, 0, 0, 0, 0, 0
 	return s
+}
+
+// fits is how many workers the bytes that may be held are enough for; −1: for all.
+// The largest of the last seconds counts, so that one huge message takes no worker
+// away. The caller holds mu.
+func (r *run) fits(now time.Time) int {
+	n, held := maxWorkers, r.ready.n+r.queued+r.running
+	if held > 0 && 2*r.bytes >= r.s.maxBytes {
+		n = max(int(int64(held)*r.s.maxBytes/r.bytes)/max(r.s.batch, 1), 1)
+	}
+	if t := &r.tick; n >= t.fits || now.Sub(t.fitsAt) > fitsFor {
+		t.fits, t.fitsAt = n, now
+	}
+	if r.tick.fits >= r.max {
+		return -1
+	}
+	return r.tick.fits
 }
 
 // startableNow counts what is here and could start: not what waits behind another

@@ -33,6 +33,8 @@ type tickState struct {
 	latency            float64 // seconds per message, smoothed
 	extra              float64 // of the workers, held beside the usual lookahead
 	extraAt            time.Time
+	fits               int // workers that the bytes held are enough for, and since when
+	fitsAt             time.Time
 	cycles             cycleState
 	capa               capacityState
 	scaling            Scaling

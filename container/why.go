@@ -31,7 +31,7 @@ const (
 	ByLanes      = "lanes" // fewer keys or partitions than workers
 	ByKnee       = "knee"  // the downstream is saturated
 	ByFailures   = "failures"
-	ByWindow     = "window"
+	ByWindow     = "window" // the bytes that may be held
 	ByMax        = "max"
 	ByPolicy     = "policy" // the autoscaler is on its way
 )
@@ -166,7 +166,7 @@ func whyBusy(st Stats, p Pressure) (by, text string) {
 	case st.Scaling.Limit == autoscale.LimitKnee:
 		return ByKnee, fmt.Sprintf("the downstream: more than %d workers brought nothing (the knee)", st.Scaling.Knee)
 	case st.Scaling.Limit == autoscale.LimitWindow:
-		return ByWindow, fmt.Sprintf("the window: no more than %d may be held", st.Window)
+		return ByWindow, fmt.Sprintf("the bytes held: %d messages are %d KiB, and Config.MaxBytes allows no more", st.InFlight, st.Bytes>>10)
 	case st.Scaling.Limit == autoscale.LimitMax, st.Workers >= st.Max && st.Busy >= st.Workers && st.ReadyToStart > 0:
 		return ByMax, fmt.Sprintf("workers: all %d are there, and Workers.Max allows no more", st.Max)
 	case st.Scaling.Limit == autoscale.LimitJudging, st.Scaling.Limit == autoscale.LimitPace:

@@ -51,7 +51,10 @@ func TestWhatLimitsNow(t *testing.T) {
 		}},
 		{container.ByLanes, "3 keys or partitions have work", func(st *container.Stats, p *container.Pressure) { st.Lanes = 3; limit(autoscale.LimitLanes)(st, p) }},
 		{container.ByKnee, "more than 8 workers brought nothing", limit(autoscale.LimitKnee)},
-		{container.ByWindow, "no more than 20 may be held", limit(autoscale.LimitWindow)},
+		{container.ByWindow, "12 messages are 64 KiB", func(st *container.Stats, p *container.Pressure) {
+			st.InFlight, st.Bytes = 12, 1<<16
+			limit(autoscale.LimitWindow)(st, p)
+		}},
 		{container.ByMax, "all 10 are there", limit(autoscale.LimitMax)},
 		{container.ByMax, "all 10 are there", func(st *container.Stats, _ *container.Pressure) { st.Busy = 10 }}, // no policy, as with {Max: 1}
 		{container.ByPolicy, "being judged", limit(autoscale.LimitJudging)},

@@ -110,7 +110,8 @@ type Sample struct {
 	Backlog    int64
 	BacklogAge time.Duration
 
-	// Ceilings; -1 is none. Lanes counts those with something to run or running.
+	// Ceilings; -1 is none. Window is how many workers the bytes that may be held are
+	// enough for. Lanes counts those with something to run or running.
 	Permits, Window, Lanes int
 	// Rate is how many calls may start per second; 0 or less: as many as can.
 	Rate float64
