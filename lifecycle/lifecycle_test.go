@@ -141,6 +141,31 @@ func TestSlowPhaseDoesNotSkipTheOthers(t *testing.T) {
 	})
 }
 
+// One that ignores its context is left behind: the pools are closed all the same.
+func TestDeafComponentDoesNotKeepTheOthersFromStopping(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &journal{}
+		m, err := New(Config{StopTimeout: 10 * time.Second}, &part{journal: j, name: "db", budget: time.Second},
+			&part{journal: j, name: "orders", phase: 9, budget: 2 * time.Second, stopFor: time.Hour, deaf: true}, &part{journal: j, name: "invoices", phase: 9, budget: 2 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		if err := m.Stop(context.Background()); !errors.Is(err, errDeaf) || !strings.Contains(err.Error(), `"orders"`) || strings.Contains(err.Error(), "invoices") {
+			t.Errorf("stop: %v", err)
+		}
+		j.mu.Lock()
+		if took := time.Since(begin); took > 11*time.Second || j.lines[len(j.lines)-1] != "stop db" {
+			t.Errorf("after %v: %v", took, j.lines)
+		}
+		j.mu.Unlock()
+		<-time.After(2 * time.Hour) // it returns at last
+	})
+}
+
 func TestBudgetIsCheckedAtConstruction(t *testing.T) {
 	j := &journal{}
 	_, err := New(Config{StopTimeout: 40 * time.Second}, &part{journal: j, name: "orders", phase: 1000, budget: 47 * time.Second})
@@ -167,7 +192,7 @@ func TestMainReportsAndExits(t *testing.T) {
 		"start failed":       {part{startErr: errors.New("no such queue")}, nil, 1, "no such queue"},
 		"second signal":      {part{stopFor: time.Hour}, []os.Signal{os.Interrupt, os.Interrupt}, 130, "orders: drained, report of orders"},
 		"third signal":       {part{stopFor: time.Hour, deaf: true}, []os.Signal{os.Interrupt, os.Interrupt, os.Interrupt}, 130, ""},
-		"deaf":               {part{stopFor: time.Hour, deaf: true}, []os.Signal{os.Interrupt, os.Interrupt}, 130, "something does not return"},
+		"deaf":               {part{stopFor: time.Hour, deaf: true}, []os.Signal{os.Interrupt, os.Interrupt}, 130, "does not return"},
 		"signal at start":    {part{startTime: time.Hour}, []os.Signal{os.Interrupt}, 0, ""},
 		"second signal TERM": {part{stopFor: time.Hour}, []os.Signal{syscall.SIGTERM, syscall.SIGTERM}, 143, ""},
 	} {

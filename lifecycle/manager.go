@@ -32,6 +32,8 @@ const (
 	// leastPhase is what a phase gets even if those before it used up the time, so
 	// that connections are closed whatever happened.
 	leastPhase = 250 * time.Millisecond
+	// stopObey is how long a Stop may take to notice that its context has ended.
+	stopObey = time.Second
 )
 
 // Manager starts components phase by phase and stops them in reverse. All
@@ -194,8 +196,10 @@ func startPhase(ctx context.Context, p phase) ([]Component, error) {
 
 // Stop stops the phases in descending order within StopTimeout, or ctx's
 // deadline if that is earlier; a ctx that is cancelled ends the waiting for what
-// runs. A phase that takes too long does not keep the
-// others from being stopped. A second Stop waits for the first and returns the
+// runs. A phase that takes too long does not keep the others from being stopped, and
+// neither does a component that ignores its context: it is left behind a second later,
+// and the error says so. Containers stop in two steps of their own: DrainTimeout for what
+// runs, then CancelGrace to cancel, flush and close. A second Stop waits for the first and returns the
 // same; on a manager that never started it does nothing.
 func (m *Manager) Stop(ctx context.Context) error {
 	m.mu.Lock()
@@ -254,18 +258,37 @@ func (m *Manager) stopPhases(ctx context.Context, live [][]Component) error {
 	return errors.Join(errs...)
 }
 
+// stopPhase stops in two steps: the components' own Stop, each bounded by its own
+// budget and all by ctx; then, for one that does not obey, an end of the waiting, so that
+// what comes after is stopped all the same.
 func (m *Manager) stopPhase(ctx context.Context, parts []Component) error {
 	results := make([]chan error, len(parts))
 	for i, c := range parts {
 		results[i] = make(chan error, 1)
 		go func() { results[i] <- c.Stop(ctx) }()
 	}
+	late := make(chan struct{})
+	unhook := context.AfterFunc(ctx, func() { time.AfterFunc(stopObey, func() { close(late) }) })
+	defer unhook()
 	var errs []error
 	for i, c := range parts {
-		if err := <-results[i]; err != nil { // a Stop obeys its context: this ends
+		var err error
+		select {
+		case err = <-results[i]:
+		case <-late:
+			select {
+			case err = <-results[i]:
+			default:
+				err = errDeaf
+			}
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("stop %q: %w", c.Name(), err))
 			m.log.Error("component did not stop cleanly", zap.String("component", c.Name()), zap.Error(err))
 		}
 	}
 	return errors.Join(errs...)
 }
+
+// errDeaf is a component whose Stop goes on after the end of its context.
+var errDeaf = errors.New("it does not return, and is left as it is")
