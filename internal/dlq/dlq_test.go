@@ -12,15 +12,12 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
-	"go.uber.org/goleak"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/dlq"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/memory"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // delivery has headers given as name, value, name, value …
 func delivery(from string, headers ...any) *longshore.Delivery {

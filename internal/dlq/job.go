@@ -105,8 +105,8 @@ type run struct {
 	planned  map[place]bool // of a log: what is to be done and was not yet; nil elsewhere
 	kept     []*longshore.Delivery
 	window   int
-	exact    bool // Total is what there was
-	refused  int // in a row
+	exact    bool            // Total is what there was
+	refused  int             // in a row
 	stuck    map[string]bool // keys of which one could not be sent: later ones must not overtake it
 }
 
