@@ -43,7 +43,7 @@ bench: ## measure against hand-written loops, Watermill and gocloud, print the t
 
 .PHONY: autoscale
 autoscale: ## simulate the autoscale policies; writes the table and pictures of docs/explanation/autoscaling.md
-	LONGSHORE_WRITE_DOCS=1 go test -count=1 -v -run 'Table|Pictures|Bars|Spring|HeldOut' ./container/autoscale/internal/scalesim
+	LONGSHORE_WRITE_DOCS=1 go test -count=1 -v -run 'Table|Pictures|Bars|Spring|HeldOut|Several' ./container/autoscale/internal/scalesim
 	LONGSHORE_WRITE_DOCS=1 go test -count=1 -run Picture ./middleware/throttle # those of docs/how-to/throttle-a-fleet.md
 
 .PHONY: amqptest-conformance

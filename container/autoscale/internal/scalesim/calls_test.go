@@ -69,6 +69,10 @@ func (w *world) newCall(c call) int {
 
 // enter lets waiting calls into the downstream.
 func (w *world) enter() {
+	if w.fleet != nil {
+		w.enterTogether()
+		return
+	}
 	for len(w.outside) > 0 && (w.slots == nil || len(w.inside) < w.slots(w.now)) {
 		at := w.outside[0]
 		w.outside = w.outside[1:]

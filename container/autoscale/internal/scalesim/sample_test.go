@@ -19,7 +19,7 @@ func (w *world) tick() {
 	}
 	if w.backlog >= 0 {
 		if w.now-w.readAt >= readEvery-1e-9 {
-			w.read, w.readAt = w.queue.len(), w.now
+			w.read, w.readAt = w.queue.len()/max(len(w.fleet), 1), w.now // its share
 		}
 		s.Backlog, s.BacklogAge = int64(w.read), seconds(w.now-w.readAt+w.backlog)
 	}

@@ -74,7 +74,9 @@ type world struct {
 	cycles *autoscale.Cycles
 	spring bool // count cycles as Spring does, and hand work out in turn
 
-	queue   fifo // at the broker
+	queue   *fifo    // at the broker
+	fleet   []*world // all that share broker and downstream; nil: it is alone
+	turn    int      // of the fleet's first: who is served next
 	ready   fifo
 	lanes   map[int]*fifo // waiting behind a running one of their key
 	running map[int]bool  // keys
@@ -104,7 +106,7 @@ type world struct {
 }
 
 func newWorld(l load, p autoscale.Policy, seed uint64) *world {
-	w := &world{load: l, rng: rand.New(rand.NewPCG(seed, 99)), policy: p.New(), lanes: map[int]*fifo{}, running: map[int]bool{},
+	w := &world{load: l, queue: &fifo{}, rng: rand.New(rand.NewPCG(seed, 99)), policy: p.New(), lanes: map[int]*fifo{}, running: map[int]bool{},
 		wanted: 1, readAt: math.Inf(-1), result: newResult(l)}
 	if c, ok := p.(autoscale.Cycler); ok {
 		cy := c.Cycles()
@@ -265,6 +267,10 @@ func (w *world) permit() int {
 
 // pump brings in what there is room for and starts what can start.
 func (w *world) pump() {
+	if w.fleet != nil {
+		w.deal()
+		return
+	}
 	for {
 		before := w.ready.len() + w.behind
 		if w.pull {
