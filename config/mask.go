@@ -40,48 +40,60 @@ func (l *loader) hideAll(n *yaml.Node, depth int) {
 // hideInURL hides what may be a password in a URL: from the first colon behind the
 // scheme to the last @, or, where there is no @, a port that is not a number.
 func (l *loader) hideInURL(n *yaml.Node) {
-	secret, found := passwordIn(n.Value)
-	if !found || n.Line == 0 {
-		return
+	if at, found := l.passwordSpot(n); found {
+		l.hidden[n.Line] = append(l.hidden[n.Line], span{at.column - 1, at.column - 1 + at.length})
+	} else if from, to := passwordIn(n.Value); from < to {
+		l.hide(n) // it is there, and not as it is written
+	}
+}
+
+// passwordSpot is where the password of a URL stands in the file.
+func (l *loader) passwordSpot(n *yaml.Node) (at spot, found bool) {
+	a, b := passwordIn(n.Value)
+	if a == b || n.Line == 0 {
+		return spot{}, false
 	}
 	from, to := l.extent(n)
 	line := string(l.line(n.Line)[from:to])
-	at := strings.Index(line, secret)
-	if at < 0 {
-		l.hide(n)
-		return
+	start := strings.Index(line, n.Value)
+	if start < 0 {
+		return spot{}, false
 	}
-	start := from + len([]rune(line[:at]))
-	l.hidden[n.Line] = append(l.hidden[n.Line], span{start, start + len([]rune(secret))})
+	column := from + len([]rune(line[:start+a])) + 1
+	return spot{line: n.Line, column: column, length: len([]rune(n.Value[a:b]))}, true
 }
 
-// passwordIn finds what may be a password in a URL.
-func passwordIn(raw string) (secret string, found bool) {
-	_, rest, ok := strings.Cut(raw, "://")
-	if !ok {
-		return "", false
+// passwordIn finds what may be a password in a URL: from and to are equal if there is
+// none.
+func passwordIn(raw string) (from, to int) {
+	scheme := strings.Index(raw, "://")
+	if scheme < 0 {
+		return 0, 0
 	}
-	at := strings.LastIndexByte(rest, '@')
-	if at < 0 {
-		host, _, _ := strings.Cut(rest, "/")
-		for h := range strings.SplitSeq(host, ",") {
-			if _, port, ok := strings.Cut(h, ":"); ok && !strings.HasPrefix(h, "[") && strings.Trim(port, "0123456789") != "" {
-				return port, true
-			}
+	rest := scheme + len("://")
+	if at := strings.LastIndexByte(raw, '@'); at >= rest {
+		if colon := strings.IndexByte(raw[rest:at], ':'); colon >= 0 {
+			return rest + colon + 1, at
 		}
-		return "", false
+		return 0, 0
 	}
-	_, secret, ok = strings.Cut(rest[:at], ":")
-	return secret, ok && secret != ""
+	hosts, _, _ := strings.Cut(raw[rest:], "/")
+	for h := range strings.SplitSeq(hosts, ",") {
+		if _, port, ok := strings.Cut(h, ":"); ok && !strings.HasPrefix(h, "[") && strings.Trim(port, "0123456789") != "" {
+			return rest + len(h) - len(port), rest + len(h)
+		}
+		rest += len(h) + 1
+	}
+	return 0, 0
 }
 
 // maskURL is a URL for people.
 func maskURL(raw string) string {
-	if secret, found := passwordIn(raw); found {
-		head, tail, _ := strings.Cut(raw, "://")
-		return head + "://" + strings.Replace(tail, secret, masked, 1)
+	from, to := passwordIn(raw)
+	if from == to {
+		return raw
 	}
-	return raw
+	return raw[:from] + masked + raw[to:]
 }
 
 // extent is where a scalar stands in its line.

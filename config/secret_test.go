@@ -49,6 +49,25 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	}
 }
 
+// The user and the password may be alike, and the password may be in the host.
+func TestOnlyThePasswordIsMasked(t *testing.T) {
+	for raw, want := range map[string]string{
+		"amqp://guest:guest@guest/?queue=q": "amqp://guest:***@guest/?queue=q",
+		"amqp://a:p@h/?queue=p":             "amqp://a:***@h/?queue=p",
+		"amqp://a:@h":                       "amqp://a:@h",
+		"kafka://h1:9092,h2:pw/t":           "kafka://h1:9092,h2:***/t",
+		"amqp://h/q":                        "amqp://h/q",
+	} {
+		if got := maskURL(raw); got != want {
+			t.Errorf("%s is shown as %s, want %s", raw, got, want)
+		}
+	}
+	_, ps := nowhere().parse("c.yaml", []byte("containers: {a: {source: \"amqp://guest:guest@h:x/?queue=q\"}}\n"), true)
+	if len(ps) != 2 || ps[0].Excerpt != "containers: {a: {source: \"amqp://guest:***@h:x/?queue=q\"}}" || ps[0].Column != 40 {
+		t.Errorf("%+v", ps)
+	}
+}
+
 const withSecrets = `version: 1
 brokers:
   rabbit: {url: "amqps://app:s3cr3t@rabbit.internal/shop"}

@@ -107,18 +107,11 @@ func (l *loader) checkURL(path string, n *yaml.Node) {
 	if kindOf(n.Value) == "" {
 		l.hide(n) // who knows what it is
 	}
-	secret, found := passwordIn(n.Value)
-	if !found || !strings.Contains(n.Value, "@") {
-		return
-	}
-	at := l.spotOf(n)
-	if at.line > 0 {
-		if i := strings.Index(string(l.line(at.line)[at.column-1:]), secret); i >= 0 {
-			at.column += len([]rune(string(l.line(at.line)[at.column-1:])[:i]))
-			at.length = len([]rune(secret))
-		}
-	} else {
+	at, found := l.passwordSpot(n)
+	if from, to := passwordIn(n.Value); from == to || !strings.Contains(n.Value, "@") || n.Line == 0 {
 		return // a variable is a place for secrets
+	} else if !found {
+		at = l.spotOf(n)
 	}
 	hint := "use `password: env:NAME` or `file:PATH` beside `url`"
 	if last(path) == "source" {
