@@ -14,7 +14,7 @@ func edits() []edit {
 		{"skip Flush", "container/drain_end.go",
 			"\t\tif o.down == nil {\n\t\t\terrs = append(errs, r.bounded(flushEnd, o.c.Flush))",
 			"\t\tif o.down == nil && flushEnd.IsZero() {\n\t\t\terrs = append(errs, r.bounded(flushEnd, o.c.Flush))",
-			[]string{"./container", "./transport/sqs", "./faults"}},
+			[]string{"./faults"}},
 		{"drop the revoke fence", "transport/kafka/rebalance.go",
 			"\t\tp.close(c.taken(p.key, \"the partition went to another member before its handler had ended\"))",
 			"\t\t_ = c.taken(p.key, \"the partition went to another member before its handler had ended\")",

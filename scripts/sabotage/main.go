@@ -49,11 +49,15 @@ func run(ctx context.Context, only string, commit bool) error {
 	if err := copyTree(ctx, root, tree, commit); err != nil {
 		return err
 	}
+	// The brokers that run, and the locks by which tests share those that they break.
+	if err := os.Symlink(filepath.Join(root, ".cache"), filepath.Join(tree, ".cache")); err != nil {
+		return err
+	}
 	index, err := faultindex.Read(tree)
 	if err != nil {
 		return err
 	}
-	s := &saboteur{tree: tree, index: index, state: filepath.Join(root, ".cache", "brokers")}
+	s := &saboteur{tree: tree, index: index}
 	var errs []error
 	n := 0
 	for _, e := range edits() {

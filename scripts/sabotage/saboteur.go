@@ -18,7 +18,6 @@ import (
 
 type saboteur struct {
 	tree  string
-	state string // of the brokers that run
 	index *faultindex.Index
 }
 
@@ -62,7 +61,6 @@ func (s *saboteur) try(ctx context.Context, e edit) (caught string, err error) {
 func (s *saboteur) test(ctx context.Context, folder, pattern string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-failfast", "-timeout", "5m", "-run", pattern, folder)
 	cmd.Dir = s.tree
-	cmd.Env = append(os.Environ(), "LONGSHORE_STATE="+s.state)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
