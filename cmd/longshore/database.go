@@ -14,6 +14,8 @@ import (
 	"github.com/longshore-go/longshore/middleware/mutex"
 )
 
+var errNoDatabase error = &cli.UsageError{Text: "no database", Hint: "give --db URL or set LONGSHORE_DB"}
+
 // database is the flags of verbs that need the tables of the mutex.
 type database struct {
 	url    string
@@ -57,7 +59,7 @@ func (db *database) open(env func(string) (string, bool)) (*sql.DB, mutex.Dialec
 		pool, err := sql.Open("sqlite", "file:"+rest+"?mode=rw&_pragma=busy_timeout(10000)&_txlock=immediate")
 		return pool, mutex.SQLite, err
 	case "":
-		return nil, 0, &cli.UsageError{Text: "no database", Hint: "give --db URL or set LONGSHORE_DB"}
+		return nil, 0, errNoDatabase
 	}
 	return nil, 0, &cli.UsageError{Text: "the database URL has the unknown scheme " + quote(scheme), Hint: "use postgres://, mysql:// or sqlite:FILE"}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -27,6 +28,9 @@ type doctorFlags struct {
 	outbox  bool
 	force   bool
 	apply   bool
+
+	management string
+	handler    time.Duration
 }
 
 type doctorLine struct {
@@ -46,6 +50,7 @@ type doctorLine struct {
 }
 
 type doctorResult struct {
+	Checks   []checkLine  `json:"checks"`
 	Findings []doctorLine `json:"findings"`
 	Unknown  []string     `json:"unknown"`
 	Changed  int          `json:"changed"`
@@ -57,14 +62,17 @@ func (a *app) doctor() *cobra.Command {
 	var f doctorFlags
 	cmd := &cobra.Command{
 		Use:   "doctor TARGET",
-		Short: "Explain mutex rows together with the queue and its dead letters",
-		Long: "doctor looks at the mutex rows, the dead-letter queue and the queue, twice, and tells what\n" +
+		Short: "Check a queue's settings; explain mutex rows with the queue and its dead letters",
+		Long: "doctor checks what decides about messages that fail, wait or take long: limits, leases,\n" +
+			"retention, where dead letters go.\n\n" +
+			"With a database it looks at the mutex rows, the dead-letter queue and the queue, twice, and tells what\n" +
 			"they mean. It looks only where that does no harm; what it could not see is unknown and not\n" +
 			"guessed. --apply does what is marked safe: rerun a dead letter whose row is there, delete\n" +
 			"one whose row is gone. Exit code 1: something needs a hand.",
-		Example: "  longshore doctor 'amqp://guest@localhost/?queue=orders' --dead 'amqp://guest@localhost/?queue=orders.dlq'",
-		Args:    withTarget(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.runDoctor(cmd.Context(), f, args[0]) },
+		Example: "  longshore doctor 'amqp://guest@localhost/?queue=orders' --handler-time 10m\n" +
+			"  longshore doctor 'amqp://guest@localhost/?queue=orders' --dead 'amqp://guest@localhost/?queue=orders.dlq'",
+		Args: withTarget(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runDoctor(cmd.Context(), f, args[0]) },
 	}
 	f.db.flags(cmd)
 	fs := cmd.Flags()
@@ -77,6 +85,8 @@ func (a *app) doctor() *cobra.Command {
 	fs.BoolVar(&f.outbox, "outbox", false, "the outbox is in the same database")
 	fs.BoolVar(&f.force, "force", false, "look also where that has a cost")
 	fs.BoolVar(&f.apply, "apply", false, "do what is safe")
+	fs.DurationVar(&f.handler, "handler-time", 0, "longest `time` that a handler takes, to be checked against leases")
+	fs.StringVar(&f.management, "management", "", "`URL` of RabbitMQ's HTTP API (default AMQP_MANAGEMENT, or port 15672 of TARGET's host)")
 	return cmd
 }
 
@@ -92,6 +102,13 @@ func (a *app) runDoctor(ctx context.Context, f doctorFlags, target string) error
 		return err
 	}
 	db, dialect, err := f.db.open(a.streams.Env)
+	if errors.Is(err, errNoDatabase) && doctor.Checkable(queue) && !f.apply && len(f.ids) == 0 {
+		checks, err := a.checkup(ctx, f, target, queue, dead)
+		if err != nil {
+			return err
+		}
+		return a.showDoctor(checks, doctor.Report{}, doctor.Applied{}, false)
+	}
 	if err != nil {
 		return err
 	}
@@ -99,6 +116,10 @@ func (a *app) runDoctor(ctx context.Context, f doctorFlags, target string) error
 	m, err := mutex.New(mutex.SQL(db, dialect), mutex.Config{Tables: f.db.tables, HasOutbox: f.outbox, Logger: zap.NewNop()})
 	if err != nil {
 		return &cli.CodeError{Code: cli.ExitUsage, Err: err}
+	}
+	checks, err := a.checkup(ctx, f, target, queue, dead)
+	if err != nil {
+		a.print.Notef("settings not checked: %v", err) // the rows can be told all the same
 	}
 	c.Rows = m.Rows
 	ctx, cancel := context.WithTimeout(ctx, 2*a.timeout+f.again)
@@ -114,7 +135,7 @@ func (a *app) runDoctor(ctx context.Context, f doctorFlags, target string) error
 			return err
 		}
 	}
-	return a.showDoctor(report, done)
+	return a.showDoctor(checks, report, done, true)
 }
 
 func (a *app) doctorCase(f doctorFlags, target string) (c doctor.Case, queue, dead transport.Source, err error) { //nolint:revive // the two sources belong to the case
@@ -133,8 +154,9 @@ func (a *app) doctorCase(f doctorFlags, target string) (c doctor.Case, queue, de
 	return c, queue, dead, nil
 }
 
-func (a *app) showDoctor(r doctor.Report, done doctor.Applied) error {
-	res := doctorResult{Findings: []doctorLine{}, Unknown: r.Unknown, Changed: r.Changed, Rerun: done.Rerun, Deleted: done.Deleted}
+// showDoctor prints the settings, and what is with the rows if they were asked for.
+func (a *app) showDoctor(checks []doctor.Check, r doctor.Report, done doctor.Applied, rows bool) error {
+	res := doctorResult{Checks: checkLines(checks), Findings: []doctorLine{}, Unknown: r.Unknown, Changed: r.Changed, Rerun: done.Rerun, Deleted: done.Deleted}
 	left := -done.Rerun - done.Deleted
 	t := cli.Table{Header: []string{"id", "row", "dead", "queue", "age", "meaning", "action", "safe"}, Right: map[int]bool{4: true}}
 	for _, f := range r.Found {
@@ -151,18 +173,21 @@ func (a *app) showDoctor(r doctor.Report, done doctor.Applied) error {
 			left++
 		}
 	}
-	if err := a.printDoctor(res, t); err != nil {
+	if err := a.printDoctor(res, t, rows); err != nil {
 		return err
 	}
-	if left > 0 {
+	if left > 0 || anyBad(checks) {
 		return &cli.CodeError{Code: cli.ExitNo}
 	}
 	return nil
 }
 
-func (a *app) printDoctor(res doctorResult, t cli.Table) error {
+func (a *app) printDoctor(res doctorResult, t cli.Table, rows bool) error {
 	if a.print.JSON {
 		return a.print.Document(res)
+	}
+	if err := a.printChecks(res.Checks); err != nil || !rows {
+		return err
 	}
 	for _, why := range res.Unknown {
 		a.print.Notef("not looked into: %s", why)

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/internal/doctor"
+	"github.com/longshore-go/longshore/transport"
+)
+
+type checkLine struct {
+	Area  string `json:"area"`
+	Level string `json:"level"`
+	Text  string `json:"text"`
+	Hint  string `json:"hint,omitempty"`
+}
+
+func checkLines(checks []doctor.Check) []checkLine {
+	lines := []checkLine{}
+	for _, c := range checks {
+		lines = append(lines, checkLine{Area: c.Area, Level: string(c.Level), Text: c.Text, Hint: c.Hint})
+	}
+	return lines
+}
+
+func anyBad(checks []doctor.Check) bool {
+	for _, c := range checks {
+		if c.Level == doctor.Bad {
+			return true
+		}
+	}
+	return false
+}
+
+// checkup looks at the settings of the queue, as far as its broker tells them.
+func (a *app) checkup(ctx context.Context, f doctorFlags, target string, queue, dead transport.Source) ([]doctor.Check, error) {
+	if !doctor.Checkable(queue) {
+		return nil, nil
+	}
+	ctx, cancel := a.bounded(ctx)
+	defer cancel()
+	p := doctor.Patient{Source: queue, Dead: dead, Management: f.management, Handler: f.handler}
+	if p.Management == "" && a.streams.Env != nil {
+		p.Management, _ = a.streams.Env("AMQP_MANAGEMENT")
+	}
+	if err := fromTarget(&p, target); err != nil {
+		return nil, err
+	}
+	return doctor.Checkup(ctx, p)
+}
+
+// fromTarget completes what RabbitMQ's HTTP API needs: the virtual host, and where it
+// is if nobody said so. Other brokers need nothing.
+func fromTarget(p *doctor.Patient, target string) error {
+	u, err := url.Parse(target)
+	if err != nil || (u.Scheme != "amqp" && u.Scheme != "amqps") {
+		return nil //nolint:nilerr // the source has been made of it: it is of another broker
+	}
+	if p.VHost, err = url.PathUnescape(strings.TrimPrefix(u.EscapedPath(), "/")); err != nil {
+		return &cli.UsageError{Text: "the virtual host in TARGET is not percent-encoded"}
+	}
+	if p.VHost == "" {
+		p.VHost = "/"
+	}
+	if p.Management == "" {
+		p.Management = (&url.URL{Scheme: "http", User: u.User, Host: net.JoinHostPort(u.Hostname(), "15672")}).String()
+	}
+	return nil
+}
+
+func (a *app) printChecks(lines []checkLine) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	t := cli.Table{Header: []string{"check", "state", "what", "do"}}
+	for _, l := range lines {
+		t.Rows = append(t.Rows, []string{l.Area, l.Level, cli.Printable(l.Text), l.Hint})
+	}
+	return a.print.Printf("%s\n", strings.Join(t.Lines(), "\n"))
+}

@@ -1,0 +1,102 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/longshore-go/longshore/transport"
+)
+
+// Level is how bad something is.
+type Level string
+
+// The levels.
+const (
+	OK   Level = "ok"
+	Warn Level = "warn" // works, and will surprise somebody
+	Bad  Level = "bad"  // messages are lost, or worked on twice
+)
+
+// Check is one thing that was looked at.
+type Check struct {
+	Area  string // broker, queue, lease, limit, retention
+	Level Level
+	Text  string // what is
+	Hint  string // what to do; "" if nothing
+}
+
+// Patient is a queue to be checked.
+type Patient struct {
+	Source, Dead transport.Source // Dead may be nil
+	// Management is the HTTP API of RabbitMQ with user and password.
+	Management string
+	VHost      string
+	Client     *http.Client
+	// Handler is how long a handler may take. 0: not known.
+	Handler time.Duration
+}
+
+// settled is a source that tells what its broker knows of the queue.
+type settled interface {
+	Settings(ctx context.Context) (map[string]string, error)
+}
+
+// Checkable tells whether there is anything that Checkup knows to look at.
+func Checkable(src transport.Source) bool {
+	d, ok := src.(transport.Describer)
+	if !ok {
+		return false
+	}
+	switch d.Describe().Transport {
+	case "rabbitmq", "kafka", "aws_sqs":
+		return true
+	}
+	return false
+}
+
+// Checkup looks at the settings of a queue that decide what becomes of a message which
+// fails, waits or is worked on for long. It changes nothing. Errors: the broker's.
+func Checkup(ctx context.Context, p Patient) ([]Check, error) {
+	about := transport.Description{}
+	if d, ok := p.Source.(transport.Describer); ok {
+		about = d.Describe()
+	}
+	if about.Transport == "rabbitmq" {
+		return checkRabbit(ctx, p, about.Name)
+	}
+	s, ok := p.Source.(settled)
+	if !ok {
+		return nil, nil
+	}
+	queue, err := s.Settings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if about.Transport == "kafka" {
+		return checkKafka(queue, p.Handler), nil
+	}
+	var dead map[string]string
+	if d, ok := p.Dead.(settled); ok {
+		if dead, err = d.Settings(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return checkSQS(queue, dead, p.Handler), nil
+}
+
+// findings collects.
+type findings []Check
+
+func (f *findings) add(area string, l Level, hint, format string, args ...any) {
+	*f = append(*f, Check{Area: area, Level: l, Text: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// span is a time as people say it: in days where it is long.
+func span(d time.Duration) string {
+	if d >= 48*time.Hour && d%(24*time.Hour) == 0 {
+		return fmt.Sprintf("%d days", d/(24*time.Hour))
+	}
+	return d.String()
+}

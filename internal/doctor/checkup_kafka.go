@@ -1,0 +1,80 @@
+package doctor
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// drainDefault is what GroupConfig.RebalanceDrain is without a setting.
+const drainDefault = 5 * time.Second
+
+// checkKafka judges the settings of a topic and of its group.
+func checkKafka(m map[string]string, handler time.Duration) []Check {
+	var f findings
+	f.add("queue", OK, "", "%s partitions, %s replicas", m["partitions"], m["replicas"])
+	kafkaReplicas(&f, number(m["replicas"]), number(m["min.insync.replicas"]))
+	kafkaGroup(&f, m)
+	if handler > drainDefault {
+		f.add("lease", Warn, "set GroupConfig.RebalanceDrain to what handlers take, and RebalanceTimeout to twice that or more",
+			"a handler may take %s; a rebalance waits %s for it by default, then its record is also worked on elsewhere", span(handler), span(drainDefault))
+	}
+	if strings.Contains(m["cleanup.policy"], "compact") {
+		f.add("limit", Warn, "consume from a topic with cleanup.policy=delete", "the topic is compacted: of records with one key only the last is certain to be delivered")
+	}
+	kafkaRetention(&f, m, handler)
+	return f
+}
+
+func kafkaReplicas(f *findings, replicas, inSync int) {
+	switch {
+	case replicas == 1:
+		f.add("broker", Warn, "create topics with three replicas", "one replica: a disk that fails takes the records with it")
+	case inSync == 1 && replicas > 1:
+		f.add("broker", Warn, "set min.insync.replicas=2", "min.insync.replicas 1: what was confirmed can be lost with one broker")
+	case inSync >= replicas && replicas > 1:
+		f.add("broker", Warn, "set min.insync.replicas one lower", "min.insync.replicas %d of %d: with one broker away nobody can publish, dead letters neither", inSync, replicas)
+	}
+}
+
+func kafkaGroup(f *findings, m map[string]string) {
+	state, lag := m["group.state"], number(m["group.lag"])
+	switch {
+	case state == "":
+	case number(m["group.members"]) == 0 && lag > 0:
+		f.add("queue", Warn, "start a consumer", "%d records and no member in the group (%s)", lag, state)
+	default:
+		f.add("queue", OK, "", "group %s, %s members, %d records behind", state, m["group.members"], lag)
+	}
+}
+
+func kafkaRetention(f *findings, m map[string]string, handler time.Duration) {
+	const forever = time.Duration(1<<63 - 1)
+	keeps := forever
+	if ms, err := strconv.ParseInt(m["retention.ms"], 10, 64); err == nil && ms >= 0 {
+		keeps = time.Duration(min(ms, int64(forever/time.Millisecond))) * time.Millisecond
+	} else if err != nil {
+		return // not told
+	}
+	if !strings.Contains(m["cleanup.policy"], "delete") {
+		keeps = forever
+	}
+	switch {
+	case keeps == forever:
+		f.add("retention", OK, "", "records are kept")
+	case keeps < 24*time.Hour || keeps < 2*handler:
+		f.add("retention", Warn, "set retention.ms to days", "records are deleted after %s, consumed or not: an outage of that length loses them", span(keeps))
+	default:
+		f.add("retention", OK, "", "records are kept for %s", span(keeps))
+	}
+	positions := time.Duration(number(m["offsets.retention.minutes"])) * time.Minute
+	if positions > 0 && positions < keeps {
+		f.add("retention", Warn, "set offsets.retention.minutes of the brokers to more than the topic's retention",
+			"positions of a group without members are forgotten after %s, records later: the group then begins again at GroupConfig.Start", span(positions))
+	}
+}
+
+func number(text string) int {
+	n, _ := strconv.Atoi(text) // 0 where it is not told
+	return n
+}

@@ -1,0 +1,123 @@
+package doctor
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// rabbitQueue is what the management API tells of a queue, as far as it matters.
+type rabbitQueue struct {
+	Version   string         `json:"-"`
+	Alarm     string         `json:"-"` // "memory", "disk" or ""
+	DLXBound  bool           `json:"-"` // the dead-letter exchange exists and leads to a queue
+	Type      string         `json:"type"`
+	Durable   bool           `json:"durable"`
+	Ready     int            `json:"messages_ready"`
+	Unacked   int            `json:"messages_unacknowledged"`
+	Consumers int            `json:"consumers"`
+	Arguments map[string]any `json:"arguments"`
+	Policy    map[string]any `json:"effective_policy_definition"`
+	Key       string         `json:"name"`
+}
+
+// setting finds an argument, or what a policy says instead. Where both do, the broker
+// takes the argument; of limits the lower one.
+func (q *rabbitQueue) setting(name string) (any, bool) {
+	if v, ok := q.Arguments["x-"+name]; ok {
+		return v, true
+	}
+	v, ok := q.Policy[name]
+	return v, ok
+}
+
+func (q *rabbitQueue) number(name string) (int, bool) {
+	v, ok := q.setting(name)
+	n, is := v.(float64)
+	return int(n), ok && is
+}
+
+func (q *rabbitQueue) text(name string) (string, bool) {
+	v, ok := q.setting(name)
+	s, is := v.(string)
+	return s, ok && is
+}
+
+// limit is how many returns a quorum queue allows. Since 4.0 there always is one.
+func (q *rabbitQueue) limit() (n int, is bool) {
+	if q.Type != "quorum" {
+		return 0, false
+	}
+	if n, ok := q.number("delivery-limit"); ok {
+		return n, n >= 0
+	}
+	major, _, _ := strings.Cut(q.Version, ".")
+	if m, err := strconv.Atoi(major); err == nil && m >= 4 {
+		return 20, true
+	}
+	return 0, false
+}
+
+func judgeRabbit(q *rabbitQueue, handler time.Duration) []Check {
+	var f findings
+	if q.Alarm != "" {
+		f.add("broker", Bad, "free some "+q.Alarm, "RabbitMQ %s has a %s alarm: nobody can publish, dead letters neither", q.Version, q.Alarm)
+	} else {
+		f.add("broker", OK, "", "RabbitMQ %s, no alarm", q.Version)
+	}
+	if q.Consumers == 0 && q.Ready > 0 {
+		f.add("queue", Warn, "start a consumer", "%s, %d ready and no consumer", q.Type, q.Ready)
+	} else {
+		f.add("queue", OK, "", "%s, %d ready, %d unacked, %d consumers", q.Type, q.Ready, q.Unacked, q.Consumers)
+	}
+	if !q.Durable {
+		f.add("queue", Warn, "declare it durable", "the queue and its messages are gone when the broker restarts")
+	}
+	rabbitDeadLetters(&f, q)
+	rabbitLease(&f, q, handler)
+	return f
+}
+
+func rabbitDeadLetters(f *findings, q *rabbitQueue) {
+	limit, limited := q.limit()
+	exchange, has := q.text("dead-letter-exchange")
+	switch {
+	case has && !q.DLXBound:
+		f.add("limit", Bad, "declare and bind it", "the dead-letter exchange %q leads to no queue: what is dead-lettered is dropped", exchange)
+	case limited && !has:
+		f.add("limit", Bad, "set x-dead-letter-exchange, by a policy for example", "delivery limit %d without a dead-letter exchange: what comes back more often is deleted without a word, and crashes of consumers count", limit)
+	case limited && limit < 3:
+		f.add("limit", Warn, "set delivery-limit to 5 or more", "delivery limit %d: a crash or two of consumers dead-letters messages that never failed", limit)
+	case limited:
+		f.add("limit", OK, "", "dead-lettered after %d returns, crashes of consumers among them", limit)
+	case !has:
+		f.add("limit", Warn, "set DeadLetter.To of the container, or x-dead-letter-exchange", "no dead-letter exchange: RabbitMQ drops what is rejected")
+	default:
+		f.add("limit", OK, "", "dead letters go by exchange %q, no delivery limit", exchange)
+	}
+	if n, ok := q.number("max-length"); ok && !has {
+		if o, _ := q.text("overflow"); o == "" || o == "drop-head" {
+			f.add("limit", Bad, "set overflow to reject-publish, or a dead-letter exchange", "more than %d messages push out the oldest, which is dropped", n)
+		}
+	}
+	if ms, ok := q.number("message-ttl"); ok && !has {
+		f.add("retention", Warn, "set a dead-letter exchange", "messages older than %s are dropped", span(time.Duration(ms)*time.Millisecond))
+	}
+}
+
+func rabbitLease(f *findings, q *rabbitQueue, handler time.Duration) {
+	timeout, where := 30*time.Minute, "the broker's default; its own setting cannot be asked for"
+	if ms, ok := q.number("consumer-timeout"); ok {
+		timeout, where = time.Duration(ms)*time.Millisecond, "set for the queue"
+	}
+	switch {
+	case timeout == 0:
+	case handler >= timeout:
+		f.add("lease", Bad, "set x-consumer-timeout, or consumer_timeout of the broker, to more than a handler takes with all that waits before it",
+			"a handler may take %s; RabbitMQ closes the channel of a message that is not settled after %s (%s), and delivers it again", span(handler), span(timeout), where)
+	case handler > timeout/2:
+		f.add("lease", Warn, "set it to more than twice what a handler takes", "a handler may take %s, the consumer timeout is %s (%s): what waits before it counts", span(handler), span(timeout), where)
+	default:
+		f.add("lease", OK, "", "consumer timeout %s (%s)", span(timeout), where)
+	}
+}

@@ -1,0 +1,131 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/longshore-go/longshore"
+)
+
+// checkRabbit asks the management API: AMQP tells of a queue only how many messages
+// it has.
+func checkRabbit(ctx context.Context, p Patient, name string) ([]Check, error) {
+	base, err := url.Parse(p.Management)
+	if err != nil || base.Host == "" {
+		return nil, &longshore.Error{Code: longshore.CodeBadAddress, Op: "ask RabbitMQ's management API", Err: errors.New("its address cannot be read"),
+			Hint: "write http://user:password@host:15672"} // err would show the password
+	}
+	m := &management{base: base, client: p.Client}
+	if m.client == nil {
+		few := &http.Transport{Proxy: http.ProxyFromEnvironment}
+		defer few.CloseIdleConnections()
+		m.client = &http.Client{Transport: few}
+	}
+	q, err := m.queue(ctx, p.VHost, name)
+	if err != nil {
+		return nil, err
+	}
+	if q == nil {
+		return []Check{{Area: "queue", Level: Bad, Text: fmt.Sprintf("there is no queue %q in virtual host %q", name, p.VHost), Hint: "declare it, or check the name"}}, nil
+	}
+	return judgeRabbit(q, p.Handler), nil
+}
+
+type management struct {
+	base   *url.URL
+	client *http.Client
+}
+
+func (m *management) queue(ctx context.Context, vhost, name string) (*rabbitQueue, error) {
+	q := &rabbitQueue{}
+	found, err := m.get(ctx, q, "queues", vhost, name)
+	if err != nil || !found {
+		return nil, err
+	}
+	var overview struct {
+		Version string `json:"rabbitmq_version"`
+	}
+	if _, err := m.get(ctx, &overview, "overview"); err != nil {
+		return nil, err
+	}
+	q.Version = overview.Version
+	var nodes []struct {
+		Memory bool `json:"mem_alarm"`
+		Disk   bool `json:"disk_free_alarm"`
+	}
+	if _, err := m.get(ctx, &nodes, "nodes"); err != nil && !errors.Is(err, longshore.CodeForbidden) {
+		return nil, err
+	}
+	for _, n := range nodes {
+		switch {
+		case n.Memory:
+			q.Alarm = "memory"
+		case n.Disk:
+			q.Alarm = "disk"
+		}
+	}
+	q.DLXBound, err = m.leadsOn(ctx, vhost, q)
+	return q, err
+}
+
+// leadsOn tells whether the queue's dead-letter exchange leads to anything.
+func (m *management) leadsOn(ctx context.Context, vhost string, q *rabbitQueue) (bool, error) {
+	exchange, ok := q.text("dead-letter-exchange")
+	if !ok {
+		return false, nil
+	}
+	if exchange == "" { // the default one: the routing key is the queue
+		key, ok := q.text("dead-letter-routing-key")
+		if !ok {
+			return true, nil // each message's own key
+		}
+		return m.get(ctx, &struct{}{}, "queues", vhost, key)
+	}
+	var bindings []json.RawMessage
+	found, err := m.get(ctx, &bindings, "exchanges", vhost, exchange, "bindings", "source")
+	return found && len(bindings) > 0, err
+}
+
+// get is false where there is no such thing.
+func (m *management) get(ctx context.Context, into any, path ...string) (bool, error) {
+	u := *m.base
+	u.User = nil
+	escaped := make([]string, len(path))
+	for i, p := range path {
+		escaped[i] = url.PathEscape(p)
+	}
+	u.Path, u.RawPath = "/api/"+strings.Join(path, "/"), "/api/"+strings.Join(escaped, "/")
+	bad := func(code longshore.Code, err error) error {
+		return &longshore.Error{Code: code, Op: "ask RabbitMQ's management API at " + u.Host, Err: err,
+			Hint: "name it with --management http://user:password@host:15672; the user needs the tag monitoring"}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return false, bad(longshore.CodeBadAddress, errors.New("its address cannot be read"))
+	}
+	password, _ := m.base.User.Password()
+	req.SetBasicAuth(m.base.User.Username(), password)
+	resp, err := m.client.Do(req) //nolint:gosec // the operator names the address
+	if err != nil {
+		return false, bad(longshore.CodeUnreachable, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusNotFound:
+		return false, nil
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return false, bad(longshore.CodeForbidden, errors.New(resp.Status))
+	default:
+		return false, bad(longshore.CodeUnreachable, errors.New(resp.Status))
+	}
+	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+		return false, bad(longshore.CodeUndecodable, err)
+	}
+	return true, nil
+}
