@@ -31,6 +31,8 @@
 // unroutable, refused, too-large, bad-header, blocked, timeout, not-found,
 // forbidden or conn-lost.
 //
+// [Requester] and [Replier] are request and reply by direct reply-to.
+//
 // # Native access
 //
 // Delivery.Native is an *amqp091.Delivery. It is for reading: settling it is
