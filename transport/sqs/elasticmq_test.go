@@ -3,12 +3,14 @@ package sqs_test
 import (
 	"maps"
 	"net/url"
+	"os"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -19,7 +21,7 @@ import (
 	"github.com/longshore-go/longshore/transport/transporttest"
 )
 
-// The suite on the server of SQS_ENDPOINT (ElasticMQ). It has not been run on AWS.
+// The suite on the server of SQS_ENDPOINT (ElasticMQ).
 func TestConformanceOnElasticMQ(t *testing.T) {
 	brokertest.SQS(t) // or the test is not run
 	var one room
@@ -29,10 +31,26 @@ func TestConformanceOnElasticMQ(t *testing.T) {
 	})
 }
 
+// The suite on AWS, with LONGSHORE_AWS=1 and the account that the SDK finds. It makes
+// and deletes queues there. It has not been run on AWS.
+func TestConformanceOnAWS(t *testing.T) {
+	if os.Getenv("LONGSHORE_AWS") != "1" {
+		return
+	}
+	var one room
+	ofEachKind(t, func(t *testing.T, suffix string, redrive bool) {
+		h := one.entered((&remoteLab{suffix: suffix, redrive: redrive, aws: true}).harness(t))
+		h.Patience, h.Quiet = 2*time.Minute, 2*time.Second // counts there settle late
+		h.Latency, h.Stall = nil, nil                      // no proxy can stand before TLS
+		transporttest.Run(t, h)
+	})
+}
+
 // remoteLab makes queues on the server, each reached through a proxy of its own.
 type remoteLab struct {
 	suffix  string
 	redrive bool
+	aws     bool // in the account of the SDK's chain, directly
 
 	mu      sync.Mutex
 	proxies map[transport.Source]*faultproxy.Proxy
@@ -40,6 +58,26 @@ type remoteLab struct {
 
 func remoteConfig(endpoint string) sqs.Config {
 	return sqs.Config{Region: "us-east-1", Endpoint: endpoint, Credentials: sqs.Keys("x", transport.Static("x"), transport.Secret{})}
+}
+
+// client is the SDK's client, without a proxy.
+func (l *remoteLab) client(t testing.TB) *awssqs.Client {
+	t.Helper()
+	if !l.aws {
+		return remoteClient(t)
+	}
+	cfg, err := config.LoadDefaultConfig(t.Context())
+	must(t, err)
+	return awssqs.NewFromConfig(cfg, func(o *awssqs.Options) { o.HTTPClient = newTransport(t) })
+}
+
+// broker reaches the server as the client does.
+func (l *remoteLab) broker(t testing.TB) *sqs.Broker {
+	t.Helper()
+	if l.aws {
+		return sqs.New(sqs.Config{})
+	}
+	return sqs.New(remoteConfig(brokertest.SQS(t)))
 }
 
 // remoteClient is the SDK's client of the server, without a proxy.
@@ -71,11 +109,7 @@ func createRemote(t testing.TB, c *awssqs.Client, name string, attrs map[string]
 
 func (l *remoteLab) source(t testing.TB, cfg sqs.QueueConfig) transport.Source {
 	t.Helper()
-	u, err := url.Parse(brokertest.SQS(t))
-	must(t, err)
-	p := faultproxy.New(t, u.Host)
-	u.Host = p.Addr()
-	c := remoteClient(t)
+	c := l.client(t)
 	name := transporttest.Name(t) + l.suffix
 	attrs := map[string]string{}
 	if l.redrive {
@@ -84,6 +118,13 @@ func (l *remoteLab) source(t testing.TB, cfg sqs.QueueConfig) transport.Source {
 	}
 	createRemote(t, c, name, attrs)
 	cfg.BrowseCounts = true
+	if l.aws {
+		return l.broker(t).Queue(name, cfg)
+	}
+	u, err := url.Parse(brokertest.SQS(t))
+	must(t, err)
+	p := faultproxy.New(t, u.Host)
+	u.Host = p.Addr()
 	src := sqs.New(remoteConfig(u.String())).Queue(name, cfg)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +151,7 @@ func counts(t testing.TB, c *awssqs.Client, name string) (visible, hidden int) {
 }
 
 func (l *remoteLab) harness(t testing.TB) transporttest.Harness {
-	c := remoteClient(t)
+	c := l.client(t)
 	h := transporttest.Harness{
 		// ElasticMQ is at fault here: a poll whose client went away still takes the next
 		// message that is visible and hides it for its lease (faults,
@@ -126,7 +167,7 @@ func (l *remoteLab) harness(t testing.TB) transporttest.Harness {
 			return l.source(t, sqs.QueueConfig{VisibilityTimeout: 3 * time.Second}), 3 * time.Second
 		},
 		Missing: func(t testing.TB) transport.Source {
-			return sqs.New(remoteConfig(brokertest.SQS(t))).Queue("missing-"+brokertest.Name(t, "q")+l.suffix, sqs.QueueConfig{})
+			return l.broker(t).Queue("missing-"+brokertest.Name(t, "q")+l.suffix, sqs.QueueConfig{})
 		},
 		Latency: func(_ testing.TB, src transport.Source, d time.Duration) { l.proxy(src).Latency(d / 2) },
 		Stall: func(_ testing.TB, src transport.Source) func() {
