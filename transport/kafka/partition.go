@@ -48,8 +48,11 @@ type partition struct {
 	headSince        time.Time
 	headSeq          uint64
 
-	before *partition // whose place it took in a seek; nil else
+	stint *stint // of the member with the partition; a seek goes on with it
 }
+
+// stint is the time from an assignment to its revocation, over all seeks in it.
+type stint struct{ _ byte }
 
 // repeat is a record that was given back.
 type repeat struct {
@@ -69,7 +72,7 @@ const savedBudget = 4000
 
 func newPartition(c *consumer, key partitionOf, position int64, epoch int32) *partition {
 	return &partition{c: c, key: key, sub: c.subscription(key), mark: topicMark(key.id, key.topic),
-		t: newTracker(position, epoch), next: position, budget: savedBudget, sent: -1, logStart: -1, logEnd: -1}
+		t: newTracker(position, epoch), next: position, budget: savedBudget, sent: -1, logStart: -1, logEnd: -1, stint: &stint{}}
 }
 
 // take hands out up to n records; more says whether there are others, which keeps

@@ -91,11 +91,11 @@ func (c *consumer) remove(ps []*partition) {
 		k := tp{p.key.topic, p.key.num}
 		c.mu.Lock()
 		q := c.parts[k]
-		if q == p || q != nil && q.before == p { // a seek had begun before it was taken
+		if q != nil && q.stint == p.stint { // it, or what took its place in a seek
 			delete(c.parts, k)
 		}
 		c.mu.Unlock()
-		if q != nil && q != p && q.before == p {
+		if q != nil && q != p && q.stint == p.stint {
 			q.close(c.taken(q.key, "the partition went to another member while its position was moved"))
 		}
 		p.mu.Lock()

@@ -160,7 +160,7 @@ func (c *consumer) swap(ps []*partition, next map[*partition]*partition) {
 			p.acked = nil // the new position says what is to be read
 			p.committed = p.t.ver
 		}
-		n.before, p.before = p, nil
+		n.stint = p.stint
 		held := p.held
 		p.held = false
 		p.mu.Unlock()

@@ -170,3 +170,57 @@ func TestSeekFencesWhatRuns(t *testing.T) {
 		t.Errorf("position %d %q", at, saved)
 	}
 }
+
+// Members come and go while positions are moved: a position goes only where its
+// partition is, and in the end everything from it on is handled by somebody.
+func TestSeekWhileMembersComeAndGo(t *testing.T) {
+	for name, p := range protocols() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := embeddedCluster(t, 4)
+			c.produce(0, 200, 50, -1)
+			got := &handled{}
+			h := func(_ context.Context, d *longshore.Delivery) error { got.add(string(d.Body)); return nil }
+			k := seeker(t, c, kafka.GroupConfig{Protocol: p}, h, nil)
+			eventually(t, "all are handled", func() bool { return got.count(0, 200) >= 200 })
+			for range 4 {
+				other := seeker(t, c, kafka.GroupConfig{Protocol: p}, h, nil)
+				for range 5 {
+					_, _ = k.Seek(t.Context(), transport.Position{Partition: -1, Start: true}) // may lose its partitions meanwhile, and says so
+				}
+				if err := other.Stop(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			eventually(t, "all partitions are the first one's again", func() bool {
+				moved, err := k.Seek(t.Context(), transport.Position{Partition: -1, End: true})
+				return err == nil && len(moved) == 4
+			})
+			before := got.count(0, 200)
+			eventually(t, "nothing is on its way any more", func() bool {
+				idle, err := k.Idle(t.Context())
+				before = got.count(0, 200)
+				return err == nil && idle
+			})
+			moved, err := k.Seek(t.Context(), transport.Position{Partition: -1, Start: true})
+			if err != nil || len(moved) != 4 {
+				t.Fatalf("%+v, %v", moved, err)
+			}
+			eventually(t, "all are handled once more", func() bool { return got.count(0, 200) >= before+200 })
+			if err := k.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if n := got.count(0, 200); n != before+200 {
+				t.Errorf("%d handled after the last seek, of 200", n-before)
+			}
+			sum := int64(0)
+			for part := range int32(4) {
+				at, _ := c.committed(part)
+				sum += at
+			}
+			if sum != 200 {
+				t.Errorf("committed %d of 200", sum)
+			}
+		})
+	}
+}
