@@ -50,6 +50,6 @@ func edits() []edit {
 		{"publish before commit", "middleware/mutex/outbox.go",
 			"\tcommit, cancel := context.WithTimeout(life, defaultCommitTimeout)\n\tdefer cancel()\n\tif err := tx.Commit(commit); err != nil {\n\t\treturn &longshore.Error{Code: longshore.CodeConnLost, Op: \"commit with an outbox\"",
 			"\tcommit, cancel := context.WithTimeout(life, defaultCommitTimeout)\n\tdefer cancel()\n\tafter.run(life)\n\tif err := tx.Commit(commit); err != nil {\n\t\treturn &longshore.Error{Code: longshore.CodeConnLost, Op: \"commit with an outbox\"",
-			mutexTests},
+			[]string{"./faults"}},
 	}
 }

@@ -29,6 +29,9 @@ func (s *saboteur) try(ctx context.Context, e edit) (caught string, err error) {
 	if err != nil {
 		return "", err
 	}
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
 	if n := strings.Count(string(whole), e.old); n != 1 {
 		return "", fmt.Errorf("the line to break is %d times in %s: adapt scripts/sabotage/edits.go", n, e.file)
 	}
