@@ -28,11 +28,16 @@ func (p *partition) enqueue() {
 // The lock is held.
 func (p *partition) room() int {
 	room := int(p.c.window.Load()) - p.t.size()
-	if room > 0 {
-		return room
+	if room <= 0 {
+		room = p.limit() - p.t.size()
 	}
-	return p.limit() - p.t.size()
+	return min(room, maxUncommitted-len(p.acked))
 }
+
+// maxUncommitted is how many of a partition may be done and not committed: each is
+// kept for the report, and comes again if this member ends. Only where commits fail for
+// a while are there so many.
+const maxUncommitted = maxWindow
 
 // limit is the window. Where the oldest waits for its next attempt, which can take
 // many seconds at full speed, the others need not wait with it: what is done behind

@@ -147,6 +147,7 @@ func (p *partition) answered(one *pending, err error) error {
 		if p.acked = p.acked[:rest]; rest == 0 && cap(p.acked) > maxKept {
 			p.acked = nil
 		}
+		p.opened() // where too much was uncommitted
 		return nil
 	}
 	if errors.Is(err, kerr.OffsetMetadataTooLarge) {
