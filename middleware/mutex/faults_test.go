@@ -442,7 +442,7 @@ func TestDefaultIsolationDoesNotMatter(t *testing.T) {
 
 // F-H06: concurrency 20 on a pool of 2 completes.
 func TestSmallPoolCompletes(t *testing.T) {
-	servers(t, func(t *testing.T, e *env) {
+	each(t, func(t *testing.T, e *env) {
 		for i := range 200 {
 			e.row(fmt.Sprint(i))
 		}
@@ -499,7 +499,7 @@ func TestNothingIsHeldWhileWaiting(t *testing.T) {
 
 // F-H06: handlers that also ask the pool for a connection do not wait for each other.
 func TestHandlersThatAlsoUseThePoolComplete(t *testing.T) {
-	servers(t, func(t *testing.T, e *env) {
+	each(t, func(t *testing.T, e *env) {
 		const n = 60
 		for i := range n {
 			e.row(fmt.Sprint(i))
