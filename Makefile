@@ -50,7 +50,7 @@ autoscale: ## simulate the autoscale policies; writes the table and pictures of 
 amqptest-conformance: ## the embedded AMQP server against a real RabbitMQ
 	@scripts/amqptest-conformance.sh
 
-.PHONY: fmt lint vuln docs deps
+.PHONY: fmt lint vuln docs deps apidiff
 fmt: ## format the code
 	gofmt -w $$(git ls-files -co --exclude-standard '*.go')
 lint: ## golangci-lint, built once into the cache
@@ -61,3 +61,5 @@ docs: ## compile the Go code in the documentation
 	go run ./scripts/docscheck
 deps: ## what each package may depend on
 	@scripts/depscheck
+apidiff: ## what changed in the exported API since the newest tag (BASE=commit for another)
+	@scripts/apidiff $(BASE)
