@@ -111,6 +111,9 @@ func TestCtlWhy(t *testing.T) {
 	if got.code != 0 || !strings.Contains(got.out, "nothing: no work waits\n") || !strings.Contains(got.out, "orders@"+two.a.Addr()+"     the throttle holds everything: 0 permits\n") {
 		t.Errorf("%+v", got)
 	}
+	if got = reach(two).run(t, "ctl", "status"); got.code != 0 || !strings.HasSuffix(got.out, "  the throttle holds everything: 0 permits\n") {
+		t.Errorf("%+v", got)
+	}
 	if got = reach(two).run(t, "ctl", "why", "orders", "--json"); got.code != 0 || !strings.Contains(got.out, `"by":"permits"`) {
 		t.Errorf("%+v", got)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/admin"
+	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/middleware/throttle"
 )
@@ -145,6 +146,13 @@ func why(v admin.Container) string {
 	}
 	if v.Stuck > 0 {
 		parts = append(parts, fmt.Sprintf("%d stuck", v.Stuck))
+	}
+	switch v.Limited.By {
+	case "", container.ByState, container.ByHold, container.ByBroker, container.ByStuck, container.ByMax, container.ByPolicy: // nothing is the matter, or it is said
+	default:
+		if len(parts) == 0 {
+			parts = append(parts, v.Limited.Text)
+		}
 	}
 	return strings.Join(parts, "; ")
 }
