@@ -38,7 +38,7 @@ func ofEachKind(t *testing.T, f func(t *testing.T, suffix string, redrive bool))
 					defer serial.Done()
 					f(t, suffix, redrive)
 				}()
-				if n, ok := flag.Lookup("test.parallel").Value.(flag.Getter).Get().(int); ok && n >= 4 { //nolint:errcheck // it is one
+				if n, ok := flag.Lookup("test.parallel").Value.(flag.Getter).Get().(int); ok && n >= 4 {
 					serial.Wait() // only to save time: room keeps them apart
 				}
 			})
