@@ -256,6 +256,7 @@ func (s site) look(t *testing.T) (open, replayed int) {
 }
 
 func TestReplayOnEveryBroker(t *testing.T) {
+	t.Parallel()
 	onBrokers(t, func(t *testing.T, s site) {
 		s.die(t, 1, 12)
 		if open, _ := s.see(t, 12); open != 12 {
@@ -323,6 +324,7 @@ func TestReplayThatIsToBeKilled(t *testing.T) {
 // kill -9 in the middle of a replay: nothing is lost, and at most one batch is sent
 // twice.
 func TestKilledReplay(t *testing.T) {
+	t.Parallel()
 	onBrokers(t, func(t *testing.T, s site) {
 		s.die(t, 1, killedTotal)
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestReplayThatIsToBeKilled$") //nolint:gosec // this very binary
