@@ -74,8 +74,15 @@ func (l *loader) blameOne(base, fallback string, err error) {
 	} else if head, tail, ok := strings.Cut(p.Text, ", must be "); ok && p.Hint == "" {
 		p.Text, p.Hint = head, "must be "+tail
 	}
+	if head, tail, ok := strings.Cut(p.Text, "; set "); ok && p.Hint == "" {
+		p.Text, p.Hint = head, "set "+tail
+	}
 	p.Path = path
+	p.Warning = l.check && strings.Contains(p.Text, "no region is known") // it comes from where the service runs
 	l.report(at, p)
+	if p.Warning {
+		delete(l.broken, path)
+	}
 }
 
 // told tells whether a path or something around it below its container has a problem

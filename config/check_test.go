@@ -120,6 +120,8 @@ func TestOneMistakeIsOneProblem(t *testing.T) {
 		"password on SQS":          {rabbit + "    source: {url: \"sqs://a?region=eu-west-1\", password: env:PW}\n", "error[config] a password is given beside it"},
 		"declare without a word":   {rabbit + "    source: {broker: r, queue: orders, declare: {}}\n", "error[missing] declare says nothing"},
 		"dead_letter empty":        {rabbit + "    source: mem://orders\n    dead_letter: {}\n", "error[missing] dead_letter says nothing"},
+		"not indented":             {"containers:\n  orders: {source: mem://orders}\n  source: mem://x\n", "longshore.yaml:3:11 error[bad-value] containers.source is one value, not a mapping; `source` belongs below a container: indent it"},
+		"middlewares":              {rabbit + "    source: mem://orders\n    middlewares: [log]\n", "each has a key of its own"},
 		"own defaults of a source": {"defaults: {source: mem://a}\n" + rabbit + "    source: mem://orders\n", "error[unknown-key] defaults have no source"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -82,6 +82,8 @@ func (l *loader) unknownKey(path string, key, value *yaml.Node, fs []field, kind
 		l.broken[join(path, near)] = true
 	case key.Value == "handler" && top(path) == "containers":
 		p.Hint = fmt.Sprintf("handlers are code: config.Handlers{%q: …}", last(path))
+	case (key.Value == "middleware" || key.Value == "middlewares") && top(path) == "containers":
+		p.Hint = "each has a key of its own: log_messages, breaker, decode, dedupe, throttle, timeout; others are code"
 	default:
 		p.Hint = "known here: " + strings.Join(known, ", ")
 	}

@@ -47,7 +47,14 @@ func (l *loader) section(path string, n *yaml.Node, v reflect.Value, kind string
 	fs := fieldsOf(v.Type())
 	if n.Kind != yaml.MappingNode {
 		l.hideAll(n, maxAliases)
-		l.notA(path, n, "a mapping", "its keys are "+strings.Join(keys(fs, kind), ", "))
+		hint := "its keys are " + strings.Join(keys(fs, kind), ", ")
+		if name := last(path); v.Type() == reflect.TypeFor[containerSection]() && path != "defaults" {
+			hint = "write " + name + ": {source: …}"
+			if find(fs, name) != nil {
+				hint = "`" + name + "` belongs below a container: indent it by two more blanks"
+			}
+		}
+		l.notA(path, n, "a mapping", hint)
 		return
 	}
 	if kind == "" && v.Type() == reflect.TypeFor[brokerSection]() {

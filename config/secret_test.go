@@ -118,3 +118,17 @@ func TestMissingSecretIsAWarningInCheckAndAnErrorInLoad(t *testing.T) {
 		t.Error(lines(ps))
 	}
 }
+
+func TestRegionIsAWarningInCheck(t *testing.T) {
+	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_CONFIG_FILE", "none")
+	text := []byte("containers: {a: {source: sqs://a}}\n")
+	if c, ps := nowhere().parse("c.yaml", text, true); c == nil || len(ps) != 1 || !ps[0].Warning {
+		t.Error(lines(ps))
+	}
+	if c, ps := nowhere().parse("c.yaml", text, false); c != nil || len(fatal(ps)) != 1 {
+		t.Error(lines(ps))
+	}
+}

@@ -84,7 +84,7 @@ func (a *app) problem(b *strings.Builder, p *config.Problem) {
 	}
 	fmt.Fprintf(b, "%4d | %s\n", p.Line, cli.Printable(text))
 	mark := a.print.PaintOut(color, strings.Repeat("^", max(length, 1)))
-	fmt.Fprintf(b, "     | %s%s %s\n", strings.Repeat(" ", at), mark, hint)
+	b.WriteString(strings.TrimRight("     | "+strings.Repeat(" ", at)+mark+" "+hint, " ") + "\n")
 }
 
 func counted(n int, of string) string {

@@ -79,7 +79,7 @@ func TestExplain(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	list := world{}.run(t, "explain")
-	if list.code != 0 || !strings.Contains(list.out, "not-found     The queue, topic or exchange does not exist.\n") {
+	if list.code != 0 || !strings.Contains(list.out, "not-found       The queue, topic or exchange does not exist.\n") {
 		t.Errorf("%+v", list)
 	}
 	var page struct{ Code, Summary, Text string }
