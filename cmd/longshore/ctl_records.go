@@ -76,8 +76,15 @@ type foundRecord struct {
 	admin.Record
 }
 
+// found is what the instances hold.
+type found struct {
+	list    []foundRecord
+	total   int
+	several bool // instances
+}
+
 // records asks every instance for records.
-func (c *ctl) records(ctx context.Context, path string) (list []foundRecord, total int, several bool, err error) {
+func (c *ctl) records(ctx context.Context, path string) (f found, err error) {
 	err = c.askAll(ctx, path, func(t target, answer map[string]any, more bool) error {
 		raw, err := json.Marshal(answer["records"])
 		if err != nil {
@@ -87,14 +94,14 @@ func (c *ctl) records(ctx context.Context, path string) (list []foundRecord, tot
 		if err := json.Unmarshal(raw, &rs); err != nil {
 			return err
 		}
-		several = more
-		total += int(number(answer["total"]))
+		f.several = more
+		f.total += int(number(answer["total"]))
 		for _, r := range rs {
-			list = append(list, foundRecord{t.addr, r})
+			f.list = append(f.list, foundRecord{t.addr, r})
 		}
 		return nil
 	})
-	return list, total, several, err
+	return f, err
 }
 
 func (c *ctl) inflightVerb() *cobra.Command {
@@ -106,8 +113,8 @@ func (c *ctl) inflightVerb() *cobra.Command {
 				return &cli.UsageError{Text: "--number must be from 1 to 1000"}
 			}
 			path := containerPath(args[0], "inflight") + "?" + url.Values{"limit": {strconv.Itoa(n)}}.Encode()
-			list, total, several, err := c.records(cmd.Context(), path)
-			if perr := c.printRecords(list, total, several); perr != nil {
+			f, err := c.records(cmd.Context(), path)
+			if perr := c.printRecords(f); perr != nil {
 				return perr
 			}
 			return err
@@ -117,7 +124,8 @@ func (c *ctl) inflightVerb() *cobra.Command {
 	return cmd
 }
 
-func (c *ctl) printRecords(list []foundRecord, total int, several bool) error {
+func (c *ctl) printRecords(f found) error {
+	list, total, several := f.list, f.total, f.several
 	if c.print.JSON {
 		if list == nil {
 			list = []foundRecord{}
@@ -160,11 +168,11 @@ func (c *ctl) stuckVerb() *cobra.Command {
 		Use: "stuck CONTAINER", Short: "Show handlers that do not return, with their stacks", Args: cobra.ExactArgs(1),
 		Long: "stuck needs an operator's token: a stack tells of the inside. To dump the stacks stops the process for a moment.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			list, total, several, err := c.records(cmd.Context(), containerPath(args[0], "stuck"))
-			if perr := c.printRecords(list, total, several); perr != nil {
+			f, err := c.records(cmd.Context(), containerPath(args[0], "stuck"))
+			if perr := c.printRecords(f); perr != nil {
 				return perr
 			}
-			for _, r := range list {
+			for _, r := range f.list {
 				if c.print.JSON || r.Stack == "" {
 					continue
 				}

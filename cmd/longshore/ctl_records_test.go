@@ -1,13 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
-
-	"context"
-	"errors"
 
 	"go.uber.org/zap"
 
