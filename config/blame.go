@@ -20,7 +20,7 @@ func flatten(err error) []error {
 	if err == nil {
 		return nil
 	}
-	if many, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // the error itself
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []error
 		for _, e := range many.Unwrap() {
 			all = append(all, flatten(e)...)

@@ -60,7 +60,7 @@ func (c *Config) Settings(name string, code Code) (container.Config, error) {
 	}
 	cfg := s.settings(name)
 	cfg.Logger = s.logger(code.Logger)
-	chain, err := s.chain(name, code.Middleware, cfg.Logger)
+	chain, err := s.chain(code.Middleware, cfg.Logger)
 	if err != nil {
 		return container.Config{}, err
 	}

@@ -88,7 +88,7 @@ func (s *throttleSection) gate() *throttle.Limiter {
 
 // chain is the middlewares of a section around those of the code, outermost first; the
 // timeout is the innermost, so that it never cuts a transaction's commit.
-func (s *containerSection) chain(name string, code []longshore.Middleware, log *zap.Logger) ([]longshore.Middleware, error) {
+func (s *containerSection) chain(code []longshore.Middleware, log *zap.Logger) ([]longshore.Middleware, error) {
 	var chain []longshore.Middleware
 	if s.LogEach {
 		if log == nil {

@@ -246,7 +246,11 @@ func publish(t *testing.T, c *Config, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, self, err := src.(transport.Outlet).Publisher(t.Context())
+	outlet, ok := src.(transport.Outlet)
+	if !ok {
+		t.Fatal("it cannot publish")
+	}
+	p, self, err := outlet.Publisher(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

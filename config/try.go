@@ -92,7 +92,7 @@ func (c *Config) tryContainer(name string, s *containerSection) lifecycle.Compon
 	}
 	cfg := s.settings(name)
 	cfg.Logger = zap.NewNop()
-	if cfg.Middleware, err = s.chain(name, nil, cfg.Logger); err != nil {
+	if cfg.Middleware, err = s.chain(nil, cfg.Logger); err != nil {
 		l.blame(join(path, "breaker"), join(path, "breaker"), err)
 	}
 	made, err := makeContainer(src, stub{}, cfg, s.Batch != nil)
