@@ -26,7 +26,7 @@ func writePage(root string, index *faultindex.Index, s *store) error {
 			fmt.Fprintf(&b, "- %s: %d\n", state, counts[state])
 		}
 	}
-	fmt.Fprintf(&b, "\n\"Partly\": a test, or all parts of it, need a broker that was not there. Ran with %s on %s/%s, on the embedded servers and on ",
+	fmt.Fprintf(&b, "\n\"Partly\": a test, or all parts of it, need a broker that was not there, or have not been run since they were written. Ran with %s on %s/%s, on the embedded servers and on ",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	for i, name := range []string{"RabbitMQ", "Kafka", "ElasticMQ", "PostgreSQL", "MariaDB"} {
 		if i > 0 {
@@ -73,7 +73,7 @@ func testsCell(tests []faultindex.Test, s *store) string {
 		}
 		when := ""
 		if !x.At.IsZero() {
-			when = fmt.Sprintf(", %s, %s", x.At.Format("2006-01-02"), x.Revision)
+			when = strings.TrimSuffix(fmt.Sprintf(", %s, %s", x.At.Format("2006-01-02"), x.Revision), ", ")
 		}
 		cells = append(cells, fmt.Sprintf("[%s](../%s#L%d) (%s%s)", t.Name, t.File, t.Line, result, when))
 	}
