@@ -29,7 +29,7 @@ import (
 func TestMain(m *testing.M) {
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} { // a local server takes any
 		if os.Getenv(name) == "" {
-			_ = os.Setenv(name, "x") //nolint:usetesting // for tests that run in parallel and the process that is killed
+			_ = os.Setenv(name, "x") // also for the process that is killed
 		}
 	}
 	brokertest.Main(m, brokertest.RabbitMQ, brokertest.KafkaNodes, brokertest.SQSServer)
@@ -147,7 +147,7 @@ func (s site) letters(t *testing.T) transport.Source {
 // of their tens so that order can be seen.
 func (s site) die(t *testing.T, from, to int) {
 	t.Helper()
-	pub, self, err := s.letters(t).(transport.Outlet).Publisher(t.Context())
+	pub, self, err := s.letters(t).(transport.Outlet).Publisher(t.Context()) //nolint:errcheck // all of ours are
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func delivery(from string, headers ...any) *longshore.Delivery {
 	d.Body = []byte("body")
 	d.Origin.Subscription = &longshore.Subscription{Transport: from}
 	for i := 0; i < len(headers); i += 2 {
-		d.Headers.Add(headers[i].(string), headers[i+1])
+		d.Headers.Add(headers[i].(string), headers[i+1]) //nolint:errcheck // written so
 	}
 	return d
 }
@@ -241,7 +241,7 @@ type picky struct{ transport.Source }
 type pickyPublisher struct{ transport.Publisher }
 
 func (p picky) Publisher(ctx context.Context) (transport.Publisher, string, error) {
-	pub, self, err := p.Source.(transport.Outlet).Publisher(ctx)
+	pub, self, err := p.Source.(transport.Outlet).Publisher(ctx) //nolint:errcheck // memory is
 	return pickyPublisher{pub}, self, err
 }
 

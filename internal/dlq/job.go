@@ -181,10 +181,7 @@ func (r *run) count(ctx context.Context) {
 func (r *run) each(ctx context.Context, do func(context.Context, []letter) error) error {
 	var batch []letter
 	for {
-		want := r.Batch
-		if r.Limit > 0 {
-			want = min(want, r.Limit-r.res.Done-r.res.Failed)
-		}
+		want := r.want()
 		if err := r.widen(ctx); err != nil {
 			return err
 		}
@@ -194,28 +191,31 @@ func (r *run) each(ctx context.Context, do func(context.Context, []letter) error
 				batch = append(batch, l)
 			}
 		}
-		if len(batch) > 0 && (len(batch) >= want || end || err != nil || len(r.kept) >= r.Hold) && ctx.Err() == nil {
+		if full := len(batch) >= want || end || err != nil || len(r.kept) >= r.Hold; full && len(batch) > 0 && ctx.Err() == nil {
 			if derr := r.step(ctx, batch, do); derr != nil {
 				return derr
 			}
 			batch = batch[:0]
-			if r.Progress != nil {
-				r.Progress(r.res)
-			}
 		}
-		for _, l := range batch {
-			if end || err != nil {
-				r.kept = append(r.kept, l.d)
-			}
+		if end || err != nil {
+			r.keep(batch)
 		}
 		r.res.Full = len(r.kept) >= r.Hold || end && len(r.planned) > 0
 		switch {
 		case err != nil, end, r.res.Full:
 			return err
-		case r.Limit > 0 && r.res.Done+r.res.Failed >= r.Limit, r.planned != nil && len(r.planned) == 0 && len(batch) == 0:
+		case r.want() <= 0, r.planned != nil && len(r.planned) == 0 && len(batch) == 0:
 			return nil
 		}
 	}
+}
+
+// want is how many to send next.
+func (r *run) want() int {
+	if r.Limit > 0 {
+		return min(r.Batch, r.Limit-r.res.Done-r.res.Failed)
+	}
+	return r.Batch
 }
 
 // widen makes room in the window beside what is kept.
@@ -242,9 +242,7 @@ func (r *run) step(ctx context.Context, batch []letter, do func(context.Context,
 		select {
 		case <-t.C:
 		case <-ctx.Done():
-			for _, l := range batch {
-				r.kept = append(r.kept, l.d)
-			}
+			r.keep(batch)
 			return ctx.Err()
 		}
 	}
@@ -253,7 +251,18 @@ func (r *run) step(ctx context.Context, batch []letter, do func(context.Context,
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.Patience)
 	defer cancel()
-	return do(bounded, batch)
+	err := do(bounded, batch)
+	if r.Progress != nil && err == nil {
+		r.Progress(r.res)
+	}
+	return err
+}
+
+// keep remembers what is not sent after all.
+func (r *run) keep(ls []letter) {
+	for _, l := range ls {
+		r.kept = append(r.kept, l.d)
+	}
 }
 
 // receive returns end when nothing came for a while.

@@ -76,7 +76,7 @@ func TestTypeOfAnotherClassAndOfOurOwn(t *testing.T) {
 }
 
 func TestHeadersInABatch(t *testing.T) {
-	m := spring.Headers(spring.HeadersConfig{}).(interface {
+	m := spring.Headers(spring.HeadersConfig{}).(interface { //nolint:errcheck // it has them
 		WrapBatch(longshore.BatchHandler) longshore.BatchHandler
 	})
 	ds := []*longshore.Delivery{delivery(longshore.Message{}), delivery(longshore.Message{Headers: longshore.Headers{{Name: spring.HeaderTypeID, Value: "a.B"}}})}
@@ -152,7 +152,7 @@ func TestBatchesThatAreNone(t *testing.T) {
 }
 
 func TestBatchesNeedResultsAsVerdicts(t *testing.T) {
-	c := spring.Batches().(interface {
+	c := spring.Batches().(interface { //nolint:errcheck // it has them
 		Check(context.Context, longshore.Facts) error
 	})
 	if err := c.Check(t.Context(), longshore.Facts{Manual: true}); !errors.Is(err, longshore.CodeConfig) {
