@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -64,7 +65,7 @@ func report(root string, o options) error {
 			return err
 		}
 	}
-	store.Brokers = brokers()
+	maps.Copy(store.Brokers, brokers()) // those of the run before, where one is away now
 	if err := store.save(); err != nil {
 		return err
 	}

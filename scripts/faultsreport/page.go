@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -32,7 +33,7 @@ func writePage(root string, index *faultindex.Index, s *store) error {
 		if i > 0 {
 			b.WriteString(", ")
 		}
-		fmt.Fprintf(&b, "%s (%s)", name, s.Brokers[name])
+		fmt.Fprintf(&b, "%s (%s)", name, cmp.Or(s.Brokers[name], "not there"))
 	}
 	b.WriteString(".\n")
 	chapter := ""

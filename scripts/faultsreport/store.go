@@ -30,7 +30,7 @@ type store struct {
 }
 
 func openStore(root string) (*store, error) {
-	s := &store{Tests: map[string]record{}, path: filepath.Join(root, ".cache", "faults", "results.json")}
+	s := &store{Tests: map[string]record{}, Brokers: map[string]string{}, path: filepath.Join(root, ".cache", "faults", "results.json")}
 	text, err := os.ReadFile(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
