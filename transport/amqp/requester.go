@@ -240,7 +240,7 @@ func (r *Requester) open(ctx context.Context) error {
 		return fmt.Errorf("consuming replies: %w", err)
 	}
 	ds := <-replies
-	r.sess.wg.Go(func() { r.listen(ds) })
+	r.sess.wg.Go(func() { r.listen(ds) }) //nolint:contextcheck // outlives the call
 	r.pc = pc
 	return nil
 }
