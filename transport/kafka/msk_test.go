@@ -28,18 +28,18 @@ func TestLoginByMSKIAM(t *testing.T) {
 	sent := make(chan []byte, 1)
 	f.ControlKey(int16(kmsg.SASLHandshake), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		f.KeepControl()
-		r := req.(*kmsg.SASLHandshakeRequest) //nolint:errcheck,forcetypeassert // of this key
+		r := req.(*kmsg.SASLHandshakeRequest) //nolint:errcheck // of this key
 		mechanism.Store(&r.Mechanism)
 		return r.ResponseKind(), nil, true
 	})
 	f.ControlKey(int16(kmsg.SASLAuthenticate), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		f.KeepControl()
-		r := req.(*kmsg.SASLAuthenticateRequest) //nolint:errcheck,forcetypeassert // of this key
+		r := req.(*kmsg.SASLAuthenticateRequest) //nolint:errcheck // of this key
 		select {
 		case sent <- bytes.Clone(r.SASLAuthBytes):
 		default:
 		}
-		resp := r.ResponseKind().(*kmsg.SASLAuthenticateResponse) //nolint:errcheck,forcetypeassert // of this request
+		resp := r.ResponseKind().(*kmsg.SASLAuthenticateResponse) //nolint:errcheck // of this request
 		resp.ErrorCode = kerr.SaslAuthenticationFailed.Code
 		return resp, nil, true
 	})

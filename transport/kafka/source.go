@@ -86,7 +86,7 @@ func (s *groupSource) Open(ctx context.Context, o transport.OpenOptions) (transp
 		opts = append(opts, c.grouped()...)
 	}
 	life, kill := context.WithCancel(context.Background()) // not ctx's: that is the opening's
-	cl, err := kgo.NewClient(append(opts, kgo.WithHooks(&c.link), kgo.WithContext(life))...)
+	cl, err := kgo.NewClient(append(opts, kgo.WithHooks(&c.link), kgo.WithContext(life))...) //nolint:contextcheck // see life
 	c.kill = kill
 	if err != nil {
 		kill()
