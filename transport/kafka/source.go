@@ -85,7 +85,7 @@ func (s *groupSource) Open(ctx context.Context, o transport.OpenOptions) (transp
 	if !s.cast {
 		opts = append(opts, c.grouped()...)
 	}
-	life, kill := context.WithCancel(context.Background()) // not ctx's: that is the opening's
+	life, kill := context.WithCancel(context.Background())                                   // not ctx's: that is the opening's
 	cl, err := kgo.NewClient(append(opts, kgo.WithHooks(&c.link), kgo.WithContext(life))...) //nolint:contextcheck // see life
 	c.kill = kill
 	if err != nil {
