@@ -178,6 +178,17 @@ func TestBudgetIsCheckedAtConstruction(t *testing.T) {
 	if _, err := New(Config{}, &part{journal: j, name: "orders", budget: 22 * time.Second}); err != nil {
 		t.Errorf("a container with default settings must fit: %v", err)
 	}
+	closes := func(name string, phase int) Component {
+		return Hook(name, phase, nil, func(context.Context) error { return nil })
+	}
+	parts := []Component{&part{journal: j, name: "orders", phase: PhaseContainers, budget: 22 * time.Second},
+		closes("admin", PhaseAdmin), closes("publisher", PhasePublishers), closes("pool", PhasePools)}
+	if _, err := New(Config{}, parts...); err != nil {
+		t.Errorf("and with it an admin server, a publisher and a pool: %v", err)
+	}
+	if got := Budget(append(parts, closes("early", 50))...); got != 26*time.Second {
+		t.Errorf("four phases that only close need more than the reserve: %v", got)
+	}
 }
 
 func TestMainReportsAndExits(t *testing.T) {

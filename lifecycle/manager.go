@@ -17,8 +17,9 @@ import (
 // Config of a [Manager]. The zero value is what the comments say.
 type Config struct {
 	// StopTimeout bounds the whole stop. Zero is 25 s, which fits a container with
-	// default settings into a kill grace of 30 s. The largest budget of each phase,
-	// summed over phases, and 3 s must fit in it.
+	// default settings and what it uses into a kill grace of 30 s. The largest budget of
+	// each phase, summed over phases, and 3 s must fit in it; those 3 s are also for the
+	// phases in which nobody has a StopBudget.
 	StopTimeout time.Duration
 	// Logger gets a line for every component that fails or is slow. nil: none.
 	Logger *zap.Logger
@@ -54,6 +55,7 @@ type phase struct {
 	number int
 	parts  []Component
 	budget time.Duration
+	asked  bool // by a component; else it is the default
 }
 
 type stopping struct {
@@ -78,11 +80,20 @@ func New(cfg Config, parts ...Component) (*Manager, error) {
 
 // Budget returns the least StopTimeout with which New takes the components.
 func Budget(parts ...Component) time.Duration {
-	total := stopReserve
-	for _, p := range groupByPhase(parts) {
-		total += p.budget
+	return need(groupByPhase(parts))
+}
+
+// need is the time for all phases. Those that only close something share the reserve.
+func need(phases []phase) time.Duration {
+	var asked, rest time.Duration
+	for _, p := range phases {
+		if p.asked {
+			asked += p.budget
+		} else {
+			rest += p.budget
+		}
 	}
-	return total
+	return asked + max(rest, stopReserve)
 }
 
 func groupByPhase(parts []Component) []phase {
@@ -96,6 +107,9 @@ func groupByPhase(parts []Component) []phase {
 		}
 		p.parts = append(p.parts, c)
 		p.budget = max(p.budget, budgetOf(c))
+		if _, ok := c.(Budgeter); ok {
+			p.asked = true
+		}
 	}
 	phases := make([]phase, 0, len(byNumber))
 	for _, p := range byNumber {
@@ -122,24 +136,23 @@ func checkNames(parts []Component) error {
 // checkBudget names the component with the largest budget of the most expensive
 // phase: shortening that one helps most.
 func (m *Manager) checkBudget() error {
-	var total time.Duration
+	total := need(m.phases)
 	var worst *phase
 	for i := range m.phases {
-		total += m.phases[i].budget
 		if worst == nil || m.phases[i].budget > worst.budget {
 			worst = &m.phases[i]
 		}
 	}
-	if worst == nil || total+stopReserve <= m.stopTimeout {
+	if worst == nil || total <= m.stopTimeout {
 		return nil
 	}
 	slow := slices.MaxFunc(worst.parts, func(a, b Component) int { return cmp.Compare(budgetOf(a), budgetOf(b)) })
-	left := max(0, m.stopTimeout-stopReserve-(total-worst.budget))
+	left := max(0, m.stopTimeout-(total-worst.budget))
 	return &longshore.Error{
 		Code: longshore.CodeDrainBudget, Source: slow.Name(),
 		Op: fmt.Sprintf("lifecycle: %q may take %v to stop but StopTimeout %v leaves it %v", slow.Name(), worst.budget, m.stopTimeout, left),
 		Hint: fmt.Sprintf("lower its DrainTimeout or set lifecycle.Config.StopTimeout to %v or more (and the process's kill grace above it)",
-			total+stopReserve),
+			total),
 	}
 }
 
