@@ -15,7 +15,7 @@ import (
 // Commits fail and fail while all else works: the intake goes on, far beyond the window,
 // because what is done in order leaves it without a commit, until 65,536 records of the
 // partition are done and not committed. It is told once, and the first commit that is
-// taken carries everything. See ADR 13.
+// taken carries everything. See ADR 12.
 func TestIntakeGoesOnWhileCommitsFail(t *testing.T) {
 	t.Parallel()
 	const most, records = 1 << 16, 1<<16 + 500
