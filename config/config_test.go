@@ -192,7 +192,7 @@ func TestHandlersMustFitTheFile(t *testing.T) {
 func TestTheStopFitsWhatIsInTheFile(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"containers: {a: {source: mem://a}}":                                                                  25 * time.Second,
-		"admin: {}\ncontainers: {a: {source: mem://a}}":                                                       26 * time.Second,
+		"admin: {}\ncontainers: {a: {source: mem://a}}":                                                       25 * time.Second,
 		"containers: {a: {source: mem://a, drain_timeout: 1m}}":                                               65 * time.Second,
 		"lifecycle: {stop_timeout: 2m}\ncontainers: {a: {source: mem://a}}":                                   2 * time.Minute,
 		"lifecycle: {stop_timeout: 8s}\ncontainers: {a: {source: mem://a, drain_timeout: 3s, order: by_key}}": 8 * time.Second,

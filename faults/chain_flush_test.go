@@ -54,7 +54,7 @@ func TestStopFlushesBeforeItCloses(t *testing.T) {
 		end(true)
 		return nil
 	})
-	p, dest, err := inner.(transport.Outlet).Publisher(t.Context())
+	p, dest, err := publisherOf(t.Context(), inner)
 	if err != nil {
 		t.Fatal(err)
 	}

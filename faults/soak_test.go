@@ -89,6 +89,15 @@ func sqsLeg(t *testing.T, lab *sqsLab) *soakLeg {
 	return newSoakLeg(t, "sqs", endpoint, name, plainAddr(endpoint), func() (bool, error) { return lab.empty(name), nil })
 }
 
+// publisherOf returns a publisher to where src reads from.
+func publisherOf(ctx context.Context, src transport.Source) (transport.Publisher, string, error) {
+	out, ok := src.(transport.Outlet)
+	if !ok {
+		return nil, "", fmt.Errorf("%T has no publisher", src)
+	}
+	return out.Publisher(ctx)
+}
+
 // produce sends numbered messages until done, each as often as it takes.
 func (l *soakLeg) produce(done <-chan struct{}) error {
 	addr := l.addr
@@ -96,7 +105,7 @@ func (l *soakLeg) produce(done <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	p, dest, err := src.(transport.Outlet).Publisher(context.Background())
+	p, dest, err := publisherOf(context.Background(), src)
 	if err != nil {
 		return err
 	}

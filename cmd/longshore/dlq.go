@@ -152,9 +152,9 @@ func (a *app) confirmed(yes bool, question string) error {
 	return nil
 }
 
-func plural(n int, noun string) string {
+func messages(n int) string {
 	if n == 1 {
-		return fmt.Sprintf("1 %s", noun)
+		return "1 message"
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%d messages", n)
 }

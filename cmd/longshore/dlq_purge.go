@@ -75,7 +75,7 @@ func (a *app) dryPurge(ctx context.Context, src transport.Source, name string, f
 		}
 		res.Done, res.Kept = p.Chosen, p.Behind+p.Staying
 		if p.Behind > 0 {
-			a.print.Notef("%s chosen too, but behind one that stays: Kafka removes only the oldest part", plural(p.Behind, "message"))
+			a.print.Notef("%s chosen too, but behind one that stays: Kafka removes only the oldest part", messages(p.Behind))
 		}
 		return a.showPurged(name, res, true)
 	}
@@ -101,7 +101,7 @@ func (a *app) showPurged(name string, res dlq.Result, dry bool) error {
 	if dry {
 		verb = "would remove"
 	}
-	line := fmt.Sprintf("%s %s from %s", verb, plural(res.Done, "message"), name)
+	line := fmt.Sprintf("%s %s from %s", verb, messages(res.Done), name)
 	if res.Kept > 0 {
 		line += fmt.Sprintf(", left %d", res.Kept)
 	}

@@ -130,10 +130,10 @@ func (a *app) showReplayed(name, to string, res dlq.Result) error {
 
 func (a *app) noteLeft(name string, res dlq.Result) {
 	if res.Unknown > 0 {
-		a.print.Notef("%s in %s: nothing in it says where it came from, or it came from there; --to names a destination", plural(res.Unknown, "message")+" left", name)
+		a.print.Notef("%s in %s: nothing in it says where it came from, or it came from there; --to names a destination", messages(res.Unknown)+" left", name)
 	}
 	if res.Open > 0 {
-		a.print.Notef("%s may have been sent and may still be there: the next replay sends them again", plural(res.Open, "message"))
+		a.print.Notef("%s may have been sent and may still be there: the next replay sends them again", messages(res.Open))
 	}
 	if res.Full {
 		a.print.Notef("so many stay that what lies behind them was not reached; choose by other flags, or raise --look")
@@ -186,9 +186,9 @@ func (a *app) dryReplay(ctx context.Context, src transport.Source, name string, 
 	}
 	replayed := "none was replayed before"
 	if before > 0 {
-		replayed = plural(before, "message") + " of them failed again after an earlier replay"
+		replayed = messages(before) + " of them failed again after an earlier replay"
 	}
-	return a.print.Printf("would send %s from %s to %s, oldest first; %s; run again with --yes\n", plural(res.Done, "message"), name,
+	return a.print.Printf("would send %s from %s to %s, oldest first; %s; run again with --yes\n", messages(res.Done), name,
 		cli.Printable(strings.Join(places, ", ")), replayed)
 }
 

@@ -155,7 +155,7 @@ func TestChoosingWhereGivingBackHasACost(t *testing.T) {
 type costlyOutlet struct{ costly }
 
 func (s costlyOutlet) Publisher(ctx context.Context) (transport.Publisher, string, error) {
-	return s.Source.(transport.Outlet).Publisher(ctx)
+	return s.Source.(transport.Outlet).Publisher(ctx) //nolint:errcheck // the memory queue is one
 }
 
 func TestReplayOfWhatCameFromNowhere(t *testing.T) {
