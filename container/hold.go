@@ -66,7 +66,7 @@ func (r *run) letGo(g *generation) {
 	r.mu.Lock()
 	g.canceled = true
 	g.interrupt()
-	r.gen = nil
+	r.gen, r.kept = nil, g.caps.CountsReturns
 	r.old = append(r.old, g)
 	r.mu.Unlock()
 	until := r.s.clock.Now().Add(r.s.grace)
@@ -89,6 +89,11 @@ func (r *run) letGo(g *generation) {
 	r.standby = false
 	r.mu.Unlock()
 }
+
+// provided says whether what a hold left here has to be worked off before more is
+// asked for. Else each trial of a breaker would bring another window in, for as long
+// as the trials fail. The caller holds mu.
+func (r *run) provided() bool { return r.kept && r.free() <= 0 }
 
 // keepBuffer takes in what the transport holds: given back at every opening of a
 // breaker it would come to the broker's delivery limit without a handler ever

@@ -64,8 +64,12 @@ func (r *run) receive() {
 		r.count.last = now
 		r.armBatch()
 	}
-	if err != nil || len(ds) == 0 {
+	switch {
+	case err != nil || len(ds) == 0:
 		r.receiveEnded(ctx, g, err)
+	case ctx.Err() != nil: // whoever interrupted it may wait for its end
+		r.changed()
+		r.wake()
 	}
 }
 

@@ -31,8 +31,8 @@ func (r *run) comeBack(w *worker, it *item, j judgement, attempt int) {
 	outage := r.count.failing > outageShare
 	r.mu.Unlock()
 	holds := it.lane == nil && caps.Delay
-	if caps.CountsReturns && j.verdict == longshore.VerdictRelease && j.delay <= releaseHere && !stopping && !full {
-		holds = false // a return may cost what a release must not
+	if caps.CountsReturns && j.verdict == longshore.VerdictRelease && j.delay <= releaseHere && !stopping {
+		holds = false // a return may cost what a release must not, however many wait here
 	}
 	j.delay = r.cut(it, j.delay, holds)
 	counts := caps.Attempts || j.verdict == longshore.VerdictRelease

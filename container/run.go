@@ -77,6 +77,7 @@ type run struct {
 
 	paused                 bool
 	holds                  map[int]string // by watcher
+	kept                   bool           // the last subscription ended by a hold, and left here what it had
 	stopping               bool
 	workOff                bool // draining: what was received is still started
 	noStart                bool // draining: nothing new starts
@@ -183,6 +184,9 @@ func (r *run) wake() {
 
 // changed tells whoever waits for something to end; the caller holds mu.
 func (r *run) changed() {
+	if r.kept {
+		r.wake() // there may be room to subscribe again
+	}
 	if r.stopping {
 		close(r.nudge)
 		r.nudge = make(chan struct{})

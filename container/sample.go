@@ -80,10 +80,10 @@ func (r *run) sample(now time.Time) autoscale.Sample {
 // The largest of the last seconds counts, so that one huge message takes no worker
 // away. The caller holds mu.
 func (r *run) fits(now time.Time) int {
-	n, held := maxWorkers, r.ready.n+r.queued+r.running
-	if held > 0 && 2*r.bytes >= r.s.maxBytes {
-		n = max(int(int64(held)*r.s.maxBytes/r.bytes)/max(r.s.batch, 1), 1)
+	if r.count.received == 0 {
+		return -1
 	}
+	n := max(int(r.s.maxBytes/max(r.meanSize, 1))/max(r.s.batch, 1), 1)
 	if t := &r.tick; n >= t.fits || now.Sub(t.fitsAt) > fitsFor {
 		t.fits, t.fitsAt = n, now
 	}

@@ -274,6 +274,8 @@ func (r *run) health() (live, ready bool, reason string) {
 		return true, false, "starting"
 	case len(r.holds) > 0:
 		return true, false, "held by " + r.holdReason()
+	case r.gen == nil && r.provided():
+		return true, true, "" // works off what a hold left here
 	case r.gen == nil || r.gen.down != nil:
 		return true, false, "recovering: " + errText(r.lastErr)
 	case r.paused:

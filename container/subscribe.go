@@ -118,7 +118,7 @@ func (r *run) subscribed(g *generation) {
 	if r.paused {
 		g.interrupt()
 	}
-	r.gen, r.phase, r.lastErr = g, phaseRunning, nil
+	r.gen, r.kept, r.phase, r.lastErr = g, false, phaseRunning, nil
 	r.setTarget(r.target)
 	live, window, took := r.target, r.s.window(r.target), g.since.Sub(r.downAt)
 	state := r.state()

@@ -89,7 +89,7 @@ func (r *run) todo() func() bool {
 		return func() bool { r.lose(g); return true }
 	case g != nil && len(r.holds) > 0:
 		return func() bool { r.letGo(g); return true }
-	case g == nil && len(r.holds) == 0 && !r.s.clock.Now().Before(r.reopenAt):
+	case g == nil && len(r.holds) == 0 && !r.s.clock.Now().Before(r.reopenAt) && !r.provided():
 		return func() bool { r.subscribe(); return true }
 	}
 	for _, o := range r.old {
@@ -253,7 +253,7 @@ func (r *run) state() State {
 		return StateDraining
 	case r.phase == phaseStarting:
 		return StateStarting
-	case r.gen == nil || r.gen.down != nil:
+	case r.gen == nil && !r.provided(), r.gen != nil && r.gen.down != nil:
 		return StateRecovering
 	case r.paused:
 		return StatePaused

@@ -120,6 +120,42 @@ func TestVerdicts(t *testing.T) {
 	})
 }
 
+// F-F07: hours in which every trial fails bring no more in than there is room for, and
+// nothing is counted where the broker counts returns.
+func TestHoursOfFailingTrialsFillNothing(t *testing.T) {
+	for _, order := range []container.Order{container.Unordered, container.ByKey} {
+		t.Run(fmt.Sprint(order), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := memory.New(memory.Config{})
+				src := memoryQueue(m, memory.QueueConfig{CountsReturns: true, DeliveryLimit: 5, DeadLetter: "dead"})
+				publish(t, src, 2000)
+				l := newLedger()
+				b := newBreaker(t, breaker.Config{Name: "ledger", OpenFor: 10 * time.Second, OpenMax: 10 * time.Second, Consecutive: 4, Ramp: -1})
+				c := start(t, src, l.pay(20*time.Millisecond), container.Config{Order: order, Middleware: []longshore.Middleware{b},
+					Workers: container.Workers{Min: 4, Max: 4}, DeadLetter: container.DeadLetter{To: "dead2"}, Redelivery: container.Redelivery{MaxAttempts: 2, Parked: 50}})
+				wait(500 * time.Millisecond)
+				l.set(true)
+				most := 0
+				for range 3 * 3600 / 5 {
+					wait(5 * time.Second)
+					st := c.Stats()
+					most = max(most, st.InFlight+st.Parked)
+				}
+				if st := c.Stats(); most > 50+8*st.Window || !st.Live {
+					t.Errorf("up to %d held, %+v", most, st)
+				}
+				l.set(false)
+				wait(3 * time.Minute)
+				stop(t, c)
+				_, _, handled := l.read()
+				if handled != 2000 || m.Inspect("dead").Published+m.Inspect("dead2").Published != 0 || l.attempts[2] > 6 {
+					t.Errorf("%d of 2000 handled, %d dead, attempts %v", handled, m.Inspect("dead").Published+m.Inspect("dead2").Published, l.attempts)
+				}
+			})
+		})
+	}
+}
+
 // F-F07: an open breaker stops the intake: no consumer at the broker, nothing dead,
 // nothing counted, each record back at most once, all handled afterwards.
 func TestOpenBreakerStopsTheIntake(t *testing.T) {

@@ -84,7 +84,11 @@ func (c *crew) dismiss(r role) {
 		}
 	}
 	for _, m := range going {
-		if err := m.cmd.Wait(); err != nil {
+		err := m.cmd.Wait()
+		if s, ok := m.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() && s.Signal() == syscall.SIGTERM {
+			continue // it had only just been born, and heard the signal before it listened
+		}
+		if err != nil {
 			c.t.Errorf("a %s stopped with %v", r, err)
 		}
 	}
