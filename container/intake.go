@@ -38,7 +38,7 @@ func (r *run) free() int {
 // is given up meanwhile.
 func (r *run) receive() {
 	g, n := r.gen, r.free()
-	if r.buffered {
+	if r.buffered && r.s.batch == 0 {
 		n = min(n, receiveChunk)
 	}
 	ctx := g.ctx

@@ -45,7 +45,7 @@ func (p *Proxy) CutAtMethod(cut MethodCut) {
 // connection accepted from now on; 0 ends it.
 func (p *Proxy) CutAtClientMethod(n int) { p.CutAtMethod(MethodCut{N: n}) }
 
-// Cuts counts the connections that were cut at a method.
+// Cuts counts the connections that were cut at a method, or are this moment.
 func (p *Proxy) Cuts() int { return len(p.CutMethods()) }
 
 // CutMethods lists the methods at which connections were cut, in order.
@@ -87,7 +87,8 @@ func (l *link) frameReader(r *bufio.Reader) func() (chunk, error) {
 		if seen++; seen < l.arm.N {
 			return chunk{data: frame}, nil
 		}
-		last := chunk{then: func() { l.cutAt(method) }}
+		l.noteCut(method) // before the answer can be there: who has it may ask
+		last := chunk{then: l.cutNow}
 		if l.arm.Forward {
 			last.data = frame
 		}
@@ -95,10 +96,13 @@ func (l *link) frameReader(r *bufio.Reader) func() (chunk, error) {
 	}
 }
 
-func (l *link) cutAt(method Method) {
+func (l *link) noteCut(method Method) {
 	l.proxy.mu.Lock()
 	l.proxy.cutAt = append(l.proxy.cutAt, method)
 	l.proxy.mu.Unlock()
+}
+
+func (l *link) cutNow() {
 	if l.arm.Reset {
 		l.reset()
 	} else {

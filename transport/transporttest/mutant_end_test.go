@@ -31,7 +31,7 @@ func (c *mutantConsumer) Release(ctx context.Context) error {
 		short, cancel := context.WithTimeout(ctx, time.Millisecond)
 		defer cancel()
 		for {
-			ds, err := c.inner.Receive(short, 100)
+			ds, err := c.receiveAlone(short, 100)
 			if err != nil {
 				return nil
 			}
@@ -43,7 +43,7 @@ func (c *mutantConsumer) Release(ctx context.Context) error {
 		short, cancel := context.WithTimeout(ctx, time.Millisecond)
 		defer cancel()
 		for {
-			ds, err := c.inner.Receive(short, 100)
+			ds, err := c.receiveAlone(short, 100)
 			if err != nil {
 				return nil
 			}

@@ -77,7 +77,7 @@ func (m *mutant) untilCleanup() context.Context {
 }
 
 func (m *mutant) Open(ctx context.Context, o transport.OpenOptions) (transport.Consumer, error) {
-	c := &mutantConsumer{m: m, obs: o.Observer, base: o.Base, byInner: map[*longshore.Delivery]*longshore.Delivery{}, held: map[uint64]*longshore.Delivery{}, untold: make(chan func(), 10)}
+	c := &mutantConsumer{m: m, obs: o.Observer, base: o.Base, byInner: map[*longshore.Delivery]*longshore.Delivery{}, held: map[uint64]*longshore.Delivery{}, untold: make(chan func(), 10), alone: make(chan struct{}, 1)}
 	if c.base == nil || m.bug == "base-ignored" {
 		c.base = context.Background()
 	}
@@ -127,11 +127,18 @@ type mutantConsumer struct {
 	closed   atomic.Bool
 	silent   atomic.Bool
 	untold   chan func()
+	alone    chan struct{} // held by the one Receive
 }
 
 func (c *mutantConsumer) bug() string { return c.m.bug }
 
 func (c *mutantConsumer) Receive(ctx context.Context, most int) ([]*longshore.Delivery, error) {
+	select {
+	case c.alone <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-c.alone }()
 	ds, err := c.fetch(ctx, most)
 	if err != nil {
 		return nil, c.receiveError(err)
@@ -149,6 +156,19 @@ func (c *mutantConsumer) Receive(ctx context.Context, most int) ([]*longshore.De
 		out = append(out, d)
 	}
 	return out, nil
+}
+
+// receiveAlone is for the mistakes that receive themselves: a Receive that still runs
+// owns what it got until it has looked through it.
+func (c *mutantConsumer) receiveAlone(ctx context.Context, most int) ([]*longshore.Delivery, error) {
+	select {
+	case c.alone <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-c.alone }()
+	ds, err := c.inner.Receive(ctx, most)
+	return append([]*longshore.Delivery(nil), ds...), err
 }
 
 func (c *mutantConsumer) fetch(ctx context.Context, most int) ([]*longshore.Delivery, error) {
