@@ -159,7 +159,11 @@ func refusedBy(t target, answer map[string]any) error {
 		s, _ := answer[name].(string)
 		return s
 	}
-	return &longshore.Error{Code: longshore.Code(text("code")), Op: t.addr, Err: errors.New(text("message")), Hint: text("help")}
+	e := &longshore.Error{Code: longshore.Code(text("code")), Op: t.addr, Err: errors.New(text("message")), Hint: text("help")}
+	if e.Hint == "see GET /api/containers" { // the API speaks to programs
+		e.Hint = "see longshore ctl status"
+	}
+	return e
 }
 
 func escape(name string) string { return url.PathEscape(name) }

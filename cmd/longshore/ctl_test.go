@@ -101,6 +101,20 @@ func TestCtlStatus(t *testing.T) {
 	}
 }
 
+func TestCtlStatusWhereNobodyAnswers(t *testing.T) {
+	w := world{env: map[string]string{"LONGSHORE_ADMIN": "127.0.0.1:1", "LONGSHORE_TOKEN": ctlToken}}
+	if got := w.run(t, "ctl", "status"); got.code != 6 || got.out != "" || !strings.HasPrefix(got.err, "error[unreachable]") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestCtlWhyOfAContainerThatIsNotThere(t *testing.T) {
+	got := reach(running(t, nil)).run(t, "ctl", "why", "nope")
+	if got.code != 1 || !strings.Contains(got.err, "help: see longshore ctl status") || strings.Contains(got.err, "GET /api") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestCtlChanges(t *testing.T) {
 	one, two := running(t, nil), running(t, nil)
 	w := reach(one, two)

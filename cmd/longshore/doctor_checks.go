@@ -49,6 +49,9 @@ func (a *app) checkup(ctx context.Context, f doctorFlags, target string, queue, 
 	if err := fromTarget(&p, target); err != nil {
 		return nil, err
 	}
+	if api := asked(p); api != "" {
+		a.print.Notef("asking the management API at %s", api)
+	}
 	return doctor.Checkup(ctx, p)
 }
 
@@ -65,10 +68,27 @@ func fromTarget(p *doctor.Patient, target string) error {
 	if p.VHost == "" {
 		p.VHost = "/"
 	}
-	if p.Management == "" {
-		p.Management = (&url.URL{Scheme: "http", User: u.User, Host: net.JoinHostPort(u.Hostname(), "15672")}).String()
+	if p.Management != "" {
+		return nil
 	}
-	return nil
+	// At a port of its own it may be any of the brokers of that host.
+	switch port := u.Port(); port {
+	case "", "5672", "5671":
+		p.Management = (&url.URL{Scheme: "http", User: u.User, Host: net.JoinHostPort(u.Hostname(), "15672")}).String()
+		return nil
+	default:
+		return &cli.UsageError{Text: "TARGET's port is " + port + ", so where its broker's management API is cannot be told",
+			Hint: "name it with --management http://user:password@host:15672, or AMQP_MANAGEMENT; amqp-server has none"}
+	}
+}
+
+// asked names the management API without user and password; "" where none is asked.
+func asked(p doctor.Patient) string {
+	u, err := url.Parse(p.Management)
+	if p.VHost == "" || err != nil {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
 }
 
 func (a *app) printChecks(lines []checkLine) error {

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/longshore-go/longshore/internal/doctor"
 )
 
 // Without a database doctor checks the queue's settings. What loses messages is exit
@@ -47,8 +49,26 @@ func TestDoctorChecksSettings(t *testing.T) {
 	if got.code != 1 || !strings.Contains(got.out, "delivery limit 20 without a dead-letter exchange") || strings.Contains(got.out+got.err, "secret") {
 		t.Errorf("%+v", got)
 	}
+	if !strings.Contains(got.err, "asking the management API at "+api.URL+"\n") {
+		t.Errorf("what was asked is not said: %q", got.err)
+	}
 	got = w.run(t, "doctor", "amqp://guest@localhost/?queue=absent")
 	if got.code != 1 || !strings.Contains(got.out, `there is no queue "absent"`) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Port 15672 of the host belongs to another broker then.
+func TestDoctorDoesNotGuessTheManagementAPIOfAnotherPort(t *testing.T) {
+	w := world{source: sourceOf}
+	got := w.run(t, "doctor", "amqp://guest:secret@localhost:5799/?queue=orders")
+	if got.code != 2 || !strings.Contains(got.err, "5799") || !strings.Contains(got.err, "--management") || strings.Contains(got.err, "secret") {
+		t.Errorf("%+v", got)
+	}
+	for target, want := range map[string]string{"amqp://u@h/": "http://u@h:15672", "amqp://u@h:5672/": "http://u@h:15672", "amqps://u@h:5671/": "http://u@h:15672"} {
+		var p doctor.Patient
+		if err := fromTarget(&p, target); err != nil || p.Management != want {
+			t.Errorf("%s: %q, %v", target, p.Management, err)
+		}
 	}
 }
