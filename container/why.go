@@ -2,6 +2,7 @@ package container
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/longshore-go/longshore/container/autoscale"
 	"github.com/longshore-go/longshore/transport"
@@ -42,7 +43,11 @@ type Pressure struct {
 	ParkingFull bool
 	Blocked     bool // the broker blocks publishers
 	Partitions  int  // of this instance; −1: the source has none, or they are not known
+	Old         int  // calls that have run for longer than 10 s
 }
+
+// oldCall is the age from which on a call may be one that does not end.
+const oldCall = 10 * time.Second
 
 // hot is the share of the window from which on a key is one that limits.
 const hotShare = 0.4
@@ -61,7 +66,12 @@ func (c *ListenerContainer) Why() Bottleneck {
 
 func (r *run) pressure(p *Pressure) {
 	r.mu.Lock()
-	g := r.gen
+	g, now := r.gen, r.now()
+	for _, w := range r.workers {
+		if began := w.busy.Load(); began != 0 && now.Sub(time.Unix(0, began)) > oldCall {
+			p.Old++
+		}
+	}
 	p.ParkingFull, p.Blocked = r.parkFull, r.blocked
 	var hot *lane
 	r.lanes.each(func(l *lane) {
@@ -146,9 +156,23 @@ func whySick(st Stats, p Pressure) (by, text string) {
 	case st.Scaling.Limit == autoscale.LimitFailing:
 		return ByFailures, "nearly every call fails: more workers would only fail more"
 	case st.Scaling.Limit == autoscale.LimitStalled:
-		return ByStuck, fmt.Sprintf("%d calls run and none ends, the oldest since %v", st.Busy, round(st.Oldest))
+		return ByStuck, fmt.Sprintf("%s and none ends, the oldest for %v", callsRun(st.Busy), round(st.Oldest))
+	case growing(st) && p.Old > 0 && p.Old == st.Busy: // before the policy calls it a stall: it adds nobody either
+		return ByStuck, fmt.Sprintf("%s and none ended in the last %v, the oldest for %v", callsRun(st.Busy), oldCall, round(st.Oldest))
 	}
 	return "", ""
+}
+
+func callsRun(n int) string {
+	if n == 1 {
+		return "1 call runs"
+	}
+	return fmt.Sprintf("%d calls run", n)
+}
+
+// growing tells whether the policy is on its way to more workers.
+func growing(st Stats) bool {
+	return st.Scaling.Limit == autoscale.LimitJudging || st.Scaling.Limit == autoscale.LimitPace
 }
 
 // whyBusy is about what keeps a healthy container from doing more.
@@ -169,8 +193,10 @@ func whyBusy(st Stats, p Pressure) (by, text string) {
 		return ByWindow, fmt.Sprintf("the bytes held: %d messages are %d KiB, and Config.MaxBytes allows no more", st.InFlight, st.Bytes>>10)
 	case st.Scaling.Limit == autoscale.LimitMax, st.Workers >= st.Max && st.Busy >= st.Workers && st.ReadyToStart > 0:
 		return ByMax, fmt.Sprintf("workers: all %d are there, and Workers.Max allows no more", st.Max)
-	case st.Scaling.Limit == autoscale.LimitJudging, st.Scaling.Limit == autoscale.LimitPace:
-		return ByPolicy, fmt.Sprintf("nothing for long: growing from %d workers, the last step is being judged (%s)", st.Workers, st.Scaling.Limit)
+	case st.Scaling.Limit == autoscale.LimitJudging:
+		return ByPolicy, fmt.Sprintf("nothing for long: there are %d workers, and it is measured whether the last ones brought anything before more are added", st.Workers)
+	case st.Scaling.Limit == autoscale.LimitPace:
+		return ByPolicy, fmt.Sprintf("nothing for long: there are %d workers, and more are added step by step", st.Workers)
 	}
 	return "", ""
 }

@@ -41,6 +41,15 @@ func TestWhatLimitsNow(t *testing.T) {
 		{container.ByRate, "rate of 2.5 per second", func(st *container.Stats, _ *container.Pressure) { st.Rate = 2.5 }},
 		{container.ByStuck, "2 of 10 handlers are stuck, the oldest for 12m0s", func(st *container.Stats, _ *container.Pressure) { st.Stuck, st.Oldest = 2, 12*time.Minute }},
 		{container.ByStuck, "5 calls run and none ends", limit(autoscale.LimitStalled)},
+		{container.ByStuck, "1 call runs and none ends", func(st *container.Stats, p *container.Pressure) { st.Busy = 1; limit(autoscale.LimitStalled)(st, p) }},
+		{container.ByStuck, "5 calls run and none ended in the last 10s, the oldest for 16s", func(st *container.Stats, p *container.Pressure) {
+			st.Oldest, p.Old = 16*time.Second, 5
+			limit(autoscale.LimitPace)(st, p)
+		}},
+		{container.ByPolicy, "step by step", func(st *container.Stats, p *container.Pressure) { // one began lately: others may end too
+			st.Oldest, p.Old = 16*time.Second, 4
+			limit(autoscale.LimitPace)(st, p)
+		}},
 		{container.ByParking, "parking is full: 160 retries", func(st *container.Stats, p *container.Pressure) { p.ParkingFull, st.Parked = true, 160 }},
 		{container.ByAlarm, "blocks publishers", func(_ *container.Stats, p *container.Pressure) { p.Blocked = true }},
 		{container.ByFailures, "nearly every call fails", limit(autoscale.LimitFailing)},
@@ -57,7 +66,7 @@ func TestWhatLimitsNow(t *testing.T) {
 		}},
 		{container.ByMax, "all 10 are there", limit(autoscale.LimitMax)},
 		{container.ByMax, "all 10 are there", func(st *container.Stats, _ *container.Pressure) { st.Busy = 10 }}, // no policy, as with {Max: 1}
-		{container.ByPolicy, "being judged", limit(autoscale.LimitJudging)},
+		{container.ByPolicy, "it is measured whether", limit(autoscale.LimitJudging)},
 	} {
 		st := container.Stats{Name: "orders", State: container.StateRunning, Ready: true, Live: true, Workers: 10, Max: 10, Busy: 5, ReadyToStart: 3, Window: 20, Permits: -1, Rate: -1}
 		p := container.Pressure{Partitions: -1}
