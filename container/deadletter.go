@@ -25,6 +25,7 @@ const (
 	HeaderDeadSource   = "longshore-dead-source"   // where it came from
 	HeaderDeadBy       = "longshore-dead-by"       // container and host
 	HeaderDeadReplays  = "longshore-dead-replays"  // how often it was put back
+	HeaderDeadID       = "longshore-dead-id"       // its identity where it came from, as the log has it, unless it carries that itself
 )
 
 const maxErrorText = 512
@@ -218,7 +219,7 @@ func (r *run) deadMessage(d *longshore.Delivery, reason error, full bool) *longs
 	headers := make(longshore.Headers, 0, len(m.Headers)+8)
 	for _, h := range m.Headers {
 		switch h.Name {
-		case HeaderAttempt, HeaderDeadReason, HeaderDeadError, HeaderDeadAttempts, HeaderDeadAt, HeaderDeadSource, HeaderDeadBy:
+		case HeaderAttempt, HeaderDeadReason, HeaderDeadError, HeaderDeadAttempts, HeaderDeadAt, HeaderDeadSource, HeaderDeadBy, HeaderDeadID:
 		default:
 			headers = append(headers, h)
 		}
@@ -236,6 +237,10 @@ func (r *run) deadMessage(d *longshore.Delivery, reason error, full bool) *longs
 			longshore.Header{Name: HeaderDeadAt, Value: r.s.clock.Now().UTC().Format(time.RFC3339Nano)},
 			longshore.Header{Name: HeaderDeadSource, Value: cutText(r.s.about.Name, 255)},
 			longshore.Header{Name: HeaderDeadBy, Value: cutText(r.s.name+"@"+host, 255)})
+		// Not longshore-id: a FIFO queue would take a second death for a duplicate.
+		if id := idOf(d); id != "" && id != m.ID && !m.Headers.Has(longshore.HeaderID) {
+			headers = append(headers, longshore.Header{Name: HeaderDeadID, Value: id})
+		}
 	}
 	m.Headers = headers
 	m.Expiration = 0 // it must not expire where it waits for people

@@ -271,3 +271,23 @@ func TestKeepMustBeSaidWhereItBlocks(t *testing.T) {
 		}
 	}
 }
+
+// What has no id of its own is found among the dead letters by the id of the log.
+func TestADeadLetterCarriesTheIdentityOfTheLog(t *testing.T) {
+	b := memory.New(memory.Config{})
+	send(t, b, "q", &longshore.Message{Body: []byte("a")}, &longshore.Message{Body: []byte("b"), Headers: longshore.Headers{{Name: longshore.HeaderID, Value: "own"}}})
+	ids := make(chan string, 2)
+	c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(d *longshore.Delivery) error {
+		ids <- longshore.Identity(d)
+		return errors.New("no")
+	}), container.Config{Redelivery: always, Workers: container.Workers{Max: 1}, DeadLetter: container.DeadLetter{To: "dead"}})
+	eventually(t, "both are dead", func() bool { return b.Inspect("dead").Ready == 2 })
+	stop(t, c)
+	ds := browse(t, b, "dead")
+	if first := <-ids; first == "" || ds[0].Received().Headers.String(container.HeaderDeadID) != first {
+		t.Errorf("%q, %v", first, ds[0].Received().Headers)
+	}
+	if ds[1].Received().Headers.Has(container.HeaderDeadID) {
+		t.Errorf("%v", ds[1].Received().Headers)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,11 +23,30 @@ func (a *app) dlq() *cobra.Command {
 		Long: "TARGET is where the dead letters are. They may have been written by a container, by RabbitMQ's\n" +
 			"dead-lettering, by the redrive of SQS, or by Spring. A Kafka topic keeps what was replayed: the\n" +
 			"group longshore-dlq.TOPIC remembers it.",
-		Args: cobra.NoArgs,
+		Args: verbOf,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	cmd.SuggestionsMinimumDistance = 2
 	cmd.AddCommand(a.dlqList(), a.dlqShow(), a.dlqReplay(), a.dlqPurge())
 	return cmd
+}
+
+// verbOf refuses what is no verb of the command, with those that are.
+func verbOf(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "did you mean " + strings.Join(cmd.SuggestionsFor(args[0]), " or ") + "?"
+	if len(cmd.SuggestionsFor(args[0])) == 0 {
+		var verbs []string
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() {
+				verbs = append(verbs, sub.Name())
+			}
+		}
+		hint = "the verbs are " + strings.Join(verbs, ", ")
+	}
+	return &cli.UsageError{Text: fmt.Sprintf("unknown command %.64q for %q", args[0], cmd.CommandPath()), Hint: hint}
 }
 
 // dlqFilter is the flags that choose dead letters.
@@ -40,7 +60,7 @@ type dlqFilter struct {
 
 func (f *dlqFilter) flags(cmd *cobra.Command, number int, what string) {
 	fs := cmd.Flags()
-	fs.StringSliceVar(&f.ids, "id", nil, "only the one with this `id`, as list shows it; repeat for more")
+	fs.StringSliceVar(&f.ids, "id", nil, "only the one with this `id`, as list or the consumer's log shows it; repeat for more")
 	fs.StringVar(&f.reason, "reason", "", "only those that failed for this `reason`: an error code, the broker's reason, an exception's class")
 	fs.StringVar(&f.source, "from", "", "only those that came from this `queue` or topic")
 	fs.StringVar(&f.key, "key", "", "only those with this ordering `key`")

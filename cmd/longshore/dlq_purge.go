@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -79,6 +80,16 @@ func (a *app) dryPurge(ctx context.Context, src transport.Source, name string, f
 		}
 		return a.showPurged(name, res, true)
 	}
+	if f.number == 0 && job.Filter.All() && !f.force {
+		n, counted, err := a.depth(ctx, src)
+		if err != nil {
+			return err
+		}
+		if counted {
+			res.Done = n
+			return a.showPurged(name, res, true)
+		}
+	}
 	_, err := a.lookAt(ctx, src, f.force, f.look, func(l dlq.Letter) bool {
 		if job.Filter.Match(l.Delivery, l.Facts) {
 			res.Done++
@@ -91,6 +102,30 @@ func (a *app) dryPurge(ctx context.Context, src transport.Source, name string, f
 		return err
 	}
 	return a.showPurged(name, res, true)
+}
+
+// depth is how many messages the broker says there are, without touching them; not
+// counted where it cannot be asked for that.
+func (a *app) depth(ctx context.Context, src transport.Source) (n int, counted bool, err error) {
+	ctx, cancel := a.bounded(ctx)
+	defer cancel()
+	switch s := src.(type) {
+	case interface {
+		Depth(ctx context.Context) (int, error)
+	}:
+		n, err = s.Depth(ctx)
+		return n, err == nil, err
+	case interface {
+		Settings(ctx context.Context) (map[string]string, error)
+	}: // SQS
+		all, err := s.Settings(ctx)
+		if err != nil {
+			return 0, false, err
+		}
+		n, err = strconv.Atoi(all["ApproximateNumberOfMessages"])
+		return n, err == nil, nil //nolint:nilerr // then it does not tell
+	}
+	return 0, false, nil
 }
 
 func (a *app) showPurged(name string, res dlq.Result, dry bool) error {

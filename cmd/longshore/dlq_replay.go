@@ -74,6 +74,9 @@ func (a *app) runDLQReplay(ctx context.Context, f dlqReplayFlags, filter dlq.Fil
 	if f.batch < 1 {
 		return &cli.UsageError{Text: "--batch must be at least 1", Hint: "it is how many may be sent twice after a crash"}
 	}
+	if strings.Contains(f.to, "://") { // not quoted: it may hold a password
+		return &cli.UsageError{Text: "--to is a URL, and it must be a destination on the broker of TARGET", Hint: "write the name of a queue or topic, or exchange/key"}
+	}
 	src, name, err := a.letters(target, f.force)
 	if err != nil {
 		return err
@@ -119,7 +122,10 @@ func (a *app) showReplayed(name, to string, res dlq.Result) error {
 	}
 	line := fmt.Sprintf("replayed %d, failed %d", res.Done, res.Failed)
 	if res.Kept > 0 {
-		line += fmt.Sprintf(", left %d", res.Kept)
+		line += fmt.Sprintf(", left %d that were not chosen", res.Kept)
+	}
+	if res.Failed > 0 {
+		line += "; what failed stays too"
 	}
 	if res.Done > 0 {
 		line += "; each was confirmed in " + to + " before it left " + name

@@ -61,7 +61,7 @@ func (a *app) runDLQShow(ctx context.Context, f dlqShowFlags, target, id string)
 	}
 	var found *dlq.Letter
 	_, err = a.lookAt(ctx, src, f.force, f.look, func(l dlq.Letter) bool {
-		if dlq.ID(l.Delivery) == id {
+		if dlq.Named(l.Delivery, id) {
 			found = &l
 		}
 		return found == nil

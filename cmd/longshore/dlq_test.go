@@ -111,7 +111,7 @@ func TestReplayIsAskedForAndSaysWhatItDid(t *testing.T) {
 		t.Error("a dry run sent something")
 	}
 	w.run(t, "dlq", "replay", "x", "--reason", "panic", "--rate", "500/s", "--yes").want(t, 0,
-		"replayed 2, failed 0, left 1; each was confirmed in the place it came from before it left memory queue \"orders.dlq\" at memory\n", "")
+		"replayed 2, failed 0, left 1 that were not chosen; each was confirmed in the place it came from before it left memory queue \"orders.dlq\" at memory\n", "")
 	ds, _, err := browse(context.Background(), b.Queue("orders", memory.QueueConfig{}), "", 9)
 	if err != nil || len(ds) != 2 || longshore.Identity(ds[0]) != "o-2" || ds[0].ID != "o-2" || longshore.Identity(ds[1]) != "o-3" {
 		t.Fatalf("%v %v", ds, err)
@@ -149,6 +149,49 @@ func TestChoosingWhereGivingBackHasACost(t *testing.T) {
 	// All of them: nothing is given back.
 	if got := w.run(t, "dlq", "replay", "x", "--yes"); got.code != 0 || b.Inspect("orders").Ready != 3 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// costlyCounted is such a place whose broker tells how many messages it holds.
+type costlyCounted struct {
+	costlyOutlet
+	n int
+}
+
+func (s costlyCounted) Depth(context.Context) (int, error) { return s.n, nil }
+
+func TestPurgeOfAllIsCountedByTheBroker(t *testing.T) {
+	w, b := dead(t)
+	w.source = func(_ string, o urls.Options) (transport.Source, error) {
+		return costlyCounted{costlyOutlet{costly{b.Queue("orders.dlq", memory.QueueConfig{}), o.BrowseCounts}}, b.Inspect("orders.dlq").Ready}, nil
+	}
+	if got := w.run(t, "dlq", "purge", "x", "--dry-run"); got.code != 0 || !strings.HasPrefix(got.out, "would remove 3 messages from ") {
+		t.Errorf("%+v", got)
+	}
+	if got := w.run(t, "dlq", "purge", "x", "--dry-run", "--reason", "panic"); got.code != 1 || !strings.Contains(got.err, "--force") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAURLIsNoDestination(t *testing.T) {
+	w, b := dead(t)
+	got := w.run(t, "dlq", "replay", "x", "--to", "amqp://u:secret@h", "--yes")
+	if got.code != 2 || !strings.Contains(got.err, "exchange/key") || strings.Contains(got.err, "secret") || b.Inspect("orders.dlq").Ready != 3 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAVerbOfDeadLettersThatIsNone(t *testing.T) {
+	for verb, hint := range map[string]string{"lst": "did you mean list?", "frobnicate": "the verbs are list, purge, replay, show"} {
+		world{}.run(t, "dlq", verb).want(t, 2, "", "error[usage]: unknown command \""+verb+"\" for \"longshore dlq\"\nhelp: "+hint+"\n")
+	}
+}
+
+func TestWhatIsLeftDoesNotCountWhatFailed(t *testing.T) {
+	var out strings.Builder
+	a := &app{print: cli.NewPrinter(cli.Streams{Out: &out, Err: &strings.Builder{}}, cli.Options{})}
+	if err := a.showReplayed("q", "", dlq.Result{Failed: 1, Kept: 2}); err != nil || out.String() != "replayed 0, failed 1, left 2 that were not chosen; what failed stays too\n" {
+		t.Errorf("%v %q", err, out.String())
 	}
 }
 

@@ -105,6 +105,26 @@ func TestIdentityOfTheDeadLetterIsKept(t *testing.T) {
 	}
 }
 
+// The log of the consumer, the producer and the AWS console name a message differently.
+func TestADeadLetterOfSQSIsFoundByEachOfItsIDs(t *testing.T) {
+	now := "b7"
+	written := delivery("aws_sqs", "longshore-dead-id", "s.tok.a5")
+	written.SetNative(&types.Message{MessageId: &now})
+	moved := delivery("aws_sqs")
+	moved.SetNative(&types.Message{MessageId: &now})
+	if got := dlq.ID(written); got != "s.tok.a5" {
+		t.Error(got)
+	}
+	for id, want := range map[string][2]bool{"s.tok.a5": {true, false}, "a5": {true, false}, "b7": {true, true}, "s.tok.b7": {false, true}, "tok": {}, "": {}} {
+		if dlq.Named(written, id) != want[0] || dlq.Named(moved, id) != want[1] {
+			t.Errorf("%q: %v %v", id, dlq.Named(written, id), dlq.Named(moved, id))
+		}
+	}
+	if m := dlq.Restore(written); m.Headers.Has("longshore-dead-id") {
+		t.Errorf("%v", m.Headers)
+	}
+}
+
 func TestFilters(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	d := delivery("memory")

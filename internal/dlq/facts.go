@@ -23,6 +23,7 @@ const (
 	headerSource   = "longshore-dead-source"
 	headerBy       = "longshore-dead-by"
 	headerReplays  = "longshore-dead-replays"
+	headerID       = "longshore-dead-id"
 )
 
 // Facts is what a dead letter tells of its failure. What is not known is zero.
@@ -123,13 +124,18 @@ func redriven(d *longshore.Delivery) Facts {
 	return Facts{Who: "sqs", Reason: "redrive", Source: arn[strings.LastIndexByte(arn, ':')+1:], To: arn}
 }
 
-// ID is the id by which people name a dead letter: its identity, on SQS the short
-// form that AWS shows too, or where it has none one that is made of its content and
-// begins with "~".
+// ID is the id by which people name a dead letter: its identity where it came from, as
+// the logs have it; on SQS else what AWS shows; or where it has none one that is made of
+// its content and begins with "~".
 func ID(d *longshore.Delivery) string {
 	m := d.Received()
-	if n, ok := d.Native().(*types.Message); ok && n.MessageId != nil && !m.Headers.Has(longshore.HeaderID) {
-		return *n.MessageId
+	if !m.Headers.Has(longshore.HeaderID) {
+		if id := m.Headers.String(headerID); id != "" {
+			return id
+		}
+		if id := awsID(d); id != "" {
+			return id
+		}
 	}
 	if id := longshore.Identity(d); id != "" {
 		return id
@@ -138,4 +144,32 @@ func ID(d *longshore.Delivery) string {
 	_, _ = fmt.Fprintf(h, "%q %q %q %d ", m.Key, m.CorrelationID, m.Type, m.Timestamp.Unix())
 	_, _ = h.Write(m.Body)
 	return "~" + hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+func awsID(d *longshore.Delivery) string {
+	n, ok := d.Native().(*types.Message)
+	if !ok || n.MessageId == nil {
+		return ""
+	}
+	return *n.MessageId
+}
+
+// Named tells whether id means this dead letter: its [ID], the id that it was published
+// with, or, on SQS, the MessageId that it has now or had in the queue it came from.
+func Named(d *longshore.Delivery, id string) bool {
+	if id == "" {
+		return false
+	}
+	m := d.Received()
+	if id == m.ID || id == ID(d) || id == awsID(d) {
+		return true
+	}
+	if d.Origin.Transport() != "aws_sqs" {
+		return false
+	}
+	last := func(s string) string { return s[strings.LastIndexByte(s, '.')+1:] }
+	if origin := m.Headers.String(headerID); origin != "" {
+		return id == last(origin)
+	}
+	return strings.HasPrefix(id, "s.") && last(id) == awsID(d) // moved by SQS, which keeps it
 }

@@ -30,7 +30,7 @@ func (f *Filter) All() bool {
 // neither since nor before anything.
 func (f *Filter) Match(d *longshore.Delivery, facts Facts) bool {
 	switch {
-	case len(f.IDs) > 0 && !slices.Contains(f.IDs, ID(d)),
+	case len(f.IDs) > 0 && !slices.ContainsFunc(f.IDs, func(id string) bool { return Named(d, id) }),
 		f.Reason != "" && !sameReason(facts.Reason, f.Reason),
 		f.Key != nil && (d.Key == nil || !bytes.Equal(d.Key, []byte(*f.Key))),
 		f.Source != "" && facts.Source != f.Source,

@@ -31,7 +31,7 @@ func Restore(d *longshore.Delivery) *longshore.Message {
 // the message fail early the next time.
 func isFailure(name string) bool {
 	switch name {
-	case headerAttempt, headerReason, headerError, headerAttempts, headerAt, headerSource, headerBy, headerReplays,
+	case headerAttempt, headerReason, headerError, headerAttempts, headerAt, headerSource, headerBy, headerReplays, headerID,
 		springOriginalExchange, springOriginalKey, springMessage, springStack,
 		"x-death", "x-delivery-count", "x-acquired-count",
 		"springDeserializerExceptionKey", "springDeserializerExceptionValue":
