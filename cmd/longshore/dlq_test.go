@@ -4,16 +4,21 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/internal/dlq"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/memory"
+	"github.com/longshore-go/longshore/transport/sqs/sqstest"
 	"github.com/longshore-go/longshore/transport/urls"
 )
 
@@ -169,6 +174,41 @@ func TestPurgeOfAllIsCountedByTheBroker(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if got := w.run(t, "dlq", "purge", "x", "--dry-run", "--reason", "panic"); got.code != 1 || !strings.Contains(got.err, "--force") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// The count comes from a queue that may be a quorum one, and nothing is taken from it;
+// an absent one is not empty.
+func TestPurgeOfAllOfRabbitMQAndSQSIsCountedWithoutALook(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "x")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
+	server := sqstest.New(t)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader(`{"QueueName":"orders-dlq"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	req.Header.Set("X-Amz-Target", "AmazonSQS.CreateQueue")
+	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=x/20260101/eu-west-1/sqs/aws4_request, SignedHeaders=host, Signature=x")
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%v %v", resp, err)
+	}
+	_ = resp.Body.Close()
+	sqs := "sqs://orders-dlq?region=eu-west-1&endpoint=" + url.QueryEscape(server.URL)
+	rabbit := declared(t, "orders.dlq", amqp091.Table{"x-queue-type": "quorum"})
+	for _, target := range []string{rabbit, sqs} {
+		w := world{source: sourceOf, in: "a\nb\n"}
+		if got := w.run(t, "publish", target, "-l"); got.code != 0 {
+			t.Fatalf("%+v", got)
+		}
+		if got := w.run(t, "dlq", "purge", target, "--dry-run"); got.code != 0 || !strings.HasPrefix(got.out, "would remove 2 messages from ") {
+			t.Errorf("%+v", got)
+		}
+	}
+	if got := (world{source: sourceOf}).run(t, "dlq", "purge", strings.Replace(rabbit, "orders.dlq", "absent", 1), "--dry-run"); got.code != 1 || !strings.HasPrefix(got.err, "error[not-found]") {
 		t.Errorf("%+v", got)
 	}
 }
