@@ -118,7 +118,9 @@ func stop(signals <-chan os.Signal, stderr io.Writer, m *Manager, parts []Compon
 func report(stderr io.Writer, parts []Component, err error) int {
 	for _, c := range parts {
 		if r, ok := c.(Reporter); ok {
-			fmt.Fprintf(stderr, "%s: %s\n", c.Name(), r.DrainReport())
+			if text := r.DrainReport(); text != "" { // none: it has not come to its end
+				fmt.Fprintf(stderr, "%s: %s\n", c.Name(), text)
+			}
 		}
 	}
 	if err != nil {
