@@ -74,6 +74,9 @@ func encodeNoGroup(m *longshore.Message) (*encoded, error) {
 	return encodeWith(&bare, m.Key, false, 0)
 }
 
+// headerReplays is container.HeaderDeadReplays.
+const headerReplays = "longshore-dead-replays"
+
 // address finds group and deduplication id. A key that is no legal group id goes
 // by its hash; a FIFO queue's message without a key is a group of its own.
 func (e *encoded) address(m *longshore.Message, fifo bool, env *envelope.Envelope) {
@@ -90,7 +93,13 @@ func (e *encoded) address(m *longshore.Message, fifo bool, env *envelope.Envelop
 	if !fifo {
 		return
 	}
-	switch id := first(m.Headers.String(longshore.HeaderID), m.ID); {
+	id := first(m.Headers.String(longshore.HeaderID), m.ID)
+	if n, ok := m.Headers.Int(headerReplays); ok && n > 0 && id != "" {
+		// Put back by hand, and perhaps dead again, within the five minutes in which SQS
+		// would take it for the one it knows, and drop it.
+		id += fmt.Sprintf(".%d", n)
+	}
+	switch {
 	case id == "":
 		e.dedup = newID()
 	case legalID(id):

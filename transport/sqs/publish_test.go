@@ -16,6 +16,28 @@ import (
 	"github.com/longshore-go/longshore/transport/sqs/sqstest"
 )
 
+// What was put back from a dead-letter queue is not the one that SQS knows, and once
+// more dead within five minutes it is not the first dead one either; the same putting
+// back twice is.
+func TestReplayIsNoDuplicate(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sqstest.Server) {
+		s.CreateQueue(t, "orders.fifo", nil)
+		p, err := sqs.New(s.Config()).Publisher(sqs.PublisherConfig{})
+		must(t, err)
+		for _, replays := range []int64{0, 1, 1, 2} {
+			m := &longshore.Message{ID: "one", Key: []byte("g"), Body: []byte("one")}
+			if replays > 0 {
+				m.Headers = longshore.Headers{{Name: "longshore-dead-replays", Value: replays}}
+			}
+			must(t, p.Publish(t.Context(), "orders.fifo", m))
+		}
+		must(t, p.Close(t.Context()))
+		if n := len(s.Messages("orders.fifo")); n != 3 {
+			t.Errorf("%d messages of the first and two replays", n)
+		}
+	})
+}
+
 // The deduplication id is the message's id: what is published twice is there once.
 // Without an id each is a message of its own.
 func TestDeduplicationFollowsTheMessageID(t *testing.T) {
