@@ -74,8 +74,29 @@ func encodeNoGroup(m *longshore.Message) (*encoded, error) {
 	return encodeWith(&bare, m.Key, false, 0)
 }
 
-// headerReplays is container.HeaderDeadReplays.
-const headerReplays = "longshore-dead-replays"
+// container.HeaderDeadReplays and container.HeaderDeadAt.
+const (
+	headerReplays = "longshore-dead-replays"
+	headerDeadAt  = "longshore-dead-at"
+)
+
+// dedupOf is what makes two messages one for SQS, which drops the second within five
+// minutes: their id. A message that died is not the one that lived, the next time it
+// dies it is not the first dead one, and put back it is neither: dropped, each of them
+// would be lost. The same dead letter twice is the lesser evil.
+func dedupOf(m *longshore.Message) string {
+	id := first(m.Headers.String(longshore.HeaderID), m.ID)
+	if id == "" {
+		return ""
+	}
+	if at := m.Headers.String(headerDeadAt); at != "" {
+		return hashed(id + "\x00" + at)
+	}
+	if n, ok := m.Headers.Int(headerReplays); ok && n > 0 {
+		return hashed(fmt.Sprintf("%s\x00%d", id, n))
+	}
+	return id
+}
 
 // address finds group and deduplication id. A key that is no legal group id goes
 // by its hash; a FIFO queue's message without a key is a group of its own.
@@ -93,13 +114,7 @@ func (e *encoded) address(m *longshore.Message, fifo bool, env *envelope.Envelop
 	if !fifo {
 		return
 	}
-	id := first(m.Headers.String(longshore.HeaderID), m.ID)
-	if n, ok := m.Headers.Int(headerReplays); ok && n > 0 && id != "" {
-		// Put back by hand, and perhaps dead again, within the five minutes in which SQS
-		// would take it for the one it knows, and drop it.
-		id += fmt.Sprintf(".%d", n)
-	}
-	switch {
+	switch id := dedupOf(m); {
 	case id == "":
 		e.dedup = newID()
 	case legalID(id):

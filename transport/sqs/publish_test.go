@@ -16,9 +16,9 @@ import (
 	"github.com/longshore-go/longshore/transport/sqs/sqstest"
 )
 
-// What was put back from a dead-letter queue is not the one that SQS knows, and once
-// more dead within five minutes it is not the first dead one either; the same putting
-// back twice is.
+// What was put back from a dead-letter queue is not the one that SQS knows; the same
+// putting back twice is. Dead twice within five minutes, by whatever hand it came back,
+// it is there twice.
 func TestReplayIsNoDuplicate(t *testing.T) {
 	bubble(t, func(t *testing.T, s *sqstest.Server) {
 		s.CreateQueue(t, "orders.fifo", nil)
@@ -31,9 +31,13 @@ func TestReplayIsNoDuplicate(t *testing.T) {
 			}
 			must(t, p.Publish(t.Context(), "orders.fifo", m))
 		}
+		for _, at := range []string{"2026-01-01T10:00:00.1Z", "2026-01-01T10:00:00.2Z"} {
+			must(t, p.Publish(t.Context(), "orders.fifo", &longshore.Message{ID: "one", Key: []byte("g"), Body: []byte("dead"),
+				Headers: longshore.Headers{{Name: "longshore-dead-at", Value: at}}}))
+		}
 		must(t, p.Close(t.Context()))
-		if n := len(s.Messages("orders.fifo")); n != 3 {
-			t.Errorf("%d messages of the first and two replays", n)
+		if n := len(s.Messages("orders.fifo")); n != 5 {
+			t.Errorf("%d messages of two deaths, the first and two replays", n)
 		}
 	})
 }
