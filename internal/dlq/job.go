@@ -185,7 +185,7 @@ func (r *run) each(ctx context.Context, do func(context.Context, []letter) error
 		if err := r.widen(ctx); err != nil {
 			return err
 		}
-		ds, end, err := r.receive(ctx, want-len(batch))
+		ds, end, err := r.receive(ctx, min(want-len(batch), r.Hold-len(r.kept)))
 		for _, d := range ds {
 			if l, ok := r.choose(d); ok {
 				batch = append(batch, l)
