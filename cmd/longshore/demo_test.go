@@ -49,8 +49,8 @@ func TestDemoInJSON(t *testing.T) {
 		Type    string
 		OK      bool
 		Brokers []struct {
-			Name                           string
-			Published, Handled, Dead, Lost int
+			Name                                 string
+			Published, Handled, Dead, Lost, Left int
 		}
 	}
 	lines := strings.Split(strings.TrimSpace(got.out), "\n")
@@ -63,7 +63,7 @@ func TestDemoInJSON(t *testing.T) {
 		t.Errorf("code %d, stderr %q, last %+v", got.code, got.err, last)
 	}
 	for _, b := range last.Brokers {
-		if b.Published == 0 || b.Published != b.Handled+b.Dead || b.Dead != 4 {
+		if b.Published == 0 || b.Published != b.Handled+b.Dead+b.Left || b.Dead != 4 {
 			t.Errorf("%+v does not add up", b)
 		}
 	}
