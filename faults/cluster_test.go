@@ -66,7 +66,10 @@ func TestClusterWithoutAMajorityIsWaitedFor(t *testing.T) {
 	q.reconnect()
 	// While the queue gets its majority back it may still know consumers that are
 	// gone, and takes back from them what it gives them.
-	eventually(t, 60*time.Second, "one consumer", func() bool { _, n := q.depth(); return n == 1 })
+	eventually(t, 60*time.Second, "one consumer, and it is ours", func() bool {
+		_, n := q.depth()
+		return n == 1 && c.State() == container.StateRunning
+	})
 	q.publish(l, 100, 100, 7)
 	eventually(t, 60*time.Second, "consuming again", func() bool { return l.Done() == 200 })
 	if err := c.Stop(t.Context()); err != nil {
