@@ -29,7 +29,7 @@ func (r *run) armBatch() {
 	r.batchTimer = r.s.clock.AfterFunc(r.s.linger, func() {
 		r.mu.Lock()
 		r.batchArmed = false
-		r.batchDue = r.ready.n > 0
+		r.batchDue = r.ready.n > 0 && !r.gateShut
 		r.wakeOne()
 		r.mu.Unlock()
 	})
@@ -55,6 +55,7 @@ func (r *run) nextBatch(w *worker) bool {
 		}
 		// A batch is one call and needs one permit.
 		if len(w.batch) == 0 && r.s.gate != nil && !r.acquire(it) {
+			r.batchDue = false // its time begins when it may start: until then more can come
 			return false
 		}
 		r.ready.pop()

@@ -27,6 +27,7 @@ func (r *run) acquire(it *item) bool {
 func (r *run) gateOpen() {
 	r.mu.Lock()
 	r.gateShut = false
+	r.armBatch()
 	r.followGate()
 	r.wakeOne()
 	r.mu.Unlock()

@@ -93,7 +93,9 @@ func (r *run) letGo(g *generation) {
 // provided says whether what a hold left here has to be worked off before more is
 // asked for. Else each trial of a breaker would bring another window in, for as long
 // as the trials fail. The caller holds mu.
-func (r *run) provided() bool { return r.kept && r.free() <= 0 }
+func (r *run) provided() bool {
+	return r.kept && r.ready.n+r.queued+r.running+max(r.waitPark-r.s.parked, 0) >= r.window()
+}
 
 // keepBuffer takes in what the transport holds: given back at every opening of a
 // breaker it would come to the broker's delivery limit without a handler ever
