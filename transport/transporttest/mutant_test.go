@@ -219,6 +219,8 @@ func (c *mutantConsumer) fetch(ctx context.Context, most int) ([]*longshore.Deli
 
 func (c *mutantConsumer) receiveError(err error) error {
 	switch {
+	case c.bug() == "close-drops-accepted" && c.silent.Load():
+		return longshore.ErrClosed // the mistake is in what is dropped, not in what is told
 	case c.bug() == "loss-untyped" && longshore.CodeOf(err) == longshore.CodeConnLost:
 		return longshore.ErrClosed
 	case c.bug() == "receive-after-close-canceled" && errors.Is(err, longshore.ErrClosed):
