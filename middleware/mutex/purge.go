@@ -3,7 +3,6 @@ package mutex
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -48,11 +47,8 @@ func (m *Mutex) purgeSome(ctx context.Context, before int64) (int64, error) {
 // Purger purges the inbox again and again. It is a component of a lifecycle.Manager;
 // any number of instances may have one.
 type Purger struct {
-	m *Mutex
-
-	mu     sync.Mutex
-	cancel context.CancelFunc
-	done   chan struct{}
+	m     *Mutex
+	loops background
 }
 
 // Purger returns the component that keeps the inbox small: soon after its start and
@@ -71,41 +67,13 @@ func (p *Purger) StopBudget() time.Duration { return endTimeout }
 // Start begins to work and returns at once; a database that is away is tried again at
 // the next time. Starting twice does nothing. It returns nil.
 func (p *Purger) Start(ctx context.Context) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cancel != nil {
-		return nil
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // that of the start ends with it
-	done := make(chan struct{})
-	p.cancel, p.done = cancel, done
-	go func() {
-		defer close(done)
-		p.loop(ctx)
-	}()
+	p.loops.start(ctx, 1, func(ctx context.Context, _ int) { p.loop(ctx) })
 	return nil
 }
 
 // Stop ends a purge that is running between two portions and returns, with ctx's error
 // if that takes longer than ctx allows.
-func (p *Purger) Stop(ctx context.Context) error {
-	p.mu.Lock()
-	cancel, done := p.cancel, p.done
-	p.cancel = nil
-	p.mu.Unlock()
-	if done == nil {
-		return nil
-	}
-	if cancel != nil {
-		cancel()
-	}
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+func (p *Purger) Stop(ctx context.Context) error { return p.loops.stop(ctx) }
 
 func (p *Purger) loop(ctx context.Context) {
 	// Instances that are started together should not purge together, and a start has

@@ -3,7 +3,6 @@ package mutex
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,9 +18,7 @@ type Relay struct {
 	o     *Outbox
 	awake chan struct{}
 
-	mu     sync.Mutex
-	cancel context.CancelFunc
-	done   chan struct{}
+	loops background
 
 	published, refused, failures atomic.Int64
 }
@@ -44,50 +41,15 @@ func (r *Relay) Start(ctx context.Context) error {
 	if r.o.pub == nil {
 		return &longshore.Error{Code: longshore.CodeState, Op: "start the outbox relay", Err: errors.New("it has no publisher"), Hint: "give NewOutbox one"}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.cancel != nil {
-		return nil
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // that of the start ends with it
-	r.cancel, r.done = cancel, make(chan struct{})
-	var group sync.WaitGroup
-	for i := range r.o.cfg.Relays {
-		group.Go(func() { r.loop(ctx, i) })
-	}
-	go func(done chan struct{}) {
-		group.Wait()
-		close(done)
-	}(r.done)
+	r.loops.start(ctx, r.o.cfg.Relays, r.loop)
 	return nil
 }
 
 // Stop lets the running batches end and returns, with ctx's error if that takes longer
 // than ctx allows.
-func (r *Relay) Stop(ctx context.Context) error {
-	r.mu.Lock()
-	cancel, done := r.cancel, r.done
-	r.cancel = nil
-	r.mu.Unlock()
-	if done == nil {
-		return nil
-	}
-	if cancel != nil {
-		cancel()
-	}
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+func (r *Relay) Stop(ctx context.Context) error { return r.loops.stop(ctx) }
 
-func (r *Relay) running() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.cancel != nil
-}
+func (r *Relay) running() bool { return r.loops.running() }
 
 // wake ends an idle pause.
 func (r *Relay) wake() {
