@@ -13,7 +13,8 @@ import (
 // that content types, headers and schema registries fit. Implementations are
 // safe for concurrent use.
 type Codec interface {
-	// Decode reads m into v, a non-nil pointer.
+	// Decode reads m into v, a non-nil pointer. An error means that the message cannot
+	// be read, unless it is a verdict: [Release] if what the codec needs is away.
 	Decode(ctx context.Context, m *Message, v any) error
 	// Encode writes v into m's body and sets the properties that describe it.
 	Encode(ctx context.Context, v any, m *Message) error
@@ -88,11 +89,15 @@ func (Raw) Encode(_ context.Context, v any, m *Message) error {
 }
 
 // Typed returns a handler that decodes the body before it calls f. A body that
-// does not decode is rejected ([CodeUndecodable]) and f does not run.
+// does not decode is rejected ([CodeUndecodable]) and f does not run; a verdict of the
+// codec's own stands.
 func Typed[T any](codec Codec, f func(ctx context.Context, v T, d *Delivery) error) Handler {
 	return HandlerFunc(func(ctx context.Context, d *Delivery) error {
 		var v T
 		if err := codec.Decode(ctx, &d.Message, &v); err != nil {
+			if verdict, _ := VerdictOf(err); verdict != VerdictNone {
+				return err
+			}
 			return Reject(undecodable(d, fmt.Sprintf("%T", v), err))
 		}
 		return f(ctx, v, d)

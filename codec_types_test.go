@@ -67,3 +67,19 @@ func TestTypedHandlerRejectsAnUnknownContentType(t *testing.T) {
 		t.Errorf("%v %v", v, err)
 	}
 }
+
+// away is a codec that cannot work for now.
+type away struct{ longshore.JSON }
+
+func (away) Decode(context.Context, *longshore.Message, any) error {
+	return longshore.Release(&longshore.Error{Code: longshore.CodeUnreachable}, 0)
+}
+
+// A codec that gives a verdict knows better than "undecodable".
+func TestACodecsOwnVerdictStands(t *testing.T) {
+	h := longshore.Typed(away{}, func(context.Context, int, *longshore.Delivery) error { t.Error("it ran"); return nil })
+	err := h.Handle(t.Context(), longshore.NewDelivery(t.Context(), nil, 1))
+	if v, _ := longshore.VerdictOf(err); v != longshore.VerdictRelease || longshore.CodeOf(err) != longshore.CodeUnreachable {
+		t.Errorf("%v %v", v, err)
+	}
+}
