@@ -40,6 +40,11 @@ func (r *run) setHold(i int, held bool, reason string) {
 		if len(r.holds) == 0 {
 			r.reopenAt = time.Time{} // we left by our own wish: come back at once
 			r.downAt = r.s.clock.Now()
+			// It may be over before the supervisor saw it: then nobody subscribes anew, and
+			// the consumer that was interrupted goes on.
+			if g := r.gen; g != nil && !r.paused && !r.stopping {
+				g.rearm(r.base)
+			}
 			r.wakeOne()
 		}
 	}
@@ -64,6 +69,10 @@ func (r *run) holdReason() string {
 // started is given back, except where the broker counts that: there it waits here.
 func (r *run) letGo(g *generation) {
 	r.mu.Lock()
+	if len(r.holds) == 0 { // over meanwhile
+		r.mu.Unlock()
+		return
+	}
 	g.canceled = true
 	g.interrupt()
 	r.gen, r.kept = nil, g.caps.CountsReturns

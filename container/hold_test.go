@@ -1,6 +1,7 @@
 package container_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/memory"
 )
 
@@ -50,6 +52,78 @@ func TestHoldsCostNoReturn(t *testing.T) {
 				t.Errorf("%d acked, %d came again, %d dead", info.Acked, again.Load(), b.Inspect("dead").Published)
 			}
 			stop(t, c)
+		})
+	}
+}
+
+// busy is a source whose consumers say when Resume is called, and return from it
+// when they are told to: so long its container's supervisor is busy.
+type busy struct {
+	transport.Source
+	begun, end chan struct{}
+}
+
+func (s *busy) Open(ctx context.Context, o transport.OpenOptions) (transport.Consumer, error) {
+	c, err := s.Source.Open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return &busyConsumer{c, s}, nil
+}
+
+type busyConsumer struct {
+	transport.Consumer
+	s *busy
+}
+
+func (*busyConsumer) Pause(context.Context) error { return nil }
+
+func (c *busyConsumer) Resume(context.Context) error {
+	c.s.begun <- struct{}{}
+	<-c.s.end
+	return nil
+}
+
+// F-F07: a hold that is opened and closed again before the supervisor has seen it
+// leaves the consumer at work; one that comes on top of a pause does not end that.
+func TestHoldThatIsOverAtOnceStopsNothing(t *testing.T) {
+	for _, paused := range []bool{false, true} {
+		t.Run(fmt.Sprint("paused=", paused), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := memory.New(memory.Config{})
+				k := &breaker{}
+				var handled atomic.Int32
+				src := &busy{b.Queue("q", memory.QueueConfig{}), make(chan struct{}), make(chan struct{})}
+				c := start(t, src, handle(func(*longshore.Delivery) error { handled.Add(1); return nil }),
+					container.Config{Middleware: []longshore.Middleware{k}})
+				synctest.Wait()
+				c.Pause()
+				synctest.Wait()
+				c.Resume()
+				<-src.begun
+				if paused {
+					c.Pause()
+				}
+				k.set(true)
+				k.set(false)
+				src.end <- struct{}{}
+				synctest.Wait()
+				publish(t, b, "q", numbered(20)...)
+				wait(10 * time.Second)
+				if paused {
+					if n := handled.Load(); n != 0 {
+						t.Errorf("%d handled while paused", n)
+					}
+					c.Resume()
+					<-src.begun
+					src.end <- struct{}{}
+					wait(10 * time.Second)
+				}
+				if st := c.Stats(); handled.Load() != 20 || !st.Ready || st.Generation != 1 || b.Inspect("q").Consumers != 1 {
+					t.Errorf("%d of 20 handled, %d consumers, %+v", handled.Load(), b.Inspect("q").Consumers, st)
+				}
+				stop(t, c)
+			})
 		})
 	}
 }
