@@ -22,16 +22,19 @@ import (
 // is, then by its structured suffix ("application/vnd.shop.order+json" is
 // application/json), then as "type/*". Character sets other than UTF-8 are refused: no
 // codec here knows them.
+//
+// Where a message has no content type, the header of another producer that means it
+// stands in: "content-type" or "contentType" (Spring), in any case.
 type ContentTypes struct {
 	Types map[string]Codec
-	// Default reads messages without a content type and writes those that name none;
+	// Default reads messages without a content type or such a header, and writes those that name none;
 	// nil: both are errors. It does not read types that are not in Types.
 	Default Codec
 }
 
-// Decode chooses by m.ContentType.
+// Decode chooses by m.ContentType, or by the header that stands in for it.
 func (c ContentTypes) Decode(ctx context.Context, m *Message, v any) error {
-	codec, err := c.choose(m.ContentType)
+	codec, err := c.choose(contentTypeOf(m))
 	if err != nil {
 		return err
 	}
@@ -53,6 +56,33 @@ func (c ContentTypes) Encode(ctx context.Context, v any, m *Message) error {
 		m.ContentType = wanted
 	}
 	return nil
+}
+
+// contentTypeOf is the property, or what a producer wrote into a header that its broker's
+// transport does not know as the property. Spring writes text as JSON, in quotes, if it is
+// told to keep types.
+func contentTypeOf(m *Message) string {
+	if strings.TrimSpace(m.ContentType) != "" {
+		return m.ContentType
+	}
+	for i := range m.Headers {
+		h := &m.Headers[i]
+		if !strings.EqualFold(h.Name, "content-type") && !strings.EqualFold(h.Name, "contentType") {
+			continue
+		}
+		text, ok := h.Value.(string)
+		if b, isBytes := h.Value.([]byte); isBytes {
+			text, ok = string(b), true
+		}
+		text = strings.TrimSpace(text)
+		if inner, quoted := strings.CutPrefix(text, `"`); quoted && strings.HasSuffix(inner, `"`) {
+			text = strings.ReplaceAll(strings.TrimSuffix(inner, `"`), `\"`, `"`)
+		}
+		if ok && text != "" {
+			return text
+		}
+	}
+	return ""
 }
 
 func (c ContentTypes) choose(contentType string) (Codec, error) {

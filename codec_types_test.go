@@ -83,3 +83,30 @@ func TestACodecsOwnVerdictStands(t *testing.T) {
 		t.Errorf("%v %v", v, err)
 	}
 }
+
+// Other producers write the content type into headers, each in its own way.
+func TestAHeaderStandsInForTheContentType(t *testing.T) {
+	codec := longshore.ContentTypes{Default: tagged("default"), Types: map[string]longshore.Codec{"application/json": tagged("json"), "text/*": tagged("text")}}
+	for want, ms := range map[string][]longshore.Message{
+		"json": {
+			{Headers: longshore.Headers{{Name: "Content-Type", Value: "Application/JSON; charset=utf-8"}}},
+			{Headers: longshore.Headers{{Name: "content-type", Value: []byte("application/json")}}},
+			{Headers: longshore.Headers{{Name: "CONTENT-TYPE", Value: " application/json "}}},
+			{Headers: longshore.Headers{{Name: "x", Value: "text/plain"}, {Name: "contentType", Value: `"application/json"`}}},
+			{Headers: longshore.Headers{{Name: "contentType", Value: `"application/json;charset=\"UTF-8\""`}}},
+			{Headers: longshore.Headers{{Name: "Content-Type", Value: ""}, {Name: "contentType", Value: "application/json"}}},
+			{ContentType: "application/json", Headers: longshore.Headers{{Name: "Content-Type", Value: "text/plain"}}},
+		},
+		"default": {
+			{Headers: longshore.Headers{{Name: "Content-Type", Value: int64(1)}, {Name: "content_type", Value: "text/plain"}}},
+			{Headers: longshore.Headers{{Name: "contentType", Value: `""`}}, ContentType: " "},
+		},
+	} {
+		for _, m := range ms {
+			var got string
+			if err := codec.Decode(t.Context(), &m, &got); err != nil || got != want {
+				t.Errorf("%+v: %q, %v; want %q", m, got, err, want)
+			}
+		}
+	}
+}

@@ -59,6 +59,10 @@ func carriesHeaders(e *env) {
 			return
 		}
 	}
+	// Other producers' words for the content type: longshore.ContentTypes looks for them.
+	e.trip("content types as headers", longshore.Message{Key: []byte("k"), Body: []byte("b"), Headers: longshore.Headers{
+		{Name: "contentType", Value: "application/json"}, {Name: "Content-Type", Value: "Application/JSON; charset=utf-8"},
+	}})
 	e.trip("all kinds of headers", longshore.Message{Key: []byte("k"), Body: []byte("b"), Headers: kinds})
 }
 
