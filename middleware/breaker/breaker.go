@@ -36,18 +36,20 @@ type Breaker struct {
 
 	// mu is never held while gobreaker is called: that calls back with a lock of
 	// its own held.
-	mu      sync.Mutex
-	state   State
-	probing bool // a trial by Probe: the containers stay held
-	reason  string
-	counts  gobreaker.Counts // of the last failure
-	tries   int              // openings in a row
-	since   time.Time
-	until   time.Time     // open: when the trial is
-	moved   chan struct{} // closed and replaced when those who wait are to look again
-	timer   *time.Timer
-	ramp    *throttle.Limiter // nil: no ramp
-	step    *time.Timer
+	mu        sync.Mutex
+	state     State
+	probing   bool // a trial by Probe: the containers stay held
+	reason    string
+	counts    gobreaker.Counts // of the last failure
+	tries     int              // openings in a row
+	since     time.Time
+	until     time.Time     // open: when the trial is
+	openedFor time.Duration // last time, as meant
+	suspects  suspects
+	moved     chan struct{} // closed and replaced when those who wait are to look again
+	timer     *time.Timer
+	ramp      *throttle.Limiter // nil: no ramp
+	step      *time.Timer
 
 	// tellMu orders what watchers hear. It is taken before mu.
 	tellMu   sync.Mutex
@@ -101,6 +103,7 @@ func (b *Breaker) changed(_ string, from, to gobreaker.State) {
 		b.opens(from)
 	case gobreaker.StateHalfOpen:
 		b.state = Trial
+		b.suspects.round++
 	case gobreaker.StateClosed:
 		b.closes()
 	}
@@ -114,7 +117,7 @@ func (b *Breaker) opens(from gobreaker.State) {
 		wait = min(2*wait, b.cfg.OpenMax)
 	}
 	b.tries++
-	b.state, b.probing, b.until = Open, false, b.since.Add(wait)
+	b.state, b.probing, b.until, b.openedFor = Open, false, b.since.Add(wait), wait
 	if from == gobreaker.StateClosed {
 		b.reason = fmt.Sprintf("%s: %d of %d calls failed", b.cfg.Name, b.counts.TotalFailures, b.counts.TotalFailures+b.counts.TotalSuccesses)
 	} else {

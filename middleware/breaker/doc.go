@@ -15,7 +15,7 @@
 //     failed while or because it opened is released, as is every trial that fails;
 //   - after OpenFor, doubled each time up to OpenMax, Probe is asked; without one the
 //     container consumes again and Trials messages are let through while all others
-//     wait.
+//     wait. A message whose trial failed steps back once for another at the next.
 //
 // When that works the breaker closes, and more and more handlers run at once over
 // the time of Ramp: a dependency that has just come back gets no herd.

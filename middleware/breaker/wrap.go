@@ -67,7 +67,7 @@ var errCut = errors.New("cut short")
 // Wrap puts the breaker around a handler.
 func (b *Breaker) Wrap(next longshore.Handler) longshore.Handler {
 	return longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
-		release, err := b.through(ctx, d, func() error { return next.Handle(ctx, d) }, func(err error) error { return err })
+		release, err := b.through(ctx, []*longshore.Delivery{d}, func() error { return next.Handle(ctx, d) }, func(err error) error { return err })
 		if release {
 			return longshore.Release(err, b.left())
 		}
@@ -77,8 +77,8 @@ func (b *Breaker) Wrap(next longshore.Handler) longshore.Handler {
 
 // through makes a call if the breaker lets it; whole is what its result is as one. It
 // tells whether what failed is to be released: the breaker is open now.
-func (b *Breaker) through(ctx context.Context, d *longshore.Delivery, call func() error, whole func(error) error) (release bool, err error) {
-	p, err := b.enter(ctx, d)
+func (b *Breaker) through(ctx context.Context, ds []*longshore.Delivery, call func() error, whole func(error) error) (release bool, err error) {
+	p, err := b.enter(ctx, ds)
 	if err != nil {
 		return false, err
 	}
@@ -97,7 +97,7 @@ func (b *Breaker) through(ctx context.Context, d *longshore.Delivery, call func(
 // if any of its deliveries did.
 func (b *Breaker) WrapBatch(next longshore.BatchHandler) longshore.BatchHandler {
 	return longshore.BatchHandlerFunc(func(ctx context.Context, ds []*longshore.Delivery) error {
-		release, err := b.through(ctx, ds[0], func() error { return next.HandleBatch(ctx, ds) }, b.worst)
+		release, err := b.through(ctx, ds, func() error { return next.HandleBatch(ctx, ds) }, b.worst)
 		if !release {
 			return err
 		}
@@ -142,6 +142,7 @@ func cut(ctx context.Context, err error) error {
 
 // pass is the leave to call the handler.
 type pass struct {
+	ds    []*longshore.Delivery
 	done  func(error)
 	trial bool
 	ramp  *throttle.Limiter
@@ -149,8 +150,8 @@ type pass struct {
 
 // enter waits until the handler may be called. The error gives the delivery back
 // uncounted.
-func (b *Breaker) enter(ctx context.Context, d *longshore.Delivery) (*pass, error) {
-	p := &pass{}
+func (b *Breaker) enter(ctx context.Context, ds []*longshore.Delivery) (*pass, error) {
+	p, d := &pass{ds: ds}, ds[0]
 	for {
 		b.wakeUp()
 		b.mu.Lock()
@@ -159,6 +160,10 @@ func (b *Breaker) enter(ctx context.Context, d *longshore.Delivery) (*pass, erro
 		if state == Open || probing {
 			p.giveBack()
 			return nil, longshore.Release(ErrOpen, b.left())
+		}
+		if err := b.yield(ds); err != nil {
+			p.giveBack()
+			return nil, err
 		}
 		if ramp != p.ramp {
 			p.giveBack()
@@ -220,6 +225,9 @@ func (b *Breaker) leave(p *pass, err error) (uncounted bool) {
 	}
 	p.done(err)
 	b.mu.Lock()
+	if p.trial && o == failed {
+		b.suspects.add(p.ds)
+	}
 	uncounted = o == failed && (p.trial || b.state != Closed)
 	if p.trial && b.state == Trial {
 		b.move() // the place of one that said nothing is free
