@@ -37,9 +37,11 @@ soak-faults: ## random faults over all three brokers for minutes; prints its see
 sabotage: ## break the code in ten ways in a copy of the tree: each must turn the fault suite red
 	@scripts/brokers run -- go run ./scripts/sabotage $(SABOTAGEFLAGS)
 
-.PHONY: bench
+.PHONY: bench bench-jvm
 bench: ## measure against hand-written loops, Watermill and gocloud, print the tables
 	@scripts/brokers run rabbitmq kafka elasticmq -- bash -c 'cd bench && go run . $(BENCHFLAGS)'
+bench-jvm: ## measure against Spring and Confluent's Parallel Consumer, built by Maven (BENCHFLAGS='-case jvm/kafka -rounds 2')
+	@scripts/bench-jvm $(BENCHFLAGS)
 
 .PHONY: autoscale
 autoscale: ## simulate the autoscale policies; writes the table and pictures of docs/explanation/autoscaling.md

@@ -33,7 +33,7 @@ func cases() []benchCase {
 		{"inflight", "", inFlight},
 		{"rabbit", "AMQP_URL", rabbit},
 	}
-	return slices.Concat(cs, kafkaCases("kafka", kafkaGiven), kafkaCases("kafka-fake", kafkaEmbedded), sqsCases())
+	return slices.Concat(cs, kafkaCases("kafka", kafkaGiven), kafkaCases("kafka-fake", kafkaEmbedded), sqsCases(), jvmCases())
 }
 
 // chosen tells whether a case is to run. Those on kfake are not, unless asked for:

@@ -22,10 +22,10 @@ import (
 func rabbit(o options, r *report) error {
 	url := os.Getenv("AMQP_URL")
 	quick := []variant{
-		{"hand-written loop, ack each", rabbitRun(url, o.count(40_000), func(n int) (sample, error) { return handLoop(url, n, 1, 0) })},
-		{"longshore, 1 worker, ack each", rabbitRun(url, o.count(40_000), func(n int) (sample, error) { return longshoreRabbit(url, n, 1, 0, ackEach) })},
-		{"longshore, 1 worker, coalesced acks", rabbitRun(url, o.count(40_000), func(n int) (sample, error) { return longshoreRabbit(url, n, 1, 0, 0) })},
-		{"watermill-amqp", rabbitRun(url, o.count(40_000), func(n int) (sample, error) { return watermillRabbit(url, n, 0) })},
+		{"hand-written loop, ack each", rabbitRun(url, rabbitQueue, o.count(40_000), func(n int) (sample, error) { return handLoop(url, n, 1, 0) })},
+		{"longshore, 1 worker, ack each", rabbitRun(url, rabbitQueue, o.count(40_000), func(n int) (sample, error) { return longshoreRabbit(url, n, 1, 0, ackEach) })},
+		{"longshore, 1 worker, coalesced acks", rabbitRun(url, rabbitQueue, o.count(40_000), func(n int) (sample, error) { return longshoreRabbit(url, n, 1, 0, 0) })},
+		{"watermill-amqp", rabbitRun(url, rabbitQueue, o.count(40_000), func(n int) (sample, error) { return watermillRabbit(url, n, 0) })},
 	}
 	ss, err := interleave(o.rounds, quick)
 	if err != nil {
@@ -39,8 +39,8 @@ func rabbit(o options, r *report) error {
 	r.bar("rabbit no-op, coalesced against ack each", fmt.Sprintf("%.2f ×", coalesced), "≥ 1.15 ×", coalesced >= 1.15)
 
 	slow := []variant{
-		{"100 goroutines, ack each", rabbitRun(url, o.count(40_000), func(n int) (sample, error) { return handLoop(url, n, 100, 5*time.Millisecond) })},
-		{"longshore, 100 workers, coalesced acks", rabbitRun(url, o.count(40_000), func(n int) (sample, error) { return longshoreRabbit(url, n, 100, 5*time.Millisecond, 0) })},
+		{"100 goroutines, ack each", rabbitRun(url, rabbitQueue, o.count(40_000), func(n int) (sample, error) { return handLoop(url, n, 100, 5*time.Millisecond) })},
+		{"longshore, 100 workers, coalesced acks", rabbitRun(url, rabbitQueue, o.count(40_000), func(n int) (sample, error) { return longshoreRabbit(url, n, 100, 5*time.Millisecond, 0) })},
 	}
 	if ss, err = interleave(o.rounds, slow); err != nil {
 		return err
@@ -67,7 +67,7 @@ const (
 )
 
 // rabbitRun fills a fresh queue, runs f and removes the queue.
-func rabbitRun(url string, n int, f func(n int) (sample, error)) func() (sample, error) {
+func rabbitRun(url, queue string, n int, f func(n int) (sample, error)) func() (sample, error) {
 	return func() (sample, error) {
 		conn, err := amqp091.Dial(url)
 		if err != nil {
@@ -78,19 +78,19 @@ func rabbitRun(url string, n int, f func(n int) (sample, error)) func() (sample,
 		if err != nil {
 			return sample{}, err
 		}
-		if err := fillRabbit(ch, n); err != nil {
+		if err := fillRabbit(ch, queue, n); err != nil {
 			return sample{}, err
 		}
 		s, err := f(n)
-		if _, derr := ch.QueueDelete(rabbitQueue, false, false, false); err == nil {
+		if _, derr := ch.QueueDelete(queue, false, false, false); err == nil {
 			err = derr
 		}
 		return s, err
 	}
 }
 
-func fillRabbit(ch *amqp091.Channel, n int) error {
-	if _, err := ch.QueueDeclare(rabbitQueue, false, false, false, false, nil); err != nil {
+func fillRabbit(ch *amqp091.Channel, queue string, n int) error {
+	if _, err := ch.QueueDeclare(queue, false, false, false, false, nil); err != nil {
 		return err
 	}
 	if err := ch.Confirm(false); err != nil {
@@ -100,7 +100,7 @@ func fillRabbit(ch *amqp091.Channel, n int) error {
 	for sent := 0; sent < n; { // few confirms open at a time: the client walks over all of them for each
 		batch := make([]*amqp091.DeferredConfirmation, 0, 250)
 		for ; sent < n && len(batch) < cap(batch); sent++ {
-			c, err := ch.PublishWithDeferredConfirmWithContext(context.Background(), "", rabbitQueue, false, false,
+			c, err := ch.PublishWithDeferredConfirmWithContext(context.Background(), "", queue, false, false,
 				amqp091.Publishing{Body: body, MessageId: fmt.Sprint(sent)})
 			if err != nil {
 				return err
@@ -112,7 +112,7 @@ func fillRabbit(ch *amqp091.Channel, n int) error {
 		}
 	}
 	for { // until the broker has written all of them
-		q, err := ch.QueueDeclarePassive(rabbitQueue, false, false, false, false, nil)
+		q, err := ch.QueueDeclarePassive(queue, false, false, false, false, nil)
 		if err != nil || q.Messages == n {
 			return err
 		}
