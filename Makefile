@@ -38,8 +38,8 @@ sabotage: ## break the code in ten ways in a copy of the tree: each must turn th
 	@scripts/brokers run -- go run ./scripts/sabotage $(SABOTAGEFLAGS)
 
 .PHONY: bench bench-jvm
-bench: ## measure against hand-written loops, Watermill and gocloud, print the tables
-	@scripts/brokers run rabbitmq kafka elasticmq -- bash -c 'cd bench && go run . $(BENCHFLAGS)'
+bench: ## measure against hand-written loops, Watermill and gocloud; prints the tables and writes docs/benchmarks.md
+	@scripts/brokers run rabbitmq kafka elasticmq -- bash -c 'cd bench && go run . -page ../docs/benchmarks.md $(BENCHFLAGS)'
 bench-jvm: ## measure against Spring and Confluent's Parallel Consumer, built by Maven (BENCHFLAGS='-case jvm/kafka -rounds 2')
 	@scripts/bench-jvm $(BENCHFLAGS)
 

@@ -17,7 +17,7 @@ import (
 // drain stops a container whose 50 handlers of 2 s have just begun.
 func drain(o options, r *report) error {
 	var beyond []float64
-	for range min(o.rounds, 4) {
+	for range o.rounds {
 		d, err := drained()
 		if err != nil {
 			return err

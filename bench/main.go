@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// fullRounds is what the bars are meant for.
+const fullRounds = 8
+
 // options of a run, shared by the cases.
 type options struct {
 	rounds int
@@ -53,8 +56,9 @@ func main() {
 	}
 	var o options
 	only := flag.String("case", "", "comma-separated cases; empty = all whose broker is given")
-	flag.IntVar(&o.rounds, "rounds", 8, "interleaved rounds")
+	flag.IntVar(&o.rounds, "rounds", fullRounds, "interleaved rounds")
 	flag.Float64Var(&o.scale, "scale", 1, "factor on the number of messages")
+	page := flag.String("page", "", "write the tables into this page too, over those of the same cases")
 	flag.Parse()
 
 	r := &report{w: os.Stdout}
@@ -69,12 +73,20 @@ func main() {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "%s ", c.name)
+		r.begin(c.name, o.rounds)
 		if err := c.run(o, r); err != nil {
 			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", c.name, err)
 			os.Exit(1)
 		}
 	}
-	if !r.finish() {
+	held := r.finish()
+	if *page != "" {
+		if err := writePage(*page, o, r); err != nil {
+			fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+			os.Exit(1)
+		}
+	}
+	if !held {
 		os.Exit(1)
 	}
 }

@@ -38,7 +38,7 @@ func poison(o options, r *report) error {
 		vs = append(vs, variant{v.name, func() (sample, error) { return poisoned(n, v.order, v.dl, v.bad) }})
 	}
 	// 20 s a variant: two rounds tell, the ratio does not swing.
-	ss, err := interleave(min(o.rounds, 2), vs)
+	ss, err := interleave(r.atMost(o.rounds, 2), vs)
 	if err != nil {
 		return err
 	}

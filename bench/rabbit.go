@@ -54,8 +54,8 @@ func rabbit(o options, r *report) error {
 func rabbitTable(r *report, title string, vs []variant, ss [][]sample) {
 	var rows [][]string
 	for i, v := range vs {
-		rows = append(rows, []string{v.name, spread(each(ss[i], sample.rate), "%.0f"), fmt.Sprintf("%.2f", median(ratios(ss[i], ss[0], sample.rate))),
-			fmt.Sprintf("%.1f", median(each(ss[i], sample.cpuPer))/1000), fmt.Sprintf("%.2f", median(ratios(ss[i], ss[0], sample.cpuPer)))})
+		rows = append(rows, []string{v.name, spread(each(ss[i], sample.rate), "%.0f"), spread(ratios(ss[i], ss[0], sample.rate), "%.2f"),
+			fmt.Sprintf("%.1f", median(each(ss[i], sample.cpuPer))/1000), spread(ratios(ss[i], ss[0], sample.cpuPer), "%.2f")})
 	}
 	r.table(title, []string{"variant", "msg/s min / median / max", "ratio", "client CPU µs/msg", "ratio"}, rows)
 }

@@ -16,13 +16,40 @@ type bar struct {
 	held     bool
 }
 
+func (b bar) row() []string {
+	state := "held"
+	if !b.held {
+		state = "MISSED"
+	}
+	return []string{b.what, b.measured, b.want, state}
+}
+
 // report collects tables and bars in the order in which the cases ran.
 type report struct {
-	w    io.Writer
-	bars []bar
+	w        io.Writer
+	bars     []bar
+	sections []*section // for the page, the last is that of the running case
+}
+
+// begin opens the section of a case.
+func (r *report) begin(name string, rounds int) {
+	r.sections = append(r.sections, &section{name: name, rounds: rounds})
+}
+
+// atMost limits the rounds of a case that takes long, and has its section say so.
+func (r *report) atMost(rounds, most int) int {
+	rounds = min(rounds, most)
+	r.sections[len(r.sections)-1].rounds = rounds
+	return rounds
 }
 
 func (r *report) table(title string, header []string, rows [][]string) {
+	s := r.sections[len(r.sections)-1]
+	fmt.Fprintf(&s.body, "%s:\n\n%s\n", title, markdown(header, rows))
+	r.print(title, header, rows)
+}
+
+func (r *report) print(title string, header []string, rows [][]string) {
 	fmt.Fprintf(r.w, "\n%s\n\n", title)
 	tw := tabwriter.NewWriter(r.w, 2, 4, 2, ' ', 0)
 	fmt.Fprintln(tw, strings.Join(header, "\t"))
@@ -35,7 +62,10 @@ func (r *report) table(title string, header []string, rows [][]string) {
 }
 
 func (r *report) bar(what, measured, want string, held bool) {
-	r.bars = append(r.bars, bar{what, measured, want, held})
+	b := bar{what, measured, want, held}
+	r.bars = append(r.bars, b)
+	s := r.sections[len(r.sections)-1]
+	s.bars = append(s.bars, b.row())
 }
 
 // finish prints the bars and reports whether all were held.
@@ -43,13 +73,10 @@ func (r *report) finish() bool {
 	rows := make([][]string, 0, len(r.bars))
 	ok := true
 	for _, b := range r.bars {
-		state := "held"
-		if !b.held {
-			state, ok = "MISSED", false
-		}
-		rows = append(rows, []string{b.what, b.measured, b.want, state})
+		ok = ok && b.held
+		rows = append(rows, b.row())
 	}
-	r.table("Bars", []string{"what", "measured", "bar", ""}, rows)
+	r.print("Bars", []string{"what", "measured", "bar", ""}, rows)
 	return ok
 }
 
