@@ -36,7 +36,7 @@ func (p *Publisher) reach(ctx context.Context, topic string) error {
 	if p.dials.met.Load() {
 		return nil
 	}
-	if err := p.cl.Ping(ctx); err != nil {
+	if err := insist(ctx, func() error { return p.cl.Ping(ctx) }); err != nil {
 		return p.b.opened(p.publishing(topic), topic, err)
 	}
 	p.dials.met.Store(true)

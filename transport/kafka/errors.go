@@ -72,7 +72,8 @@ func (b *Broker) opened(op, source string, err error) error {
 func unreachable(err error) bool {
 	var dns *net.DNSError
 	var op *net.OpError
-	return errors.As(err, &dns) || errors.As(err, &op) || strings.Contains(err.Error(), "unable to dial") || errors.Is(err, io.EOF)
+	return errors.As(err, &dns) || errors.As(err, &op) || strings.Contains(err.Error(), "unable to dial") ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // shortDial leaves out what the operation says already.

@@ -86,27 +86,6 @@ func metadata(ctx context.Context, cl *kgo.Client, topics ...string) (*kmsg.Meta
 	return resp.(*kmsg.MetadataResponse), nil //nolint:errcheck,forcetypeassert // the answer to this request
 }
 
-// askSeeds returns the first answer; the first error if nobody answers.
-func askSeeds(ctx context.Context, cl *kgo.Client, req kmsg.Request) (kmsg.Response, error) {
-	var first error
-	for _, seed := range cl.SeedBrokers() {
-		resp, err := seed.Request(ctx, req)
-		if err == nil {
-			return resp, nil
-		}
-		if first == nil {
-			first = err
-		}
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	if first == nil {
-		first = kgo.ErrClientClosed
-	}
-	return nil, first
-}
-
 // coordinated asks for the group's coordinator: a group that may not be used is
 // refused here, not later in the background.
 func (s *groupSource) coordinated(ctx context.Context, cl *kgo.Client) error {

@@ -80,7 +80,7 @@ func TestEachStepOfJoiningMayFail(t *testing.T) {
 				c.fake.ControlKey(int16(key), func(kmsg.Request) (kmsg.Response, error, bool) {
 					c.fake.KeepControl()
 					if n++; n > 4 || n < 2 && key == kmsg.FindCoordinator || n < 2 && key == kmsg.Metadata {
-						return nil, nil, false // the first is Open's, which does not try again
+						return nil, nil, false // the first is Open's, which gives up soon
 					}
 					go cut()
 					return nil, net.ErrClosed, true

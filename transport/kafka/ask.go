@@ -1,0 +1,66 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"io"
+	"syscall"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// A connection may end before the answer is read, which then says nothing: a broker that
+// refuses a login tells why and hangs up, and the end can overtake the reason. So a first
+// request is made again, a few times: the reason is worth more than a fast "unreachable".
+const (
+	askTries = 3
+	askPause = 50 * time.Millisecond
+)
+
+// askSeeds returns the first answer; the first error if nobody answers.
+func askSeeds(ctx context.Context, cl *kgo.Client, req kmsg.Request) (resp kmsg.Response, first error) {
+	for _, seed := range cl.SeedBrokers() {
+		err := insist(ctx, func() (err error) {
+			resp, err = seed.Request(ctx, req)
+			return err
+		})
+		if err == nil {
+			return resp, nil
+		}
+		if first == nil {
+			first = err
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if first == nil {
+		first = kgo.ErrClientClosed
+	}
+	return nil, first
+}
+
+// insist asks again while the connection ends without an answer.
+func insist(ctx context.Context, ask func() error) error {
+	for try := 1; ; try++ {
+		err := ask()
+		if try == askTries || !hungUp(err) {
+			return err
+		}
+		t := time.NewTimer(askPause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return err
+		}
+	}
+}
+
+// hungUp: the connection was there and ended, and the client cannot tell why.
+func hungUp(err error) bool {
+	return err != nil && !refusedLogin(err) &&
+		(errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
+}
