@@ -115,11 +115,11 @@ func TestMissingTopicIsNamed(t *testing.T) {
 	}
 }
 
-// Declare makes what is missing, the dead-letter topic too, and leaves what exists.
+// Declare makes what is missing, the dead-letter topic too, and takes what is as declared.
 func TestDeclare(t *testing.T) {
 	t.Parallel()
-	c := embeddedCluster(t, 1)
-	src := c.broker().Group("g", []string{c.topic, "fresh"}, kafka.GroupConfig{Declare: kafka.Declare{Partitions: 3, Settings: map[string]string{"retention.ms": "1000000"}}})
+	c := embeddedCluster(t, 3)
+	src := c.broker().Group("g", []string{"fresh", "other"}, kafka.GroupConfig{Declare: kafka.Declare{Partitions: 3, Settings: map[string]string{"retention.ms": "1000000"}}})
 	for range 2 {
 		m, err := src.Open(t.Context(), transport.OpenOptions{DeadLetter: "fresh.dlt"})
 		if err != nil {
@@ -133,7 +133,7 @@ func TestDeclare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, n := range map[string]int{c.topic: 1, "fresh": 3, "fresh.dlt": 3} {
+	for name, n := range map[string]int{"other": 3, "fresh": 3, "fresh.dlt": 3} {
 		if got := len(topics[name].Partitions); got != n {
 			t.Errorf("%s has %d partitions, want %d", name, got, n)
 		}

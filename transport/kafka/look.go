@@ -27,6 +27,7 @@ type cluster struct {
 type topicFacts struct {
 	id         [16]byte
 	partitions int
+	replicas   []int // of each partition
 }
 
 // look asks one broker for the topics, and whether the group may be used. The
@@ -52,7 +53,11 @@ func (s *groupSource) look(ctx context.Context, cl *kgo.Client) (cluster, error)
 		case err != nil && !kerr.IsRetriable(err):
 			return found, topicError(s, t.Topic, err)
 		case t.Topic != nil:
-			found.topics[*t.Topic] = topicFacts{t.TopicID, len(t.Partitions)}
+			facts := topicFacts{id: t.TopicID, partitions: len(t.Partitions)}
+			for _, p := range t.Partitions {
+				facts.replicas = append(facts.replicas, len(p.Replicas))
+			}
+			found.topics[*t.Topic] = facts
 		}
 	}
 	if s.cast {
@@ -117,6 +122,9 @@ func (s *groupSource) prepare(ctx context.Context, cl *kgo.Client, deadLetter st
 			return found, s.notFound(ctx, cl, found.missing)
 		}
 		return found, nil
+	}
+	if err := s.compare(ctx, cl, found.topics); err != nil { // before anything is created
+		return found, err
 	}
 	if err := s.create(ctx, cl, s.cfg.Declare.Settings, found.missing...); err != nil {
 		return found, err
