@@ -75,6 +75,7 @@ const (
 	attrErrorType   = attribute.Key("error.type")
 	attrVerdict     = attribute.Key("verdict")
 	attrContainer   = attribute.Key("longshore.container")
+	attrOutbox      = attribute.Key("longshore.outbox")
 	attrDirection   = attribute.Key("direction")
 	attrOutcome     = attribute.Key("outcome")
 	attrAttempt     = attribute.Key("attempt")
