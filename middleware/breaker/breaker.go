@@ -53,9 +53,8 @@ type Breaker struct {
 
 	// tellMu orders what watchers hear. It is taken before mu.
 	tellMu   sync.Mutex
-	watchers map[int]func(held bool, reason string)
+	watchers map[int]*watcher
 	watched  int
-	held     bool // as told last
 	probes   sync.WaitGroup
 	life     context.Context //nolint:containedctx // of probes; ends when the last watcher goes
 	end      context.CancelFunc
@@ -66,7 +65,7 @@ func New(cfg Config) (*Breaker, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	b := &Breaker{cfg: cfg, state: Closed, since: time.Now(), moved: make(chan struct{}), watchers: map[int]func(bool, string){}}
+	b := &Breaker{cfg: cfg, state: Closed, since: time.Now(), moved: make(chan struct{}), watchers: map[int]*watcher{}}
 	b.cb = gobreaker.NewTwoStepCircuitBreaker[any](gobreaker.Settings{
 		Name:        cfg.Name,
 		MaxRequests: uint32(min(cfg.Trials, 1<<30)), //nolint:gosec // bounded

@@ -11,6 +11,12 @@ import (
 	"github.com/longshore-go/longshore/middleware/throttle"
 )
 
+// watcher is a container that is told.
+type watcher struct {
+	changed func(held bool, reason string)
+	held    bool // as it was told last
+}
+
 // Watch holds a container while the breaker is open. stop returns when no call is
 // under way any more.
 func (b *Breaker) Watch(changed func(held bool, reason string)) (stop func()) {
@@ -21,13 +27,13 @@ func (b *Breaker) Watch(changed func(held bool, reason string)) (stop func()) {
 	}
 	id := b.watched
 	b.watched++
-	b.watchers[id] = changed
 	b.mu.Lock()
 	held, reason := b.holds(), b.reason
 	if b.state == Open && b.timer == nil {
 		b.arm()
 	}
 	b.mu.Unlock()
+	b.watchers[id] = &watcher{changed, held}
 	if held {
 		changed(true, reason)
 	}
@@ -47,6 +53,11 @@ func (b *Breaker) unwatch(id int) {
 		return
 	}
 	b.probes.Wait()
+	b.tellMu.Lock()
+	defer b.tellMu.Unlock()
+	if len(b.watchers) > 0 {
+		return // one has come meanwhile, and the trial is for it
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.timer != nil {
@@ -65,12 +76,11 @@ func (b *Breaker) publish() {
 	b.mu.Lock()
 	held, reason := b.holds(), b.reason
 	b.mu.Unlock()
-	if held == b.held {
-		return
-	}
-	b.held = held
-	for _, changed := range b.watchers {
-		changed(held, reason)
+	for _, w := range b.watchers {
+		if w.held != held {
+			w.held = held
+			w.changed(held, reason)
+		}
 	}
 }
 
@@ -101,6 +111,9 @@ func (b *Breaker) retry() {
 	}
 	b.tellMu.Lock()
 	if b.watched > 0 && len(b.watchers) == 0 {
+		b.mu.Lock()
+		b.timer = nil // the next one sets it anew
+		b.mu.Unlock()
 		b.tellMu.Unlock()
 		return // the last container has stopped
 	}
