@@ -214,6 +214,7 @@ func TestUncommittedAcksAreReported(t *testing.T) {
 	c.produce(0, 5, 1, 0)
 	m := open(t, c.group(kafka.GroupConfig{SettleLinger: time.Hour}))
 	ds := m.take(5)
+	m.flush() // the first position: its commit would take the acks along
 	ack(t, ds[:3]...)
 	c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Group: c.topic, Err: kerr.UnknownMemberID})
 	eventually(t, "the loss", func() bool { lost, failed, _ := m.counts(); return lost == 2 && failed == 3 })
