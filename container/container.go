@@ -112,9 +112,9 @@ func (c *ListenerContainer) StopBudget() time.Duration { return c.set.drain + c.
 // Start subscribes and returns when deliveries can flow. A missing queue, refused
 // credentials or a wrong declaration fail it. A broker that cannot be reached does
 // not: the container is then live, not ready, and goes on trying, unless
-// Config.WaitForBroker, with which Start waits until ctx ends and fails. ctx
-// bounds the start only. On a running container it does nothing; after Stop it
-// begins a new run.
+// Config.WaitForBroker, with which Start waits until ctx ends and fails. If nobody
+// has answered by then the error has CodeUnreachable. ctx bounds the start only.
+// On a running container it does nothing; after Stop it begins a new run.
 func (c *ListenerContainer) Start(ctx context.Context) error {
 	for {
 		r, fresh, ended := c.begin()
@@ -127,7 +127,8 @@ func (c *ListenerContainer) Start(ctx context.Context) error {
 		select { // an earlier run drains
 		case <-r.ended:
 		case <-ctx.Done():
-			return c.stateError("start", context.Cause(ctx))
+			return &longshore.Error{Code: longshore.CodeState, Source: c.set.name, Op: fmt.Sprintf("start container %q", c.set.name),
+				Err: fmt.Errorf("its last run still drains: %w", context.Cause(ctx))}
 		}
 	}
 }
@@ -162,18 +163,7 @@ func (c *ListenerContainer) awaitStart(ctx context.Context, r *run) error {
 	r.mu.Unlock()
 	r.stop(r.s.clock.Now(), r.s.clock.Now().Add(r.s.grace))
 	<-r.ended
-	if last == nil {
-		last = context.Cause(ctx)
-	}
-	return c.stateError("start", last)
-}
-
-func (c *ListenerContainer) stateError(op string, err error) error {
-	var le *longshore.Error
-	if errors.As(err, &le) {
-		return err
-	}
-	return &longshore.Error{Code: longshore.CodeState, Source: c.set.name, Op: fmt.Sprintf("%s container %q", op, c.set.name), Err: err}
+	return c.notStarted(ctx, last)
 }
 
 // Stop drains: nothing new starts, running handlers finish, what was not started

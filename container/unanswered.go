@@ -1,0 +1,59 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/longshore-go/longshore"
+)
+
+// notStarted is the error of a start whose time is over. What the broker said last
+// tells most; if it said nothing, nobody answers at its address, whatever the
+// transport calls that. Whoever gave the time finds the end of it by errors.Is.
+func (c *ListenerContainer) notStarted(ctx context.Context, last error) error {
+	over := &startOver{last: last, ctx: ctx.Err(), cause: context.Cause(ctx)}
+	out := &longshore.Error{Code: longshore.CodeUnreachable, Source: c.set.name, Op: fmt.Sprintf("start container %q", c.set.name), Err: over}
+	var told *longshore.Error
+	switch {
+	case errors.As(last, &told) && told.Code != longshore.CodeTimeout:
+		out.Code, out.Hint, over.text = told.Code, told.Hint, told.Text()
+	case !errors.Is(over.ctx, context.DeadlineExceeded) && last == nil:
+		out.Code, over.text = longshore.CodeState, over.cause.Error() // called off, and nothing is known of the broker
+	default:
+		over.text = fmt.Sprintf("the broker of %q has not answered in the time for the start", c.set.about.Name)
+		if last != nil {
+			over.text += ": " + bare(last)
+		}
+		out.Hint = "see that the broker runs, and check its address and what lies between; with a longer time for the start it is tried again"
+	}
+	return out
+}
+
+// bare is an error's text for the middle of another.
+func bare(err error) string {
+	var told *longshore.Error
+	if errors.As(err, &told) {
+		return told.Text()
+	}
+	return err.Error()
+}
+
+// startOver says why a start gave up and keeps both for errors.Is: what the last
+// attempt met, and how the caller's context ended.
+type startOver struct {
+	text             string
+	last, ctx, cause error
+}
+
+// Error returns the reason without the context's end.
+func (e *startOver) Error() string { return e.text }
+
+// Unwrap returns the last attempt's error and the context's.
+func (e *startOver) Unwrap() []error {
+	errs := []error{e.ctx, e.cause}
+	if e.last != nil {
+		errs = append(errs, e.last)
+	}
+	return errs
+}
