@@ -46,10 +46,6 @@ bench-jvm: ## measure against Spring and Confluent's Parallel Consumer, built by
 fuzz: ## each fuzz target for a minute (LONGSHORE_FUZZTIME=10s for another time)
 	@scripts/fuzz
 
-.PHONY: bench
-bench: ## measure against hand-written loops, Watermill and gocloud, print the tables
-	@scripts/brokers run rabbitmq kafka elasticmq -- bash -c 'cd bench && go run . $(BENCHFLAGS)'
-
 .PHONY: autoscale
 autoscale: ## simulate the autoscale policies; writes the table and pictures of docs/explanation/autoscaling.md
 	LONGSHORE_WRITE_DOCS=1 go test -count=1 -v -run 'Table|Pictures|Bars|Spring|HeldOut|Several' ./container/autoscale/internal/scalesim
