@@ -42,6 +42,7 @@ bench: ## measure against hand-written loops, Watermill and gocloud; prints the 
 	@scripts/brokers run rabbitmq kafka elasticmq -- bash -c 'cd bench && go run . -page ../docs/benchmarks.md $(BENCHFLAGS)'
 bench-jvm: ## measure against Spring and Confluent's Parallel Consumer, built by Maven (BENCHFLAGS='-case jvm/kafka -rounds 2')
 	@scripts/bench-jvm $(BENCHFLAGS)
+
 .PHONY: fuzz
 fuzz: ## each fuzz target for a minute (LONGSHORE_FUZZTIME=10s for another time)
 	@scripts/fuzz

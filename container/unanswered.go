@@ -17,7 +17,12 @@ func (c *ListenerContainer) notStarted(ctx context.Context, last error) error {
 	var told *longshore.Error
 	switch {
 	case errors.As(last, &told) && told.Code != longshore.CodeTimeout:
-		out.Code, out.Hint, over.text = told.Code, told.Hint, told.Text()
+		if told.Err != nil {
+			over.text = told.Err.Error()
+		}
+		said := *told
+		said.Err = over
+		return &said
 	case !errors.Is(over.ctx, context.DeadlineExceeded) && last == nil:
 		out.Code, over.text = longshore.CodeState, over.cause.Error() // called off, and nothing is known of the broker
 	default:
