@@ -54,6 +54,9 @@ func (l *loader) section(path string, n *yaml.Node, v reflect.Value, kind string
 				hint = "`" + name + "` belongs below a container: indent it by two more blanks"
 			}
 		}
+		if last(path) == "workers" {
+			hint = "write workers: {max: 10}; " + hint
+		}
 		l.notA(path, n, "a mapping", hint)
 		return
 	}

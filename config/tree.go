@@ -50,7 +50,7 @@ func (l *loader) notYAML(err error) {
 		text = strings.TrimSuffix(before, " ")
 	}
 	l.report(at, Problem{Code: CodeSyntax, Text: "this is not YAML: " + text,
-		Hint: "look at the line and the one before: indentation by blanks only, a blank behind each colon, quotes around text with : # { } [ ] , & * ! | > ' \" % @"})
+		Hint: "look at the line and the one before: indentation by blanks and never by a tab, a blank behind each colon, quotes around text with : # { } [ ] , & * ! | > ' \" % @"})
 }
 
 // resolved follows aliases.
