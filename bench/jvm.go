@@ -28,6 +28,7 @@ func jvmCases() []benchCase {
 	return []benchCase{
 		{"jvm/rabbit", jvmVariable, jvmRabbit},
 		{"jvm/kafka", jvmVariable, kafkaGiven.run(jvmKafka)},
+		{"jvm/sqs", jvmVariable, jvmSQS},
 	}
 }
 

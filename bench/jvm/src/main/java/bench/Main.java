@@ -38,6 +38,7 @@ public final class Main {
             case "rabbit-direct" -> Rabbit.direct(job);
             case "kafka-spring" -> Kafka.spring(job);
             case "kafka-parallel" -> Kafka.parallel(job);
+            case "sqs-spring" -> Sqs.spring(job);
             default -> throw new IllegalArgumentException("unknown mode " + mode);
         }
     }
