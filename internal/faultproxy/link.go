@@ -21,6 +21,7 @@ type link struct {
 	proxy          *Proxy
 	client, server *net.TCPConn
 	arm            MethodCut // copied at accept; zero = not armed
+	short          *ByteCut  // the same; nil = not armed
 
 	cut  atomic.Bool   // nothing passes any more, both sides have seen the end
 	done chan struct{} // closed when the sockets are
@@ -41,8 +42,8 @@ func newLink(p *Proxy, client, server *net.TCPConn) *link {
 // run forwards both directions and returns when both have ended.
 func (l *link) run() {
 	var both sync.WaitGroup
-	both.Go(func() { l.pump(l.server, l.client, l.clientReader()) })
-	both.Go(func() { l.pump(l.client, l.server, rawReader(l.server)) })
+	both.Go(func() { l.pump(l.server, l.client, l.shorten(false, l.clientReader())) })
+	both.Go(func() { l.pump(l.client, l.server, l.shorten(true, rawReader(l.server))) })
 	both.Wait()
 	l.close()
 }

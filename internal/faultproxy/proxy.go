@@ -27,6 +27,9 @@ type Proxy struct {
 	hole     bool
 	arm      MethodCut
 	cutAt    []Method
+
+	short     *ByteCut // armed; nil = not
+	shortened int
 }
 
 // New listens on a free loopback port and forwards to target (host:port). It
@@ -137,6 +140,6 @@ func (p *Proxy) add(l *link) bool {
 	}
 	p.accepted++
 	p.links[l] = struct{}{}
-	l.arm = p.takeArm()
+	l.arm, l.short = p.takeArm(), p.takeShort()
 	return true
 }

@@ -307,3 +307,28 @@ func TestLargeTransfersAreUnharmed(t *testing.T) {
 		t.Fatalf("the echo differs: %v", err)
 	}
 }
+
+func TestCutAfterSoManyBytes(t *testing.T) {
+	server := newEchoServer(t)
+	proxy := faultproxy.New(t, server.addr())
+	for _, n := range []int{0, 3, 5} {
+		for _, fromServer := range []bool{true, false} {
+			proxy.CutAfter(faultproxy.ByteCut{N: n, FromServer: fromServer, Connections: 1})
+			conn := dial(t, proxy.Addr())
+			_, _ = conn.Write([]byte("hello")) // at 0 the end may be there already
+			if err := conn.SetReadDeadline(time.Now().Add(limit)); err != nil {
+				t.Fatal(err)
+			}
+			got, _ := io.ReadAll(conn)
+			if len(got) > n || fromServer && string(got) != "hello"[:n] {
+				t.Errorf("cut after %d bytes, the server's %t: got %q", n, fromServer, got)
+			}
+			_ = conn.Close()
+			_ = server.awaitEnd(t)
+		}
+	}
+	if n := proxy.ByteCuts(); n != 6 {
+		t.Errorf("%d cuts", n)
+	}
+	say(t, dial(t, proxy.Addr()), "later connections are healthy")
+}

@@ -127,6 +127,7 @@ func (c *consumer) turn(now time.Time) time.Time {
 		}
 	}
 	next = earlier(next, c.calledOff(now))
+	next = earlier(next, c.cutLate(now))
 	c.startPolls()
 	c.mu.Unlock()
 	for _, batch := range extend {

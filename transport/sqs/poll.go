@@ -14,10 +14,6 @@ import (
 )
 
 const (
-	// cancelGrace is how long the end of polling waits for answers that are on
-	// their way before it cuts the polls off. A long poll on an empty queue always
-	// takes this long to end.
-	cancelGrace = 200 * time.Millisecond
 	// cutTime bounds the call that asks for what a poll of a FIFO queue may have been
 	// given when it was cut off.
 	cutTime = 70 * time.Millisecond
@@ -50,6 +46,7 @@ type intake struct {
 	paused      bool
 	ctx         context.Context //nolint:containedctx // of the open polls
 	cut         context.CancelFunc
+	cutAt       time.Time // the open polls are unwanted and are cut off then; zero: they are wanted
 	failing     time.Time // since when polls fail; zero: they do not
 	failures    int
 }
@@ -57,6 +54,15 @@ type intake struct {
 func (in *intake) start(life context.Context) {
 	in.wanted = 1
 	in.ctx, in.cut = context.WithCancel(life)
+}
+
+// ended takes a poll off that asked for so many.
+func (in *intake) ended(room int) {
+	in.polls--
+	in.asked -= room
+	if in.polls == 0 {
+		in.cutAt = time.Time{}
+	}
 }
 
 // startPolls opens polls for what Receive has room for: while it waits, and under
@@ -104,8 +110,7 @@ func (c *consumer) poll(ctx context.Context, room int, loaded bool) {
 	}
 	c.mu.Lock()
 	in := &c.intake
-	in.polls--
-	in.asked -= room
+	in.ended(room)
 	in.failing, in.failures = time.Time{}, 0
 	in.loaded = len(arrived) == room && now.Sub(began) < time.Second
 	switch {
@@ -191,8 +196,7 @@ func (c *consumer) pollFailed(ctx context.Context, room int, err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.intake.polls--
-	c.intake.asked -= room
+	c.intake.ended(room)
 	c.startPolls()
 	c.announce()
 }
@@ -307,53 +311,4 @@ func (c *consumer) currentLease() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lease
-}
-
-// endPolls waits for open polls, then cuts them off. The caller holds mu.
-func (c *consumer) endPolls(ctx context.Context) error {
-	in := &c.intake
-	none := func() bool { return in.polls == 0 }
-	grace, cancel := context.WithTimeout(ctx, cancelGrace)
-	err := c.until(grace, none)
-	cancel()
-	if err == nil {
-		return nil
-	}
-	c.cutPolls()
-	return c.until(ctx, none)
-}
-
-// cutPolls ends open polls without their answers. The caller holds mu.
-func (c *consumer) cutPolls() {
-	c.intake.cut()
-	c.intake.ctx, c.intake.cut = context.WithCancel(c.life)
-}
-
-// Pause stops polling. What was handed out stays held; what was not goes back,
-// unless the queue counts that against its messages.
-func (c *consumer) Pause(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return longshore.ErrClosed
-	}
-	in := &c.intake
-	in.paused = true
-	if c.maxReceives == 0 && !in.waiting && in.interrupted.IsZero() {
-		in.interrupted = time.Now() // what nobody has begun goes back soon
-		c.wake()
-	}
-	return c.endPolls(ctx)
-}
-
-// Resume polls again.
-func (c *consumer) Resume(context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return longshore.ErrClosed
-	}
-	c.intake.paused = false
-	c.startPolls()
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/sqs"
 	"github.com/longshore-go/longshore/transport/sqs/sqstest"
 )
@@ -245,6 +246,112 @@ func TestThrottlingCostsNoReceives(t *testing.T) {
 		}
 		if st := state(t, s, "orders"); st.Hidden != 0 {
 			t.Errorf("%d hidden after Stop", st.Hidden)
+		}
+	})
+}
+
+// F-D01, F-A04: a pause that a stop calls off leaves its polls their time. The
+// answer, with ten messages, comes when both have begun.
+func TestStopDuringPauseOrphansNothing(t *testing.T) {
+	for _, queue := range []string{"orders", "orders.fifo"} {
+		for gap := time.Duration(0); gap < 150*time.Millisecond; gap += 20 * time.Millisecond {
+			bubble(t, func(t *testing.T, s *sqstest.Server) {
+				s.CreateQueue(t, queue, map[string]string{"VisibilityTimeout": "200"})
+				broker := sqs.New(s.Config())
+				hold := make(chan struct{})
+				remove := s.Inject(sqstest.Fault{Action: "ReceiveMessage", Hold: hold})
+				c, stop := run(t, broker.Queue(queue, sqs.QueueConfig{}), func(context.Context, *longshore.Delivery) error {
+					return errors.New("nobody is to be called")
+				}, container.Config{})
+				publish(t, broker, queue, "", numbered(10)...)
+				until(t, time.Second, "a poll", func() bool { return state(t, s, queue).Hidden > 0 })
+				time.AfterFunc(180*time.Millisecond, func() { remove(); close(hold) })
+				start := time.Now()
+				c.Pause()
+				wait(gap)
+				stop()
+				if took := time.Since(start); took > 300*time.Millisecond {
+					t.Errorf("%s: the stop %s after the pause took until %s", queue, gap, took)
+				}
+				if st := state(t, s, queue); st != (sqstest.QueueState{Visible: 10}) {
+					t.Errorf("%s: %+v after a stop that came %s after the pause", queue, st, gap)
+				}
+			})
+		}
+	}
+}
+
+// F-D01: whoever ends the polls and gives up waiting, they have their time, and no
+// more than that.
+func TestPollsKeepTheirTimeWhenTheirEndIsCalledOff(t *testing.T) {
+	ends := map[string]func(transport.Consumer, context.Context) error{
+		"Pause":  func(c transport.Consumer, ctx context.Context) error { return c.(transport.Pauser).Pause(ctx) }, //nolint:errcheck // it is one
+		"Cancel": transport.Consumer.Cancel,
+	}
+	for name, end := range ends {
+		for _, arrives := range []bool{true, false} {
+			bubble(t, func(t *testing.T, s *sqstest.Server) {
+				s.CreateQueue(t, "orders", map[string]string{"VisibilityTimeout": "200"})
+				broker := sqs.New(s.Config())
+				c := open(t, broker.Queue("orders", sqs.QueueConfig{}), nil)
+				hold := make(chan struct{})
+				s.Inject(sqstest.Fault{Action: "ReceiveMessage", Hold: hold, Times: 1})
+				ctx, cancel := context.WithCancel(t.Context())
+				received := make(chan error, 1)
+				go func() { _, err := c.Receive(ctx, 10); received <- err }()
+				until(t, time.Second, "a poll", func() bool { return s.Count("ReceiveMessage") == 1 })
+				if arrives {
+					publish(t, broker, "orders", "", numbered(10)...)
+					until(t, time.Second, "it is answered", func() bool { return state(t, s, "orders").Hidden == 10 })
+				}
+				time.AfterFunc(150*time.Millisecond, func() { close(hold) })
+				cancel()
+				if err := <-received; !errors.Is(err, context.Canceled) {
+					t.Errorf("%s: Receive returned %v", name, err)
+				}
+				if err := end(c, ctx); !errors.Is(err, context.Canceled) {
+					t.Errorf("%s, called off: %v", name, err)
+				}
+				wait(201 * time.Millisecond)
+				if calls := s.Calls("ReceiveMessage"); len(calls) != 1 || !calls[0].Done {
+					t.Errorf("%s: polls after their time: %+v", name, calls)
+				}
+				wait(time.Second) // returns are sent together
+				if st := state(t, s, "orders"); arrives && st != (sqstest.QueueState{Visible: 10}) {
+					t.Errorf("%s: %+v after it was called off", name, st)
+				}
+				must(t, c.Close(t.Context()))
+			})
+		}
+	}
+}
+
+// A pause that is taken back waits for no poll: they are wanted again.
+func TestResumeEndsAPause(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sqstest.Server) {
+		s.CreateQueue(t, "orders", nil)
+		broker := sqs.New(s.Config())
+		c := open(t, broker.Queue("orders", sqs.QueueConfig{}), nil)
+		received := make(chan int, 1)
+		go func() { ds, _ := c.Receive(t.Context(), 10); received <- len(ds) }()
+		until(t, time.Second, "a poll", func() bool { return s.Count("ReceiveMessage") == 1 })
+		paused := make(chan error, 1)
+		p, _ := c.(transport.Pauser)
+		go func() { paused <- p.Pause(t.Context()) }()
+		wait(100 * time.Millisecond)
+		must(t, p.Resume(t.Context()))
+		start := time.Now()
+		must(t, <-paused)
+		if took := time.Since(start); took > 0 {
+			t.Errorf("Pause returned %s after Resume", took)
+		}
+		wait(time.Second)
+		publish(t, broker, "orders", "", "a")
+		if n := <-received; n != 1 {
+			t.Errorf("%d received", n)
+		}
+		if n := s.Count("ReceiveMessage"); n != 1 {
+			t.Errorf("%d polls, want the one that was open", n)
 		}
 	})
 }
