@@ -24,6 +24,7 @@ type enduranceBroker struct {
 	kind, addr, name string
 	source           transport.Source // its publisher
 	backlog          int              // what may wait at the broker at once
+	heap             int              // MB that may be live: MaxBytes of the container, what the client holds, and 32
 	declared         func() bool      // the program's queue or topic is there
 	left             func() int       // what is not settled and nobody has; -1 = not known now
 	died             func() int       // how many are in the dead-letter place
@@ -40,7 +41,7 @@ func enduranceOnRabbitMQ(t *testing.T) enduranceBroker {
 		return &rabbitQueue{t: t, url: url, name: "orders.dlq", conn: q.conn, ch: q.ch}
 	}
 	return enduranceBroker{
-		kind: "amqp", addr: url, name: "orders", backlog: 20_000,
+		kind: "amqp", addr: url, name: "orders", backlog: 20_000, heap: 64 + 32,
 		source: amqp.New(url, amqp.Config{}).Queue("orders", amqp.QueueConfig{}),
 		declared: func() bool {
 			for _, name := range []string{"orders", "orders.dlq"} {
@@ -77,7 +78,7 @@ func enduranceOnKafka(t *testing.T) enduranceBroker {
 		cl.Close()
 	})
 	return enduranceBroker{
-		kind: "kafka", addr: strings.Join(addrs, ","), name: k.name, backlog: 20_000,
+		kind: "kafka", addr: strings.Join(addrs, ","), name: k.name, backlog: 20_000, heap: 64 + 80 + 32,
 		source: kafka.New(addrs, kafka.Config{}).Group(k.name, []string{k.name}, kafka.GroupConfig{}),
 		declared: func() bool {
 			known, err := k.adm.ListTopics(t.Context(), k.name, dlq)
@@ -127,7 +128,7 @@ func enduranceOnSQS(t *testing.T) enduranceBroker {
 		}
 	})
 	return enduranceBroker{
-		kind: "sqs", addr: endpoint, name: name, backlog: 4_000, // ElasticMQ holds them in its own small heap
+		kind: "sqs", addr: endpoint, name: name, backlog: 4_000, heap: 64 + 32, // ElasticMQ holds them in its own small heap
 		source:   sqs.New(sqs.Config{Region: "us-east-1", Endpoint: endpoint, Credentials: sqsKeys()}).Queue(name, sqs.QueueConfig{}),
 		declared: func() bool { return exists(name) && exists(dlq) },
 		left:     func() int { visible, hidden := l.counts(name); return visible + hidden },

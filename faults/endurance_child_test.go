@@ -32,10 +32,22 @@ type readmeProcess struct {
 	again   int     // lines with another attempt than the first
 	since   time.Time
 	still   time.Duration // the longest time without a line while something waited
-	heap    [2]int        // largest live heap in MB, in the first and the second half
+	heap    [2]heapSpan   // live heap in MB, in the first and the second half
 	unread  []string      // the last lines that are none of these
 	unknown int
 }
+
+// heapSpan is the smallest and the largest that was seen.
+type heapSpan struct{ least, most int }
+
+func (h *heapSpan) note(mb int) {
+	if h.most == 0 || mb < h.least {
+		h.least = mb
+	}
+	h.most = max(h.most, mb)
+}
+
+func (h heapSpan) String() string { return fmt.Sprintf("%d–%d", h.least, h.most) }
 
 var (
 	orderLine = regexp.MustCompile(`order (\d+), attempt (\d+)$`)
@@ -83,12 +95,12 @@ func (p *readmeProcess) read(line []byte) {
 	}
 	if m := gcLine.FindSubmatch(line); m != nil {
 		half := min(1, 2*p.done/len(p.calls))
-		if mb, err := strconv.Atoi(string(m[1])); err == nil {
-			p.heap[half] = max(p.heap[half], mb)
+		if mb, err := strconv.Atoi(string(m[1])); err == nil && p.done > 0 {
+			p.heap[half].note(mb)
 		}
 		return
 	}
-	if bytes.HasPrefix(line, []byte("gc ")) {
+	if bytes.HasPrefix(line, []byte("gc ")) || bytes.HasSuffix(line, []byte(" P")) || len(line) == 0 {
 		return // torn by a line of the handler
 	}
 	p.unknown++
