@@ -45,7 +45,9 @@ bench: ## measure against hand-written loops, Watermill and gocloud; prints the 
 bench-jvm: ## measure against Spring and Confluent's Parallel Consumer, built by Maven (BENCHFLAGS='-case jvm/kafka -rounds 2')
 	@scripts/bench-jvm $(BENCHFLAGS)
 
-.PHONY: fuzz
+.PHONY: model fuzz
+model: ## random sequences of operations against simple models, thousands (LONGSHORE_MODEL=n for others)
+	LONGSHORE_MODEL=$${LONGSHORE_MODEL:-3000} go test -count=1 -timeout 60m -run '^TestModel' ./transport/kafka
 fuzz: ## each fuzz target for a minute (LONGSHORE_FUZZTIME=10s for another time)
 	@scripts/fuzz
 

@@ -135,7 +135,9 @@ func (c *consumer) accept(fs kgo.Fetches) (records int) {
 					continue
 				}
 				if len(fp.Records) > 0 && fp.Records[0].Offset < p.expected() {
-					p = c.rewound(p, fp.Records[0].Offset)
+					if p = c.rewound(p, fp.Records[0].Offset); p.expected() < fp.Records[0].Offset {
+						continue // they come once more, behind what comes again
+					}
 				}
 				records += len(fp.Records)
 				p.accept(fp, at)
@@ -172,17 +174,41 @@ func (p *partition) accept(fp *kgo.FetchPartition, at time.Time) {
 }
 
 // rewound: the log was cut off, or made anew, below what was read. What is out
-// belongs to records that exist no more, so the assignment starts anew.
+// belongs to records that exist no more, or comes again, so the assignment starts anew:
+// at the cut, or where something is not done below it, which the client would pass over.
 func (c *consumer) rewound(p *partition, to int64) *partition {
+	p.mu.Lock()
+	if p.closed || p.leaving { // the next owner will see it
+		p.mu.Unlock()
+		return p
+	}
+	next := p.before(to)
+	p.mu.Unlock()
 	c.tell.event(transport.Event{Kind: transport.EventSkipped,
-		Text: fmt.Sprintf("%s: the log of %s ends before offset %d, which was to be read next; reading on at %d", c.src.title(), p.key, p.expected(), to)})
+		Text: fmt.Sprintf("%s: the log of %s ends before offset %d, which was to be read next; reading on at %d", c.src.title(), p.key, p.expected(), next.next)})
 	p.close(c.taken(p.key, "the log was cut off below it"))
 	c.forfeit(p)
-	next := newPartition(c, p.key, to, -1)
-	next.t.ver++
 	c.mu.Lock()
 	c.parts[tp{p.key.topic, p.key.num}] = next
 	c.mu.Unlock()
+	if next.next < to {
+		c.cl.SetOffsets(map[string]map[int32]kgo.EpochOffset{p.key.topic: {p.key.num: {Epoch: next.t.epoch, Offset: next.next}}})
+	}
+	return next
+}
+
+// before is a new state of the partition that knows what is done below an offset and
+// nothing else. The lock is held.
+func (p *partition) before(to int64) *partition {
+	s := state{offset: to, epoch: -1}
+	if p.t.base < to {
+		s = p.t.snapshot(savedBudget, p.mark)
+	}
+	next := newPartition(p.c, p.key, s.offset, s.epoch)
+	next.t.saved, _ = decodeRuns(s.saved, p.mark, s.offset)
+	next.t.saved.cut(to)
+	next.stint, next.budget = p.stint, p.budget
+	next.t.ver++
 	return next
 }
 

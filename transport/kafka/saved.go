@@ -4,6 +4,8 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"hash/crc32"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -148,6 +150,15 @@ func (s *savedRuns) has(offset int64, leaderEpoch int32) bool {
 		return false
 	}
 	return s.runs[s.next].from <= offset && leaderEpoch <= s.epoch
+}
+
+// cut forgets what lies from an offset on.
+func (s *savedRuns) cut(from int64) {
+	maps.DeleteFunc(s.attempts, func(offset int64, _ int) bool { return offset >= from })
+	s.runs = slices.DeleteFunc(s.runs, func(r span) bool { return r.from >= from })
+	if n := len(s.runs); n > 0 {
+		s.runs[n-1].to = min(s.runs[n-1].to, from)
+	}
 }
 
 // decodeRuns reads what encodeRuns wrote for this topic and this offset. Anything

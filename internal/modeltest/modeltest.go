@@ -1,0 +1,58 @@
+// Package modeltest compares a component with a simple model of it: random sequences of
+// operations, drawn and shrunk by rapid, each in a bubble of testing/synctest, so that
+// its time is virtual and its goroutines are gone at the end.
+//
+//	modeltest.Check(t, 20, func(t *rapid.T) {
+//		t.Repeat(map[string]func(*rapid.T){"": m.check, "ack": m.ack, "stop": m.stop})
+//	})
+//
+// LONGSHORE_MODEL=n runs n sequences (`make model`), -rapid.seed=n repeats what failed.
+package modeltest
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"testing/synctest"
+
+	"pgregory.net/rapid"
+)
+
+// Check runs a few sequences, or as many as LONGSHORE_MODEL or -rapid.checks says. The
+// test that calls it must not be parallel: rapid's settings are for all.
+func Check(t *testing.T, few int, f func(t *rapid.T)) {
+	t.Helper()
+	if s := os.Getenv("LONGSHORE_MODEL"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatalf("LONGSHORE_MODEL: %v", err)
+		}
+		few = n
+	}
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
+	if !given {
+		if err := flag.Lookup("rapid.checks").Value.Set(strconv.Itoa(few)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rapid.Check(t, func(rt *rapid.T) { inBubble(t, rt, f) })
+}
+
+// inBubble takes what ends f, a failed check also, out of the bubble.
+func inBubble(t *testing.T, rt *rapid.T, f func(t *rapid.T)) {
+	var caught any
+	synctest.Test(t, func(*testing.T) {
+		defer func() { caught = recover() }()
+		f(rt)
+	})
+	switch {
+	case caught == nil:
+	case fmt.Sprintf("%T", caught) == "rapid.invalidData":
+		panic(caught) //nolint:forbidigo // rapid's way; the line tells it a sequence that is none from a failure
+	default:
+		panic(caught) //nolint:forbidigo // rapid's way
+	}
+}
