@@ -75,6 +75,9 @@ func (c *consumer) commit(ctx context.Context, ps []*partition) error {
 	c.recent.Store(0)
 	batch := map[tp]*pending{}
 	for _, p := range ps {
+		if !c.owns(p) { // it went while others committed
+			continue
+		}
 		if one := p.uncommitted(); one != nil {
 			batch[tp{p.key.topic, p.key.num}] = one
 		}
@@ -124,7 +127,7 @@ func (c *consumer) answered(batch map[tp]*pending, resp *kmsg.OffsetCommitRespon
 			if errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.UnknownTopicOrPartition) {
 				c.ail(t.Topic)
 			}
-			if err != nil && failed == nil {
+			if err != nil && (failed == nil || passes(err) && !passes(failed)) {
 				failed = brokerError("commit "+one.p.key.String()+" for "+c.src.title(), c.src.name(), err)
 			}
 		}
@@ -158,40 +161,6 @@ func (p *partition) answered(one *pending, err error) error {
 		}
 	}
 	return err
-}
-
-// Flush commits until all that was accepted is committed, as long as trying again
-// may help and ctx allows.
-func (c *consumer) Flush(ctx context.Context) error {
-	wait := 10 * time.Millisecond
-	for {
-		err := c.commit(ctx, c.assigned())
-		if err == nil {
-			return c.flushed()
-		}
-		if !mayHelp(err) || ctx.Err() != nil {
-			return brokerError("flush "+c.src.title(), c.src.name(), err)
-		}
-		t := time.NewTimer(wait)
-		select {
-		case <-t.C:
-		case <-c.over.Done():
-			t.Stop()
-			return longshore.ErrClosed
-		case <-ctx.Done():
-			t.Stop()
-			return brokerError("flush "+c.src.title(), c.src.name(), err)
-		}
-		wait = min(2*wait, time.Second)
-	}
-}
-
-func mayHelp(err error) bool {
-	var ke *kerr.Error
-	if errors.As(err, &ke) {
-		return kerr.IsRetriable(ke) || ke == kerr.OffsetMetadataTooLarge || ke == kerr.RebalanceInProgress || ke == kerr.IllegalGeneration || ke == kerr.UnknownMemberID || ke == kerr.StaleMemberEpoch
-	}
-	return true
 }
 
 // flushed reports what was lost since the last Flush.

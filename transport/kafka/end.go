@@ -57,7 +57,9 @@ func (c *consumer) Close(ctx context.Context) error {
 	}
 	var err error
 	if !away {
-		err = c.commit(ctx, ps) // before leaving: the group would refuse it after that
+		until, cancel := c.closing(ctx)
+		err = c.lastCommit(until, ps) // before leaving: the group would refuse it after that
+		cancel()
 	}
 	for _, p := range ps {
 		c.forfeit(p)
@@ -86,6 +88,16 @@ func (c *consumer) Close(ctx context.Context) error {
 		err = werr
 	}
 	return brokerError("close "+c.src.title(), c.src.name(), err)
+}
+
+// closing bounds the last commit, so that ctx has time for leaving too.
+func (c *consumer) closing(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := commitTimeout
+	if end, ok := ctx.Deadline(); ok {
+		left := time.Until(end)
+		limit = min(limit, left-min(left/4, time.Second))
+	}
+	return context.WithTimeout(ctx, limit)
 }
 
 // leave leaves the group. A client that joins would see that through first, which lasts

@@ -3,9 +3,11 @@ package kafka
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -48,14 +50,7 @@ func (c *consumer) byClient(ctx context.Context, batch map[tp]*pending) (resp *k
 		if !turn.CompareAndSwap(turnWaits, turnSent) {
 			return errJoining
 		}
-		for i := range req.Topics {
-			t := &req.Topics[i]
-			for j := range t.Partitions {
-				if one := batch[tp{t.Topic, t.Partitions[j].Partition}]; one != nil {
-					t.Partitions[j].Metadata = &one.s.saved
-				}
-			}
-		}
+		c.complete(req, batch)
 		return nil
 	})
 	c.cl.CommitOffsetsSync(waits, offsets, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, r *kmsg.OffsetCommitResponse, err error) {
@@ -65,6 +60,30 @@ func (c *consumer) byClient(ctx context.Context, batch map[tp]*pending) (resp *k
 		return nil, errJoining
 	}
 	return resp, failed
+}
+
+// complete adds what is saved beside the positions, and takes out what is not this
+// member's any more: a commit that waited for the group to be joined is sent as one of
+// the new generation.
+func (c *consumer) complete(req *kmsg.OffsetCommitRequest, batch map[tp]*pending) {
+	topics := req.Topics[:0]
+	for _, t := range req.Topics {
+		t.Partitions = slices.DeleteFunc(t.Partitions, func(p kmsg.OffsetCommitRequestTopicPartition) bool {
+			k := tp{t.Topic, p.Partition}
+			if one := batch[k]; one != nil && c.owns(one.p) {
+				return false
+			}
+			delete(batch, k)
+			return true
+		})
+		for i := range t.Partitions {
+			t.Partitions[i].Metadata = &batch[tp{t.Topic, t.Partitions[i].Partition}].s.saved
+		}
+		if len(t.Partitions) > 0 {
+			topics = append(topics, t)
+		}
+	}
+	req.Topics = topics
 }
 
 // beside commits without asking the client. What is assigned while it joins is what
@@ -80,6 +99,10 @@ func (c *consumer) beside(ctx context.Context, batch map[tp]*pending) (*kmsg.Off
 	}
 	names, at := map[[16]byte]string{}, map[string]int{}
 	for k, one := range batch {
+		if !c.owns(one.p) {
+			delete(batch, k)
+			continue
+		}
 		id := one.p.key.id
 		if c.topicID(k.topic) != id {
 			continue // made anew: its offsets mean nothing there
@@ -96,13 +119,22 @@ func (c *consumer) beside(ctx context.Context, batch map[tp]*pending) (*kmsg.Off
 		p.Partition, p.Offset, p.LeaderEpoch, p.Metadata = k.num, one.s.offset, one.s.epoch, &one.s.saved
 		req.Topics[i].Partitions = append(req.Topics[i].Partitions, p)
 	}
+	if len(req.Topics) == 0 {
+		return kmsg.NewPtrOffsetCommitResponse(), nil
+	}
 	resp, err := req.RequestWith(ctx, c.cl)
 	if err != nil {
 		return nil, err
 	}
 	for i := range resp.Topics {
-		if t := &resp.Topics[i]; t.Topic == "" {
+		t := &resp.Topics[i]
+		if t.Topic == "" {
 			t.Topic = names[t.TopicID]
+		}
+		for j := range t.Partitions {
+			if t.Partitions[j].ErrorCode == kerr.IllegalGeneration.Code { // all have joined meanwhile: this member too
+				t.Partitions[j].ErrorCode = kerr.RebalanceInProgress.Code
+			}
 		}
 	}
 	return resp, nil

@@ -120,6 +120,7 @@ func (c *consumer) move(ctx context.Context, ps []*partition, at map[tp]int64) (
 	for p := range next {
 		k := tp{p.key.topic, p.key.num}
 		n := newPartition(c, p.key, at[k], -1)
+		n.stint = p.stint
 		n.t.ver++
 		next[p] = n
 		batch[k] = n.uncommitted()
@@ -191,5 +192,8 @@ func (c *consumer) swap(ps []*partition, next map[*partition]*partition) {
 	for _, p := range olds {
 		p.close(c.taken(p.key, "its position was moved"))
 		c.forfeit(p)
+		p.mu.Lock()
+		p.committed = p.t.ver // what took its place commits
+		p.mu.Unlock()
 	}
 }
