@@ -4,7 +4,8 @@ import "io"
 
 // ByteCut says where to end connections of any protocol, TLS too.
 type ByteCut struct {
-	// N bytes of one side arrive, and then the end. 0 ends a connection at once.
+	// N bytes of one side arrive, and then the end. 0 ends a connection at once, a
+	// negative number disarms.
 	N int
 	// FromServer counts the server's bytes; else the client's.
 	FromServer bool
@@ -20,7 +21,10 @@ type ByteCut struct {
 func (p *Proxy) CutAfter(cut ByteCut) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.short = &cut
+	p.short = nil
+	if cut.N >= 0 {
+		p.short = &cut
+	}
 }
 
 // ByteCuts counts the connections that were cut after a number of bytes, or are

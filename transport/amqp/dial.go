@@ -6,12 +6,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"sync/atomic"
-	"syscall"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
@@ -70,7 +68,7 @@ type notedConn struct {
 
 func (c *notedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) { // RabbitMQ 3.10 resets
+	if isEnd(err) { // RabbitMQ 3.10 resets
 		c.eof.Store(true)
 	}
 	return n, err

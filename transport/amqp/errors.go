@@ -6,9 +6,11 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"regexp"
 	"strings"
+	"syscall"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
@@ -178,6 +180,11 @@ func (s *settings) unreachable(n node, err error) error {
 	return out
 }
 
+// isEnd says that the peer, or something in between, ended the connection.
+func isEnd(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
 // tlsError says which check of the peer failed.
 func (s *settings) tlsError(n node, err error) error {
 	out := &longshore.Error{Code: longshore.CodeTLS, Op: "connect to rabbitmq at " + n.String(), Err: err}
@@ -200,6 +207,9 @@ func (s *settings) tlsError(n node, err error) error {
 		out.Hint = "the peer does not speak TLS on this port: 5671 is RabbitMQ's usual one, or write amqp://"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return s.unreachable(n, err)
+	case isEnd(err): // which says nothing about who it is
+		out.Code = longshore.CodeUnreachable
+		out.Hint = "it hung up during the TLS handshake: check that the port is RabbitMQ's for TLS (5671 is the usual one) and, if it goes on, its log"
 	default:
 		out.Hint = "check the certificates on both sides"
 	}
