@@ -34,7 +34,7 @@ func (r *run) giveUp(g *generation) {
 	r.mu.Lock()
 	flushErr := errors.Join(errs...)
 	rep := r.abandoned()
-	r.phase = phaseStopped
+	r.phase = phaseClosing
 	r.wakeOne()
 	r.mu.Unlock()
 	for _, o := range gens {
@@ -44,7 +44,7 @@ func (r *run) giveUp(g *generation) {
 		errs = append(errs, err)
 		r.loseAll(o)
 		if err != nil { // what failed to arrive is reported by the transport's own goroutine
-			late, done := r.after(20 * time.Millisecond)
+			late, done := r.after(min(20*time.Millisecond, r.left()))
 			<-late
 			done()
 		}
@@ -62,6 +62,13 @@ func (r *run) giveUp(g *generation) {
 		r.wg.Wait()
 	}
 	r.conclusion(rep, flushErr, errors.Join(errs...))
+}
+
+// left is the time until everything must be over.
+func (r *run) left() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.hardEnd.Sub(r.s.clock.Now())
 }
 
 // lastSteps divides what is left: a broker that does not confirm must leave time
@@ -114,6 +121,7 @@ func (r *run) conclusion(rep *Report, flushErr, err error) {
 		r.report = rep
 	}
 	failed := !r.stopping
+	r.phase = phaseStopped
 	r.mu.Unlock()
 	if !failed {
 		r.emit(Event{Kind: EventDrained, Report: rep, Text: rep.String()})

@@ -68,7 +68,7 @@ func (c *ListenerContainer) intervene(name string, in Intervention, do verb) (He
 	}
 	now := r.now()
 	r.mu.Lock()
-	if r.stopping || r.phase == phaseStopped {
+	if r.stopping || r.phase >= phaseClosing {
 		r.mu.Unlock()
 		return Held{}, refuse(longshore.CodeState, "the container drains or has stopped", "what it holds goes back to the broker")
 	}

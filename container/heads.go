@@ -14,7 +14,7 @@ const headsShown = 100
 func (r *run) heads(st *Stats) {
 	r.mu.Lock()
 	g := r.gen
-	down := g == nil || g.down != nil || r.phase == phaseStopped
+	down := g == nil || g.down != nil || r.phase >= phaseClosing
 	r.mu.Unlock()
 	if down {
 		return

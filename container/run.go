@@ -121,6 +121,7 @@ const (
 	phaseStarting phase = iota
 	phaseRunning
 	phaseDraining
+	phaseClosing // nothing is worked on any more
 	phaseStopped
 )
 

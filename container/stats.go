@@ -264,11 +264,11 @@ func (r *run) hotShare() float64 {
 // health judges liveness and readiness. The caller holds mu.
 func (r *run) health() (live, ready bool, reason string) {
 	switch {
-	case r.phase == phaseStopped && !r.stopping:
+	case r.phase >= phaseClosing && !r.stopping:
 		return false, false, "ended: " + errText(r.lastErr)
 	case r.phase == phaseStopped:
 		return true, false, "stopped"
-	case r.phase == phaseDraining:
+	case r.phase == phaseDraining, r.phase == phaseClosing:
 		return true, false, "draining"
 	case r.phase == phaseStarting:
 		return true, false, "starting"

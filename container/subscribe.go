@@ -121,11 +121,10 @@ func (r *run) subscribed(g *generation) {
 	r.gen, r.kept, r.phase, r.lastErr = g, false, phaseRunning, nil
 	r.setTarget(r.target)
 	live, window, took := r.target, r.s.window(r.target), g.since.Sub(r.downAt)
-	state := r.state()
-	r.mu.Unlock()
 	r.emit(Event{Kind: EventSubscribed, Generation: g.id, Workers: live, Window: window, Took: took,
 		Text: fmt.Sprintf("subscribed after %v, generation %d, %d workers, window %d", round(took), g.id, live, window)})
-	r.emit(Event{Kind: EventState, Text: string(state)})
+	r.emit(Event{Kind: EventState, Text: string(r.state())})
+	r.mu.Unlock()
 	r.startDecided(nil)
 }
 
@@ -152,8 +151,8 @@ func (r *run) openFailed(err error) {
 		r.mu.Lock()
 		r.phase = phaseRunning
 		r.setTarget(r.target)
+		r.emit(Event{Kind: EventState, Text: string(r.state())})
 		r.mu.Unlock()
-		r.emit(Event{Kind: EventState, Text: string(StateRecovering)})
 		r.startDecided(nil)
 	}
 }

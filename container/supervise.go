@@ -128,11 +128,13 @@ func (r *run) lose(g *generation) {
 	}
 	r.count.reopens[longshore.CodeOf(err)]++
 	r.standby, r.blocked = false, false
+	if !r.stopping {
+		r.emit(Event{Kind: EventState, Text: string(StateRecovering)})
+	}
 	r.mu.Unlock()
 	r.armReopen(delay)
 	r.closeSoon(g)
 	lost := r.loseAll(g)
-	r.emit(Event{Kind: EventState, Text: string(StateRecovering)})
 	r.emit(Event{Kind: EventDown, Err: err, Delay: delay, Count: lost,
 		Text: fmt.Sprintf("%v; subscribing again in %v", err, round(delay))})
 }
@@ -251,7 +253,7 @@ func (r *run) state() State {
 		return StateStopped
 	case r.stopping:
 		return StateDraining
-	case r.phase == phaseStarting:
+	case r.phase == phaseStarting, r.phase == phaseClosing: // of a start that failed
 		return StateStarting
 	case r.gen == nil && !r.provided(), r.gen != nil && r.gen.down != nil:
 		return StateRecovering

@@ -60,7 +60,7 @@ func (r *run) startWorker() {
 }
 
 // endWorkers says that there is nothing to do for workers any more.
-func (r *run) endWorkers() bool { return r.phase == phaseStopped }
+func (r *run) endWorkers() bool { return r.phase >= phaseClosing }
 
 // work is a worker's life.
 func (r *run) work(w *worker) {

@@ -20,22 +20,26 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Check runs a few sequences, or as many as LONGSHORE_MODEL or -rapid.checks says. The
-// test that calls it must not be parallel: rapid's settings are for all.
+// Check runs a few sequences, always the same, or as many as LONGSHORE_MODEL or
+// -rapid.checks says, always others. The test that calls it must not be parallel: rapid's
+// settings are for all.
 func Check(t *testing.T, few int, f func(t *rapid.T)) {
 	t.Helper()
-	if s := os.Getenv("LONGSHORE_MODEL"); s != "" {
-		n, err := strconv.Atoi(s)
-		if err != nil {
-			t.Fatalf("LONGSHORE_MODEL: %v", err)
-		}
-		few = n
+	checks, seed := strconv.Itoa(few), "1"
+	if n := os.Getenv("LONGSHORE_MODEL"); n != "" {
+		checks, seed = n, "0"
 	}
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
-	if !given {
-		if err := flag.Lookup("rapid.checks").Value.Set(strconv.Itoa(few)); err != nil {
-			t.Fatal(err)
+	flag.Visit(func(f *flag.Flag) {
+		switch f.Name {
+		case "rapid.checks":
+			checks, seed = f.Value.String(), "0"
+		case "rapid.seed":
+			seed = f.Value.String()
+		}
+	})
+	for name, value := range map[string]string{"rapid.checks": checks, "rapid.seed": seed} {
+		if err := flag.Lookup(name).Value.Set(value); err != nil {
+			t.Fatalf("%s: %v", name, err)
 		}
 	}
 	rapid.Check(t, func(rt *rapid.T) { inBubble(t, rt, f) })
