@@ -12,7 +12,10 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/lifecycle"
 	"github.com/longshore-go/longshore/middleware/mutex"
+	"github.com/longshore-go/longshore/transport/memory"
 )
 
 // F-H01: the relay skips no row, whatever the commit order.
@@ -292,6 +295,22 @@ func TestPurgerPurgesAgainAndAgainUntilItIsStopped(t *testing.T) {
 			t.Error("purged after Stop")
 		}
 	})
+}
+
+// A container with default settings and a purger need no longer StopTimeout than the
+// default, beside what only closes something.
+func TestPurgerFitsIntoTheDefaultStop(t *testing.T) {
+	e := open(t, mutex.SQLite)
+	m := e.mutex(mutex.Config{Mode: mutex.Inbox, Consumer: "c", Retention: 240 * time.Hour})
+	c, err := container.New(memory.New(memory.Config{}).Queue("orders", memory.QueueConfig{}), e.effect(nil), container.Config{Middleware: []longshore.Middleware{m}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	nothing := func(context.Context) error { return nil }
+	pool, admin := lifecycle.Hook("pool", lifecycle.PhasePools, nothing, nothing), lifecycle.Hook("admin", lifecycle.PhaseAdmin, nothing, nothing)
+	if _, err := lifecycle.New(lifecycle.Config{}, pool, admin, m.Purger(), c); err != nil {
+		t.Error(err)
+	}
 }
 
 // F-H04: the owner's session dies while its handler runs: its context ends, its

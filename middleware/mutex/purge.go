@@ -61,9 +61,6 @@ func (p *Purger) Name() string { return "inbox purger" }
 // Phase is that of relays: before containers.
 func (p *Purger) Phase() int { return 200 }
 
-// StopBudget is how long Stop can take: the few rows at hand are waited for.
-func (p *Purger) StopBudget() time.Duration { return endTimeout }
-
 // Start begins to work and returns at once; a database that is away is tried again at
 // the next time. Starting twice does nothing. It returns nil.
 func (p *Purger) Start(ctx context.Context) error {
