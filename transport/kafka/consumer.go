@@ -147,11 +147,9 @@ func (c *consumer) abandon() {
 	c.mu.Unlock()
 	c.halt()
 	c.finish()
-	dead, cancel := context.WithCancel(context.Background())
+	late, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = c.cl.LeaveGroupContext(dead) // nothing to leave yet
-	c.cl.Close()
-	c.kill()
+	c.depart(late) // a pattern's client may have joined
 }
 
 // assigned lists the partitions.

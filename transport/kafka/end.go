@@ -69,15 +69,7 @@ func (c *consumer) Close(ctx context.Context) error {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		// A member that does not leave keeps its partitions from the others until its
-		// session times out, so this goes on for a while when ctx has ended.
-		leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveGrace)
-		defer cancel()
-		member, _ := c.cl.GroupMetadata()
-		c.leave(leave, member)
-		c.vacate(leave, member)
-		c.cl.Close()
-		c.kill()
+		c.depart(ctx)
 		c.wg.Wait()
 	}()
 	select {
@@ -100,31 +92,66 @@ func (c *consumer) closing(ctx context.Context) (context.Context, context.Cancel
 	return context.WithTimeout(ctx, limit)
 }
 
+// depart leaves the group and ends the client. A member that does not leave keeps its
+// partitions from the others until its session times out, so this goes on for a moment
+// when ctx has ended; but no longer: a coordinator that does not answer must not hold
+// the client's goroutines.
+func (c *consumer) depart(ctx context.Context) {
+	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveGrace)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(leaveLate, cancel) })
+	defer stop()
+	member, _ := c.cl.GroupMetadata()
+	c.leave(leave, member)
+	c.vacate(leave, member)
+	if leave.Err() != nil {
+		c.kill() // or closing waits for the answers that leaving did not get
+	}
+	c.cl.Close()
+	c.kill()
+}
+
+// How long leaving the group may take, and go on behind Close.
+const (
+	leaveGrace = 5 * time.Second
+	leaveLate  = time.Second
+)
+
 // leave leaves the group. A client that joins would see that through first, which lasts
 // until all others have drained, and the group would wait for a member that has gone: so
-// the group is told beside it.
+// the group is told beside it, as soon as it has given the member its name.
 func (c *consumer) leave(ctx context.Context, member string) {
 	left := make(chan struct{})
 	go func() {
 		defer close(left)
 		_ = c.cl.LeaveGroupContext(ctx)
 	}()
-	patience := time.NewTimer(joinPatience)
+	cfg := &c.src.cfg
+	patience := time.NewTicker(joinPatience)
 	defer patience.Stop()
-	select {
-	case <-left:
-		return
-	case <-patience.C:
+	for {
+		select {
+		case <-left:
+			return
+		case <-patience.C:
+		}
+		if c.src.cast || cfg.Protocol != Classic || cfg.InstanceID != "" {
+			continue
+		}
+		if member == "" {
+			member, _ = c.cl.GroupMetadata()
+		}
+		if member != "" {
+			break
+		}
 	}
-	if cfg := &c.src.cfg; !c.src.cast && member != "" && cfg.Protocol == Classic && cfg.InstanceID == "" {
-		req := kmsg.NewPtrLeaveGroupRequest()
-		req.Group, req.MemberID = c.src.group, member
-		m := kmsg.NewLeaveGroupRequestMember()
-		m.MemberID = member
-		req.Members = append(req.Members, m)
-		_, _ = req.RequestWith(ctx, c.cl)
-		c.kill() // the client would wait for an answer to its joining
-	}
+	req := kmsg.NewPtrLeaveGroupRequest()
+	req.Group, req.MemberID = c.src.group, member
+	m := kmsg.NewLeaveGroupRequestMember()
+	m.MemberID = member
+	req.Members = append(req.Members, m)
+	_, _ = req.RequestWith(ctx, c.cl)
+	c.kill() // the client would wait for an answer to its joining
 	<-left
 }
 
@@ -141,9 +168,6 @@ func (c *consumer) vacate(ctx context.Context, member string) {
 	req.InstanceID = &cfg.InstanceID
 	_, _ = req.RequestWith(ctx, c.cl) // the session's timeout is the other way
 }
-
-// leaveGrace bounds how long leaving the group goes on behind Close.
-const leaveGrace = 5 * time.Second
 
 // fail ends the consumer from inside: it is down until it is opened again. What is
 // done may still be committed by Close, unless the cluster is away.
