@@ -144,9 +144,10 @@ func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
 	if text := c.src.declared(o.DeadLetter); text != "" {
 		c.tell.event(transport.Event{Kind: transport.EventDeclared, Text: text})
 	}
+	source := c.src.name() // once: of many queues it is a long list
 	for _, q := range declared {
 		c.queues = append(c.queues, q.Name)
-		c.subs = append(c.subs, &longshore.Subscription{Transport: "rabbitmq", Source: c.src.name(), Tag: c.cfg.Tag})
+		c.subs = append(c.subs, &longshore.Subscription{Transport: "rabbitmq", Source: source, Tag: c.cfg.Tag})
 	}
 	// Without a delivery limit, which up to 3.13 is the default, a quorum queue puts
 	// what basic.nack gives back at its end, behind messages of the same key, and
