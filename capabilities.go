@@ -58,6 +58,11 @@ type Capabilities struct {
 
 	// SingleActive: only one consumer of the queue is served at a time.
 	SingleActive bool
+	// Stays: who cancels its consumer gives something up that others take at once, or
+	// that is gone: the role of the single active one, partitions, a queue of its own.
+	// A container whose intake is held, as by an open breaker, pauses such a consumer
+	// and keeps what it has, where it would cancel another.
+	Stays bool
 	// LiveResize: the broker's window follows Resize without reopening.
 	LiveResize bool
 

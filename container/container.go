@@ -210,7 +210,8 @@ func (c *ListenerContainer) Run(ctx context.Context) error {
 }
 
 // Pause takes nothing more from the broker until Resume. What was received is
-// worked off; membership and leases are kept.
+// worked off; membership and leases are kept. Where the broker takes back what is
+// unsettled for too long, what the transport had received goes back before that.
 func (c *ListenerContainer) Pause() { c.setPaused(true) }
 
 // Resume ends a pause.

@@ -96,6 +96,13 @@ func (r *run) drain() {
 func (r *run) cancelIntake(g *generation) {
 	r.mu.Lock()
 	g.canceled = true
+	if r.noStart && r.asOne(g) {
+		g.interrupt()
+		out := r.takeWaiting()
+		r.mu.Unlock()
+		r.forgo(out)
+		return
+	}
 	off := r.workOff && r.s.clock.Now().Before(r.drainEnd)
 	until := r.drainEnd
 	if !off {

@@ -146,7 +146,7 @@ func (r *run) closePublisher() {
 func (r *run) stopTimers() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, t := range []longshore.Timer{r.parkTimer, r.batchTimer, r.gateAgain, r.tick.timer, r.tick.capa.timer, r.reopenTimer, r.hardTimer, r.settleTimer} {
+	for _, t := range []longshore.Timer{r.parkTimer, r.batchTimer, r.gateAgain, r.tick.timer, r.tick.capa.timer, r.reopenTimer, r.stayTimer, r.hardTimer, r.settleTimer} {
 		if t != nil {
 			t.Stop()
 		}

@@ -26,14 +26,14 @@ func (r *run) followGate() {
 	r.wake()
 }
 
-// wantsPause says whether the transport is to stop fetching: the operator wants it, or
-// the gate lets nothing start. A gate pauses nothing where each delivery has a lease
+// wantsPause says whether the transport is to stop fetching: the operator wants it, a
+// hold that leaves the consumer in its place, or the gate lets nothing start. A gate pauses nothing where each delivery has a lease
 // (what a poll under way brings is kept; given back it would have cost a receive) and
 // where the broker's window does not follow us (a single active consumer would lose its
 // role). The caller holds mu.
 func (r *run) wantsPause(g *generation) bool {
 	shut := r.gateNow.seen && !r.stopping && (r.gateNow.permits == 0 || r.gateNow.rate == 0)
-	return r.paused || shut && g.caps.LiveResize && g.caps.KeptFor == 0
+	return r.paused || r.inPlace(g) || shut && g.caps.LiveResize && g.caps.KeptFor == 0
 }
 
 // gateRoom keeps what cannot start soon at the broker: its lease does not run

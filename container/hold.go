@@ -28,6 +28,7 @@ func (r *run) setHold(i int, held bool, reason string) {
 		r.mu.Unlock()
 		return
 	}
+	before := r.state()
 	e := Event{Kind: EventReleased, Reason: r.c.names[i], Text: "released by " + r.c.names[i]}
 	if held {
 		r.holds[i] = r.c.names[i] + ": " + reason
@@ -48,8 +49,11 @@ func (r *run) setHold(i int, held bool, reason string) {
 			r.wakeOne()
 		}
 	}
-	r.mu.Unlock()
 	r.emit(e)
+	if after := r.state(); after != before {
+		r.emit(Event{Kind: EventState, Text: string(after)})
+	}
+	r.mu.Unlock()
 	r.wake()
 }
 
@@ -63,8 +67,8 @@ func (r *run) holdReason() string {
 	return strings.Join(reasons, ", ")
 }
 
-// letGo cancels the consumer because a middleware holds the intake: the broker
-// and its monitoring see that nobody consumes. What runs goes on and is settled
+// letGo cancels the consumer because a middleware holds the intake, where it has no
+// place to lose (see stay.go): the broker and its monitoring see that nobody consumes. What runs goes on and is settled
 // on the old consumer, which is closed when the last of it is. What was not
 // started is given back, except where the broker counts that: there it waits here.
 func (r *run) letGo(g *generation) {

@@ -60,7 +60,11 @@ func (r *run) receive() {
 		}
 		r.accept(g, d, k)
 	}
+	g.fresh = now // there was no more
 	if len(ds) > 0 {
+		if at := ds[len(ds)-1].Origin.ReceivedAt; !at.IsZero() {
+			g.fresh = at
+		}
 		r.count.last = now
 		r.armBatch()
 	}

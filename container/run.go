@@ -78,6 +78,9 @@ type run struct {
 	paused                 bool
 	holds                  map[int]string // by watcher
 	kept                   bool           // the last subscription ended by a hold, and left here what it had
+	handed                 bool           // it ended because a hold or a pause outlasted its lease
+	stayDue                bool           // look whether one does
+	stayTimer              longshore.Timer
 	stopping               bool
 	workOff                bool // draining: what was received is still started
 	noStart                bool // draining: nothing new starts
@@ -141,6 +144,7 @@ type generation struct {
 	paused    bool  // Pauser.Pause is in force
 	asked     int   // window last asked of the broker; guarded by run.mu
 	since     time.Time
+	fresh     time.Time // what the transport has buffered came after it
 }
 
 func newRun(c *ListenerContainer) *run {

@@ -276,6 +276,8 @@ func (r *run) health() (live, ready bool, reason string) {
 		return true, false, "held by " + r.holdReason()
 	case r.gen == nil && r.provided():
 		return true, true, "" // works off what a hold left here
+	case r.gaveUp():
+		return true, true, "paused"
 	case r.gen == nil || r.gen.down != nil:
 		return true, false, "recovering: " + errText(r.lastErr)
 	case r.paused:

@@ -114,11 +114,13 @@ func (r *run) subscribed(g *generation) {
 	g.paused = pause
 	r.mu.Lock()
 	g.since = r.s.clock.Now()
+	g.fresh = g.since
+	r.stayDue = pause
 	g.rearm(r.base)
 	if r.paused {
 		g.interrupt()
 	}
-	r.gen, r.kept, r.phase, r.lastErr = g, false, phaseRunning, nil
+	r.gen, r.kept, r.handed, r.phase, r.lastErr = g, false, false, phaseRunning, nil
 	r.setTarget(r.target)
 	live, window, took := r.target, r.s.window(r.target), g.since.Sub(r.downAt)
 	r.emit(Event{Kind: EventSubscribed, Generation: g.id, Workers: live, Window: window, Took: took,

@@ -87,9 +87,9 @@ func (r *run) todo() func() bool {
 		return func() bool { r.releaseOrphans(); return true }
 	case g != nil && g.down != nil:
 		return func() bool { r.lose(g); return true }
-	case g != nil && len(r.holds) > 0:
+	case g != nil && len(r.holds) > 0 && !g.caps.Stays:
 		return func() bool { r.letGo(g); return true }
-	case g == nil && len(r.holds) == 0 && !r.s.clock.Now().Before(r.reopenAt) && !r.provided():
+	case g == nil && len(r.holds) == 0 && !r.s.clock.Now().Before(r.reopenAt) && !r.provided() && !r.gaveUp():
 		return func() bool { r.subscribe(); return true }
 	}
 	for _, o := range r.old {
@@ -102,6 +102,8 @@ func (r *run) todo() func() bool {
 		return func() bool { r.applyPause(g); return true }
 	case g != nil && r.resizeDue:
 		return func() bool { r.resize(g, r.s.clock.Now()); return true }
+	case r.stayDue:
+		return func() bool { r.overstay(); return true }
 	case r.tick.due:
 		return func() bool { r.onTick(); return true }
 	}
@@ -214,6 +216,7 @@ func (r *run) applyPause(g *generation) {
 	r.mu.Lock()
 	want := r.wantsPause(g)
 	g.paused = want
+	r.stayDue = want
 	r.mu.Unlock()
 	p, ok := g.c.(transport.Pauser)
 	if !ok {
@@ -255,9 +258,11 @@ func (r *run) state() State {
 		return StateDraining
 	case r.phase == phaseStarting, r.phase == phaseClosing: // of a start that failed
 		return StateStarting
+	case r.gaveUp():
+		return StatePaused
 	case r.gen == nil && !r.provided(), r.gen != nil && r.gen.down != nil:
 		return StateRecovering
-	case r.paused:
+	case r.paused, r.gen != nil && r.inPlace(r.gen):
 		return StatePaused
 	}
 	return StateRunning

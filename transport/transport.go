@@ -175,8 +175,8 @@ type (
 	// handed out.
 	Bufferer interface{ Buffered() int }
 
-	// Pauser stops fetching but keeps membership and leases. The wanted state is
-	// kept over reopens by the container.
+	// Pauser stops fetching but keeps membership and leases, with Capabilities.Stays
+	// also its role. The wanted state is kept over reopens by the container.
 	Pauser interface {
 		Pause(ctx context.Context) error
 		Resume(ctx context.Context) error

@@ -10,7 +10,8 @@
 //
 //   - the container cancels its consumer, so that the broker and its monitoring see
 //     that nobody consumes; what was not started goes back to the broker, or waits
-//     where the broker would count that;
+//     where the broker would count that. A consumer whose role or partitions others
+//     would take stays and is paused;
 //   - nothing is counted as an attempt and nothing is dead-lettered for it: what
 //     failed while or because it opened is released, as is every trial that fails;
 //   - after OpenFor, doubled each time up to OpenMax, Probe is asked; without one the

@@ -29,7 +29,8 @@ func consumers(t *testing.T, amqpURL string) int {
 	return len(strings.Fields(string(out)))
 }
 
-// counted counts the consumers of a source that were opened and not cancelled.
+// counted counts the consumers of a source that fetch: open, not cancelled and not
+// paused.
 type counted struct {
 	transport.Source
 	open atomic.Int32
@@ -66,12 +67,28 @@ type countedConsumer struct {
 	transport.Consumer
 	s        *counted
 	canceled atomic.Bool
+	paused   atomic.Bool
 }
 
 func (c *countedConsumer) end() {
-	if c.canceled.CompareAndSwap(false, true) {
+	if c.canceled.CompareAndSwap(false, true) && !c.paused.Load() {
 		c.s.open.Add(-1)
 	}
+}
+
+func (c *countedConsumer) Pause(ctx context.Context) error {
+	err := c.Consumer.(transport.Pauser).Pause(ctx) //nolint:errcheck // all of ours can be paused
+	if c.paused.CompareAndSwap(false, true) {
+		c.s.open.Add(-1)
+	}
+	return err
+}
+
+func (c *countedConsumer) Resume(ctx context.Context) error {
+	if c.paused.CompareAndSwap(true, false) {
+		c.s.open.Add(1)
+	}
+	return c.Consumer.(transport.Pauser).Resume(ctx) //nolint:errcheck // all of ours can be paused
 }
 
 func (c *countedConsumer) Cancel(ctx context.Context) error {

@@ -207,7 +207,11 @@ func (c *consumer) takeBuffered(n int) ([]*longshore.Delivery, error) {
 		return nil, c.end
 	}
 	clear(c.out)
-	c.out = c.tags.take(c.out[:0], n)
+	c.out = c.out[:0]
+	if c.paused && !c.leaving && c.cfg.inPlace() {
+		return nil, nil
+	}
+	c.out = c.tags.take(c.out, n)
 	c.demand = 0
 	switch {
 	case len(c.out) > 0:
@@ -240,7 +244,7 @@ func (c *consumer) Buffered() int {
 
 // Capabilities is what this queue can do on this version of the broker.
 func (c *consumer) Capabilities() transport.Capabilities {
-	caps := c.cfg.capabilities()
+	caps := c.src.Capabilities()
 	if c.cfg.Declare.Type == Quorum && c.sess.version.countsRejectsOnly() {
 		caps.CountsReturns = false // basic.nack does not count any more
 	}

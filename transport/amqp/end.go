@@ -144,9 +144,18 @@ func (c *consumer) Close(ctx context.Context) error {
 // finish is the last job of the sender in an orderly end. Returning by nack
 // matters on quorum queues from 4.3 on, where closing the channel counts as a
 // delivery and nack does not.
+//
+// A single active consumer that was not cancelled before is not cancelled here where
+// there is an order: the broker would give the next one what is newer before it takes
+// back what is here. With the channel all goes at once.
 func (c *consumer) finish() error {
-	if err := c.dropAll(); err != nil {
-		return err
+	c.mu.Lock()
+	asOne := c.cfg.SingleActive && c.ordered && !c.canceled
+	c.mu.Unlock()
+	if !asOne {
+		if err := c.dropAll(); err != nil {
+			return err
+		}
 	}
 	c.mu.Lock()
 	if c.end != nil {
@@ -158,7 +167,7 @@ func (c *consumer) finish() error {
 	highest := c.tags.highest()
 	c.mu.Unlock()
 	c.write(&c.batch)
-	if highest > 0 && !c.cfg.AutoAck && !c.stays {
+	if highest > 0 && !c.cfg.AutoAck && !c.stays && !asOne {
 		_ = c.ch.Nack(highest, true, true)
 	}
 	if c.src.cast != nil {

@@ -35,7 +35,9 @@ func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
 	}
 	sum := <-got
 	c.mu.Lock()
-	if c.standby && sum.consumers <= 1 { // nobody else is left
+	// Nobody else is left. A quorum queue counts none of those that stand by, so there
+	// one consumer is no sign of that; the first delivery is.
+	if c.standby && sum.consumers <= 1 && c.cfg.Declare.Type == Classic {
 		c.activate()
 	}
 	c.mu.Unlock()

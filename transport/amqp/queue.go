@@ -159,6 +159,14 @@ func (c *QueueConfig) live() bool {
 	return c.Prefetch == 0 && !c.Exclusive && !c.SingleActive && c.Priority == 0 && !c.AutoAck && !c.Pull && !stream
 }
 
+// inPlace tells whether a pause leaves the consumer where it is: cancelled, it would
+// hand its role on, or lose its place in a stream. Its prefetch then bounds what is
+// received meanwhile, so there must be one.
+func (c *QueueConfig) inPlace() bool {
+	_, stream := c.Arguments["x-stream-offset"]
+	return (c.SingleActive || c.Exclusive || stream) && c.Prefetch != Unlimited && !c.AutoAck
+}
+
 // check returns all that is wrong with the configuration of the named queue.
 func (c *QueueConfig) check(name string) error {
 	var errs []error
@@ -225,7 +233,7 @@ func (c *QueueConfig) deadLettered() bool {
 func (c *QueueConfig) capabilities() longshore.Capabilities {
 	caps := longshore.Capabilities{Ordering: longshore.OrderQueue, Delay: true, MaxDelay: maxDelay,
 		Lease: defaultLease, Attempts: true, DeadLetter: c.deadLettered(),
-		SingleActive: c.SingleActive, LiveResize: c.live(),
+		SingleActive: c.SingleActive, Stays: c.inPlace(), LiveResize: c.live(),
 		// A quorum queue counts returns (up to 4.2), a classic one marks the message as
 		// redelivered, which is attempt 2.
 		CountsReturns: true}

@@ -69,7 +69,11 @@ func (s *queueSource) fits(o transport.OpenOptions) error {
 }
 
 // Capabilities is what the configuration tells.
-func (s *queueSource) Capabilities() transport.Capabilities { return s.cfg.capabilities() }
+func (s *queueSource) Capabilities() transport.Capabilities {
+	caps := s.cfg.capabilities()
+	caps.Stays = caps.Stays || s.cast != nil // the queue of a broadcast goes with its consumer
+	return caps
+}
 
 // Describe names the source.
 func (s *queueSource) Describe() transport.Description {

@@ -216,7 +216,7 @@ func (c *consumer) anyReady() bool {
 func (c *consumer) goal() (goal, have int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.wanted <= 0 || c.paused || c.leaving {
+	if c.wanted <= 0 || c.paused && !c.cfg.inPlace() || c.leaving {
 		return 0, c.window
 	}
 	return min(max(c.wanted, baseWindow), c.limit), c.window
@@ -275,8 +275,8 @@ func (c *consumer) Resize(ctx context.Context, window int) error {
 	return c.reshape(ctx, "resize")
 }
 
-// Pause takes nothing more from the broker. What was received stays ours. A
-// single-active queue goes to the next consumer.
+// Pause takes nothing more from the broker, or hands out nothing more where a consumer
+// that is cancelled would lose its role. What was received stays ours.
 func (c *consumer) Pause(ctx context.Context) error {
 	c.mu.Lock()
 	c.paused = true
@@ -288,6 +288,7 @@ func (c *consumer) Pause(ctx context.Context) error {
 func (c *consumer) Resume(ctx context.Context) error {
 	c.mu.Lock()
 	c.paused = false
+	signal(c.ready)
 	c.mu.Unlock()
 	return c.reshape(ctx, "resume")
 }

@@ -169,7 +169,7 @@ func (c *QueueConfig) capabilities() longshore.Capabilities {
 		Ordering: longshore.OrderQueue, Keyed: c.FIFO || c.Partitions > 0, Partitions: c.Partitions > 0,
 		Delay: has(Delay), MaxDelay: c.MaxDelay, Extend: has(Extend), Lease: c.Lease,
 		Attempts: has(Attempts), CountsReturns: c.CountsReturns, DeliveryLimit: c.DeliveryLimit,
-		DeadLetter: c.DeadLetter != "", SingleActive: c.SingleActive,
+		DeadLetter: c.DeadLetter != "", SingleActive: c.SingleActive, Stays: c.SingleActive || c.Exclusive,
 		LiveResize: has(LiveResize) && c.Prefetch == 0,
 	}
 	if c.FIFO {

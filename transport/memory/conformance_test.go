@@ -21,6 +21,7 @@ func TestConformance(t *testing.T) {
 		"small-window":    {Prefetch: 6},
 		"counts-returns":  {CountsReturns: true, DeliveryLimit: 20},
 		"fifo":            {FIFO: true},
+		"single-active":   {SingleActive: true},
 		"partitions":      {Partitions: 3},
 		"leased":          {Lease: time.Minute},
 		"kept-lease":      {Lease: time.Minute, KeepLease: true},

@@ -114,6 +114,7 @@ func (c *consumer) Capabilities() transport.Capabilities {
 	cfg.FIFO, cfg.Partitions, cfg.SingleActive = p.fifo, p.partitions, p.singleActive
 	cfg.Lease, cfg.KeepLease, cfg.KeptFor, cfg.MaxDelay = p.lease, p.keepLease, p.keptFor, p.maxDelay
 	caps := cfg.capabilities()
+	caps.Stays = caps.Stays || c.q.topic != nil // what comes while nobody is subscribed is not for us
 	caps.MaxMessageBytes = c.b.cfg.MaxMessageBytes
 	return caps
 }

@@ -14,6 +14,7 @@ func optionalChecks() []check {
 		{name: "window", needs: needs("Windowed"), run: keepsWindow},
 		{name: "resize", run: resizes},
 		{name: "pause", run: pauses},
+		{name: "stays", run: keepsItsPlace},
 		{name: "backlog", run: tellsBacklog},
 		{name: "browse", run: browses},
 		{name: "describe", run: describes},
@@ -96,6 +97,45 @@ func pauses(e *env) {
 	s.ack(<-got...)
 	s.finish()
 	e.holds(src, "after Pause, Resume and an ack")
+}
+
+// A consumer that is better not cancelled keeps its place over a pause, and what it has.
+func keepsItsPlace(e *env) {
+	src := e.h.Source(e)
+	s := e.open(src, transport.OpenOptions{})
+	p, ok := s.Consumer.(transport.Pauser)
+	switch {
+	case !s.caps.Stays:
+		e.without("Stays is false")
+		return
+	case !ok:
+		e.skip("the consumer is no transport.Pauser")
+		return
+	}
+	e.publish(src, "a")
+	first := s.take(1)
+	e.must("Pause", p.Pause)
+	var other *sub
+	if s.caps.SingleActive {
+		other = e.open(src, transport.OpenOptions{})
+	}
+	e.publish(src, "b")
+	if other != nil {
+		if ds, _ := other.within(e.h.Quiet, 1); len(ds) > 0 {
+			e.Errorf("another consumer was given %v while the single active one was paused", bodiesOf(ds))
+		}
+		other.shut()
+	}
+	s.ack(first...)
+	s.flush()
+	e.must("Resume", p.Resume)
+	rest := s.take(1)
+	if got := bodiesOf(rest); got[0] != "b" {
+		e.Errorf("received %v after the pause, want b", got)
+	}
+	s.ack(rest...)
+	s.finish()
+	e.holds(src, "after a pause with an unsettled delivery")
 }
 
 func tellsBacklog(e *env) {

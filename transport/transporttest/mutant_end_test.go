@@ -128,6 +128,13 @@ func (c *mutantConsumer) Pause(ctx context.Context) error {
 		return nil
 	case "pause-cancels":
 		return c.inner.Cancel(ctx)
+	case "pause-gives-back":
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for in, d := range c.byInner {
+			_ = in.Nack(ctx, 0)
+			d.Lose(longshore.ErrLost)
+		}
 	}
 	return c.inner.Pause(ctx)
 }

@@ -95,6 +95,7 @@ var mutants = []struct{ bug, check, also string }{
 	{"resize-does-nothing", "resize", ""},
 	{"pause-does-nothing", "pause", ""},
 	{"pause-cancels", "pause", ""},
+	{"pause-gives-back", "stays", ""},
 	{"backlog-is-zero", "backlog", ""},
 	{"browse-takes", "browse", ""},
 	{"browse-never-ends", "browse", ""},
@@ -138,6 +139,7 @@ func mutantHarness(t testing.TB, bug string) Harness {
 		if bug == "delay-unlimited" || bug == "" {
 			cfg.MaxDelay = time.Hour
 		}
+		cfg.SingleActive = bug == "pause-gives-back"
 		src, _ := b.Queue(name, cfg).(fullSource)
 		return &mutant{fullSource: src, bug: bug, b: b, t: t}
 	}

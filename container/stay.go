@@ -1,0 +1,150 @@
+package container
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// A hold leaves some consumers in their place (Capabilities.Stays): cancelled, the
+// single active one would hand its role on, a member of a group its partitions. They
+// are paused, and what was received waits here. That has its time where the broker
+// takes back what nobody settles: before it does, all is given back by us, in order,
+// and the consumer leaves after all. The same goes for an operator's pause.
+
+// inPlace says whether a hold leaves the consumer in its place. The caller holds mu.
+func (r *run) inPlace(g *generation) bool { return len(r.holds) > 0 && g.caps.Stays }
+
+// patience is how long deliveries may be left unsettled; 0: for ever.
+func (g *generation) patience() time.Duration { return g.caps.Lease / 4 * 3 }
+
+// gaveUp says that a hold or a pause outlasted what the broker allows: the container
+// has no subscription, and wants none before the end of that. The caller holds mu.
+func (r *run) gaveUp() bool {
+	return r.handed && (r.paused || len(r.holds) > 0) && r.gen == nil && !r.stopping
+}
+
+// overstay gives the consumer's place up if what waits here would soon be taken
+// back, and else looks again when it would.
+func (r *run) overstay() {
+	g, now := r.gen, r.s.clock.Now() // only the supervisor, which calls this, changes gen
+	empty := false
+	if g != nil {
+		b, ok := g.c.(transport.Bufferer)
+		empty = ok && b.Buffered() == 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stayDue = false
+	if g == nil || g.down != nil || g.patience() <= 0 || !r.paused && !r.inPlace(g) {
+		return
+	}
+	if empty {
+		g.fresh = now
+	}
+	left := r.oldest(g).Add(g.patience()).Sub(now)
+	switch {
+	case left > 0:
+		r.armStay(left)
+	case r.running > 0 || r.undertaking || len(r.dead) > 0: // the place is given up when nothing of ours runs any more
+		r.armStay(g.patience() / 24)
+	default:
+		r.handOn(g, now)
+	}
+}
+
+// oldest is since when at the most something waits unsettled that nobody works on.
+// The caller holds mu.
+func (r *run) oldest(g *generation) time.Time {
+	at := g.fresh
+	if !r.inPlace(g) { // what was received is worked off
+		return at
+	}
+	look := func(it *item, _ holding) bool {
+		if t := it.d.Origin.ReceivedAt; it.gen == g && !t.IsZero() && t.Before(at) {
+			at = t
+		}
+		return true
+	}
+	_ = r.eachParked(look) && r.eachWaiting(look)
+	return at
+}
+
+func (r *run) armStay(d time.Duration) {
+	if r.stayTimer != nil {
+		r.stayTimer.Stop()
+	}
+	r.stayTimer = r.s.clock.AfterFunc(d, func() {
+		r.mu.Lock()
+		r.stayDue = true
+		r.mu.Unlock()
+		r.wake()
+	})
+}
+
+// handOn gives up the consumer and everything that waits, what is parked too. The
+// caller holds mu, which is given up meanwhile.
+func (r *run) handOn(g *generation, now time.Time) {
+	g.canceled, r.gen, r.handed, r.kept = true, nil, true, false
+	g.interrupt()
+	r.old = append(r.old, g)
+	out, asOne := r.takeWaiting(), r.asOne(g) // before anybody can start it
+	r.standby = false
+	r.mu.Unlock()
+	defer r.mu.Lock()
+	r.notice(nil, fmt.Sprintf("held or paused for so long that the broker would take back what was received (after %v): it goes back now, and there is no consumer until the end of that", g.caps.Lease))
+	if asOne {
+		r.forgo(out)
+		return // it is closed when it has nothing left
+	}
+	until := now.Add(r.s.grace)
+	if err := r.bounded(until, g.c.Cancel); err != nil {
+		r.notice(err, "cancelling the consumer failed")
+	}
+	for _, it := range out {
+		r.release(it, it.d.Attempt)
+	}
+	// What is older must be back before the buffer is.
+	if err := r.bounded(until, g.c.Flush); err != nil {
+		r.notice(err, "flushing a cancelled consumer failed")
+	}
+	if err := r.bounded(until, g.c.Release); err != nil {
+		r.notice(err, "giving back what was buffered failed")
+	}
+}
+
+// asOne says whether what waits is best given back all at once, by closing the
+// consumer: the single active one that is cancelled, or returns some, would let
+// others come before them. The caller holds mu.
+func (r *run) asOne(g *generation) bool {
+	return g.caps.SingleActive && g.caps.Stays && r.s.ordered
+}
+
+// forgo forgets what closing the consumer gives back.
+func (r *run) forgo(out []*item) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopping {
+		r.tally.released += len(out)
+	}
+	r.count.verdicts[longshore.VerdictRelease] += int64(len(out))
+	for _, it := range out {
+		r.finish(it)
+	}
+}
+
+// takeWaiting takes out everything that waits, in order, as takeLane does. The
+// caller holds mu.
+func (r *run) takeWaiting() (out []*item) {
+	for len(r.parked) > 0 {
+		it := r.parked.pop()
+		r.unparkCounts(it)
+		out = r.takeLane(out, it)
+	}
+	for r.ready.n > 0 {
+		out = r.takeLane(out, r.ready.pop())
+	}
+	return out
+}
