@@ -47,7 +47,7 @@ bench-jvm: ## measure against Spring and Confluent's Parallel Consumer, built by
 
 .PHONY: model fuzz
 model: ## random sequences of operations against simple models, thousands (LONGSHORE_MODEL=n for others)
-	LONGSHORE_MODEL=$${LONGSHORE_MODEL:-3000} go test -count=1 -timeout 60m -run '^TestModel' ./container ./transport/kafka
+	LONGSHORE_MODEL=$${LONGSHORE_MODEL:-3000} go test -count=1 -timeout 60m -run '^TestModel' ./container ./middleware/breaker ./transport/kafka
 fuzz: ## each fuzz target for a minute (LONGSHORE_FUZZTIME=10s for another time)
 	@scripts/fuzz
 

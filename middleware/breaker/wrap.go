@@ -144,6 +144,8 @@ func cut(ctx context.Context, err error) error {
 type pass struct {
 	ds    []*longshore.Delivery
 	done  func(error)
+	round uint64 // of the state that let it in
+	sure  bool   // of that
 	trial bool
 	ramp  *throttle.Limiter
 }
@@ -155,7 +157,7 @@ func (b *Breaker) enter(ctx context.Context, ds []*longshore.Delivery) (*pass, e
 	for {
 		b.wakeUp()
 		b.mu.Lock()
-		state, probing, moved, ramp := b.state, b.probing, b.moved, b.ramp
+		state, round, probing, moved, ramp := b.state, b.round, b.probing, b.moved, b.ramp
 		b.mu.Unlock()
 		if state == Open || probing {
 			p.giveBack()
@@ -176,7 +178,7 @@ func (b *Breaker) enter(ctx context.Context, ds []*longshore.Delivery) (*pass, e
 		}
 		done, err := b.cb.Allow()
 		if err == nil {
-			p.done, p.trial = done, state == Trial
+			p.done, p.trial, p.round, p.sure = done, state == Trial, round, !b.over(round)
 			return p, nil
 		}
 		if err := d.Wait(ctx, func(ctx context.Context) error { return until(ctx, moved) }); err != nil {
@@ -220,10 +222,18 @@ func (b *Breaker) leave(p *pass, err error) (uncounted bool) {
 	p.giveBack()
 	o := b.judge(err)
 	var down *unavailable
-	if o == failed && errors.As(err, &down) {
-		b.force.Store(true)
+	if !p.sure || !b.over(p.round) {
+		// Later it would say nothing any more, and gobreaker would take it as the
+		// occasion to begin the trial before its time.
+		force := o == failed && errors.As(err, &down)
+		if force {
+			b.force.Store(true)
+		}
+		p.done(err)
+		if force {
+			b.force.Store(false) // a trial that fails opens without asking
+		}
 	}
-	p.done(err)
 	b.mu.Lock()
 	if p.trial && o == failed {
 		b.suspects.add(p.ds)
@@ -235,6 +245,13 @@ func (b *Breaker) leave(p *pass, err error) (uncounted bool) {
 	b.mu.Unlock()
 	b.publish()
 	return uncounted
+}
+
+// over says that the state has changed since.
+func (b *Breaker) over(round uint64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.round != round
 }
 
 // left is the time to the next trial.
