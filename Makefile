@@ -39,9 +39,11 @@ endurance: ## the README's program against a million messages of 10 KB with 0.1 
 sabotage: ## break the code in ten ways in a copy of the tree: each must turn the fault suite red
 	@scripts/brokers run -- go run ./scripts/sabotage $(SABOTAGEFLAGS)
 
-.PHONY: bench bench-jvm
+.PHONY: bench bench-jvm scale
 bench: ## measure against hand-written loops, Watermill and gocloud; prints the tables and writes docs/benchmarks.md
 	@scripts/brokers run rabbitmq kafka elasticmq -- bash -c 'cd bench && go run . -page ../docs/benchmarks.md $(BENCHFLAGS)'
+scale: ## what partitions, queues, lanes and deliveries in flight cost; writes the tables of docs/explanation/scale.md (10 minutes)
+	@scripts/brokers run rabbitmq kafka -- bash -c 'cd bench && go run . -case scale -into ../docs/explanation/scale.md $(BENCHFLAGS)'
 bench-jvm: ## measure against Spring and Confluent's Parallel Consumer, built by Maven (BENCHFLAGS='-case jvm/kafka -rounds 2')
 	@scripts/bench-jvm $(BENCHFLAGS)
 

@@ -25,7 +25,7 @@ func hotPath(o options, r *report) error {
 	for _, order := range []string{"none", "by key"} {
 		for _, workers := range []int{1, 8, 100} {
 			vs = append(vs, variant{fmt.Sprintf("container, order %s, %d workers", order, workers),
-				func() (sample, error) { return hotContainer(n, workers, order == "by key") }})
+				func() (sample, error) { return hotContainer(n, hotKeys, workers, order == "by key") }})
 		}
 	}
 	ss, err := interleave(o.rounds, vs)
@@ -112,8 +112,8 @@ func plainLoop(n int) (sample, error) {
 	return s, c.Close(ctx)
 }
 
-func hotContainer(n, workers int, byKey bool) (sample, error) {
-	broker, err := filled(n, hotKeys)
+func hotContainer(n, keys, workers int, byKey bool) (sample, error) {
+	broker, err := filled(n, keys)
 	if err != nil {
 		return sample{}, err
 	}

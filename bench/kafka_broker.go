@@ -46,13 +46,17 @@ func (c kafkaCluster) run(f func(k *kafkaBroker, o options, r *report) error) fu
 			defer fake.Close()
 			k.name, k.addrs = "kfake in process (its CPU counted in)", fake.ListenAddrs()
 		}
-		var err error
-		if k.cl, err = kgo.NewClient(kgo.SeedBrokers(k.addrs...), kgo.MaxBufferedRecords(100_000)); err != nil {
+		if err := k.connect(); err != nil {
 			return err
 		}
 		defer k.cl.Close()
 		return errors.Join(f(k, o, r), k.clean())
 	}
+}
+
+func (k *kafkaBroker) connect() (err error) {
+	k.cl, err = kgo.NewClient(kgo.SeedBrokers(k.addrs...), kgo.MaxBufferedRecords(100_000))
+	return err
 }
 
 // created makes a topic of its own.

@@ -145,13 +145,16 @@ func (t *kafkaTopic) idleMember() (func(), error) {
 	if err != nil {
 		return nil, err
 	}
-	for { // it commits where it starts
+	return func() { _ = m.Close(ctx) }, t.assigned(group)
+}
+
+// assigned waits until the group has a position for each partition: a consumer commits
+// where it starts.
+func (t *kafkaTopic) assigned(group string) error {
+	for {
 		all, err := t.positions(group)
-		if err != nil {
-			return nil, err
-		}
-		if all == int(t.partitions) {
-			return func() { _ = m.Close(ctx) }, nil
+		if err != nil || all == int(t.partitions) {
+			return err
 		}
 		<-time.After(100 * time.Millisecond)
 	}

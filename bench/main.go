@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -34,30 +35,33 @@ func cases() []benchCase {
 		{"poison", "", poison},
 		{"drain", "", drain},
 		{"inflight", "", inFlight},
+		{"scale", "", scale},
 		{"rabbit", "AMQP_URL", rabbit},
 	}
 	return slices.Concat(cs, kafkaCases("kafka", kafkaGiven), kafkaCases("kafka-fake", kafkaEmbedded), sqsCases(), jvmCases())
 }
 
 // chosen tells whether a case is to run. Those on kfake are not, unless asked for:
-// what runs without a list is on the real broker where there is one.
+// what runs without a list is on the real broker where there is one. Nor is scale,
+// which has a page of its own.
 func chosen(name, only string) bool {
 	group, _, _ := strings.Cut(name, "/")
 	if only == "" {
-		return group != "kafka-fake"
+		return group != "kafka-fake" && group != "scale"
 	}
 	asked := strings.Split(only, ",")
 	return slices.Contains(asked, name) || slices.Contains(asked, group)
 }
 
 func main() {
-	if serveSQS() {
+	if serve() {
 		return
 	}
 	var o options
 	only := flag.String("case", "", "comma-separated cases; empty = all whose broker is given")
 	flag.IntVar(&o.rounds, "rounds", fullRounds, "interleaved rounds")
 	flag.Float64Var(&o.scale, "scale", 1, "factor on the number of messages")
+	into := flag.String("into", "", "write the sections of this run into this page, between the lines that name their cases")
 	page := flag.String("page", "", "write the tables into this page too, over those of the same cases")
 	flag.Parse()
 
@@ -80,11 +84,16 @@ func main() {
 		}
 	}
 	held := r.finish()
+	var err error
 	if *page != "" {
-		if err := writePage(*page, o, r); err != nil {
-			fmt.Fprintf(os.Stderr, "bench: %v\n", err)
-			os.Exit(1)
-		}
+		err = writePage(*page, o, r)
+	}
+	if *into != "" {
+		err = errors.Join(err, writeInto(*into, o, r))
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		os.Exit(1)
 	}
 	if !held {
 		os.Exit(1)

@@ -91,3 +91,26 @@ func writePage(path string, o options, r *report) error {
 	}
 	return os.WriteFile(path, []byte(mergePage(string(old), fresh)), 0o644) //nolint:gosec // a page of the documentation
 }
+
+// writeInto puts the sections where the page, written by hand, has their marks.
+func writeInto(path string, o options, r *report) error {
+	page, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	text := string(page)
+	for _, s := range r.sections {
+		begin, end := fmt.Sprintf("<!-- case %s -->\n", s.name), "<!-- end -->\n"
+		before, rest, ok := strings.Cut(text, begin)
+		_, after, closed := strings.Cut(rest, end)
+		if !ok || !closed {
+			return fmt.Errorf("%s has no place for case %s", path, s.name)
+		}
+		reduced := ""
+		if o.scale < 1 {
+			reduced = fmt.Sprintf(" **A reduced run: %g × the full numbers.**", o.scale)
+		}
+		text = before + begin + machine() + reduced + "\n\n" + s.body.String() + end + after
+	}
+	return os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // a page of the documentation
+}

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,7 +18,6 @@ import (
 
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/sqs"
-	"github.com/longshore-go/longshore/transport/sqs/sqstest"
 )
 
 // sqsEnd is a server that is measured.
@@ -29,56 +26,13 @@ type sqsEnd struct {
 	client    *awssqs.Client // fills queues
 }
 
-// serveVariable makes this program a server: sqstest is measured as a process of
-// its own, as the others are, and its CPU time is not the client's.
-const serveVariable = "LONGSHORE_BENCH_SQSTEST"
-
-// serveSQS is the server; false if this process is none.
-func serveSQS() bool {
-	if os.Getenv(serveVariable) == "" {
-		return false
-	}
-	s, err := sqstest.Start(sqstest.Config{CallLog: -1})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
-	}
-	fmt.Println(s.URL)
-	_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // its end is ours
-	_ = s.Close()
-	return true
-}
-
 // sqsEnds starts sqstest and adds the server that is given.
 func sqsEnds() (ends []*sqsEnd, stop func(), err error) {
-	self, err := os.Executable()
+	url, stop, err := startServer("sqstest")
 	if err != nil {
 		return nil, nil, err
 	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), serveVariable+"=1")
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, nil, err
-	}
-	stop = func() {
-		_ = in.Close()
-		_ = cmd.Wait()
-	}
-	url, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		stop()
-		return nil, nil, fmt.Errorf("sqstest did not start: %w", err)
-	}
-	ends = []*sqsEnd{newSQSEnd("sqstest", strings.TrimSpace(url))}
+	ends = []*sqsEnd{newSQSEnd("sqstest", url)}
 	if url := os.Getenv("SQS_ENDPOINT"); url != "" {
 		ends = append(ends, newSQSEnd("ElasticMQ", url))
 	} else {
