@@ -131,10 +131,13 @@ func (l *loader) tls(s *tlsSection) (*tls.Config, error) {
 	if s.CertFile != "" {
 		load := func() (*tls.Certificate, error) {
 			c, err := tls.LoadX509KeyPair(l.beside(s.CertFile), l.beside(s.KeyFile))
-			return &c, err
+			if err != nil {
+				return nil, fmt.Errorf("cert_file cannot be used: %w", plain(err))
+			}
+			return &c, nil
 		}
 		if _, err := load(); err != nil {
-			return nil, bad("TLS.cert_file", fmt.Sprintf("cannot be used: %v", plain(err)), "give the PEM files of a certificate and of its key")
+			return nil, bad("TLS.cert_file", strings.TrimPrefix(err.Error(), "cert_file "), "give the PEM files of a certificate and of its key")
 		}
 		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
 	}

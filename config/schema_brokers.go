@@ -36,8 +36,8 @@ type saslSection struct {
 }
 
 type tlsSection struct {
-	CAFile     string `key:"ca_file" def:"the system's authorities" doc:"PEM file of the authorities that are trusted."`
-	CertFile   string `key:"cert_file" doc:"PEM file of the client's certificate, read at each connect."`
+	CAFile     string `key:"ca_file" def:"the system's authorities" doc:"PEM file of the authorities that are trusted, read at the start."`
+	CertFile   string `key:"cert_file" doc:"PEM file of the client's certificate. Read at each connect, so that a renewed one is used from the next connection on."`
 	KeyFile    string `key:"key_file" doc:"PEM file of its key."`
 	ServerName string `key:"server_name" def:"each host's own" doc:"Name in the broker's certificate."`
 }

@@ -109,6 +109,8 @@ func tlsFailed(err error, out *longshore.Error) bool {
 		out.Hint = "the certificate has expired or is not valid yet: renew it, or check the clock"
 	case errors.As(err, &invalid), errors.As(err, &verify), errors.As(err, &alert):
 		out.Hint = "check the certificates on both sides"
+	case strings.Contains(err.Error(), "tls: private key"), strings.Contains(err.Error(), "tls: failed to find"):
+		out.Hint = "the client's own certificate cannot be used: give certificate and key of one pair"
 	case strings.Contains(err.Error(), "is TLS missing"):
 		out.Hint = "it hung up on a client without TLS: set TLS, or TLSConfig, if the port is that of a TLS listener"
 	case errors.As(err, &record), strings.Contains(err.Error(), "is TLS m"):
