@@ -40,33 +40,54 @@ func (l *loader) blameOne(base, fallback string, err error) {
 	}
 	raw := p.Text
 	p.Text, p.Hint = reworded(p.Text, p.Hint)
-	at, path, found := spot{}, fallback, false
-	for _, name := range goName.FindAllString(p.Text, -1) {
-		full := base + sep + strings.ReplaceAll(snake(name), ".", sep)
-		if l.told(full) {
-			return
-		}
-		if e, ok := l.at[full]; ok {
-			at, path, found = l.spotOfEntry(e), full, true
-			break
-		}
-		if _, known := yamlWords()[first(name)]; known && !found {
-			path = full
-		}
-	}
-	if !found {
-		at = l.place(path)
+	at, path, told := l.meant(base, fallback, p.Text)
+	if told {
+		return
 	}
 	if strings.HasPrefix(string(fallback), "containers") && last(fallback) == "source" {
 		at = l.inURL(fallback, raw, at)
 	}
-	switch p.Text, p.Hint = yamlNames(p.Text), yamlNames(p.Hint); {
+	p.Text, p.Hint = yamlNames(p.Text), yamlNames(p.Hint)
+	p.refine()
+	p.Path = path
+	p.Warning = l.check && strings.Contains(p.Text, "no region is known") // it comes from where the service runs
+	l.report(at, p)
+	if p.Warning {
+		delete(l.broken, path)
+	}
+}
+
+// meant is the field that a text is about, and told that it has a problem already.
+func (l *loader) meant(base, fallback, text string) (at spot, path string, told bool) {
+	path = fallback
+	for _, name := range goName.FindAllString(text, -1) {
+		full := l.fieldAt(base, name)
+		if l.told(full) {
+			return spot{}, "", true
+		}
+		if e, ok := l.at[full]; ok {
+			return l.spotOfEntry(e), full, false
+		}
+		if at, ok := l.sourceParameter(base, snake(name)); ok {
+			return at, join(base, "source"), false
+		}
+		if _, known := yamlWords()[first(name)]; known {
+			path = full
+		}
+	}
+	return l.place(path), path, false
+}
+
+// refine gives a problem of the configuration its code, and takes what to do out of the
+// text.
+func (p *Problem) refine() {
+	switch {
 	case p.Code != longshore.CodeConfig:
 	case strings.Contains(p.Text, "is not set"), strings.Contains(p.Text, "is missing"), strings.Contains(p.Text, "no topic is named"), strings.Contains(p.Text, "source has no "), strings.Contains(p.Text, "has no name"):
 		p.Code = CodeMissing
 	case strings.Contains(p.Text, "is not known"):
 		p.Code = CodeUnknownKey
-	case strings.Contains(p.Text, "must"), strings.Contains(p.Text, "negative"), strings.Contains(p.Text, "more than"), strings.Contains(p.Text, "or 0 for"):
+	case strings.Contains(p.Text, "does not go with"), strings.Contains(p.Text, "must"), strings.Contains(p.Text, "negative"), strings.Contains(p.Text, "more than"), strings.Contains(p.Text, "or 0 for"):
 		p.Code = CodeOutOfRange
 	}
 	if head, tail, ok := strings.Cut(p.Text, ": must be "); ok && p.Hint == "" {
@@ -74,15 +95,38 @@ func (l *loader) blameOne(base, fallback string, err error) {
 	} else if head, tail, ok := strings.Cut(p.Text, ", must be "); ok && p.Hint == "" {
 		p.Text, p.Hint = head, "must be "+tail
 	}
-	if head, tail, ok := strings.Cut(p.Text, "; set "); ok && p.Hint == "" {
-		p.Text, p.Hint = head, "set "+tail
+	for _, todo := range []string{"set ", "leave ", "lower "} {
+		if head, tail, ok := strings.Cut(p.Text, "; "+todo); ok && p.Hint == "" {
+			p.Text, p.Hint = head, todo+tail
+		}
 	}
-	p.Path = path
-	p.Warning = l.check && strings.Contains(p.Text, "no region is known") // it comes from where the service runs
-	l.report(at, p)
-	if p.Warning {
-		delete(l.broken, path)
+}
+
+// fieldAt is the path of a field by Go's name: below base, or below the source of the
+// container that base is.
+func (l *loader) fieldAt(base, name string) string {
+	below := sep + strings.ReplaceAll(snake(name), ".", sep)
+	if _, ok := l.at[base+below]; !ok && parent(base) == "containers" {
+		if source := join(base, "source") + below; l.has(source) {
+			return source
+		}
 	}
+	return base + below
+}
+
+// sourceParameter is where the URL of a container's source says something.
+func (l *loader) sourceParameter(base, name string) (spot, bool) {
+	path := join(base, "source")
+	if parent(base) != "containers" || !l.has(path) {
+		return spot{}, false
+	}
+	at := l.inURL(path, `parameter "`+name+`"`, l.place(path))
+	return at, at.length == len(name)
+}
+
+func (l *loader) has(path string) bool {
+	_, ok := l.at[path]
+	return ok
 }
 
 // told tells whether a path or something around it below its container has a problem

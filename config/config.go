@@ -33,6 +33,7 @@ type Config struct {
 	loader   *loader
 	warnings []Problem
 	brokers  map[string]broker
+	told     map[string][]error // of each broker
 	memory   *memory.Broker
 	meters   *meters // nil without a telemetry section
 	stop     time.Duration
@@ -132,7 +133,7 @@ func (o Options) parse(name string, text []byte, check bool) (*Config, []Problem
 	if !l.read(text) {
 		return nil, l.finish()
 	}
-	c := &Config{loader: l, brokers: map[string]broker{}, memory: o.Memory}
+	c := &Config{loader: l, brokers: map[string]broker{}, told: map[string][]error{}, memory: o.Memory}
 	if c.memory == nil {
 		c.memory = memory.New(memory.Config{})
 	}

@@ -81,7 +81,7 @@ containers:
     dead_letter: {to: orders.dlq}
     throttle: {permits: 0}
     drain_timeout: none
-    stuck: {after: never, action: replace}
+    stuck: {after: 3m, action: replace}
     start_paused: true
     timeout: 30s
     log_level: error
@@ -94,7 +94,7 @@ containers:
 	want := container.Config{Name: "my orders", Workers: container.Workers{Min: 2, Max: 100}, Autoscale: autoscale.Adaptive{Hold: time.Minute}, Lookahead: -1,
 		MaxBytes: 1 << 20, Order: container.ByKey, DeadLetter: container.DeadLetter{To: "orders.dlq"}, DrainTimeout: -1, StartPaused: true,
 		Redelivery: container.Redelivery{MaxAttempts: 8, Backoff: container.Backoff{Initial: 2 * time.Second, Max: time.Hour, Jitter: -1}},
-		Stuck:      container.Stuck{After: -1, Action: container.Replace}}
+		Stuck:      container.Stuck{After: 3 * time.Minute, Action: container.Replace}}
 	if p, _ := got.Throttle.Limits(); p != 0 {
 		t.Errorf("permits %d, want 0", p)
 	}

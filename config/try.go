@@ -55,6 +55,41 @@ func (c *Config) tryBroker(name string, s *brokerSection) {
 		}
 	}
 	l.blame(path, join(path, "url"), err)
+	c.told[name] = flatten(err)
+}
+
+// unlessTold leaves out what was told of the broker itself.
+func (c *Config) unlessTold(broker string, err error) error {
+	var rest []error
+	for _, e := range flatten(err) {
+		if !slices.ContainsFunc(c.told[broker], func(told error) bool { return told.Error() == e.Error() }) {
+			rest = append(rest, e)
+		}
+	}
+	return errors.Join(rest...)
+}
+
+// standIn takes the place of a source that cannot be used, so that everything else of its
+// container is looked at too.
+type standIn struct {
+	transport.Source
+	transport.Outlet
+	real transport.Fitter
+}
+
+func instead(name string, src transport.Source) standIn {
+	q := memory.New(memory.Config{}).Queue(name, memory.QueueConfig{Partitions: 1})
+	outlet, _ := q.(transport.Outlet)
+	fitter, _ := src.(transport.Fitter)
+	return standIn{q, outlet, fitter}
+}
+
+// Fits asks the one whose place it takes.
+func (s standIn) Fits(o transport.OpenOptions) error {
+	if s.real == nil {
+		return nil
+	}
+	return s.real.Fits(o)
 }
 
 // stub is the handler of containers that are made to be looked at.
@@ -79,16 +114,18 @@ func (c *Config) tryContainer(name string, s *containerSection) lifecycle.Compon
 		src = nil
 	}
 	if check, ok := src.(transport.Checker); ok && err == nil {
-		if err = check.Check(); err != nil && l.broken[joinAll("brokers", s.Source.Broker, "url")] {
+		err = check.Check()
+		if err != nil && l.broken[joinAll("brokers", s.Source.Broker, "url")] {
 			err = nil // told of the broker
 			src = nil
 		}
 	}
+	err = c.unlessTold(s.Source.Broker, err)
 	l.blame(at, at, err)
 	l.goTogether(path, s)
-	standIn := src == nil || err != nil
-	if standIn {
-		src = memory.New(memory.Config{}).Queue(name, memory.QueueConfig{Partitions: 1})
+	useless := src == nil || err != nil || len(c.told[s.Source.Broker]) > 0
+	if useless {
+		src = instead(name, src)
 	}
 	cfg := s.settings(name)
 	cfg.Logger = zap.NewNop()
@@ -97,7 +134,7 @@ func (c *Config) tryContainer(name string, s *containerSection) lifecycle.Compon
 	}
 	made, err := makeContainer(src, stub{}, cfg, s.Batch != nil)
 	l.blame(path, path, err)
-	if standIn || err != nil {
+	if useless || err != nil {
 		return nil
 	}
 	return made
@@ -129,6 +166,7 @@ func (l *loader) needs(path string, s *sourceSection) (complete bool) {
 	}
 	switch kind := kindOf(b.URL); kind {
 	case onKafka:
+		l.aloneWithBroadcast(path, s)
 		if s.Group == "" && !s.Broadcast {
 			missing("group", "source has no consumer group", "add group: NAME; offsets are committed under it")
 		}
@@ -148,6 +186,20 @@ func (l *loader) needs(path string, s *sourceSection) (complete bool) {
 		}
 	}
 	return complete
+}
+
+// aloneWithBroadcast finds what belongs to a group and is said of a broadcast, which has
+// none; code cannot say it.
+func (l *loader) aloneWithBroadcast(path string, s *sourceSection) {
+	if !s.Broadcast {
+		return
+	}
+	for _, key := range []string{"group", "protocol", "instance_id", "pattern", "settle_linger", "rebalance_drain", "rebalance_timeout", "session_timeout"} {
+		if e, ok := l.at[join(path, key)]; ok {
+			l.report(l.spotOfEntry(e), Problem{Code: CodeOutOfRange, Path: join(path, key), Text: key + " does not go with broadcast: everybody reads everything, without a group",
+				Hint: "leave " + key + " out, or broadcast"})
+		}
+	}
 }
 
 // goTogether finds settings that exclude each other and that code cannot say.

@@ -3,6 +3,8 @@ package container_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +12,7 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/container/autoscale"
+	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/memory"
 )
 
@@ -44,4 +47,42 @@ func TestBytesAreACeiling(t *testing.T) {
 			t.Errorf("small ones: %d workers, %+v", st.Target, st.Scaling)
 		}
 	})
+}
+
+// F-K04: settings that exclude each other, and what the source cannot serve, are refused
+// by New, with everything else that is wrong.
+func TestSettingsThatExcludeEachOther(t *testing.T) {
+	leased := memory.New(memory.Config{}).Queue("q", memory.QueueConfig{Lease: time.Second})
+	_, err := container.NewBatch(leased, func(context.Context, []*longshore.Delivery) error { return nil }, container.Config{
+		Stuck: container.Stuck{After: -1, Action: container.Replace}, Batch: container.Batch{Linger: time.Minute}, Settle: container.Manual,
+		DeadLetter: container.DeadLetter{To: "x", Policy: container.Keep}})
+	for _, want := range []string{"Stuck.Action Replace does not go with a Stuck.After of never", "Batch.Linger 1m0s does not go with the lease", "Settle is Manual", "DeadLetter has To and Policy"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("not told: %s: %v", want, err)
+		}
+	}
+	src := &fitting{Source: memory.New(memory.Config{}).Queue("q", memory.QueueConfig{}), err: errors.New("not with me")}
+	_, err = container.New(src, handle(noop), container.Config{CancelGrace: -1, Workers: container.Workers{Max: 3}, Lookahead: 4, Order: container.ByKey, DeadLetter: container.DeadLetter{Policy: container.Native}})
+	if !errors.Is(err, src.err) || !strings.Contains(err.Error(), "CancelGrace") {
+		t.Errorf("%v", err)
+	}
+	if want := (transport.OpenOptions{MaxWindow: 7, Ordered: true, Native: true}); src.asked != want {
+		t.Errorf("asked for %+v", src.asked)
+	}
+	_, _ = container.New(src, handle(noop), container.Config{Workers: container.Workers{Min: 3, Max: 1}, DeadLetter: container.DeadLetter{To: "x"}})
+	if want := (transport.OpenOptions{DeadLetter: "x"}); src.asked != want {
+		t.Errorf("with bounds that are wrong: asked for %+v", src.asked)
+	}
+}
+
+// fitting is a source that is asked whether it can serve.
+type fitting struct {
+	transport.Source
+	asked transport.OpenOptions
+	err   error
+}
+
+func (f *fitting) Fits(o transport.OpenOptions) error {
+	f.asked = o
+	return f.err
 }

@@ -114,9 +114,12 @@ func resolve(src transport.Source, cfg Config, batch bool) (*settings, Workers, 
 	}
 	w := s.workers(p, cfg)
 	s.intake(p, cfg, w, batch)
+	whole := len(p.errs) == 0
 	s.redelivery(p, src, cfg, w)
 	s.stopping(p, cfg)
 	s.middleware(p, cfg, batch)
+	s.together(p, src, cfg, batch)
+	s.fits(p, src, w, whole)
 	if c, ok := src.(transport.Checker); ok {
 		if err := c.Check(); err != nil {
 			p.errs = append(p.errs, err)

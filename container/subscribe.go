@@ -15,11 +15,9 @@ func (r *run) subscribe() {
 	r.mu.Lock()
 	r.gens++
 	g := &generation{id: r.gens, asked: r.wantedWindow()}
-	opts := transport.OpenOptions{Base: r.base, Observer: &observer{r, g}, Window: g.asked, MaxWindow: r.s.window(r.max), Ordered: r.s.ordered, Batch: r.s.batch}
+	opts := r.s.wishes(r.max)
+	opts.Base, opts.Observer, opts.Window = r.base, &observer{r, g}, g.asked
 	r.mu.Unlock()
-	if r.s.dead.Via == nil {
-		opts.DeadLetter = r.s.dead.To
-	}
 	ctx, cancel := context.WithTimeout(r.open, openTimeout)
 	defer cancel()
 	c, err := r.openSource(ctx, opts)

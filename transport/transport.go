@@ -44,6 +44,9 @@ type OpenOptions struct {
 	// DeadLetter is the container's dead-letter destination, to be declared with
 	// the source where the source declares anything. Empty: none.
 	DeadLetter string
+	// Native: the container leaves messages that failed for the last time to the
+	// broker's own dead-letter place, so there has to be one.
+	Native bool
 }
 
 // Consumer is an open subscription. Receive has one caller at a time; all other
@@ -135,6 +138,11 @@ type (
 	// Checker finds what is wrong with the source's configuration without I/O;
 	// container.New calls it.
 	Checker interface{ Check() error }
+
+	// Fitter finds what of a container's wishes the source's configuration cannot
+	// serve, without I/O; container.New calls it with what Open will get, but for Base,
+	// Observer and Window.
+	Fitter interface{ Fits(opts OpenOptions) error }
 
 	// Outlet gives a publisher on the same broker and the destination that leads
 	// back to the source. The caller closes the publisher.

@@ -72,6 +72,7 @@ func (s *broadcast) check() error {
 			bad(fmt.Sprintf("Keys[%d] is %d bytes long, must be at most 255", i, len(k)))
 		}
 	}
+	s.together(clashes(fmt.Sprintf("rabbitmq broadcast %q", s.exchange), s.exchange, &errs))
 	cfg := s.cfg.queue()
 	return errors.Join(append(errs, cfg.check(s.exchange))...)
 }

@@ -20,13 +20,13 @@ type Config struct {
 	// The password is asked at each connect. Zero: the URL's, else guest and guest.
 	User     string
 	Password transport.Secret
-	// External logs in by the client certificate in TLS (SASL EXTERNAL); User and
-	// Password are not used.
+	// External logs in by the client certificate in TLS (SASL EXTERNAL), without User
+	// and Password; those of the URL are not used.
 	External bool
 	// RenewEvery asks Password again after this time while connected and sends a
 	// changed one to the broker (connection.update-secret), for tokens that expire. A
 	// password that is a JWT with an expiry is renewed after four fifths of its
-	// life without this. Zero: only such.
+	// life without this. It needs Password: a URL's never changes. Zero: only such.
 	RenewEvery time.Duration
 
 	// Addresses are more nodes of the same cluster beside the URL's, as host or
@@ -115,6 +115,7 @@ func (s *settings) check() []error {
 	if (s.External || s.addr.external) && !s.addr.tls {
 		bad("External", "true", "used with an amqps URL: the client certificate is the login")
 	}
+	s.together(clashes("rabbitmq broker", "", &errs))
 	return errs
 }
 

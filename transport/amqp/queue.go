@@ -106,7 +106,7 @@ type QueueConfig struct {
 	// Arguments of the consumer, for example x-stream-offset.
 	Arguments amqp091.Table
 	// AutoAck lets the broker forget messages when it has sent them. They are lost
-	// with the process, and Prefetch does not limit them.
+	// with the process, and without Pull nothing limits how many it sends.
 	AutoAck bool
 	// Pull fetches messages one by one (basic.get) while Receive waits for them,
 	// instead of having them sent ahead. PullInterval is the pause after an empty
@@ -189,13 +189,11 @@ func (c *QueueConfig) check(name string) error {
 	if len(c.Tag) > maxTag {
 		bad("Tag", fmt.Sprintf("%d bytes long", len(c.Tag)), fmt.Sprintf("at most %d bytes", maxTag))
 	}
-	if c.Pull && (c.Exclusive || c.Priority != 0 || c.Tag != "" || len(c.Arguments) > 0 || c.SingleActive) {
-		bad("Pull", true, "used without Exclusive, SingleActive, Priority, Tag and Arguments: those belong to consumers that are sent messages")
-	}
 	if err := c.Arguments.Validate(); err != nil {
 		bad("Arguments", "a table", "one that AMQP can carry: "+err.Error())
 	}
 	c.Declare.check(bad)
+	c.together(clashes(fmt.Sprintf("rabbitmq queue %q", name), name, &errs))
 	return errors.Join(errs...)
 }
 

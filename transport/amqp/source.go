@@ -27,7 +27,7 @@ func (s *queueSource) Open(ctx context.Context, o transport.OpenOptions) (transp
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	if err := s.fits(o); err != nil {
+	if err := s.Fits(o); err != nil {
 		return nil, err
 	}
 	sess, err := s.b.consume.acquire(ctx)
@@ -57,14 +57,14 @@ func (s *queueSource) opening(err error) error {
 	return &out
 }
 
-// fits refuses a prefetch that would starve the workers. Later openings go on: whoever
+// starves refuses a prefetch that would starve the workers. Later openings go on: whoever
 // asks for more workers in a running container gets as many as the prefetch feeds.
-func (s *queueSource) fits(o transport.OpenOptions) error {
+func (s *queueSource) starves(o transport.OpenOptions) error {
 	if s.cfg.Prefetch <= 0 || s.cfg.Pull || s.cfg.AutoAck || o.MaxWindow <= s.cfg.Prefetch || s.opened.Load() {
 		return nil
 	}
 	return &longshore.Error{Code: longshore.CodeWindow, Op: "open " + s.title(), Source: s.name(),
-		Err:  fmt.Errorf("prefetch %d is less than the %d deliveries that workers and lookahead can hold", s.cfg.Prefetch, o.MaxWindow),
+		Err:  fmt.Errorf("%s %d is less than the %d deliveries that workers and lookahead can hold", "Prefetch", s.cfg.Prefetch, o.MaxWindow),
 		Hint: fmt.Sprintf("set Prefetch to 0 (follows the workers) or at least %d", o.MaxWindow)}
 }
 

@@ -35,7 +35,7 @@ func New(addrs []string, cfg Config) *Broker {
 	seeds, bad := parseAddrs(addrs)
 	cfg.Options = slices.Clone(cfg.Options)
 	b := &Broker{seeds: seeds, cfg: cfg}
-	b.problem = sync.OnceValue(func() error { return errors.Join(bad, cfg.check(), checkOptions(cfg.Options)) })
+	b.problem = sync.OnceValue(func() error { return errors.Join(bad, cfg.check(), checkOptions(cfg.Options), cfg.together()) })
 	return b
 }
 
@@ -48,7 +48,7 @@ func (b *Broker) GoString() string { return b.String() }
 func (b *Broker) address() string { return strings.Join(b.seeds, ",") }
 
 // Group is a source that consumes topics as a member of a consumer group. It is
-// also a transport.Describer, Checker, Outlet, Browser and Prober.
+// also a transport.Describer, Checker, Fitter, Outlet, Browser and Prober.
 func (b *Broker) Group(group string, topics []string, cfg GroupConfig) transport.Source {
 	return &groupSource{place: place{b: b, topics: slices.Clone(topics)}, group: group, cfg: cfg, starts: newPositions()}
 }

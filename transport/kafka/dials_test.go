@@ -62,7 +62,7 @@ func TestPublishWhileTheClusterIsGone(t *testing.T) {
 func TestDeadLetterTopicThatCannotBeFailsTheStart(t *testing.T) {
 	src := kafka.New([]string{"127.0.0.1:9"}, kafka.Config{}).Group("g", []string{"orders"}, kafka.GroupConfig{})
 	_, err := src.Open(t.Context(), transport.OpenOptions{DeadLetter: "orders dead"})
-	if !errors.Is(err, longshore.CodeConfig) || !strings.Contains(err.Error(), `dead-letter destination "orders dead"`) {
+	if !errors.Is(err, longshore.CodeConfig) || !strings.Contains(err.Error(), `DeadLetter.To "orders dead"`) {
 		t.Errorf("%v", err)
 	}
 }

@@ -52,6 +52,7 @@ func (b *Broker) Publisher(cfg PublisherConfig) (*Publisher, error) {
 	if cfg.Timeout > 0 && cfg.Timeout < time.Second {
 		errs = append(errs, badConfig("PublisherConfig.Timeout", "is less than a second", "leave it at 0 for 30 s, and bound a call by its context"))
 	}
+	errs = append(errs, cfg.together())
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}

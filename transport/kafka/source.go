@@ -75,10 +75,8 @@ func (s *groupSource) Open(ctx context.Context, o transport.OpenOptions) (transp
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	if o.DeadLetter != "" {
-		if _, _, err := parseDest(o.DeadLetter); err != nil {
-			return nil, badConfig(fmt.Sprintf("open %s: dead-letter destination %q", s.title(), o.DeadLetter), "is no topic", "correct DeadLetter.To: letters, digits, dots, underscores and hyphens, at most 249")
-		}
+	if err := s.Fits(o); err != nil {
+		return nil, err
 	}
 	c := newConsumer(s, o)
 	opts := s.consuming()
@@ -169,7 +167,7 @@ func (s *groupSource) Check() error {
 			errs = append(errs, checkTopic(t))
 		}
 	}
-	return errors.Join(append(errs, s.cfg.check(s.title()))...)
+	return errors.Join(append(errs, s.cfg.check(s.title()), s.together(s.title()))...)
 }
 
 func checkTopic(name string) error {
@@ -213,9 +211,6 @@ func (g *GroupConfig) check(op string) error {
 	}
 	if g.Declare.Partitions == 0 && (g.Declare.Replicas != 0 || len(g.Declare.Settings) > 0) {
 		bad("Declare", "has Replicas or Settings but no Partitions", "set Partitions")
-	}
-	if g.Pattern && g.Declare.Partitions > 0 {
-		bad("Declare", "cannot create topics from a Pattern", "")
 	}
 	return errors.Join(errs...)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -52,11 +51,8 @@ type consumer struct {
 // Open finds the queue and starts to consume. Nothing is received before
 // Receive asks for it.
 func (s *queueSource) Open(ctx context.Context, opts transport.OpenOptions) (transport.Consumer, error) {
-	if d := opts.DeadLetter; d != "" {
-		if _, err := parseReference(d); err != nil {
-			return nil, &longshore.Error{Code: longshore.CodeConfig, Op: fmt.Sprintf("open %s: dead-letter destination %q", s.title(), d), Source: s.ref.name,
-				Err: err, Hint: "write for example " + strconv.Quote(s.ref.stem()+"-dlq") + " in DeadLetter.To"}
-		}
+	if err := s.Fits(opts); err != nil {
+		return nil, err
 	}
 	l, err := s.link(ctx, opts, true)
 	if err != nil {

@@ -33,7 +33,7 @@ func TestDeadLetterQueueThatCannotBeFailsTheStart(t *testing.T) {
 	bubble(t, func(t *testing.T, s *sqstest.Server) {
 		s.CreateQueue(t, "orders", nil)
 		_, err := sqs.New(s.Config()).Queue("orders", sqs.QueueConfig{}).Open(t.Context(), transport.OpenOptions{DeadLetter: "orders.dlq"})
-		if !errors.Is(err, longshore.CodeConfig) || !strings.Contains(err.Error(), `dead-letter destination "orders.dlq"`) || !strings.Contains(err.Error(), `"orders-dlq"`) {
+		if !errors.Is(err, longshore.CodeConfig) || !strings.Contains(err.Error(), `DeadLetter.To "orders.dlq"`) || !strings.Contains(err.Error(), `"orders-dlq"`) {
 			t.Errorf("%v", err)
 		}
 	})

@@ -96,17 +96,17 @@ func (c *QueueConfig) check(queue string) error {
 	if c.Declare.Attributes == nil && c.Declare.Tags != nil {
 		errs = append(errs, configError("Declare.Tags", "are given without Attributes; set Attributes, if only to an empty map"))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.Declare.together(queue)...)...)
 }
 
 // Check finds what is wrong with the configuration. It reads the SDK's files and
 // variables and does not use the network.
 func (s *queueSource) Check() error {
-	if s.problem != nil {
-		return s.problem
+	if s.ref.name == "" {
+		return errors.Join(s.problem, s.b.chain().err)
 	}
 	_, err := s.place()
-	return err
+	return errors.Join(s.problem, err)
 }
 
 func (s *queueSource) place() (place, error) {

@@ -1,0 +1,86 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// F-K04: settings that exclude each other are refused with their line, all of them at
+// once, in brokers, sources and containers; what was told of a broker is not told again
+// of its containers.
+func TestSettingsThatExcludeEachOther(t *testing.T) {
+	ps := problems(t, nowhere("PW=x"), `brokers:
+  r: {url: "amqp://localhost"}
+  old: {url: "amqp://u@localhost", renew_every: 1m}
+  k: {url: "kafka://k1:9092"}
+  token: {url: "kafka://k1:9092", sasl: {mechanism: oauthbearer, user: app, password: env:PW}}
+  s: {url: "sqs://", region: eu-west-1}
+containers:
+  a:
+    source:
+      broker: r
+      queue: orders
+      exclusive: true
+      single_active: true
+      auto_ack: true
+      settle_linger: 1s
+      prefetch: 5
+      pull_interval: 1s
+  b:
+    source: {broker: old, queue: orders, prefetch: 5}
+    dead_letter: {to: orders}
+  c:
+    source:
+      broker: k
+      topics: [orders]
+      broadcast: true
+      group: billing
+      instance_id: a
+    dead_letter: {policy: native}
+  d:
+    source: {broker: token, topics: ["^orders"], pattern: true, group: g, session_timeout: 2s}
+    dead_letter: {to: orders.dlt}
+  e:
+    source: {broker: s, queue: orders, declare: {attributes: {DeduplicationScope: queue}}}
+    dead_letter: {to: orders}
+  f:
+    source: amqp://localhost/?queue=orders&prefetch=5
+    dead_letter: {policy: native}
+    stuck: {after: never, action: replace}
+  g:
+    source: sqs://orders?region=eu-west-1
+    dead_letter: {to: orders.dlq}
+`)
+	want := strings.Split(strings.TrimSpace(`
+3:36 renew_every does not go with a URL's password
+5:66 SASL.User does not go with the mechanism OAUTHBEARER
+12:7 exclusive does not go with single_active
+15:7 settle_linger does not go with auto_ack
+16:7 prefetch does not go with auto_ack
+17:7 pull_interval does not go with messages that are sent ahead
+19:42 prefetch 5 is less than the 20 deliveries that workers
+20:19 dead_letter.to "orders" does not go with rabbitmq queue "orders"
+26:7 group does not go with broadcast
+27:7 instance_id does not go with broadcast
+28:19 dead_letter.policy native does not go with kafka
+30:75 session_timeout 2s does not go with the heartbeat of 3s
+31:19 dead_letter.to "orders.dlt" does not go with topic "^orders"
+33:50 declare.attributes DeduplicationScope does not go with a standard queue
+34:19 dead_letter.to "orders" does not go with the queue it comes from
+36:44 prefetch 5 is less than the 20 deliveries
+37:19 dead_letter.policy native does not go with rabbitmq queue "orders"
+38:27 stuck.action replace does not go with a stuck.after of never
+41:19 dead_letter.to "orders.dlq": sqs queue: the name of a queue`), "\n")
+	if len(ps) != len(want) {
+		t.Errorf("%d problems, want %d", len(ps), len(want))
+	}
+	for i, w := range want {
+		place, text, _ := strings.Cut(w, " ")
+		if i < len(ps) && (ps[i].Where != "longshore.yaml:"+place || !strings.Contains(ps[i].Text, text) || ps[i].Hint == "") {
+			t.Errorf("want %s, got %s: %s; %s", w, ps[i].Where, ps[i].Text, ps[i].Hint)
+		}
+	}
+	if t.Failed() {
+		t.Log(lines(ps))
+	}
+}
