@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -19,6 +21,7 @@ import (
 	"github.com/longshore-go/longshore/transport/amqp"
 	"github.com/longshore-go/longshore/transport/amqp/amqptest"
 	"github.com/longshore-go/longshore/transport/kafka"
+	"github.com/longshore-go/longshore/transport/memory"
 )
 
 // journal is what handlers of several instances did, each with its dependency.
@@ -252,4 +255,40 @@ func TestOpenBreakerKeepsTheMember(t *testing.T) {
 	stop(t, held)
 	stop(t, other)
 	j.check(t, 300)
+}
+
+// The trial of a half-open breaker is the oldest message in hand, also where the
+// consumer stays; the others wait, and follow in order when it has worked.
+func TestTrialComesFromWhatIsInHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memory.New(memory.Config{})
+		src := memoryQueue(m, memory.QueueConfig{SingleActive: true, CountsReturns: true, DeliveryLimit: 2, DeadLetter: "dead"})
+		b := newBreaker(t, breaker.Config{Name: "ledger", OpenFor: 10 * time.Second, OpenMax: 10 * time.Second, Consecutive: 1, Ramp: -1})
+		j := newJournal()
+		j.set(true)
+		one := container.OrderFunc(func(*longshore.Delivery) string { return "all" })
+		var tried []string
+		work := j.instance("one", true)
+		c := start(t, src, handle(func(ctx context.Context, d *longshore.Delivery) error {
+			j.mu.Lock()
+			tried = append(tried, string(d.Body))
+			j.mu.Unlock()
+			return work.Handle(ctx, d)
+		}), container.Config{Order: one, Middleware: []longshore.Middleware{b}, Workers: container.Workers{Min: 3, Max: 3}})
+		publishKeyed(t, src, 1, 101)
+		wait(time.Minute)
+		j.mu.Lock()
+		trials := len(tried)
+		if others := slices.ContainsFunc(tried, func(body string) bool { return body != "1" }); others || trials < 3 {
+			t.Errorf("tried %s", tried)
+		}
+		j.mu.Unlock()
+		j.set(false)
+		wait(time.Minute)
+		stop(t, c)
+		if len(tried) != trials+100 || m.Inspect("dead").Published != 0 || c.Stats().Generation != 1 {
+			t.Errorf("%d tried, %d dead, %+v", len(tried), m.Inspect("dead").Published, c.Stats())
+		}
+		j.check(t, 100)
+	})
 }
