@@ -18,6 +18,7 @@ import (
 
 // commitRead is what the group had for a partition.
 type commitRead struct {
+	id     [16]byte // of the topic, where the answer tells it
 	offset int64
 	epoch  int32
 	saved  string
@@ -41,7 +42,7 @@ func (c *consumer) fetched(_ context.Context, _ *kgo.Client, resp *kmsg.OffsetFe
 				if p.ErrorCode != 0 || p.Offset < 0 {
 					continue
 				}
-				r := commitRead{offset: p.Offset, epoch: p.LeaderEpoch}
+				r := commitRead{id: t.TopicID, offset: p.Offset, epoch: p.LeaderEpoch}
 				if p.Metadata != nil {
 					r.saved = *p.Metadata
 				}
@@ -79,8 +80,12 @@ func (c *consumer) assign(ctx context.Context, offsets map[string]map[int32]kgo.
 	var made []*partition
 	for topic, parts := range offsets {
 		for num := range parts {
-			r, committed := committedAt(read, topic, c.topicID(topic), num, offsets[topic][num])
-			p, err := c.begin(ctx, partitionOf{topic, c.topicID(topic), num}, r, committed, logs[tp{topic, num}])
+			key := partitionOf{topic, c.topicID(topic), num}
+			r, committed := committedAt(read, key, offsets[topic][num])
+			if committed && c.foreign(key, r) {
+				r, committed = commitRead{}, false
+			}
+			p, err := c.begin(ctx, key, r, committed, logs[tp{topic, num}])
 			if err != nil {
 				return nil, err
 			}
@@ -96,9 +101,9 @@ func (c *consumer) assign(ctx context.Context, offsets map[string]map[int32]kgo.
 // by the topic's name or id, the client's own reading of it counts: without what is
 // saved beside the position records are repeated, without the position the whole
 // partition would be.
-func committedAt(read map[topicRead]map[int32]commitRead, topic string, id [16]byte, num int32, client kgo.Offset) (commitRead, bool) {
-	for _, t := range []topicRead{{name: topic}, {id: id}} {
-		if r, ok := read[t][num]; ok {
+func committedAt(read map[topicRead]map[int32]commitRead, key partitionOf, client kgo.Offset) (commitRead, bool) {
+	for _, t := range []topicRead{{name: key.topic}, {id: key.id}} {
+		if r, ok := read[t][key.num]; ok {
 			return r, true
 		}
 	}
@@ -253,6 +258,7 @@ func (c *consumer) listOffsets(ctx context.Context, nums map[string][]int32, at 
 
 // begin makes the state of a new assignment.
 func (c *consumer) begin(ctx context.Context, key partitionOf, r commitRead, committed bool, log extent) (*partition, error) {
+	c.src.starts.read(key.topic, key.id)
 	if committed {
 		if at, gone, err := c.inRange(key, r.offset, log); err != nil {
 			return nil, err
@@ -318,12 +324,13 @@ func (c *consumer) inRange(key partitionOf, position int64, log extent) (at int6
 	return at, true, nil
 }
 
-// startOf is where to begin without a position.
+// startOf is where to begin without a position. What is in a topic that was made anew
+// came while it was read.
 func (c *consumer) startOf(ctx context.Context, key partitionOf, log extent) (int64, error) {
-	switch c.src.cfg.Start {
-	case Earliest:
+	switch {
+	case c.src.cfg.Start == Earliest, c.src.starts.anew(key):
 		return log.start, nil
-	case Latest:
+	case c.src.cfg.Start == Latest:
 		if !log.known {
 			return 0, fmt.Errorf("the end of %s is not known", key)
 		}

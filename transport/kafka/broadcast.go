@@ -24,6 +24,7 @@ func (c *consumer) broadcastTopic(ctx context.Context, topic string) error {
 	if err != nil {
 		return err
 	}
+	c.learn(resp)
 	var fresh []int32
 	for _, t := range resp.Topics {
 		for _, p := range t.Partitions {
@@ -31,7 +32,6 @@ func (c *consumer) broadcastTopic(ctx context.Context, topic string) error {
 			if c.parts[tp{topic, p.Partition}] == nil {
 				fresh = append(fresh, p.Partition)
 			}
-			c.ids[topic] = t.TopicID
 			c.mu.Unlock()
 		}
 	}

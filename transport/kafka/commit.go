@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -75,7 +76,7 @@ func (c *consumer) commit(ctx context.Context, ps []*partition) error {
 	c.recent.Store(0)
 	batch := map[tp]*pending{}
 	for _, p := range ps {
-		if !c.owns(p) { // it went while others committed
+		if !c.committable(p) { // it went while others committed
 			continue
 		}
 		if one := p.uncommitted(); one != nil {
@@ -132,6 +133,7 @@ func (c *consumer) answered(batch map[tp]*pending, resp *kmsg.OffsetCommitRespon
 			}
 		}
 	}
+	maps.DeleteFunc(batch, func(_ tp, one *pending) bool { return !c.committable(one.p) }) // left out on purpose
 	if failed == nil && len(batch) > 0 {
 		failed = &longshore.Error{Code: longshore.CodeSettle, Op: "commit for " + c.src.title(), Source: c.src.name(),
 			Err: fmt.Errorf("the answer leaves out %d partitions", len(batch))}

@@ -17,8 +17,12 @@ func TestPositionsAreFoundWhateverTheAnswerNames(t *testing.T) {
 	for name, c := range map[string]struct {
 		topic string
 		id    [16]byte
-		saved string
-	}{"the name": {"orders", id, saved}, "the id": {"", id, saved}, "an id that is not known": {"", [16]byte{9}, ""}} {
+		want  commitRead
+	}{
+		"the name":                {"orders", id, commitRead{id, 500, 2, saved}},
+		"the id":                  {"", id, commitRead{id, 500, 2, saved}},
+		"an id that is not known": {"", [16]byte{9}, commitRead{[16]byte{}, 500, 2, ""}},
+	} {
 		resp := kmsg.NewPtrOffsetFetchResponse()
 		p := kmsg.NewOffsetFetchResponseGroupTopicPartition()
 		p.Partition, p.Offset, p.LeaderEpoch, p.Metadata = 3, 500, 2, &saved
@@ -32,12 +36,12 @@ func TestPositionsAreFoundWhateverTheAnswerNames(t *testing.T) {
 		if err := k.fetched(t.Context(), nil, resp); err != nil {
 			t.Fatal(err)
 		}
-		r, ok := committedAt(k.read, "orders", id, 3, kgo.NewOffset().At(500).WithEpoch(2))
-		if want := (commitRead{500, 2, c.saved}); !ok || r != want {
-			t.Errorf("%s: %+v %v, want %+v", name, r, ok, want)
+		r, ok := committedAt(k.read, partitionOf{"orders", id, 3}, kgo.NewOffset().At(500).WithEpoch(2))
+		if !ok || r != c.want {
+			t.Errorf("%s: %+v %v, want %+v", name, r, ok, c.want)
 		}
 	}
-	if r, ok := committedAt(nil, "orders", id, 3, kgo.NewOffset().AtStart()); ok {
+	if r, ok := committedAt(nil, partitionOf{"orders", id, 3}, kgo.NewOffset().AtStart()); ok {
 		t.Errorf("no position: %+v", r)
 	}
 }

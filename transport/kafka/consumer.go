@@ -59,6 +59,7 @@ type consumer struct {
 	failed   int  // settlements lost since the last Flush
 	troubles map[string]time.Time
 	healing  map[string]*healing
+	surveyed time.Time // whether the topics are there
 	looked   time.Time // for new partitions of a broadcast
 
 	// Receive's own.
@@ -118,6 +119,7 @@ func (c *consumer) subscribe(ctx context.Context, o transport.OpenOptions) error
 	c.mu.Lock()
 	for name, t := range found.topics {
 		c.ids[name] = t.id
+		c.src.starts.read(name, t.id)
 	}
 	c.mu.Unlock()
 	if t := c.src.b.cfg.tls(); t != nil && t.InsecureSkipVerify {

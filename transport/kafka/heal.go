@@ -17,6 +17,7 @@ import (
 type healing struct {
 	next    time.Time // not before
 	tries   int
+	missed  int  // looks in a row that did not find it
 	renewed bool // it has another identity than the client knows
 }
 
@@ -48,7 +49,7 @@ func (c *consumer) fetchError(e kgo.FetchError) {
 		errors.Is(err, kerr.TopicAuthorizationFailed):
 		c.ail(e.Topic)
 		c.trouble("topic "+e.Topic, transport.Event{Kind: transport.EventNotice, Err: err,
-			Text: fmt.Sprintf("%s: topic %q: %v; it is subscribed to anew", c.src.title(), e.Topic, brokerError("", e.Topic, err))})
+			Text: fmt.Sprintf("%s: topic %q: %v; it is looked for, and subscribed to anew", c.src.title(), e.Topic, brokerError("", e.Topic, err))})
 	case errors.Is(err, kerr.OffsetOutOfRange) && c.src.cfg.OutOfRange == Fail:
 		c.fail(&longshore.Error{Code: longshore.CodeRefused, Op: fmt.Sprintf("read %s/%d for %s", e.Topic, e.Partition, c.src.title()), Source: c.src.name(),
 			Err: errors.New("the position is not in the log any more (OFFSET_OUT_OF_RANGE)"), Hint: "set the group's offset by hand, or OutOfRange to ToEarliest or ToLatest"})
@@ -99,17 +100,18 @@ func (c *consumer) ail(topic string) {
 	}
 }
 
-// heal subscribes anew to topics that were deleted or made again: the client never
-// adopts the new identity of a topic.
+// heal looks for topics that were deleted, and subscribes anew to those that were made
+// again: the client never adopts the new identity of a topic.
 func (c *consumer) heal() {
+	c.survey()
 	now := time.Now()
 	c.mu.Lock()
 	due := map[string]bool{}
 	for topic, h := range c.healing {
-		if now.After(h.next) && !c.leaving && c.end == nil {
+		if now.After(h.next) && !c.closed && c.end == nil {
 			due[topic] = h.renewed
 			h.tries++
-			h.next = now.Add(min(healMost, healFirst<<min(h.tries, 5)))
+			h.next = now.Add(min(healMost, healFirst<<min(h.tries-1, 5)))
 		}
 	}
 	c.mu.Unlock()
@@ -125,7 +127,13 @@ func (c *consumer) again(topic string, renewed bool) {
 	ctx, cancel := context.WithTimeout(c.over, quietAfter)
 	defer cancel()
 	resp, err := metadata(ctx, c.cl, topic)
-	if err != nil || len(resp.Topics) == 0 || resp.Topics[0].ErrorCode != 0 {
+	if err != nil || len(resp.Topics) == 0 {
+		return
+	}
+	if err := kerr.ErrorForCode(resp.Topics[0].ErrorCode); err != nil {
+		if errors.Is(err, kerr.UnknownTopicOrPartition) {
+			c.missed(topic)
+		}
 		return // still away
 	}
 	id := resp.Topics[0].TopicID
@@ -135,21 +143,13 @@ func (c *consumer) again(topic string, renewed bool) {
 	}
 	c.mu.Lock()
 	c.ids[topic] = id
-	var ps []*partition
-	for k, p := range c.parts {
-		if k.topic == topic {
-			ps = append(ps, p)
-		}
-	}
+	leaving := c.leaving
 	c.mu.Unlock()
-	c.gate.enter()
-	for _, p := range ps {
-		p.close(c.taken(p.key, "its topic was deleted"))
-		c.forfeit(p)
-		c.src.starts.forget(p.key)
+	c.bury(topic)
+	if leaving {
+		c.cured(topic)
+		return
 	}
-	c.gate.leave()
-	c.remove(ps)
 	c.cl.PurgeTopicsFromConsuming(topic)
 	if c.src.cast {
 		_ = c.broadcastTopic(ctx, topic) // tried again at the next tick
@@ -161,15 +161,17 @@ func (c *consumer) again(topic string, renewed bool) {
 }
 
 // fetchless: nothing of the topic is assigned here, so subscribing anew loses nothing.
-func (c *consumer) fetchless(topic string) bool {
+func (c *consumer) fetchless(topic string) bool { return len(c.partitionsOf(topic)) == 0 }
+
+func (c *consumer) partitionsOf(topic string) (ps []*partition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for k := range c.parts {
+	for k, p := range c.parts {
 		if k.topic == topic {
-			return false
+			ps = append(ps, p)
 		}
 	}
-	return true
+	return ps
 }
 
 func (c *consumer) cured(topic string) {

@@ -62,22 +62,26 @@ func (c *consumer) byClient(ctx context.Context, batch map[tp]*pending) (resp *k
 	return resp, failed
 }
 
-// complete adds what is saved beside the positions, and takes out what is not this
-// member's any more: a commit that waited for the group to be joined is sent as one of
-// the new generation.
+// complete adds what is saved beside the positions and whose they are, and takes out
+// what is not this member's any more, or whose topic is gone: a commit that waited for
+// the group to be joined is sent as one of the new generation.
 func (c *consumer) complete(req *kmsg.OffsetCommitRequest, batch map[tp]*pending) {
 	topics := req.Topics[:0]
 	for _, t := range req.Topics {
 		t.Partitions = slices.DeleteFunc(t.Partitions, func(p kmsg.OffsetCommitRequestTopicPartition) bool {
 			k := tp{t.Topic, p.Partition}
-			if one := batch[k]; one != nil && c.owns(one.p) {
+			if one := batch[k]; one != nil && c.committable(one.p) {
 				return false
 			}
 			delete(batch, k)
 			return true
 		})
 		for i := range t.Partitions {
-			t.Partitions[i].Metadata = &batch[tp{t.Topic, t.Partitions[i].Partition}].s.saved
+			one := batch[tp{t.Topic, t.Partitions[i].Partition}]
+			t.Partitions[i].Metadata = &one.s.saved
+			if id := one.p.key.id; id != [16]byte{} {
+				t.TopicID = id
+			}
 		}
 		if len(t.Partitions) > 0 {
 			topics = append(topics, t)
@@ -99,14 +103,11 @@ func (c *consumer) beside(ctx context.Context, batch map[tp]*pending) (*kmsg.Off
 	}
 	names, at := map[[16]byte]string{}, map[string]int{}
 	for k, one := range batch {
-		if !c.owns(one.p) {
+		if !c.committable(one.p) {
 			delete(batch, k)
 			continue
 		}
 		id := one.p.key.id
-		if c.topicID(k.topic) != id {
-			continue // made anew: its offsets mean nothing there
-		}
 		i, known := at[k.topic]
 		if !known {
 			i = len(req.Topics)

@@ -46,29 +46,6 @@ func onEither(t *testing.T, partitions int32, f func(t *testing.T, c *cluster)) 
 	})
 }
 
-// A topic that is deleted and made anew is read again, from its beginning.
-func TestTopicMadeAnew(t *testing.T) {
-	t.Parallel()
-	onBoth(t, 2, func(t *testing.T, c *cluster, p kafka.Protocol) {
-		c.produce(0, 10, 10, -1)
-		m := open(t, c.group(kafka.GroupConfig{Protocol: p, SettleLinger: 20 * time.Millisecond}))
-		ack(t, m.take(10)...)
-		m.flush()
-		adm := admin(t, c.addrs)
-		if _, err := adm.DeleteTopics(t.Context(), c.topic); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "the topic can be made again", func() bool {
-			_, err := adm.CreateTopic(t.Context(), 2, 1, nil, c.topic)
-			return err == nil
-		})
-		c.produce(10, 20, 10, -1)
-		ack(t, m.take(10)...)
-		m.flush()
-		eventually(t, "the new topic's positions", func() bool { return c.sum() == 10 })
-	})
-}
-
 // New partitions are read within seconds.
 func TestEnlargedTopic(t *testing.T) {
 	t.Parallel()

@@ -67,7 +67,7 @@ func (m *modelled) answer() {
 	if m.has && f.s.offset < m.broker.offset {
 		m.Fatalf("commits %d after %d", f.s.offset, m.broker.offset)
 	}
-	m.broker, m.has = commitRead{f.s.offset, f.s.epoch, f.s.saved}, true
+	m.broker, m.has = commitRead{offset: f.s.offset, epoch: f.s.epoch, saved: f.s.saved}, true
 	m.durable, m.saved, m.exact = f.done, f.tries, f.exact
 	if how == "lost" {
 		_ = f.p.answered(f.pending, kerr.RequestTimedOut)

@@ -137,7 +137,7 @@ func TestWhatIsDoneBehindAStuckRecordIsRemembered(t *testing.T) {
 				m.flush()
 				m.shut()
 				at, saved := k.committed(0)
-				if at != 0 || !strings.HasPrefix(saved, "ls1.") {
+				if at != 0 || !strings.HasPrefix(saved, "ls2.") {
 					t.Fatalf("committed %d %q, want 0 and what is done", at, saved)
 				}
 				k.reset(0, 0, c.change(saved))

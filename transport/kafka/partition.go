@@ -18,7 +18,7 @@ type partition struct {
 	c    *consumer
 	key  partitionOf
 	sub  *longshore.Subscription
-	mark uint32 // of the topic, in what is saved
+	mark logMark // of the topic, in what is saved
 
 	mu      sync.Mutex
 	t       tracker
@@ -34,7 +34,8 @@ type partition struct {
 	held    bool  // and the client does not fetch it
 	leaving bool  // being revoked: nothing new
 	closed  bool
-	drops   int // how often what waits was forgotten
+	gone    bool // its topic was deleted: nothing of it is committed
+	drops   int  // how often what waits was forgotten
 
 	budget    int    // characters that a commit may save
 	committed uint64 // ver of the last commit that the broker has
@@ -71,7 +72,7 @@ type waiting struct {
 const savedBudget = 4000
 
 func newPartition(c *consumer, key partitionOf, position int64, epoch int32) *partition {
-	return &partition{c: c, key: key, sub: c.subscription(key), mark: topicMark(key.id, key.topic),
+	return &partition{c: c, key: key, sub: c.subscription(key), mark: c.markOf(key),
 		t: newTracker(position, epoch), next: position, budget: savedBudget, sent: -1, logStart: -1, logEnd: -1, stint: &stint{}}
 }
 

@@ -19,6 +19,9 @@ func (c *consumer) revoked(_ context.Context, _ *kgo.Client, m map[string][]int3
 	if len(ps) == 0 { // also at the end of each cooperative session
 		return
 	}
+	c.mu.Lock()
+	c.surveyed = time.Time{} // perhaps their topic was deleted
+	c.mu.Unlock()
 	started := time.Now()
 	c.drained(ps, c.src.cfg.drain())
 	for _, p := range ps {

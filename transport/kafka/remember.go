@@ -42,8 +42,12 @@ func (s *groupSource) Done(ctx context.Context) (func(*longshore.Delivery) bool,
 		if r.Err != nil {
 			return nil, brokerError(op, s.name(), r.Err)
 		}
+		mark := markOf(found.id, found.topics[topic].id, topic)
+		if former(r.Metadata, mark, r.At) {
+			continue
+		}
 		below[num] = r.At
-		if saved, ok := decodeRuns(r.Metadata, topicMark(found.topics[topic].id, topic), r.At); ok {
+		if saved, ok := decodeRuns(r.Metadata, mark, r.At); ok {
 			above[num] = &saved
 		}
 	}

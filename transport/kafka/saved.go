@@ -12,7 +12,7 @@ import (
 // What is done above the committed offset is saved in the metadata of the commit,
 // so that a crash with a stuck record does not repeat everything behind it:
 //
-//	"ls1." + base64(crc32c 4 | kind 1 | topic 4 | uvarint base | varint epoch | attempts | body)
+//	"ls2." + base64(crc32c 4 | kind 1 | topic 4 | place 4 | uvarint base | varint epoch | attempts | body)
 //
 // attempts: uvarint count, then pairs of uvarint (offset − base, attempt) of records
 // that were given back and counted.
@@ -24,7 +24,10 @@ import (
 // copies the text beside a translated offset; the topic, because a topic can be
 // made anew under its name; the epoch, because after an unclean election offsets
 // are given out again.
-const savedPrefix = "ls1."
+//
+// It is written also when there is nothing to say: of topic and place the next owner
+// tells a position in a topic that was deleted from one in what has its name now.
+const savedPrefix = "ls2."
 
 const (
 	kindRuns   = 1
@@ -34,9 +37,16 @@ const (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli) //nolint:gochecknoglobals // a constant table
 
 type savedHead struct {
-	topic uint32
+	kind  byte
+	mark  logMark
 	base  int64
 	epoch int32
+}
+
+// logMark tells logs apart.
+type logMark struct {
+	topic uint32 // of its identity
+	place uint32 // of cluster and name; 0 if topics have no identity there
 }
 
 // tried is a record that is not done and was given back.
@@ -49,11 +59,12 @@ type tried struct {
 const maxTried = 64
 
 // encodeRuns writes as many of the runs, from the first on, as fit into budget
-// characters; "" if there is nothing to say.
+// characters; "" if nothing fits, or there is nothing to say.
 func encodeRuns(runs []span, attempts []tried, h savedHead, budget int) string {
 	room := (budget-len(savedPrefix))*3/4 - 4 // bytes without the checksum
 	head := make([]byte, 0, 64)
-	head = binary.LittleEndian.AppendUint32(append(head, kindRuns), h.topic)
+	head = binary.LittleEndian.AppendUint32(append(head, kindRuns), h.mark.topic)
+	head = binary.LittleEndian.AppendUint32(head, h.mark.place)
 	head = binary.AppendUvarint(head, uint64(h.base)) //nolint:gosec // offsets are not negative
 	head = binary.AppendVarint(head, int64(h.epoch))
 	attempts = attempts[:min(len(attempts), maxTried, max(0, room/16))]
@@ -72,7 +83,7 @@ func encodeRuns(runs []span, attempts []tried, h savedHead, budget int) string {
 			}
 		}
 	}
-	if covered == 0 && len(attempts) == 0 || room < 0 {
+	if covered == 0 && len(attempts) == 0 && h.mark.place == 0 || room < 0 {
 		return ""
 	}
 	raw := make([]byte, 4, 4+len(head)+len(body))
@@ -161,35 +172,18 @@ func (s *savedRuns) cut(from int64) {
 	}
 }
 
-// decodeRuns reads what encodeRuns wrote for this topic and this offset. Anything
+// decodeRuns reads what encodeRuns wrote for this log and this offset. Anything
 // else, whoever wrote it, is no error: ok is false and nothing is skipped.
-func decodeRuns(text string, topic uint32, base int64) (s savedRuns, ok bool) {
-	text, found := strings.CutPrefix(text, savedPrefix)
-	if !found {
+func decodeRuns(text string, mark logMark, base int64) (s savedRuns, ok bool) {
+	h, b, ok := decodeHead(text)
+	if !ok || h.mark.topic != mark.topic || h.base != base {
 		return s, false
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(text)
-	if err != nil || len(raw) < 9 || crc32.Checksum(raw[4:], castagnoli) != binary.LittleEndian.Uint32(raw) {
-		return s, false
-	}
-	kind, b := raw[4], raw[9:]
-	if binary.LittleEndian.Uint32(raw[5:]) != topic {
-		return s, false
-	}
-	at, n := binary.Uvarint(b)
-	if n <= 0 || base < 0 || at != uint64(base) {
-		return s, false
-	}
-	b = b[n:]
-	epoch, n := binary.Varint(b)
-	if n <= 0 || epoch < -1 || epoch > 1<<31-1 {
-		return s, false
-	}
-	s.epoch = int32(epoch)
-	if b, ok = s.readAttempts(b[n:], base); !ok {
+	s.epoch = h.epoch
+	if b, ok = s.readAttempts(b, base); !ok {
 		return savedRuns{}, false
 	}
-	switch ok = false; kind {
+	switch ok = false; h.kind {
 	case kindRuns:
 		s.runs, ok = readRuns(b, base)
 	case kindBitmap:
@@ -199,6 +193,39 @@ func decodeRuns(text string, topic uint32, base int64) (s savedRuns, ok bool) {
 		return savedRuns{}, false
 	}
 	return s, true
+}
+
+// decodeHead reads what is before the attempts.
+func decodeHead(text string) (h savedHead, rest []byte, ok bool) {
+	text, found := strings.CutPrefix(text, savedPrefix)
+	if !found {
+		return h, nil, false
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(raw) < 13 || crc32.Checksum(raw[4:], castagnoli) != binary.LittleEndian.Uint32(raw) {
+		return h, nil, false
+	}
+	h.mark = logMark{topic: binary.LittleEndian.Uint32(raw[5:]), place: binary.LittleEndian.Uint32(raw[9:])}
+	b := raw[13:]
+	base, n := binary.Uvarint(b)
+	if n <= 0 || base > 1<<63-1 {
+		return h, nil, false
+	}
+	b = b[n:]
+	epoch, n := binary.Varint(b)
+	if n <= 0 || epoch < -1 || epoch > 1<<31-1 {
+		return h, nil, false
+	}
+	h.kind, h.base, h.epoch = raw[4], int64(base), int32(epoch)
+	return h, b[n:], true
+}
+
+// former: the offset was committed in a topic that had this one's name, and is gone.
+// Only what was written beside this very offset counts: who moves a position by hand
+// means the topic that is there.
+func former(text string, mark logMark, offset int64) bool {
+	h, _, ok := decodeHead(text)
+	return ok && h.base == offset && mark.place != 0 && h.mark.place == mark.place && h.mark.topic != mark.topic
 }
 
 // readAttempts returns what follows the attempts.
@@ -259,10 +286,14 @@ func readBitmap(b []byte, base int64) (runs []span) {
 	return runs
 }
 
-// topicMark tells logs apart that had the same name.
-func topicMark(id [16]byte, name string) uint32 {
-	if id == [16]byte{} { // brokers before 3.1
-		return crc32.Checksum([]byte(name), castagnoli)
+// markOf tells logs apart that had the same name.
+func markOf(clusterID string, id [16]byte, topic string) logMark {
+	if id == [16]byte{} { // brokers before 2.8
+		return logMark{topic: crc32.Checksum([]byte(topic), castagnoli)}
 	}
-	return crc32.Checksum(id[:], castagnoli)
+	m := logMark{topic: crc32.Checksum(id[:], castagnoli)}
+	if clusterID != "" {
+		m.place = crc32.Checksum([]byte(clusterID+"/"+topic), castagnoli)
+	}
+	return m
 }

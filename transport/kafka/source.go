@@ -31,8 +31,9 @@ type groupSource struct {
 // positions remembers over reopenings where partitions without a commit began, or
 // how far a broadcast has come: a start at the end must not move on with it.
 type positions struct {
-	mu sync.Mutex
-	at map[partitionOf]int64
+	mu    sync.Mutex
+	at    map[partitionOf]int64
+	first map[string][16]byte // the identity that each topic had first; zero: another than now
 }
 
 // tp names a partition of whatever has the topic's name now.
@@ -48,7 +49,33 @@ type partitionOf struct {
 	num   int32
 }
 
-func newPositions() *positions { return &positions{at: map[partitionOf]int64{}} }
+func newPositions() *positions {
+	return &positions{at: map[partitionOf]int64{}, first: map[string][16]byte{}}
+}
+
+// read notes that a topic is read under an identity.
+func (p *positions) read(topic string, id [16]byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.first[topic]; !known && id != [16]byte{} {
+		p.first[topic] = id
+	}
+}
+
+// formerly notes that somebody has read a topic under another identity.
+func (p *positions) formerly(topic string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.first[topic] = [16]byte{}
+}
+
+// anew: the topic was read before under another identity.
+func (p *positions) anew(k partitionOf) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first, known := p.first[k.topic]
+	return known && k.id != [16]byte{} && first != k.id
+}
 
 func (p *positions) get(k partitionOf) (int64, bool) {
 	p.mu.Lock()

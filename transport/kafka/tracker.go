@@ -150,12 +150,12 @@ type state struct {
 }
 
 // snapshot returns what to commit now. The text about what is done above the
-// watermark takes at most budget characters; topic marks which log it belongs to.
-func (t *tracker) snapshot(budget int, topic uint32) state {
+// watermark takes at most budget characters; mark says which log it belongs to.
+func (t *tracker) snapshot(budget int, mark logMark) state {
 	s := state{offset: t.base, epoch: t.epoch, ver: t.ver}
 	ahead, tried := t.inherited()
-	if (t.island > 0 || len(t.attempts) > 0 || len(ahead) > 0 || len(tried) > 0) && budget > 0 {
-		head := savedHead{topic: topic, base: t.base, epoch: t.newest}
+	if (t.island > 0 || len(t.attempts) > 0 || len(ahead) > 0 || len(tried) > 0 || mark.place != 0) && budget > 0 {
+		head := savedHead{mark: mark, base: t.base, epoch: t.newest}
 		if len(ahead) > 0 || len(tried) > 0 {
 			head.epoch = t.saved.epoch
 		}
