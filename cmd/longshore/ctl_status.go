@@ -57,7 +57,7 @@ func (c *ctl) status(ctx context.Context, args []string) error {
 	if len(args) > 0 && len(all) == 0 && len(failed) == 0 {
 		return &longshore.Error{Code: longshore.CodeNotFound, Op: fmt.Sprintf("show container %q", args[0]), Err: errors.New("no instance has it"), Hint: "see longshore ctl status"}
 	}
-	if len(failed) == len(targets) && !c.print.JSON {
+	if len(failed) == len(targets) {
 		return errors.Join(failed...) // nobody has answered: there is nothing to say of containers
 	}
 	if err := c.show(all, len(targets) > 1); err != nil {

@@ -106,6 +106,17 @@ func TestCtlStatusWhereNobodyAnswers(t *testing.T) {
 	if got := w.run(t, "ctl", "status"); got.code != 6 || got.out != "" || !strings.HasPrefix(got.err, "error[unreachable]") {
 		t.Errorf("%+v", got)
 	}
+	// No containers and no answer are not the same to a program either.
+	got := w.run(t, "ctl", "status", "--json")
+	var e struct{ Code, Message, Help string }
+	if err := json.Unmarshal([]byte(got.err), &e); err != nil || got.code != 6 || got.out != "" || e.Code != "unreachable" || !strings.Contains(e.Message, "127.0.0.1:1") || e.Help == "" {
+		t.Errorf("%v, %+v", err, got)
+	}
+	one := running(t, nil)
+	w.env["LONGSHORE_ADMIN"] = "127.0.0.1:1," + one.a.Addr()
+	if got = w.run(t, "ctl", "status", "--json"); got.code != 6 || !strings.Contains(got.out, one.a.Addr()) || !strings.Contains(got.err, "unreachable") {
+		t.Errorf("with one that answers: %+v", got)
+	}
 }
 
 func TestCtlWhyOfAContainerThatIsNotThere(t *testing.T) {
