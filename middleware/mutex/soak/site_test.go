@@ -25,6 +25,9 @@ type site struct {
 	plan  plan
 	db    *sql.DB
 	proxy *faultproxy.Proxy // nil: nothing can be cut
+
+	kafka   *kfake.Cluster  // nil on any other
+	members map[string]bool // of its group, all that were seen
 }
 
 // embedded needs nothing: brokers in this process and SQLite.
@@ -41,6 +44,7 @@ func embedded(t testing.TB, broker string, messages, poison int) *site {
 			t.Fatal(err)
 		}
 		t.Cleanup(k.Close)
+		s.kafka, s.members = k, map[string]bool{}
 		s.direct(strings.Join(k.ListenAddrs(), ","))
 	case "sqs":
 		s.through(sqstest.New(t).URL)
@@ -76,6 +80,25 @@ func real(t testing.TB, broker string, messages, poison int) *site {
 }
 
 func (s *site) direct(addr string) { s.plan.Addr, s.plan.Proxy = addr, addr }
+
+// joined waits until all consumers that were hired have been let in. A member that is
+// killed while its first joining waits for the answer is never timed out by the embedded
+// Kafka, and its partitions stand still for ever; a real one times it out.
+func (s *site) joined(hired int) {
+	if s.kafka == nil {
+		return
+	}
+	eventually(s.t, "all consumers are in the group", func() bool {
+		g := s.kafka.GroupInfo(s.plan.Queue)
+		if g == nil || g.State != "Stable" || len(g.Members) != consumers { // a dead one still counts for a while
+			return false
+		}
+		for _, m := range g.Members {
+			s.members[m.MemberID] = true
+		}
+		return len(s.members) >= hired
+	})
+}
 
 // through puts a proxy before consumers.
 func (s *site) through(addr string) {

@@ -116,6 +116,7 @@ func work(s *site, c *crew, kills int) (cuts, sessions int) {
 	}
 	for i := range kills {
 		eventually(s.t, "progress", func() bool { return s.paid() >= s.plan.Messages*9/10*i/kills })
+		s.joined(consumers + c.killed[consumer])
 		c.killOne()
 		if i%3 == 1 && s.proxy != nil {
 			cuts++
@@ -125,6 +126,7 @@ func work(s *site, c *crew, kills int) (cuts, sessions int) {
 			sessions += s.endSession()
 		}
 	}
+	s.joined(consumers + c.killed[consumer]) // who has not started yet cannot stop in good order
 	return cuts, sessions
 }
 
