@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"database/sql"
+	"errors"
 	"net/url"
 	"strings"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	_ "modernc.org/sqlite" // the driver
 
+	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/middleware/mutex"
 )
@@ -62,6 +65,19 @@ func (db *database) open(env func(string) (string, bool)) (*sql.DB, mutex.Dialec
 		return nil, 0, errNoDatabase
 	}
 	return nil, 0, &cli.UsageError{Text: "the database URL has the unknown scheme " + quote(scheme), Hint: "use postgres://, mysql:// or sqlite:FILE"}
+}
+
+// reach says what is wrong with the database before anything else is asked.
+func (a *app) reach(ctx context.Context, db *sql.DB) error {
+	ctx, cancel := a.bounded(ctx)
+	defer cancel()
+	err := db.PingContext(ctx)
+	if err == nil {
+		return nil
+	}
+	text := strings.Join(strings.Fields(err.Error()), " ") // pgx writes a line for each attempt
+	return &cli.CodeError{Code: cli.ExitUnreachable, Err: &longshore.Error{Code: longshore.CodeUnreachable, Op: "connect to the database",
+		Err: errors.New(text), Hint: "check --db or LONGSHORE_DB: host, port, user, password and name"}}
 }
 
 func mysqlDSN(raw string) (string, error) {

@@ -113,6 +113,9 @@ func (a *app) runDoctor(ctx context.Context, f doctorFlags, target string) error
 		return err
 	}
 	defer func() { _ = db.Close() }()
+	if err := a.reach(ctx, db); err != nil {
+		return err
+	}
 	m, err := mutex.New(mutex.SQL(db, dialect), mutex.Config{Tables: f.db.tables, HasOutbox: f.outbox, Logger: zap.NewNop()})
 	if err != nil {
 		return &cli.CodeError{Code: cli.ExitUsage, Err: err}

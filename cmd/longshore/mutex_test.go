@@ -31,6 +31,21 @@ func TestMutexDDL(t *testing.T) {
 	}
 }
 
+// A database that nobody answers for is told with what to check, on one line, and
+// without its password.
+func TestDatabaseThatCannotBeReached(t *testing.T) {
+	w, _, _ := shop(t)
+	for _, db := range []string{"postgres://u:canary@127.0.0.1:1/x", "mysql://u:canary@127.0.0.1:1/x", "sqlite:/absent/x.db"} {
+		for _, verb := range []string{"doctor", "relay"} {
+			got := w.run(t, verb, "orders", "--db", db)
+			if got.code != 6 || !strings.Contains(got.err, "error[unreachable]: connect to the database: ") || !strings.Contains(got.err, "check --db") ||
+				strings.Contains(got.err, `\t`) || strings.Contains(got.err, "canary") {
+				t.Errorf("%s %s: %+v", verb, db, got)
+			}
+		}
+	}
+}
+
 // shop is a database with the tables of the mutex, and queues "orders" and "dead".
 func shop(t *testing.T) (world, *memory.Broker, *sql.DB) {
 	t.Helper()

@@ -34,8 +34,9 @@ func (a *app) relay() *cobra.Command {
 		Use:   "relay TARGET",
 		Short: "Publish what an outbox holds",
 		Long: "relay sends the messages of an outbox to the broker of TARGET, each to the destination\n" +
-			"that it was added for, and goes on until Ctrl-C. Any number of relays may work on one outbox.",
-		Example: "  LONGSHORE_DB=postgres://shop@db/shop longshore relay 'amqp://guest@localhost/'",
+			"that it was added for, and goes on until Ctrl-C. Any number of relays may work on one outbox.\n" +
+			"TARGET may name any queue or topic there: it counts for nothing.",
+		Example: "  LONGSHORE_DB=postgres://shop@db/shop longshore relay 'amqp://guest@localhost/?queue=orders'",
 		Args:    withTarget(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.runRelay(cmd.Context(), f, args[0]) },
 	}
@@ -62,6 +63,9 @@ func (a *app) runRelay(ctx context.Context, f relayFlags, target string) (err er
 		return err
 	}
 	defer func() { _ = db.Close() }()
+	if err := a.reach(ctx, db); err != nil {
+		return err
+	}
 	pub, _, err := outlet.Publisher(ctx)
 	if err != nil {
 		return err

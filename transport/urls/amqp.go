@@ -15,7 +15,7 @@ func amqpScheme() scheme {
 
 func openAMQP(a *address, o Options) (transport.Source, error) {
 	if a.values.Get("queue") == "" {
-		a.bad("queue", "is missing", "")
+		a.bad("queue", "is missing", "write ?queue=NAME behind the virtual host")
 	}
 	queue := a.take("queue")
 	cfg := amqp.QueueConfig{Prefetch: a.number("prefetch"), BrowseCounts: o.BrowseCounts,
