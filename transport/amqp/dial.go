@@ -10,29 +10,49 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
 )
 
+// Who refuses a login without a word hangs up, and so does a node that goes down. RabbitMQ
+// leaves whom it refuses waiting for three seconds before that; a faster end may have any
+// reason, so the node is asked again before the login is blamed, which no waiting would cure.
+const (
+	loginTries = 3
+	quickEnd   = time.Second
+)
+
 // connect makes one attempt at one node.
 func (l *link) connect(ctx context.Context, n node) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.set.ConnectTimeout)
 	defer cancel()
+	for try := 1; ; try++ {
+		began := time.Now()
+		s, hungUp, err := l.login(ctx, n)
+		if try == loginTries || !hungUp || !errors.Is(err, longshore.CodeAuth) || time.Since(began) >= quickEnd {
+			return s, err
+		}
+	}
+}
+
+// login connects and opens. hungUp: the peer ended the connection.
+func (l *link) login(ctx context.Context, n node) (opened *session, hungUp bool, _ error) {
 	cfg, token, err := l.set.client(ctx, l.purpose, n)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	raw, err := l.set.dial(ctx, n)
 	if err != nil {
-		return nil, l.set.unreachable(n, err)
+		return nil, false, l.set.unreachable(n, err)
 	}
 	if cfg.TLSClientConfig != nil {
 		secure := tls.Client(raw, cfg.TLSClientConfig)
 		if err := secure.HandshakeContext(ctx); err != nil {
 			_ = raw.Close()
-			return nil, l.set.tlsError(n, err)
+			return nil, false, l.set.tlsError(n, err)
 		}
 		raw = secure
 	}
@@ -45,9 +65,10 @@ func (l *link) connect(ctx context.Context, n node) (*session, error) {
 	if err != nil {
 		_ = raw.Close()
 		if ctx.Err() != nil {
-			return nil, l.set.unreachable(n, ctx.Err())
+			return nil, false, l.set.unreachable(n, ctx.Err())
 		}
-		return nil, l.set.refused(n, err, noted.eof.Load())
+		hungUp = noted.eof.Load()
+		return nil, hungUp, l.set.refused(n, err, hungUp)
 	}
 	s := &session{conn: conn, raw: raw, node: n, version: parseVersion(conn.Properties), frame: conn.Config.FrameSize,
 		done: make(chan struct{}), changed: make(chan struct{})}
@@ -56,7 +77,7 @@ func (l *link) connect(ctx context.Context, n node) (*session, error) {
 	}
 	s.watch(l.event)
 	l.set.renew(s, token) //nolint:contextcheck // outlives the connect
-	return s, nil
+	return s, false, nil
 }
 
 // notedConn remembers that the peer ended the connection: a broker that refuses

@@ -63,3 +63,33 @@ func cutEverywhere(t *testing.T, proxy *faultproxy.Proxy, src transport.Source, 
 	t.Errorf("%+v: no opening got through", cut)
 	return most
 }
+
+// F-B01: a node that hangs up once in the middle of a login is asked again: refused logins
+// end a start for good, links that were cut do not.
+func TestLinkCutOnceIsNoRefusedLogin(t *testing.T) {
+	t.Parallel()
+	const step, most = 53, 200
+	s := embeddedSite(t, amqptest.Config{})
+	src := amqp.New("amqp://guest:guest@"+s.proxy.Addr(), amqp.Config{}).Queue("q", amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Classic}})
+	again := 0
+	for n := range most {
+		before := s.proxy.ByteCuts()
+		s.proxy.CutAfter(faultproxy.ByteCut{N: n * step, FromServer: true, Connections: 1})
+		c, err := tryOpen(t, src, transport.OpenOptions{})
+		cut := s.proxy.ByteCuts() > before
+		if longshore.CodeOf(err) == longshore.CodeAuth {
+			t.Errorf("cut after %d bytes: %v", n*step, err)
+		}
+		if err != nil {
+			continue
+		}
+		_ = c.Close(t.Context()) // the cut may come now
+		if !cut {
+			break
+		}
+		again++
+	}
+	if again == 0 {
+		t.Error("no cut fell into a login")
+	}
+}
