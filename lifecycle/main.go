@@ -19,7 +19,8 @@ const (
 )
 
 // Run starts the components, waits until ctx ends and stops them. It returns
-// the error of the start, or what the stop left behind.
+// the error of the start, or what the stop left behind. It looks after no signals: see
+// [Main], or give it the context of [signal.NotifyContext].
 func Run(ctx context.Context, parts ...Component) error {
 	m, err := New(Config{}, parts...)
 	if err != nil {

@@ -25,7 +25,7 @@ func (a *app) dlqPurge() *cobra.Command {
 		Short: "Remove dead letters for good",
 		Long: "purge removes dead letters; there is no way back. Of a Kafka topic only the oldest part can be\n" +
 			"removed: of each partition everything up to the first record that is neither chosen nor replayed.",
-		Example: "  longshore dlq purge 'amqp://guest@localhost/?queue=orders.dlq' --older 720h --force",
+		Example: "  longshore dlq purge 'amqp://guest:guest@localhost/?queue=orders.dlq' --older 720h --force",
 		Args:    withTarget(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			filter, err := f.filter(cmd)

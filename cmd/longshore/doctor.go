@@ -69,8 +69,8 @@ func (a *app) doctor() *cobra.Command {
 			"they mean. It looks only where that does no harm; what it could not see is unknown and not\n" +
 			"guessed. --apply does what is marked safe: rerun a dead letter whose row is there, delete\n" +
 			"one whose row is gone. Exit code 1: something needs a hand.",
-		Example: "  longshore doctor 'amqp://guest@localhost/?queue=orders' --handler-time 10m\n" +
-			"  longshore doctor 'amqp://guest@localhost/?queue=orders' --dead 'amqp://guest@localhost/?queue=orders.dlq'",
+		Example: "  longshore doctor 'amqp://guest:guest@localhost/?queue=orders' --handler-time 10m\n" +
+			"  longshore doctor 'amqp://guest:guest@localhost/?queue=orders' --dead 'amqp://guest:guest@localhost/?queue=orders.dlq'",
 		Args: withTarget(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runDoctor(cmd.Context(), f, args[0]) },
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -61,5 +62,14 @@ func (a *app) explainCode(asked string) error {
 	if a.print.JSON {
 		return a.print.Document(page)
 	}
-	return a.print.Printf("%s\n\n%s\n", a.print.PaintOut(cli.Bold, page.Code+": "+page.Summary), page.Text)
+	return a.print.Printf("%s\n\n%s\n", a.print.PaintOut(cli.Bold, page.Code+": "+page.Summary), a.plain(page.Text))
+}
+
+// plain is a page for a terminal: headings in bold, links by their text alone.
+func (a *app) plain(markdown string) string {
+	links := regexp.MustCompile(`\[([^\]]+)\]\([^)]+\)`)
+	strong := regexp.MustCompile(`\*\*([^*]+)\*\*`)
+	return strong.ReplaceAllStringFunc(links.ReplaceAllString(markdown, "$1"), func(s string) string {
+		return a.print.PaintOut(cli.Bold, strings.Trim(s, "*"))
+	})
 }

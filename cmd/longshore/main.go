@@ -3,7 +3,7 @@
 //
 //	longshore demo                 # see it work, nothing to install
 //	longshore explain not-found    # what an error code means and what to do
-//	longshore peek 'amqp://guest@localhost/?queue=orders' -n 5
+//	longshore peek 'amqp://guest:guest@localhost/?queue=orders' -n 5
 //
 // docs/reference/cli.md describes every verb, flag and exit code.
 package main

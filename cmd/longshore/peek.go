@@ -29,8 +29,8 @@ func (a *app) peek() *cobra.Command {
 		Short: "Look at waiting messages without taking them",
 		Long: "peek shows messages that wait, the oldest first, and leaves them where they are.\n" +
 			"A queue in which looking has a cost is refused, and the cost named; --force looks all the same.",
-		Example: "  longshore peek 'amqp://guest@localhost/?queue=orders.dlq' -n 20\n" +
-			"  longshore peek 'amqp://guest@localhost/?queue=orders' --format '%k %v'",
+		Example: "  longshore peek 'amqp://guest:guest@localhost/?queue=orders.dlq' -n 20\n" +
+			"  longshore peek 'amqp://guest:guest@localhost/?queue=orders' --format '%k %v'",
 		Args: withTarget(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runPeek(cmd.Context(), f, args[0]) },
 	}

@@ -40,8 +40,8 @@ func (a *app) publish() *cobra.Command {
 		Long: "publish sends FILE as the body of one message, or with --lines each line as one,\n" +
 			"and returns when the broker has confirmed all of them. - is standard input, which\n" +
 			"is also read when it is no terminal and FILE is left out.",
-		Example: "  longshore publish 'amqp://guest@localhost/?queue=orders' order.json --key c-91\n" +
-			"  seq 100 | longshore publish 'amqp://guest@localhost/?queue=orders' --lines",
+		Example: "  longshore publish 'amqp://guest:guest@localhost/?queue=orders' order.json --key c-91\n" +
+			"  seq 100 | longshore publish 'amqp://guest:guest@localhost/?queue=orders' --lines",
 		Args: withTarget(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.draft.HasKey = cmd.Flags().Changed("key")

@@ -36,7 +36,7 @@ func (a *app) relay() *cobra.Command {
 		Long: "relay sends the messages of an outbox to the broker of TARGET, each to the destination\n" +
 			"that it was added for, and goes on until Ctrl-C. Any number of relays may work on one outbox.\n" +
 			"TARGET may name any queue or topic there: it counts for nothing.",
-		Example: "  LONGSHORE_DB=postgres://shop@db/shop longshore relay 'amqp://guest@localhost/?queue=orders'",
+		Example: "  LONGSHORE_DB=postgres://shop@db/shop longshore relay 'amqp://guest:guest@localhost/?queue=orders'",
 		Args:    withTarget(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.runRelay(cmd.Context(), f, args[0]) },
 	}

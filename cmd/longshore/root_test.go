@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/longshore-go/longshore/docs"
 	"github.com/longshore-go/longshore/transport/memory"
 )
 
@@ -75,8 +76,13 @@ func TestColours(t *testing.T) {
 
 func TestExplain(t *testing.T) {
 	got := world{}.run(t, "explain", "error[auth]")
-	if got.code != 0 || got.err != "" || !strings.HasPrefix(got.out, "auth: The broker refused the login.\n\n") || !strings.Contains(got.out, "**Do**") {
+	if got.code != 0 || got.err != "" || !strings.HasPrefix(got.out, "auth: The broker refused the login.\n\n") || !strings.Contains(got.out, "\nDo") {
 		t.Errorf("%+v", got)
+	}
+	for _, page := range docs.ErrorPages() {
+		if out := (world{}).run(t, "explain", page.Code).out; strings.Contains(out, "**") || strings.Contains(out, "](") {
+			t.Errorf("Markdown on a terminal: %s", out)
+		}
 	}
 	list := world{}.run(t, "explain")
 	if list.code != 0 || !strings.Contains(list.out, "not-found       The queue, topic or exchange does not exist.\n") {
