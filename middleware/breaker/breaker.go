@@ -38,8 +38,8 @@ type Breaker struct {
 	// its own held.
 	mu        sync.Mutex
 	state     State
-	round     uint64 // counts changes of the state
-	probing   bool   // a trial by Probe: the containers stay held
+	round     atomic.Uint64 // counts changes of the state; written with mu
+	probing   bool          // a trial by Probe: the containers stay held
 	reason    string
 	counts    gobreaker.Counts // of the last failure
 	tries     int              // openings in a row
@@ -98,7 +98,7 @@ func (b *Breaker) changed(_ string, from, to gobreaker.State) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.since = time.Now()
-	b.round++
+	b.round.Add(1)
 	switch to {
 	case gobreaker.StateOpen:
 		b.opens(from)

@@ -157,7 +157,7 @@ func (b *Breaker) enter(ctx context.Context, ds []*longshore.Delivery) (*pass, e
 	for {
 		b.wakeUp()
 		b.mu.Lock()
-		state, round, probing, moved, ramp := b.state, b.round, b.probing, b.moved, b.ramp
+		state, round, probing, moved, ramp := b.state, b.round.Load(), b.probing, b.moved, b.ramp
 		b.mu.Unlock()
 		if state == Open || probing {
 			p.giveBack()
@@ -248,11 +248,7 @@ func (b *Breaker) leave(p *pass, err error) (uncounted bool) {
 }
 
 // over says that the state has changed since.
-func (b *Breaker) over(round uint64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.round != round
-}
+func (b *Breaker) over(round uint64) bool { return b.round.Load() != round }
 
 // left is the time to the next trial.
 func (b *Breaker) left() time.Duration {

@@ -155,16 +155,14 @@ func (c *QueueConfig) pullInterval() time.Duration {
 // live tells whether the window can follow the workers: it does so by more
 // consumers on the channel, which these settings do not allow.
 func (c *QueueConfig) live() bool {
-	_, stream := c.Arguments["x-stream-offset"]
-	return c.Prefetch == 0 && !c.Exclusive && !c.SingleActive && c.Priority == 0 && !c.AutoAck && !c.Pull && !stream
+	return c.Prefetch == 0 && !c.Exclusive && !c.SingleActive && c.Priority == 0 && !c.AutoAck && !c.Pull && !c.stream()
 }
 
 // inPlace tells whether a pause leaves the consumer where it is: cancelled, it would
 // hand its role on, or lose its place in a stream. Its prefetch then bounds what is
 // received meanwhile, so there must be one.
 func (c *QueueConfig) inPlace() bool {
-	_, stream := c.Arguments["x-stream-offset"]
-	return (c.SingleActive || c.Exclusive || stream) && c.Prefetch != Unlimited && !c.AutoAck
+	return (c.SingleActive || c.Exclusive || c.stream()) && c.Prefetch != Unlimited && !c.AutoAck
 }
 
 // check returns all that is wrong with the configuration of the named queue.
