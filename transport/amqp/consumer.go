@@ -131,7 +131,7 @@ func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
 	}
 	c.ch = ch
 	closes := ch.NotifyClose(make(chan *amqp091.Error, 1))
-	cancels := ch.NotifyCancel(make(chan string, 16))
+	cancels := c.hearCancels(ch.NotifyCancel(make(chan string)))
 	var declared []amqp091.Queue
 	if c.src.cast != nil {
 		declared, err = c.src.cast.prepare(c.b, ch)

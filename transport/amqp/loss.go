@@ -18,7 +18,7 @@ func (e *lostError) Unwrap() []error { return []error{longshore.ErrLost, e.error
 
 // watch hears from the client that the channel or one of its consumers ended. It
 // needs nobody in Receive.
-func (c *consumer) watch(closes chan *amqp091.Error, cancels chan string) {
+func (c *consumer) watch(closes <-chan *amqp091.Error, cancels <-chan string) {
 	var p patrol
 	every := time.NewTicker(patrolEvery)
 	defer every.Stop()
@@ -35,18 +35,30 @@ func (c *consumer) watch(closes chan *amqp091.Error, cancels chan string) {
 				c.die(c.channelEnd(e))
 			}
 			return
-		case tag, ok := <-cancels:
-			if !ok {
-				cancels = nil
-				continue
-			}
-			if c.isOurs(tag) {
-				c.mute()
-				c.die(c.canceledBy(tag))
-				return // one end is enough; the others of this channel are cancelled too
-			}
+		case tag := <-cancels:
+			c.mute()
+			c.die(c.canceledBy(tag))
+			return // one end is enough; the others of this channel are cancelled too
 		}
 	}
+}
+
+// hearCancels passes on the first consumer that the broker cancels, and takes all
+// others until the channel ends: the client's reader, which is the whole connection's,
+// stands still until somebody takes them.
+func (c *consumer) hearCancels(all <-chan string) <-chan string {
+	first := make(chan string, 1)
+	c.wg.Go(func() {
+		for tag := range all {
+			if c.isOurs(tag) {
+				select {
+				case first <- tag:
+				default:
+				}
+			}
+		}
+	})
+	return first
 }
 
 // channelEnd explains why the broker or the client closed the channel.
