@@ -146,7 +146,10 @@ func (r *run) batchEnd(w *worker, err error, end time.Time) {
 		}
 		waited, explicit := it.read()
 		if explicit != nil {
-			own = explicit
+			r.c.asked.forget(it.d)
+			if own == nil || !errors.Is(own, explicit) {
+				own = explicit
+			}
 		}
 		it.d.Finish(nil)
 		r.batchOutcome(it, own, end, end.Sub(start)-waited)

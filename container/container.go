@@ -25,6 +25,7 @@ type ListenerContainer struct {
 	watchers  []longshore.Watcher
 	names     []string // of the watchers
 	hub       *eventHub
+	asked     asked
 
 	mu      sync.Mutex
 	cur     *run
@@ -40,7 +41,7 @@ func New(src transport.Source, h longshore.Handler, cfg Config) (*ListenerContai
 	if err != nil {
 		return nil, err
 	}
-	c.handler = longshore.Chain(h, cfg.Middleware...)
+	c.handler = longshore.Chain(c.asked.tells(h), cfg.Middleware...)
 	if p, ok := src.(transport.Preparer); ok {
 		c.handler = prepared(p, c.handler)
 	}
@@ -54,7 +55,7 @@ func NewBatch(src transport.Source, h longshore.BatchHandlerFunc, cfg Config) (*
 	if err != nil {
 		return nil, err
 	}
-	c.batch = plainSuccess(h)
+	c.batch = c.asked.tellsBatch(plainSuccess(h))
 	for i := len(cfg.Middleware) - 1; i >= 0; i-- {
 		if m, ok := cfg.Middleware[i].(longshore.BatchWrapper); ok { // checked above
 			c.batch = m.WrapBatch(c.batch)

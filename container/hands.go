@@ -307,6 +307,7 @@ func (r *run) interrupt(it *item, in Intervention, as error, j judgement) error 
 	decided := n.explicit != nil
 	if !decided {
 		n.explicit = as
+		r.c.asked.note(d, as)
 	}
 	n.mu.Unlock()
 	if decided {

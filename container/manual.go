@@ -49,6 +49,7 @@ func (r *run) settleEarly(ctx context.Context, d *longshore.Delivery, s longshor
 	default:
 		n.explicit = longshore.Reject(s.Reason)
 	}
+	r.c.asked.note(d, n.explicit)
 	return nil
 }
 

@@ -48,10 +48,7 @@ func (r *run) handle(w *worker, it *item) {
 		return
 	}
 	if explicit != nil {
-		if err != nil {
-			r.notice(err, ignored)
-		}
-		err = explicit
+		err = r.withVerb(d, err, explicit)
 	}
 	d.Finish(nil)
 	r.conclude(w, it, err, end, took)

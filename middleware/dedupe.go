@@ -60,6 +60,16 @@ type deduper struct {
 
 func (*deduper) Name() string { return nameDedupe }
 
+// Check refuses manual settling: there the return of the handler says nothing, and what
+// is a copy would be settled by nobody.
+func (*deduper) Check(_ context.Context, f longshore.Facts) error {
+	if !f.Manual {
+		return nil
+	}
+	return &longshore.Error{Code: longshore.CodeConfig, Op: "middleware dedupe in a container with manual settling", Source: f.Container,
+		Err: errors.New("the handler's return does not say that the message is done"), Hint: "use container.Auto, or leave the middleware out"}
+}
+
 func (u *deduper) Wrap(next longshore.Handler) longshore.Handler {
 	return longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
 		id := u.cfg.ID(d)

@@ -113,3 +113,28 @@ func TestDedupeInABatch(t *testing.T) {
 		t.Errorf("all done: %v: %v", got, err)
 	}
 }
+
+// F-G03: what a handler gave back by a verb is not done, although it returned nil.
+func TestDedupeHandlesAgainWhatWasGivenBack(t *testing.T) {
+	calls := 0
+	work(t, handle(func(ctx context.Context, d *longshore.Delivery) error {
+		if calls++; calls == 1 {
+			return d.Nack(ctx, time.Millisecond)
+		}
+		return nil
+	}), []longshore.Middleware{middleware.Dedupe(middleware.DedupeConfig{})}, &longshore.Message{ID: "a"})
+	if calls != 2 {
+		t.Errorf("called %d times, want again after the nack", calls)
+	}
+}
+
+// With manual settling a return says nothing.
+func TestDedupeRefusesManualSettling(t *testing.T) {
+	check, _ := middleware.Dedupe(middleware.DedupeConfig{}).(longshore.Checker)
+	if err := check.Check(t.Context(), longshore.Facts{Manual: true}); !errors.Is(err, longshore.CodeConfig) {
+		t.Errorf("manual: %v", err)
+	}
+	if err := check.Check(t.Context(), longshore.Facts{}); err != nil {
+		t.Errorf("automatic: %v", err)
+	}
+}

@@ -32,6 +32,8 @@ const (
 	ClassAborted
 	// ClassSchema: a table or column is missing or not allowed.
 	ClassSchema
+	// ClassExhausted: the server is out of disk, memory or connections.
+	ClassExhausted
 )
 
 // String returns the name of the class in lower case.
@@ -51,6 +53,8 @@ func (c Class) String() string {
 		return "aborted"
 	case ClassSchema:
 		return "schema"
+	case ClassExhausted:
+		return "exhausted"
 	case ClassOther:
 	}
 	return "other"
@@ -113,15 +117,21 @@ func postgresClass(state string) Class {
 		return ClassDuplicate
 	case "25006":
 		return ClassReadOnly
-	case "57P01", "57P02", "57P03", "25P03", "57P05":
+	case "57P01", "57P02", "57P03", "25P03", "25P04", "57P05":
 		return ClassLost
 	case "25P02":
 		return ClassAborted
 	case "42P01", "42703", "42501", "3F000":
 		return ClassSchema
 	}
-	if len(state) == 5 && state[:2] == "08" {
+	if len(state) != 5 {
+		return ClassOther
+	}
+	switch state[:2] {
+	case "08":
 		return ClassLost
+	case "53":
+		return ClassExhausted
 	}
 	return ClassOther
 }
@@ -130,7 +140,7 @@ func mysqlClass(n int64) Class {
 	switch n {
 	case 1205, 3572:
 		return ClassBusy
-	case 1213, 1020:
+	case 1213, 1020, 3101:
 		return ClassRolledBack
 	case 1062:
 		return ClassDuplicate
@@ -142,6 +152,8 @@ func mysqlClass(n int64) Class {
 		return ClassAborted
 	case 1146, 1054, 1142, 1049:
 		return ClassSchema
+	case 1021, 1037, 1038, 1040, 1041, 1114, 1203, 1226:
+		return ClassExhausted
 	}
 	return ClassOther
 }
@@ -160,6 +172,8 @@ func sqliteClass(n int64) Class {
 		return ClassReadOnly
 	case 1:
 		return ClassSchema
+	case 7, 13:
+		return ClassExhausted
 	}
 	return ClassOther
 }
@@ -180,6 +194,8 @@ func oracleClass(n int64) Class {
 		return ClassAborted
 	case 942, 904, 1031:
 		return ClassSchema
+	case 18, 20, 257, 1536, 1652, 1653, 1654, 4030, 4031:
+		return ClassExhausted
 	}
 	return ClassOther
 }

@@ -104,3 +104,31 @@ func TestHeldRowCostsNoAttempt(t *testing.T) {
 		containertest.WaitIdle(t, c)
 	})
 }
+
+// F-H03: a handler that gives its message back by a verb, and returns nil, has no
+// effect yet; the next attempt has it.
+func TestGivenBackByAVerbIsRolledBack(t *testing.T) {
+	servers(t, func(t *testing.T, e *env) {
+		broker := memory.New(memory.Config{})
+		e.row("a")
+		m := e.mutex(mutex.Config{})
+		c, err := container.New(broker.Queue("orders", memory.QueueConfig{}), longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
+			if err := e.write(ctx, fmt.Sprint("attempt ", d.Attempt)); err != nil {
+				return err
+			}
+			if d.Attempt == 1 {
+				return d.Nack(ctx, time.Millisecond)
+			}
+			return nil
+		}), container.Config{Logger: zap.NewNop(), Middleware: []longshore.Middleware{m}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		containertest.Start(t, c)
+		containertest.PublishMessages(t, c, &longshore.Message{Headers: longshore.Headers{{Name: mutex.HeaderMutex, Value: "a"}}})
+		containertest.WaitIdle(t, c)
+		if n := e.count("SELECT count(*) FROM " + e.effects + " WHERE id = 'attempt 2'"); n != 1 || e.effectCount() != 1 {
+			t.Errorf("%d effects, %d of the second attempt; want 1 and 1", e.effectCount(), n)
+		}
+	})
+}

@@ -59,7 +59,7 @@ func (m *Mutex) Wrap(next longshore.Handler) longshore.Handler {
 				return err
 			}
 			if try == maxTries || !pause(ctx, try) {
-				return longshore.Release(again.err, m.cfg.BusyDelay)
+				return again.last(m.cfg.BusyDelay)
 			}
 		}
 	})
@@ -68,9 +68,20 @@ func (m *Mutex) Wrap(next longshore.Handler) longshore.Handler {
 const maxTries = 3
 
 // rolledBack asks for another try.
-type rolledBack struct{ err error }
+type rolledBack struct {
+	err   error
+	ofOne bool // of a statement of the handler, which may as well be its fault
+}
 
 func (e *rolledBack) Error() string { return e.err.Error() }
+
+// last is the verdict when there is no other try.
+func (e *rolledBack) last(delay time.Duration) error {
+	if e.ofOne {
+		return e.err
+	}
+	return longshore.Release(e.err, delay)
+}
 
 // pause keeps two transactions from meeting again at once.
 func pause(ctx context.Context, try int) bool {

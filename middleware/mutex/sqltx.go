@@ -107,7 +107,7 @@ func (t *sqlTx) outcome(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", ErrRolledBack, err)
 	case ClassLost:
 		return err
-	case ClassOther, ClassBusy, ClassReadOnly, ClassSchema:
+	case ClassOther, ClassBusy, ClassReadOnly, ClassSchema, ClassExhausted:
 	}
 	// The answer has come if the session still works: then it was a refusal. A driver
 	// tells so without a code when a hidden error had ended the transaction before.

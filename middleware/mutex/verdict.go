@@ -21,7 +21,7 @@ func (m *Mutex) noTransaction(ctx context.Context, err error) error {
 	e := &longshore.Error{Code: longshore.CodeConnLost, Op: "mutex: take the row", Err: err}
 	switch m.class(err) {
 	case ClassRolledBack:
-		return &rolledBack{err}
+		return &rolledBack{err: err}
 	case ClassReadOnly:
 		e.Code, e.Hint = longshore.CodeRefused, "the database takes no writes: connect to the primary"
 		return longshore.Release(e, troubleDelay)
@@ -97,7 +97,10 @@ func (m *Mutex) commit(life context.Context, tx Tx) error {
 		m.counter.committed.Add(1)
 		return nil
 	case m.class(err) == ClassRolledBack:
-		return &rolledBack{err}
+		return &rolledBack{err: err}
+	case errors.Is(err, ErrRolledBack) && unfit(m.class(err)):
+		return longshore.Release(&longshore.Error{Code: longshore.CodeRefused, Op: "commit of the mutex's transaction", Err: err,
+			Hint: "the database takes nothing now: look at its disk, memory and role"}, troubleDelay)
 	case errors.Is(err, ErrRolledBack):
 		// The handler hid an error. That is its failure, to be counted.
 		return &longshore.Error{Code: longshore.CodeHandler, Op: "commit of the mutex's transaction", Err: err,
@@ -122,11 +125,19 @@ func (m *Mutex) failed(ctx context.Context, c claim, err error, lost bool) error
 	if verdict != longshore.VerdictNone || ctx.Err() != nil {
 		return err
 	}
-	if lost || m.class(err) == ClassLost {
+	switch class := m.class(err); {
+	case lost, class == ClassLost:
 		return longshore.Release(err, m.delay(1)) // the database's fault, not the message's
+	case unfit(class):
+		return longshore.Release(err, troubleDelay)
+	case class == ClassRolledBack:
+		return &rolledBack{err: err, ofOne: true}
 	}
 	return err
 }
+
+// unfit: a database in this state takes no message's effects.
+func unfit(c Class) bool { return c == ClassReadOnly || c == ClassExhausted }
 
 // discard settles the row of a message that is to be forgotten, in a transaction of
 // its own: the handler's effects are not wanted.

@@ -1,0 +1,95 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/longshore-go/longshore"
+)
+
+// asked holds what handlers, or operators, asked for by a verb that waits for their return. The
+// handler's result says it too, so that middlewares see it: to one that commits, or
+// remembers what is done, nil after a Nack would be a success.
+type asked struct {
+	n  atomic.Int64 // nearly always 0: what the hot path looks at
+	mu sync.Mutex
+	of map[*longshore.Delivery]error
+}
+
+func (a *asked) note(d *longshore.Delivery, verdict error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.of == nil {
+		a.of = map[*longshore.Delivery]error{}
+	}
+	a.of[d] = verdict
+	a.n.Store(int64(len(a.of)))
+}
+
+func (a *asked) forget(d *longshore.Delivery) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.of, d)
+	a.n.Store(int64(len(a.of)))
+}
+
+func (a *asked) by(d *longshore.Delivery) error {
+	if a.n.Load() == 0 {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.of[d]
+}
+
+// tells is the innermost link of a chain.
+func (a *asked) tells(h longshore.Handler) longshore.Handler {
+	return longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
+		if err := h.Handle(ctx, d); err != nil {
+			return err
+		}
+		return a.by(d)
+	})
+}
+
+// tellsBatch is that of a chain for batches.
+func (a *asked) tellsBatch(h longshore.BatchHandlerFunc) longshore.BatchHandlerFunc {
+	return func(ctx context.Context, ds []*longshore.Delivery) error {
+		err := h(ctx, ds)
+		var each longshore.BatchError
+		if a.n.Load() == 0 || err != nil && !errors.As(err, &each) {
+			return err
+		}
+		found := longshore.BatchError{}
+		for i, d := range ds {
+			if verdict := a.by(d); verdict != nil && each[i] == nil {
+				found[i] = verdict
+			}
+		}
+		if len(found) == 0 {
+			return err
+		}
+		for i, e := range each {
+			if e != nil {
+				found[i] = e
+			}
+		}
+		return found
+	}
+}
+
+// withVerb is the result of a call whose handler has asked for a verdict by a verb: what
+// the middlewares made of it, or the verdict, if it did not reach them.
+func (r *run) withVerb(d *longshore.Delivery, err, verdict error) error {
+	r.c.asked.forget(d)
+	switch {
+	case err == nil:
+	case errors.Is(err, verdict):
+		return err
+	default:
+		r.notice(err, ignored)
+	}
+	return verdict
+}

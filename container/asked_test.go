@@ -1,0 +1,96 @@
+package container_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/transport/memory"
+)
+
+// onlooker notes what a middleware sees of the first call.
+type onlooker struct {
+	saw error
+	all int
+}
+
+func (o *onlooker) Wrap(next longshore.Handler) longshore.Handler {
+	return longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
+		return o.note(next.Handle(ctx, d))
+	})
+}
+
+func (o *onlooker) WrapBatch(next longshore.BatchHandler) longshore.BatchHandler {
+	return longshore.BatchHandlerFunc(func(ctx context.Context, ds []*longshore.Delivery) error {
+		return o.note(next.HandleBatch(ctx, ds))
+	})
+}
+
+func (o *onlooker) note(err error) error {
+	if o.all++; o.all == 1 {
+		o.saw = err
+	}
+	return err
+}
+
+// F-A02, F-G03: a handler that gives its delivery back by a verb and returns nil has
+// not succeeded, and middlewares must not take it for that: one that commits, or
+// remembers what is done, would have the next attempt acked unhandled.
+func TestMiddlewaresSeeWhatAVerbAskedFor(t *testing.T) {
+	errBad := errors.New("bad")
+	verbs := map[longshore.Verdict]func(context.Context, *longshore.Delivery) error{
+		longshore.VerdictRetry:  func(ctx context.Context, d *longshore.Delivery) error { return d.Nack(ctx, time.Second) },
+		longshore.VerdictReject: func(ctx context.Context, d *longshore.Delivery) error { return d.Reject(ctx, errBad) },
+		longshore.VerdictAck:    func(ctx context.Context, d *longshore.Delivery) error { return d.Ack(ctx) },
+	}
+	for verdict, verb := range verbs {
+		first := func(ctx context.Context, d *longshore.Delivery) error {
+			if d.Attempt > 1 || d.ID != "m1" {
+				return nil
+			}
+			return verb(ctx, d)
+		}
+		dead := container.DeadLetter{To: "dead"}
+		t.Run(verdict.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, o := memory.New(memory.Config{}), &onlooker{}
+				publish(t, b, "q", "m1")
+				c := start(t, b.Queue("q", memory.QueueConfig{}), longshore.HandlerFunc(first),
+					container.Config{DeadLetter: dead, Middleware: []longshore.Middleware{o}})
+				wait(time.Minute)
+				stop(t, c)
+				if v, _ := longshore.VerdictOf(o.saw); v != verdict {
+					t.Errorf("the middleware saw %v", o.saw)
+				}
+				wantHeld(t, b, "q", "ready 0, unsettled 0, delayed 0, acked 1")
+			})
+		})
+		t.Run(verdict.String()+" in a batch", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, o := memory.New(memory.Config{}), &onlooker{}
+				publish(t, b, "q", numbered(3)...)
+				c := startBatch(t, b.Queue("q", memory.QueueConfig{}), func(ctx context.Context, ds []*longshore.Delivery) error {
+					for _, d := range ds {
+						if err := first(ctx, d); err != nil {
+							return err
+						}
+					}
+					return nil
+				}, container.Config{Workers: container.Workers{Min: 1, Max: 1}, Batch: container.Batch{Size: 3, Linger: time.Second},
+					DeadLetter: dead, Middleware: []longshore.Middleware{o}})
+				wait(time.Minute)
+				stop(t, c)
+				var each longshore.BatchError
+				_ = errors.As(o.saw, &each)
+				if v, _ := longshore.VerdictOf(each[1]); v != verdict || len(each) > 1 {
+					t.Errorf("the middleware saw %v", o.saw)
+				}
+				wantHeld(t, b, "q", "ready 0, unsettled 0, delayed 0, acked 3")
+			})
+		})
+	}
+}
