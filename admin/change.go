@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/internal/edit"
 	"github.com/longshore-go/longshore/middleware/throttle"
 )
 
@@ -129,7 +130,7 @@ func (b *throttling) check() (time.Duration, error) {
 	if b.For != "" {
 		var err error
 		if d, err = time.ParseDuration(b.For); err != nil || d <= 0 {
-			return 0, bad("%q is no time to hold it for", clip(b.For))
+			return 0, &longshore.Error{Code: longshore.CodeConfig, Op: "throttle", Err: fmt.Errorf("%q is no time to hold it for", clip(b.For)), Hint: edit.TimeHint(clip(b.For))}
 		}
 	}
 	says := b.Permits != nil || b.Rate != nil || b.Burst != nil || b.Add != nil

@@ -121,6 +121,7 @@ func TestOneMistakeIsOneProblem(t *testing.T) {
 		"declare without a word":   {rabbit + "    source: {broker: r, queue: orders, declare: {}}\n", "error[missing] declare says nothing"},
 		"dead_letter empty":        {rabbit + "    source: mem://orders\n    dead_letter: {}\n", "error[missing] dead_letter says nothing"},
 		"not indented":             {"containers:\n  orders: {source: mem://orders}\n  source: mem://x\n", "longshore.yaml:3:11 error[bad-value] containers.source is one value, not a mapping; `source` belongs below a container: indent it"},
+		"one value":                {"orders\n", "longshore.yaml:1:1 error[bad-value] the file is one value, not a mapping"},
 		"middlewares":              {rabbit + "    source: mem://orders\n    middlewares: [log]\n", "each has a key of its own"},
 		"own defaults of a source": {"defaults: {source: mem://a}\n" + rabbit + "    source: mem://orders\n", "error[unknown-key] defaults have no source"},
 	} {

@@ -68,7 +68,11 @@ func (l *loader) notA(path string, n *yaml.Node, want, hint string) {
 	if isNull(n) {
 		have = "empty"
 	}
-	l.report(l.spotOf(n), Problem{Code: CodeBadValue, Path: path, Text: relative(path) + " is " + have + ", not " + want, Hint: hint})
+	what := relative(path)
+	if what == "" {
+		what = "the file"
+	}
+	l.report(l.spotOf(n), Problem{Code: CodeBadValue, Path: path, Text: what + " is " + have + ", not " + want, Hint: hint})
 }
 
 // unknownKey must not show the value: a misspelt password is still one.

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -9,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/longshore-go/longshore/internal/edit"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -43,15 +43,7 @@ func parseDuration(text, none string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		hint := "write for example 250ms, 30s or 5m"
-		if _, err := strconv.ParseFloat(text, 64); err == nil {
-			hint = fmt.Sprintf("it needs a unit: %sms, %ss, %sm or %sh", text, text, text, text)
-		} else if n, ok := strings.CutSuffix(text, "d"); ok {
-			if days, err := strconv.Atoi(n); err == nil && days < 1000 {
-				hint = fmt.Sprintf("days are written in hours: %dh", 24*days)
-			}
-		}
-		return 0, &wrong{"is `" + text + "`, which is not a time", hint + or(none, ", or ")}
+		return 0, &wrong{"is `" + text + "`, which is not a time", edit.TimeHint(text) + or(none, ", or ")}
 	}
 	return d, nil
 }

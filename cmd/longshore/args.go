@@ -13,11 +13,35 @@ import (
 // withTarget wants a TARGET and takes up to most arguments in all.
 func withTarget(most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return errors.New("TARGET is missing")
+		if err := given(args, "TARGET"); err != nil {
+			return err
 		}
 		return atMost(most)(cmd, args)
 	}
+}
+
+// exactly wants these arguments and no more.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := given(args, names...); err != nil {
+			return err
+		}
+		return atMost(len(names))(cmd, args)
+	}
+}
+
+// given tells which of the arguments is not there, or is the text of a variable that
+// was not set.
+func given(args []string, names ...string) error {
+	for i, name := range names {
+		switch {
+		case i >= len(args):
+			return errors.New(name + " is missing")
+		case args[i] == "":
+			return errors.New(name + " is empty")
+		}
+	}
+	return nil
 }
 
 // atMost takes up to most arguments.

@@ -14,7 +14,7 @@ func (a *app) config() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config check|show|reference",
 		Short: "Check longshore.yaml, show what is in force, list all fields",
-		Args:  cobra.NoArgs,
+		Args:  verbOf,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return &cli.UsageError{Text: "config needs a verb", Hint: "longshore config check, show or reference"}
 		},

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
+
 	"github.com/spf13/cobra"
 
+	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/config"
 	"github.com/longshore-go/longshore/internal/cli"
 )
@@ -36,7 +39,7 @@ func (a *app) runConfigShow(file string, defaults bool) error {
 				a.print.Notef("%s: error[%s]: %s", cli.Printable(p.Where), p.Code, cli.Printable(p.Text))
 			}
 		}
-		return &cli.CodeError{Code: cli.ExitNo, Err: &cli.UsageError{Text: counted(r.Errors(), "mistake") + " in " + r.File, Hint: "longshore config check shows how to correct them"}}
+		return &cli.CodeError{Code: cli.ExitNo, Err: &longshore.Error{Code: longshore.CodeConfig, Op: "show " + r.File, Err: errors.New(counted(r.Errors(), "mistake") + " in it"), Hint: "longshore config check shows how to correct them"}}
 	}
 	values := c.Show(defaults)
 	if a.print.JSON {

@@ -28,7 +28,7 @@ func (a *app) ctl() *cobra.Command {
 			"Changes need an operator's token: LONGSHORE_TOKEN, --token-file, or on this host the one that the instance made.",
 		Example: "  longshore ctl status\n" +
 			"  longshore ctl throttle orders --permits 0 --for 10m --reason \"ledger down\"",
-		Args: cobra.NoArgs,
+		Args: verbOf,
 		RunE: func(*cobra.Command, []string) error {
 			return &cli.UsageError{Text: "ctl needs to be told what to do", Hint: "use status, why, pause, resume, scale, throttle, drain, events, or for one record inflight, stuck, retry-now, dead-letter, release; for a Kafka position seek"}
 		},
@@ -60,10 +60,7 @@ func (c *ctl) change(ctx context.Context, ch change) error {
 		targets = targets[:1]
 	}
 	if c.dryRun {
-		for _, t := range targets {
-			c.print.Notef("would ask %s: %s %s %s", t.addr, ch.method, ch.path, compact(ch.body))
-		}
-		return nil
+		return c.wouldAsk(targets, ch.method, ch.path, ch.body)
 	}
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
@@ -93,6 +90,31 @@ func (c *ctl) change(ctx context.Context, ch change) error {
 	return nil
 }
 
+// asking is what --dry-run answers with --json.
+type asking struct {
+	DryRun   bool           `json:"dry_run"`
+	Instance string         `json:"instance"`
+	Method   string         `json:"method"`
+	Path     string         `json:"path"`
+	Body     map[string]any `json:"body,omitempty"`
+}
+
+// wouldAsk is the answer of --dry-run.
+func (c *ctl) wouldAsk(targets []target, method, path string, body map[string]any) error {
+	for _, t := range targets {
+		var err error
+		if c.print.JSON {
+			err = c.print.Line(asking{DryRun: true, Instance: t.addr, Method: method, Path: path, Body: body})
+		} else {
+			err = c.print.Printf("%s\n", strings.TrimSpace(fmt.Sprintf("would ask %s: %s %s %s", t.addr, method, path, compact(body))))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func containerPath(name, verb string) string { return "/api/containers/" + escape(name) + "/" + verb }
 
 func (c *ctl) pauseVerb() *cobra.Command {
@@ -106,7 +128,7 @@ func (c *ctl) resumeVerb() *cobra.Command {
 func (c *ctl) simple(verb, short, done string) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Use: verb + " CONTAINER", Short: short, Args: cobra.ExactArgs(1),
+		Use: verb + " CONTAINER", Short: short, Args: exactly("CONTAINER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.change(cmd.Context(), change{method: "POST", path: containerPath(args[0], verb), body: with(nil, "reason", reason),
 				tell: func(a map[string]any) string { return fmt.Sprintf("%s     %s, now %v", args[0], done, a["state"]) }})
@@ -119,7 +141,7 @@ func (c *ctl) simple(verb, short, done string) *cobra.Command {
 func (c *ctl) drainVerb() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Use: "drain CONTAINER", Short: "Work off what was received and stop consuming", Args: cobra.ExactArgs(1),
+		Use: "drain CONTAINER", Short: "Work off what was received and stop consuming", Args: exactly("CONTAINER"),
 		Long: "drain waits until the container has stopped and prints its report. It does not come back before the service is started again.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			clean := true
@@ -143,7 +165,7 @@ func (c *ctl) drainVerb() *cobra.Command {
 func (c *ctl) scaleVerb() *cobra.Command {
 	var workers, reason string
 	cmd := &cobra.Command{
-		Use: "scale CONTAINER --workers MIN:MAX", Short: "Change the bounds of the workers", Args: cobra.ExactArgs(1),
+		Use: "scale CONTAINER --workers MIN:MAX", Short: "Change the bounds of the workers", Args: exactly("CONTAINER"),
 		Example: "  longshore ctl scale orders --workers 4:50\n  longshore ctl scale orders --workers :20    # the minimum stays",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body, err := parseWorkers(workers)
@@ -178,8 +200,13 @@ func parseWorkers(s string) (map[string]any, error) {
 		}
 		body[name] = n
 	}
-	if len(body) == 0 {
+	lowest, hasMin := body["min"].(int)
+	highest, hasMax := body["max"].(int)
+	switch {
+	case len(body) == 0:
 		return nil, bad
+	case lowest < 0, hasMax && highest < 1, hasMin && hasMax && lowest > highest:
+		return nil, &cli.UsageError{Text: fmt.Sprintf("--workers %q is not possible", s), Hint: "the most is at least 1 and not less than the least; pause stops a container"}
 	}
 	return body, nil
 }

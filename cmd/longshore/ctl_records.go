@@ -53,7 +53,7 @@ func (c *ctl) askAll(ctx context.Context, path string, each func(t target, answe
 
 func (c *ctl) whyVerb() *cobra.Command {
 	return &cobra.Command{
-		Use: "why CONTAINER", Short: "Say in one sentence what limits a container now", Args: cobra.ExactArgs(1),
+		Use: "why CONTAINER", Short: "Say in one sentence what limits a container now", Args: exactly("CONTAINER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.askAll(cmd.Context(), containerPath(args[0], "why"), func(t target, a map[string]any, several bool) error {
 				if c.print.JSON {
@@ -107,10 +107,10 @@ func (c *ctl) records(ctx context.Context, path string) (f found, err error) {
 func (c *ctl) inflightVerb() *cobra.Command {
 	var n int
 	cmd := &cobra.Command{
-		Use: "inflight CONTAINER", Short: "List what a container holds: running, parked, waiting", Args: cobra.ExactArgs(1),
+		Use: "inflight CONTAINER", Short: "List what a container holds: running, parked, waiting", Args: exactly("CONTAINER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if n < 1 || n > 1000 {
-				return &cli.UsageError{Text: "--number must be from 1 to 1000"}
+				return &cli.UsageError{Text: "--number must be from 1 to 1000", Hint: "it is how many records of each instance to show"}
 			}
 			path := containerPath(args[0], "inflight") + "?" + url.Values{"limit": {strconv.Itoa(n)}}.Encode()
 			f, err := c.records(cmd.Context(), path)
@@ -165,7 +165,7 @@ func (c *ctl) printRecords(f found) error {
 
 func (c *ctl) stuckVerb() *cobra.Command {
 	return &cobra.Command{
-		Use: "stuck CONTAINER", Short: "Show handlers that do not return, with their stacks", Args: cobra.ExactArgs(1),
+		Use: "stuck CONTAINER", Short: "Show handlers that do not return, with their stacks", Args: exactly("CONTAINER"),
 		Long: "stuck needs an operator's token: a stack tells of the inside. To dump the stacks stops the process for a moment.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := c.records(cmd.Context(), containerPath(args[0], "stuck"))
@@ -190,7 +190,7 @@ func (c *ctl) oneVerb(verb, short string, interrupts bool) *cobra.Command {
 	var reason string
 	var interrupt bool
 	cmd := &cobra.Command{
-		Use: verb + " CONTAINER RECORD", Short: short, Args: cobra.ExactArgs(2),
+		Use: verb + " CONTAINER RECORD", Short: short, Args: exactly("CONTAINER", "RECORD"),
 		Example: "  longshore ctl inflight orders\n  longshore ctl " + verb + " orders 01J9X4F",
 		Long: "RECORD is what `ctl inflight` shows, the producer's message id, or topic/partition/position. Every instance is asked until one has it.\n" +
 			"What waits at the broker for its next attempt is in no instance and is not found.",
@@ -216,8 +216,10 @@ func (c *ctl) oneRecord(ctx context.Context, name, verb string, body map[string]
 	}
 	path := containerPath(name, "records/"+verb)
 	if c.dryRun {
-		c.print.Notef("would ask until one has it: POST %s %s", path, compact(body))
-		return nil
+		if len(targets) > 1 {
+			c.print.Notef("they are asked until one has it")
+		}
+		return c.wouldAsk(targets, "POST", path, body)
 	}
 	ctx, cancel := c.bounded(ctx)
 	defer cancel()
@@ -248,7 +250,7 @@ type seekFlags struct {
 func (c *ctl) seekVerb() *cobra.Command {
 	var f seekFlags
 	cmd := &cobra.Command{
-		Use: "seek CONTAINER --to start|end|OFFSET|TIME", Short: "Move the position of a Kafka group, while it runs", Args: cobra.ExactArgs(1),
+		Use: "seek CONTAINER --to start|end|OFFSET|TIME", Short: "Move the position of a Kafka group, while it runs", Args: exactly("CONTAINER"),
 		Long: "seek lets every instance that is named with --admin drain its own partitions, commit the new position and go on from there; other partitions are not touched.\n" +
 			"Partitions of instances that are not named stay as they are. What lies behind the new position is not read; what lies before it is handled again.",
 		Example: "  longshore ctl seek billing --to 2026-01-31T06:00:00Z --yes\n  longshore ctl seek billing --topic invoices --partition 3 --to 120884 --yes",
@@ -291,7 +293,7 @@ func (f *seekFlags) body(one bool) (map[string]any, error) {
 	}
 	if one {
 		if f.partition < 0 {
-			return nil, &cli.UsageError{Text: "--partition must be 0 or more"}
+			return nil, &cli.UsageError{Text: "--partition must be 0 or more", Hint: "leave it out for all"}
 		}
 		body["partition"] = f.partition
 	}

@@ -84,7 +84,7 @@ func TestCtlOneRecord(t *testing.T) {
 	if got = w.run(t, "ctl", "release", "orders", "o-17"); got.code == 0 || !strings.Contains(got.err, "error[unsupported]") {
 		t.Errorf("%+v", got)
 	}
-	if got = w.run(t, "ctl", "dead-letter", "orders", "o-17", "--dry-run"); got.code != 0 || got.out != "" || one.c.Stats().Parked != 1 {
+	if got = w.run(t, "ctl", "dead-letter", "orders", "o-17", "--dry-run"); got.code != 0 || strings.Count(got.out, "would ask") != 2 || one.c.Stats().Parked != 1 {
 		t.Errorf("%+v", got)
 	}
 	if got = w.run(t, "ctl", "dead-letter", "orders", "o-17", "--reason", "ticket 7"); got.code != 0 || !strings.HasPrefix(got.out, "orders     record dead-lettered: ") || one.c.Stats().Parked != 0 {
@@ -129,8 +129,8 @@ func TestCtlSeek(t *testing.T) {
 			t.Errorf("%v: %+v", args, got)
 		}
 	}
-	w.run(t, "ctl", "seek", "orders", "--to", "17", "--partition", "3", "--topic", "t", "--dry-run").want(t, 0, "",
-		"would ask "+one.a.Addr()+": POST /api/containers/orders/seek {\"offset\":17,\"partition\":3,\"topic\":\"t\"}\n")
+	w.run(t, "ctl", "seek", "orders", "--to", "17", "--partition", "3", "--topic", "t", "--dry-run").want(t, 0,
+		"would ask "+one.a.Addr()+": POST /api/containers/orders/seek {\"offset\":17,\"partition\":3,\"topic\":\"t\"}\n", "")
 	if got := w.run(t, "ctl", "seek", "orders", "--to", "start", "--yes"); !strings.Contains(got.err, "error[unsupported]") {
 		t.Errorf("a queue: %+v", got)
 	}

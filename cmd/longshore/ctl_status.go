@@ -22,7 +22,7 @@ import (
 
 func (c *ctl) statusVerb() *cobra.Command {
 	return &cobra.Command{
-		Use: "status [CONTAINER]", Short: "Show which container hurts, and why", Args: cobra.MaximumNArgs(1),
+		Use: "status [CONTAINER]", Short: "Show which container hurts, and why", Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.status(cmd.Context(), args) },
 	}
 }
@@ -177,7 +177,7 @@ func throttledBy(who string, o *throttle.Override) string {
 func (c *ctl) eventsVerb() *cobra.Command {
 	var n int
 	cmd := &cobra.Command{
-		Use: "events", Short: "Print what happens, as it happens", Args: cobra.NoArgs,
+		Use: "events", Short: "Print what happens, as it happens", Args: atMost(0),
 		Long: "events prints one line for each event of the first instance until it is interrupted, or --number were printed.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.events(cmd.Context(), n) },
 	}

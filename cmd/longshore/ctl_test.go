@@ -150,8 +150,8 @@ func TestCtlChanges(t *testing.T) {
 	}
 	reach(one).run(t, "ctl", "throttle", "orders", "--clear").want(t, 0, "orders     permits 0 → 20\n", "")
 	reach(one).run(t, "ctl", "throttle", "orders", "--rate", "0.5").want(t, 0, "orders     permits 20 → 20     rate – → 0.5\n", "")
-	reach(two).run(t, "ctl", "throttle", "orders", "--permits", "3", "--dry-run").want(t, 0, "",
-		"would ask "+two.a.Addr()+": PUT /api/containers/orders/throttle {\"permits\":3}\n")
+	reach(two).run(t, "ctl", "throttle", "orders", "--permits", "3", "--dry-run").want(t, 0,
+		"would ask "+two.a.Addr()+": PUT /api/containers/orders/throttle {\"permits\":3}\n", "")
 	if n, _ := two.limit.Limits(); n != 20 {
 		t.Errorf("%d permits after --dry-run", n)
 	}

@@ -21,7 +21,7 @@ type throttleFlags struct {
 func (c *ctl) throttleVerb() *cobra.Command {
 	var f throttleFlags
 	cmd := &cobra.Command{
-		Use: "throttle CONTAINER", Short: "Change how much is worked on at once or started per second", Args: cobra.ExactArgs(1),
+		Use: "throttle CONTAINER", Short: "Change how much is worked on at once or started per second", Args: exactly("CONTAINER"),
 		Long: "throttle changes the limits now: what runs goes on, 0 holds everything. With --for the value from before returns by itself.\n" +
 			"With --fleet all instances obey, through their control topic.",
 		Example: "  longshore ctl throttle orders --permits 5\n" +
@@ -64,6 +64,9 @@ func (f *throttleFlags) body(cmd *cobra.Command) (map[string]any, error) {
 	}
 	if f.clear {
 		body["clear"] = true
+	}
+	if f.permits < 0 || f.rate < 0 || f.burst < 0 {
+		return nil, &cli.UsageError{Text: "--permits, --rate and --burst must be 0 or more", Hint: "0 holds everything; --add -2 takes two permits away; --clear goes back to what is configured"}
 	}
 	if given("for") {
 		if f.hold <= 0 {

@@ -32,13 +32,8 @@ func (a *app) dlqShow() *cobra.Command {
 		Short:   "Show one dead letter: why it is here, headers, body",
 		Long:    "show prints what is known of the failure, the headers and the body of the dead letter whose id\nlist shows. A body that is no text is printed in hex; --raw prints the body alone, as it is.",
 		Example: "  longshore dlq show 'kafka://localhost/orders.dlq' 01J9… --mask card",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				return fmt.Errorf("ID is missing")
-			}
-			return withTarget(2)(cmd, args)
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runDLQShow(cmd.Context(), f, args[0], args[1]) },
+		Args:    exactly("TARGET", "ID"),
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.runDLQShow(cmd.Context(), f, args[0], args[1]) },
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&f.raw, "raw", false, "print the body only, as it is")

@@ -11,7 +11,7 @@ func (a *app) mutex() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mutex",
 		Short: "Print the tables for exactly-once effects",
-		Args:  cobra.NoArgs,
+		Args:  verbOf,
 		RunE: func(*cobra.Command, []string) error {
 			return &cli.UsageError{Text: "mutex needs to be told what to do", Hint: "use longshore mutex ddl --dialect postgres"}
 		},
@@ -31,6 +31,9 @@ func (a *app) mutexDDL() *cobra.Command {
 		Example: "  longshore mutex ddl --dialect postgres | psql shop",
 		Args:    atMost(0),
 		RunE: func(*cobra.Command, []string) error {
+			if dialect == "" {
+				return &cli.UsageError{Text: "--dialect is missing", Hint: "use postgres, mysql (for MariaDB too), sqlite or oracle"}
+			}
 			d, err := mutex.ParseDialect(dialect)
 			if err != nil {
 				return &cli.CodeError{Code: cli.ExitUsage, Err: err}

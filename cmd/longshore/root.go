@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -105,26 +104,6 @@ func (a *app) debugLog() *zap.Logger {
 	enc := zap.NewDevelopmentEncoderConfig()
 	enc.EncodeCaller = nil
 	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(enc), zapcore.AddSync(a.streams.Err), zapcore.DebugLevel))
-}
-
-// usage makes what cobra says about a command line an error with a hint.
-func (a *app) usage(root *cobra.Command, args []string, err error) error {
-	var own *cli.UsageError
-	if errors.As(err, &own) {
-		return err
-	}
-	text, rest, _ := strings.Cut(err.Error(), "\n")
-	if strings.HasPrefix(text, "invalid argument ") { // what follows is Go's
-		text, _, _ = strings.Cut(text, " flag: ")
-	}
-	hint := "see longshore --help"
-	if cmd, _, ferr := root.Find(args); ferr == nil && cmd != root {
-		hint = "usage: " + cmd.UseLine()
-	}
-	if _, names, ok := strings.Cut(rest, "Did you mean this?"); ok {
-		hint = "did you mean " + strings.Join(strings.Fields(names), " or ") + "?"
-	}
-	return &cli.UsageError{Text: text, Hint: hint}
 }
 
 // bounded is ctx with --timeout.

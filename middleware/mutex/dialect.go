@@ -1,6 +1,7 @@
 package mutex
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -49,7 +50,7 @@ func ParseDialect(name string) (Dialect, error) {
 	case "oracle":
 		return Oracle, nil
 	}
-	return 0, &longshore.Error{Code: longshore.CodeConfig, Op: fmt.Sprintf("dialect %q", name),
+	return 0, &longshore.Error{Code: longshore.CodeConfig, Op: fmt.Sprintf("dialect %.32q", name), Err: errors.New("is not known"),
 		Hint: "use postgres, mysql (for MariaDB too), sqlite or oracle"}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/edit"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/sqs"
 )
@@ -26,8 +27,9 @@ func openSQS(a *address, o Options) (transport.Source, error) {
 	}
 	cfg := sqs.QueueConfig{BrowseCounts: o.BrowseCounts, Envelope: sqs.Envelope(a.choice("envelope", string(sqs.SNS), string(sqs.EventBridge)))}
 	if a.values.Has("visibility") {
-		if cfg.VisibilityTimeout, err = time.ParseDuration(a.take("visibility")); err != nil || cfg.VisibilityTimeout <= 0 {
-			a.bad("visibility", "must be a time such as 30s", "")
+		text := a.take("visibility")
+		if cfg.VisibilityTimeout, err = time.ParseDuration(text); err != nil || cfg.VisibilityTimeout <= 0 {
+			a.bad("visibility", "must be a time more than 0", edit.TimeHint(text))
 			cfg.VisibilityTimeout = 0
 		}
 	}
