@@ -86,7 +86,7 @@ func (a *app) doctor() *cobra.Command {
 	fs.BoolVar(&f.force, "force", false, "look also where that has a cost")
 	fs.BoolVar(&f.apply, "apply", false, "do what is safe")
 	fs.DurationVar(&f.handler, "handler-time", 0, "longest `time` that a handler takes, to be checked against leases")
-	fs.StringVar(&f.management, "management", "", "`URL` of RabbitMQ's HTTP API (default AMQP_MANAGEMENT, or port 15672 of TARGET's host if TARGET has the standard port)")
+	fs.StringVar(&f.management, "management", "", "`URL` of RabbitMQ's HTTP API (default AMQP_MANAGEMENT if it is of the same cluster, or port 15672 of TARGET's host if TARGET has the standard port)")
 	return cmd
 }
 

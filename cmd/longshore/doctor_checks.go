@@ -42,9 +42,12 @@ func (a *app) checkup(ctx context.Context, f doctorFlags, target string, queue, 
 	}
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
-	p := doctor.Patient{Source: queue, Dead: dead, Management: f.management, Handler: f.handler}
-	if p.Management == "" && a.streams.Env != nil {
-		p.Management, _ = a.streams.Env("AMQP_MANAGEMENT")
+	p := doctor.Patient{Source: queue, Dead: dead, Management: f.management, From: doctor.Named, Handler: f.handler}
+	if p.Management == "" {
+		p.From = doctor.Ambient
+		if a.streams.Env != nil {
+			p.Management, _ = a.streams.Env("AMQP_MANAGEMENT")
+		}
 	}
 	if err := fromTarget(&p, target); err != nil {
 		return nil, err
@@ -71,21 +74,18 @@ func fromTarget(p *doctor.Patient, target string) error {
 	if p.Management != "" {
 		return nil
 	}
-	// At a port of its own it may be any of the brokers of that host.
-	switch port := u.Port(); port {
-	case "", "5672", "5671":
+	p.From = doctor.Guessed
+	switch u.Port() {
+	case "", "5672", "5671": // at a port of its own it may be any of the brokers of that host
 		p.Management = (&url.URL{Scheme: "http", User: u.User, Host: net.JoinHostPort(u.Hostname(), "15672")}).String()
-		return nil
-	default:
-		return &cli.UsageError{Text: "TARGET's port is " + port + ", so where its broker's management API is cannot be told",
-			Hint: "name it with --management http://user:password@host:15672, or AMQP_MANAGEMENT; amqp-server has none"}
 	}
+	return nil
 }
 
 // asked names the management API without user and password; "" where none is asked.
 func asked(p doctor.Patient) string {
 	u, err := url.Parse(p.Management)
-	if p.VHost == "" || err != nil {
+	if p.VHost == "" || p.Management == "" || err != nil {
 		return ""
 	}
 	return u.Scheme + "://" + u.Host

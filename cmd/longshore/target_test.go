@@ -15,6 +15,12 @@ import (
 func declared(t *testing.T, name string, args amqp091.Table) string {
 	t.Helper()
 	server := amqptest.New(t)
+	declareOn(t, server, name, args)
+	return fmt.Sprintf("amqp://guest:guest@%s/?queue=%s", server.Addr, name)
+}
+
+func declareOn(t *testing.T, server *amqptest.Server, name string, args amqp091.Table) {
+	t.Helper()
 	conn, err := amqp091.Dial(server.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +35,6 @@ func declared(t *testing.T, name string, args amqp091.Table) string {
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("amqp://guest:guest@%s/?queue=%s", server.Addr, name)
 }
 
 func TestPublishAndPeekOnRabbitMQ(t *testing.T) {

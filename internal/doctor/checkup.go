@@ -17,6 +17,8 @@ const (
 	OK   Level = "ok"
 	Warn Level = "warn" // works, and will surprise somebody
 	Bad  Level = "bad"  // messages are lost, or worked on twice
+	// Unknown was not looked at; the hint says how it can be.
+	Unknown Level = "unknown"
 )
 
 // Check is one thing that was looked at.
@@ -30,13 +32,26 @@ type Check struct {
 // Patient is a queue to be checked.
 type Patient struct {
 	Source, Dead transport.Source // Dead may be nil
-	// Management is the HTTP API of RabbitMQ with user and password.
+	// Management is the HTTP API of RabbitMQ with user and password; "" if it is not
+	// known. It counts only if it is of the broker of Source.
 	Management string
-	VHost      string
-	Client     *http.Client
+	// From says where Management comes from.
+	From   Origin
+	VHost  string
+	Client *http.Client
 	// Handler is how long a handler may take. 0: not known.
 	Handler time.Duration
 }
+
+// Origin says who has named a management API.
+type Origin int
+
+// The origins.
+const (
+	Guessed Origin = iota // nobody: it may be absent, or another broker's
+	Ambient               // the environment: it may be another broker's
+	Named                 // the command line: it must be right
+)
 
 // settled is a source that tells what its broker knows of the queue.
 type settled interface {

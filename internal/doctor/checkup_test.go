@@ -228,7 +228,7 @@ func TestRefusedManagementShowsNoPassword(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer s.Close()
 	for _, api := range []string{strings.Replace(s.URL, "://", "://user:canary@", 1), "http://user:canary@host:bad/"} {
-		_, err := Checkup(context.Background(), Patient{Source: amqp.New("amqp://localhost", amqp.Config{}).Queue("orders", amqp.QueueConfig{}), Management: api, VHost: "/", Client: s.Client()})
+		_, err := Checkup(context.Background(), Patient{Source: amqp.New("amqp://127.0.0.1:1", amqp.Config{}).Queue("orders", amqp.QueueConfig{}), Management: api, From: Named, VHost: "/", Client: s.Client()})
 		if err == nil || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%v", err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,9 +11,9 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
-// checkRabbit asks the management API: AMQP tells of a queue only how many messages
-// it has.
-func checkRabbit(ctx context.Context, p Patient, name string) ([]Check, error) {
+// askManagement asks the management API about a queue of the cluster, "" if its name
+// is not known.
+func askManagement(ctx context.Context, p Patient, cluster, name string) ([]Check, error) {
 	base, err := url.Parse(p.Management)
 	if err != nil || base.Host == "" {
 		return nil, &longshore.Error{Code: longshore.CodeBadAddress, Op: "ask RabbitMQ's management API", Err: errors.New("its address cannot be read"),
@@ -26,13 +25,21 @@ func checkRabbit(ctx context.Context, p Patient, name string) ([]Check, error) {
 		defer few.CloseIdleConnections()
 		m.client = &http.Client{Transport: few}
 	}
+	about, err := m.overview(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if cluster != "" && about.Cluster != "" && about.Cluster != cluster {
+		return nil, &strangerError{host: base.Host, have: about.Cluster, want: cluster}
+	}
 	q, err := m.queue(ctx, p.VHost, name)
 	if err != nil {
 		return nil, err
 	}
 	if q == nil {
-		return []Check{{Area: "queue", Level: Bad, Text: fmt.Sprintf("there is no queue %q in virtual host %q", name, p.VHost), Hint: "declare it, or check the name"}}, nil
+		return noQueue(p.VHost, name), nil
 	}
+	q.Version = about.Version
 	return judgeRabbit(q, p.Handler), nil
 }
 
@@ -41,19 +48,23 @@ type management struct {
 	client *http.Client
 }
 
+// overview is what the management API tells of itself.
+type overview struct {
+	Version string `json:"rabbitmq_version"`
+	Cluster string `json:"cluster_name"`
+}
+
+func (m *management) overview(ctx context.Context) (o overview, err error) {
+	_, err = m.get(ctx, &o, "overview")
+	return o, err
+}
+
 func (m *management) queue(ctx context.Context, vhost, name string) (*rabbitQueue, error) {
 	q := &rabbitQueue{}
 	found, err := m.get(ctx, q, "queues", vhost, name)
 	if err != nil || !found {
 		return nil, err
 	}
-	var overview struct {
-		Version string `json:"rabbitmq_version"`
-	}
-	if _, err := m.get(ctx, &overview, "overview"); err != nil {
-		return nil, err
-	}
-	q.Version = overview.Version
 	var nodes []struct {
 		Memory bool `json:"mem_alarm"`
 		Disk   bool `json:"disk_free_alarm"`

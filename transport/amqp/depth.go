@@ -3,33 +3,59 @@ package amqp
 import (
 	"context"
 	"errors"
+	"strconv"
 )
 
 // Depth is how many messages are ready in the source's queues. Unlike Browse it takes
 // none of them. Errors: those of Open.
 func (s *queueSource) Depth(ctx context.Context) (int, error) {
+	found, err := s.measure(ctx)
+	return found.ready, err
+}
+
+// Settings are what RabbitMQ tells over AMQP, for tools that examine a queue: version
+// and cluster_name of the broker, messages and consumers of the queues. Errors: those of
+// Open.
+func (s *queueSource) Settings(ctx context.Context) (map[string]string, error) {
+	found, err := s.measure(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{"version": found.version, "cluster_name": found.cluster,
+		"messages": strconv.Itoa(found.ready), "consumers": strconv.Itoa(found.consumers)}, nil
+}
+
+type measured struct {
+	version, cluster string
+	ready, consumers int
+}
+
+func (s *queueSource) measure(ctx context.Context) (measured, error) {
 	sess, err := s.b.consume.acquire(ctx)
 	if err != nil {
-		return 0, s.opening(err)
+		return measured{}, s.opening(err)
 	}
-	got := make(chan int, 1)
+	got := make(chan measured, 1)
 	err = sess.scratch(ctx, func(ch channel) error {
-		n := 0
+		var m measured
+		m.version, _ = sess.conn.Properties["version"].(string)
+		m.cluster, _ = sess.conn.Properties["cluster_name"].(string)
 		for _, name := range s.queues {
 			q, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
 			if err != nil {
 				return err
 			}
-			n += q.Messages
+			m.ready += q.Messages
+			m.consumers += q.Consumers
 		}
-		got <- n
+		got <- m
 		return nil
 	})
 	if err != nil {
 		err = s.b.set.brokerError("read the depth of "+s.title(), s.name(), err)
 	}
 	if err = errors.Join(err, s.b.consume.release(ctx, sess)); err != nil {
-		return 0, err
+		return measured{}, err
 	}
 	return <-got, nil
 }
