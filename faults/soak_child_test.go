@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -32,6 +33,7 @@ const (
 	soakChildAddr   = "LONGSHORE_SOAK_CHILD_ADDR"
 	soakChildName   = "LONGSHORE_SOAK_CHILD_NAME"
 	soakChildLedger = "LONGSHORE_SOAK_CHILD_LEDGER"
+	soakChildTables = "LONGSHORE_SOAK_CHILD_TABLES" // prefix of its tables, see soakEffects
 )
 
 // soakSource reaches a broker, through the leg's proxy in a child.
@@ -53,6 +55,10 @@ func soakSource(kind, addr, name string) (transport.Source, error) {
 
 // soakChild consumes until it is told to stop, or killed.
 func soakChild() error {
+	go func() { // it does not outlive the test, however that ends
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(3)
+	}()
 	l, err := oracle.OpenFile(os.Getenv(soakChildLedger))
 	if err != nil {
 		return err
@@ -61,11 +67,20 @@ func soakChild() error {
 	if err != nil {
 		return err
 	}
+	effects, once, err := openSoakEffects(os.Getenv(soakChildTables))
+	if err != nil {
+		return err
+	}
+	defer effects.close()
 	handler := func(ctx context.Context, d *longshore.Delivery) error {
 		end := l.Begin(string(d.Body), string(d.Key))
 		if n, err := strconv.Atoi(string(d.Body)); err == nil && n%37 == 0 && d.Attempt == 1 {
 			end(false)
 			return longshore.Retry(errors.New("not at the first time"), 30*time.Millisecond)
+		}
+		if err := effects.add(ctx, d); err != nil {
+			end(false)
+			return err
 		}
 		select {
 		case <-time.After(time.Duration(2+len(d.Key)%5) * time.Millisecond):
@@ -73,11 +88,11 @@ func soakChild() error {
 			end(false)
 			return ctx.Err()
 		}
-		end(d.Owned())
+		end(d.Owned() || effects != nil) // the transaction tells what became of an effect
 		return nil
 	}
-	c, err := container.New(src, longshore.HandlerFunc(handler), container.Config{Workers: container.Workers{Min: 8, Max: 8}, Order: container.ByKey,
-		Reopen: quickly, DrainTimeout: 5 * time.Second, DeadLetter: container.DeadLetter{Policy: container.Keep}, Logger: soakLogger()})
+	c, err := container.New(src, longshore.HandlerFunc(handler), container.Config{Workers: container.Workers{Min: 8, Max: 8}, Order: container.ByKey, WaitForBroker: true,
+		Reopen: quickly, DrainTimeout: 5 * time.Second, DeadLetter: container.DeadLetter{Policy: container.Keep}, Logger: soakLogger(), Middleware: once})
 	if err != nil {
 		return err
 	}
@@ -89,6 +104,7 @@ func soakChild() error {
 type soakProcess struct {
 	t                        *testing.T
 	kind, addr, name, ledger string
+	tables                   string // "": effects are not counted
 	note                     *oracle.Ledger
 	cmd                      *exec.Cmd
 }
@@ -97,18 +113,26 @@ func (p *soakProcess) start() {
 	p.t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
-		p.t.Fatal(err)
+		p.t.Error(err)
+		return
 	}
 	p.cmd = exec.Command(exe)
-	p.cmd.Env = append(os.Environ(), soakChildKind+"="+p.kind, soakChildAddr+"="+p.addr, soakChildName+"="+p.name, soakChildLedger+"="+p.ledger)
+	p.cmd.Env = append(os.Environ(), soakChildKind+"="+p.kind, soakChildAddr+"="+p.addr, soakChildName+"="+p.name, soakChildLedger+"="+p.ledger, soakChildTables+"="+p.tables)
 	p.cmd.Stderr = os.Stderr
+	if _, err := p.cmd.StdinPipe(); err != nil { // its end is ours
+		p.t.Error(err)
+	}
 	if err := p.cmd.Start(); err != nil {
-		p.t.Fatal(err)
+		p.t.Errorf("%s: %v", p.kind, err)
+		p.cmd = nil
 	}
 }
 
 func (p *soakProcess) signal(s syscall.Signal) {
 	p.t.Helper()
+	if p.cmd == nil {
+		return // it could not be started: the test has failed
+	}
 	if err := p.cmd.Process.Signal(s); err != nil {
 		p.t.Errorf("%s: %v: %v", p.kind, s, err)
 	}
@@ -117,6 +141,9 @@ func (p *soakProcess) signal(s syscall.Signal) {
 // kill ends it as a crash does, stop as a deployment. Both wait.
 func (p *soakProcess) kill() {
 	p.signal(syscall.SIGKILL)
+	if p.cmd == nil {
+		return
+	}
 	_ = p.cmd.Wait() // "signal: killed" is what was wanted
 	p.note.Killed(p.cmd.Process.Pid)
 	p.cmd = nil
@@ -124,6 +151,9 @@ func (p *soakProcess) kill() {
 
 func (p *soakProcess) stop() {
 	p.signal(syscall.SIGTERM)
+	if p.cmd == nil {
+		return
+	}
 	if err := p.cmd.Wait(); err != nil {
 		p.t.Logf("%s: a stop ended with %v", p.kind, err)
 	}

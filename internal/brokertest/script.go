@@ -14,7 +14,7 @@ import (
 
 const (
 	// commandTimeout covers a node's start on a busy machine.
-	commandTimeout = 2 * time.Minute
+	commandTimeout = 5 * time.Minute
 	// lockTimeout covers the tests of other packages that want the same node.
 	lockTimeout = 15 * time.Minute
 )

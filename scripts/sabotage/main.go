@@ -26,9 +26,10 @@ import (
 func main() {
 	only := flag.String("only", "", "faults with this in their name")
 	commit := flag.Bool("commit", false, "break the last commit, not the files as they are")
+	within := flag.String("timeout", "5m", "for the tests of a package; more where much else runs")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *only, *commit)
+	err := run(ctx, *only, *within, *commit)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "sabotage:", err)
@@ -36,7 +37,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, only string, commit bool) error {
+func run(ctx context.Context, only, within string, commit bool) error {
 	root, err := os.Getwd()
 	if err != nil {
 		return err
@@ -57,7 +58,7 @@ func run(ctx context.Context, only string, commit bool) error {
 	if err != nil {
 		return err
 	}
-	s := &saboteur{tree: tree, index: index}
+	s := &saboteur{tree: tree, state: filepath.Join(root, ".cache", "brokers"), within: within, index: index}
 	var errs []error
 	n := 0
 	for _, e := range edits() {

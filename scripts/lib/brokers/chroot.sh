@@ -19,7 +19,7 @@ chroot_start() {
   node_dir=/var/lib/longshore-$(printf %s "$ROOT" | cksum | cut -d' ' -f1)
   rabbitmq_files "$name" "$RABBIT_CHROOT$node_dir" "$node_dir"
   launch "$name" chroot "$RABBIT_CHROOT" env "${RABBIT_ENV[@]}" "$RABBIT_BIN/rabbitmq-server"
-  await "$name" 120 rabbitmq_ready "$name"
+  await "$name" 240 rabbitmq_ready "$name"
   rabbitmq_exports "$name"
 }
 

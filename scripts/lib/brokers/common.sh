@@ -131,11 +131,29 @@ port() {
     [ -s "$file" ] && ! running "$1" && open_port "$(cat "$file")" || break
     sleep 0.1
   done
-  if [ ! -s "$file" ] || { ! running "$1" && open_port "$(cat "$file")"; }; then
-    while open_port "$port"; do port=$((port + 100)); done
+  if [ ! -s "$file" ] || { ! running "$1" && ! { ! open_port "$(cat "$file")" && claim "$1" "$(cat "$file")"; }; }; then
+    while open_port "$port" || ! claim "$1" "$port"; do port=$((port + 100)); done
     echo "$port" >"$file"
   fi
   cat "$file"
+}
+
+# claim NAME PORT: keeps other checkouts from a port that nobody listens on yet, or
+# just now: a server takes seconds to start, and tests kill it. Its claim ends when it
+# is stopped in good order, or its folder is gone.
+claim() {
+  local file=$CACHE/ports/$2 mine owner
+  mine=$(realpath "$RUN/$1")
+  mkdir -p "$CACHE/ports"
+  (
+    flock 8
+    owner=$(cat "$file" 2>/dev/null) || true
+    if [ -n "$owner" ] && [ "$owner" != "$mine" ]; then
+      [ ! -e "$owner/pid" ] || exit 1
+      [ ! -d "$owner" ] || [ -z "$(find "$file" -mmin -3)" ] || exit 1
+    fi
+    echo "$mine" >"$file"
+  ) 8>"$CACHE/ports/lock"
 }
 
 # http_ok PORT PATH [HEADER]: status 200, without needing curl.

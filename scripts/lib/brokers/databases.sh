@@ -26,7 +26,7 @@ postgres_start() {
   fi
   # The socket folder's name must stay short, and nobody needs the socket.
   launch postgres ${as[@]+setpriv --reuid=postgres --regid=postgres --init-groups} "$bin/postgres" -D "$PG_HOME/data" -p "$port" -c listen_addresses=127.0.0.1 -c unix_socket_directories=
-  await postgres 60 postgres_ready postgres
+  await postgres 240 postgres_ready postgres
   local psql=("$bin/psql" -h 127.0.0.1 -p "$port" -U longshore -d postgres -qAt)
   [ "$("${psql[@]}" -c "SELECT 1 FROM pg_database WHERE datname = 'longshore'")" = 1 ] || "${psql[@]}" -c 'CREATE DATABASE longshore'
   export_line PG_DSN "postgres://longshore@127.0.0.1:$port/longshore?sslmode=disable" >"$dir/env"
@@ -47,7 +47,7 @@ mariadb_start() {
       die "mariadb: mariadb-install-db failed; log: $dir/log"
   fi
   launch mariadb mariadbd --no-defaults --user="$user" --datadir="$dir/data" --port="$port" --bind-address=127.0.0.1 --socket= --skip-log-bin
-  await mariadb 60 mariadb_ready mariadb
+  await mariadb 240 mariadb_ready mariadb
   mariadb --no-defaults -h 127.0.0.1 -P "$port" -u root -e "
     CREATE DATABASE IF NOT EXISTS longshore CHARACTER SET utf8mb4;
     CREATE USER IF NOT EXISTS longshore@'127.0.0.1';

@@ -58,7 +58,7 @@ kafka_start() {
       -c "$dir/server.properties" >>"$dir/log" 2>&1 || die "$name: format failed; log: $dir/log"
   fi
   launch "$name" java -Xms256m -Xmx512m -XX:+UseSerialGC -cp "$JARS/*" kafka.Kafka "$dir/server.properties"
-  await "$name" 90 kafka_ready "$name"
+  await "$name" 240 kafka_ready "$name"
   export_line KAFKA_ADDRS "127.0.0.1:$broker" >"$dir/env"
   [ -z "$login" ] || export_line KAFKA_LOGIN "127.0.0.1:$login" >>"$dir/env"
 }
@@ -135,7 +135,7 @@ rest-sqs { enabled = true, bind-port = $port, bind-hostname = "127.0.0.1", sqs-l
 rest-stats { enabled = false }
 CONF
   launch elasticmq java -Xmx256m -XX:+UseSerialGC -Dconfig.file="$dir/emq.conf" -cp "$JARS/*" org.elasticmq.server.Main
-  await elasticmq 60 elasticmq_ready elasticmq
+  await elasticmq 240 elasticmq_ready elasticmq
   export_line SQS_ENDPOINT "http://127.0.0.1:$port" >"$dir/env"
 }
 

@@ -29,7 +29,7 @@ rabbitmq_start() {
   rabbitmq_ports "$name"
   rabbitmq_files "$name" "$RUN/$name" "$RUN/$name"
   launch "$name" env "${RABBIT_ENV[@]}" "$RABBIT_BIN/rabbitmq-server"
-  await "$name" 90 rabbitmq_ready "$name"
+  await "$name" 240 rabbitmq_ready "$name"
   rabbitmq_exports "$name"
 }
 
