@@ -165,7 +165,7 @@ func (r *run) stays(w *worker, it *item, j judgement, err error) {
 	e := &longshore.Error{Code: longshore.CodeDeadLetter, Source: r.s.dead.To, Err: err,
 		Op:   fmt.Sprintf("dead-letter %q message %.64s to %q", r.s.name, idOf(it.d), r.s.dead.To),
 		Hint: fmt.Sprintf("the message stays and is tried again in %v; see that the destination exists and takes it, or correct DeadLetter.To", round(j.delay))}
-	r.emit(Event{Kind: EventDeadLetterFailed, Err: e, Delay: j.delay, Delivery: factsOf(it.d), Text: e.Error()})
+	r.emit(Event{Kind: EventDeadLetterFailed, Err: e, Delay: j.delay, Reason: r.s.dead.To, Delivery: factsOf(it.d), Text: e.Error()})
 	if r.isStopping() {
 		j.verdict = longshore.VerdictRelease
 		if r.giveBack(w, it, j, it.d.Attempt, false) {

@@ -15,13 +15,13 @@ const (
 	EventState            EventKind = "state"              // the state changed; Text is the new one
 	EventSubscribed       EventKind = "subscribed"         // Generation, Workers, Window; Took since the start or the loss before it
 	EventDeclared         EventKind = "declared"           // queues, topics or exchanges were declared; see Text
-	EventDown             EventKind = "down"               // the consumer was lost (with Count deliveries), or could not be opened; Delay until the next try
+	EventDown             EventKind = "down"               // the consumer was lost (with Count deliveries), or could not be opened; Delay until the next try, which is Attempt
 	EventLost             EventKind = "lost"               // Count deliveries were taken back by the broker
 	EventScaled           EventKind = "scaled"             // workers From, To, Reason
 	EventFailed           EventKind = "failed"             // a delivery failed; Delivery, Err, Delay
 	EventDiscarded        EventKind = "discarded"          // a failed delivery was acked
 	EventDeadLettered     EventKind = "dead-lettered"      // Delivery, Err, Reason = where to
-	EventDeadLetterFailed EventKind = "dead-letter-failed" // it stays; Delivery, Err, Delay
+	EventDeadLetterFailed EventKind = "dead-letter-failed" // it stays; Delivery, Err, Delay, Reason = where to
 	EventDelayCut         EventKind = "delay-cut"          // a delay was longer than can be held
 	EventParkingFull      EventKind = "parking-full"       // no more retries can wait here
 	EventLaneFull         EventKind = "lane-full"          // one key holds half of the window or more; Count
@@ -54,6 +54,7 @@ type Event struct {
 	Generation, Workers, Window int
 	Took                        time.Duration
 	Delay                       time.Duration
+	Attempt                     int // to open the consumer
 	Delivery                    *DeliveryFacts
 	Report                      *Report
 	Stack                       string

@@ -1,13 +1,13 @@
 package container
 
 import (
-	"errors"
 	"os"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/logs"
 )
 
 // stderrLogger is for containers that were given none.
@@ -72,9 +72,7 @@ func (l *limitedLog) event(e Event) {
 	}
 	p := phrases[e.Kind]
 	text, level := p.text, l.level(e, p.level)
-	if e.Kind == EventState {
-		text = "container " + e.Text
-	}
+	text = phrase(e, text)
 	ce := l.log.Check(level, text)
 	if ce == nil {
 		return
@@ -91,6 +89,17 @@ func (l *limitedLog) event(e Event) {
 	ce.Write(fields(e)...)
 }
 
+// phrase is the message of an event's line.
+func phrase(e Event, usual string) string {
+	switch {
+	case e.Kind == EventState:
+		return "container " + e.Text
+	case e.Kind == EventLost && longshore.CodeOf(e.Err) == longshore.CodeLeaseLost:
+		return "lease lost"
+	}
+	return usual
+}
+
 // summaries writes the lines of what was held back: all, or what has waited long
 // enough.
 func (l *limitedLog) summaries(all bool) {
@@ -102,11 +111,16 @@ func (l *limitedLog) summaries(all bool) {
 // summary is the line of the last event held back, and says how many it stands
 // for.
 func (l *limitedLog) summary(s *repeat) {
-	ce := l.log.Check(l.level(s.event, phrases[s.event.Kind].level), phrases[s.event.Kind].text)
+	p := phrases[s.event.Kind]
+	ce := l.log.Check(l.level(s.event, p.level), phrase(s.event, p.text))
 	if ce == nil {
 		return
 	}
-	fs := append(fields(s.event), zap.Time("at", s.event.Time))
+	last := s.event
+	if len(s.ids) > 1 { // then the facts of the last one alone would mislead
+		last.Delivery = nil
+	}
+	fs := append(fields(last), zap.Time("at", last.Time))
 	if s.held > 1 {
 		fs = append(fs, zap.Int("repeated", s.held))
 	}
@@ -155,8 +169,23 @@ func kindFields(e Event) []zap.Field {
 	case EventScaled:
 		fs = append(fs, zap.Int("from", e.From), zap.Int("to", e.To))
 	case EventDeadLettered:
-		return []zap.Field{zap.String("to", e.Reason), zap.String("reason", string(longshore.CodeOf(e.Err))), zap.Int("attempts", e.Delivery.Attempt)}
-	case EventDown, EventLost:
+		fs = append(fs, zap.String("to", e.Reason), zap.String("reason", string(longshore.CodeOf(e.Err))))
+		if e.Delivery != nil {
+			fs = append(fs, zap.Int("attempts", e.Delivery.Attempt))
+		}
+		return fs
+	case EventDeadLetterFailed:
+		return []zap.Field{zap.String("to", e.Reason)}
+	case EventSettleFailed:
+		return []zap.Field{zap.String("verb", e.Reason)}
+	case EventLaneFull:
+		return []zap.Field{zap.String("key", e.Reason), zap.Int("waiting", e.Count)}
+	case EventDown:
+		count = "lost"
+		if e.Attempt > 0 {
+			fs = append(fs, zap.Int("attempt", e.Attempt))
+		}
+	case EventLost:
 		count = "lost"
 	}
 	if e.Reason != "" {
@@ -170,20 +199,13 @@ func kindFields(e Event) []zap.Field {
 
 // fields are the facts of an event that are there.
 func fields(e Event) []zap.Field {
-	var fs []zap.Field
-	if e.Err != nil {
-		fs = append(fs, zap.String("code", string(longshore.CodeOf(e.Err))), zap.String("error", e.Err.Error()))
-		var le *longshore.Error
-		if errors.As(e.Err, &le) && le.Hint != "" {
-			fs = append(fs, zap.String("help", le.Hint))
-		}
-	}
+	fs := logs.Failure(e.Err)
 	text := func(name, v string) {
 		if v != "" {
 			fs = append(fs, zap.String(name, v))
 		}
 	}
-	if e.Kind != EventState && (e.Err == nil || e.Kind == EventNotice) {
+	if e.Kind != EventState && e.Kind != EventSubscribed && (e.Err == nil || e.Kind == EventNotice) {
 		text("text", e.Text)
 	}
 	fs = append(fs, kindFields(e)...)
@@ -193,9 +215,11 @@ func fields(e Event) []zap.Field {
 	if d := e.Delivery; d != nil {
 		text("message_id", d.MessageID)
 		text("key", d.Key)
-		fs = append(fs, zap.Int("attempt", d.Attempt))
-		if d.Of > 0 {
-			fs = append(fs, zap.Int("of", d.Of))
+		if e.Kind != EventDeadLettered { // it has attempts
+			fs = append(fs, zap.Int("attempt", d.Attempt))
+			if d.Of > 0 {
+				fs = append(fs, zap.Int("of", d.Of))
+			}
 		}
 		if d.Age > 0 {
 			fs = append(fs, zap.Duration("age", d.Age))

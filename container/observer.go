@@ -31,7 +31,9 @@ func (o *observer) Lost(ds []*longshore.Delivery, cause error) {
 	r.wakeOne()
 	r.mu.Unlock()
 	if len(ds) > 0 {
-		r.emit(Event{Kind: EventLost, Err: cause, Count: len(ds), Delivery: factsOf(ds[0]),
+		first := factsOf(ds[0])
+		first.Age = r.s.clock.Now().Sub(first.ReceivedAt)
+		r.emit(Event{Kind: EventLost, Err: cause, Count: len(ds), Delivery: first,
 			Text: fmt.Sprintf("%d deliveries were taken back by the broker", len(ds))})
 	}
 }

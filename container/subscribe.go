@@ -145,7 +145,7 @@ func (r *run) openFailed(err error) {
 		return
 	}
 	r.armReopen(delay)
-	r.emit(Event{Kind: EventDown, Err: err, Delay: delay, Count: 0,
+	r.emit(Event{Kind: EventDown, Err: err, Delay: delay, Attempt: r.reopenTries + 1,
 		Text: fmt.Sprintf("%v; trying again in %v (attempt %d)", err, round(delay), r.reopenTries+1)})
 	if first && !r.s.wait {
 		r.mu.Lock()

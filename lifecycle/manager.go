@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/logs"
 )
 
 // Config of a [Manager]. The zero value is what the comments say.
@@ -178,7 +179,7 @@ func (m *Manager) Start(ctx context.Context) error {
 		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.stopTimeout)
 		defer cancel()
 		if serr := m.stopPhases(undo, m.live); serr != nil {
-			m.log.Warn("undoing a failed start left something behind", zap.Error(serr))
+			m.log.Warn("undoing a failed start left something behind", logs.Failure(serr)...)
 		}
 		return err
 	}
@@ -239,7 +240,7 @@ func (m *Manager) Stop(ctx context.Context) error {
 	defer cancel()
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < m.stopTimeout-time.Second {
 		m.log.Warn("stop has less time than StopTimeout, the drain is cut short",
-			zap.Duration("have", time.Until(deadline)), zap.Duration("stop_timeout", m.stopTimeout))
+			zap.Duration("have", time.Until(deadline)), zap.Duration("need", m.stopTimeout))
 	}
 	s.err = m.stopPhases(ctx, live)
 	close(s.done)
@@ -297,7 +298,7 @@ func (m *Manager) stopPhase(ctx context.Context, parts []Component) error {
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("stop %q: %w", c.Name(), err))
-			m.log.Error("component did not stop cleanly", zap.String("component", c.Name()), zap.Error(err))
+			m.log.Error("component did not stop cleanly", append(logs.Failure(err), zap.String("component", c.Name()))...)
 		}
 	}
 	return errors.Join(errs...)

@@ -5,6 +5,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/logs"
 )
 
 // Log writes one line for each call of a handler, at level info: what became of the
@@ -35,16 +36,13 @@ func (l logger) Outcome(d *longshore.Delivery, o longshore.Outcome) {
 	if line == nil {
 		return
 	}
-	fields := make([]zap.Field, 0, 8)
+	fields := make([]zap.Field, 0, 10)
 	fields = append(fields, zap.Stringer("verdict", o.Verdict), zap.Duration("took", o.Took), zap.Int("attempt", d.Attempt), zap.String("message_id", d.Received().ID))
 	if s := d.Origin.Subscription; s != nil {
 		fields = append(fields, zap.String("transport", s.Transport), zap.String("source", s.Source))
 	}
 	if key := d.Received().Key; key != nil {
-		fields = append(fields, zap.ByteString("key", key))
+		fields = append(fields, zap.ByteString("key", key[:min(len(key), 64)]))
 	}
-	if o.Err != nil {
-		fields = append(fields, zap.Error(o.Err))
-	}
-	line.Write(fields...)
+	line.Write(append(fields, logs.Failure(o.Err)...)...)
 }

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/logs"
 )
 
 // Check is called when the container subscribes. It refuses manual settling, tables
@@ -33,7 +34,7 @@ func (m *Mutex) Check(ctx context.Context, f longshore.Facts) error {
 			return err
 		}
 		if err != nil {
-			m.cfg.Logger.Warn("mutex tables not checked", zap.Error(err))
+			m.cfg.Logger.Warn("mutex tables not checked", logs.Failure(err)...)
 			return nil
 		}
 		m.checked.Store(true)
@@ -44,7 +45,7 @@ func (m *Mutex) Check(ctx context.Context, f longshore.Facts) error {
 	case ClassReadOnly:
 		return readOnly(f.Container, err)
 	default:
-		m.cfg.Logger.Warn("mutex tables not checked", zap.Error(err))
+		m.cfg.Logger.Warn("mutex tables not checked", logs.Failure(err)...)
 		return nil
 	}
 }
@@ -58,7 +59,7 @@ func readOnly(source string, err error) error {
 // connections, one after the other; those that also ask the pool need them all.
 func (m *Mutex) warnPool(f longshore.Facts) {
 	if limit := m.store.MaxConns(); limit > 0 && limit < f.WorkersMax+1 {
-		m.cfg.Logger.Warn("database pool smaller than workers + 1: handlers wait for connections, and one that asks the pool for a second can wait in vain",
+		m.cfg.Logger.Warn("database pool smaller than workers + 1", zap.String("help", "enlarge it: handlers wait for connections, and one that asks the pool for a second can wait in vain"),
 			zap.String("container", f.Container), zap.Int("pool", limit), zap.Int("workers", f.WorkersMax))
 	}
 }
@@ -132,7 +133,7 @@ func (m *Mutex) checkServer(ctx context.Context, tx Tx) error {
 		err := tx.Query(ctx, func(scan func(...any) error) error { return scan(&standby, &idle) },
 			"SELECT pg_is_in_recovery(), current_setting('idle_in_transaction_session_timeout')")
 		if err == nil && idle == "0" {
-			m.cfg.Logger.Warn("idle_in_transaction_session_timeout is 0: a row stays locked for as long as a lost connection is not noticed; set it to the handler's timeout + 30 s")
+			m.cfg.Logger.Warn("idle_in_transaction_session_timeout is 0", zap.String("help", "set it to the handler's timeout + 30 s: a row stays locked for as long as a lost connection is not noticed"))
 		}
 		if err != nil || !standby {
 			return err

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/logs"
 )
 
 // Flush publishes what a committed transaction of your own has added, by the ids in
@@ -60,12 +61,19 @@ func (o *Outbox) publishNow(ctx context.Context, rs []*record) {
 		}
 	}
 	if err := o.publishFree(ctx, free); err != nil {
-		o.cfg.Logger.Warn("not published after the commit; the relay will", zap.Int("messages", len(free)), zap.Error(err))
+		o.leftToRelay(err, zap.Int("messages", len(free)))
 	}
 	for shard := range shards {
 		if err := o.publishShard(ctx, shard); err != nil {
-			o.cfg.Logger.Warn("not published after the commit; the relay will", zap.Int("shard", shard), zap.Error(err))
+			o.leftToRelay(err, zap.Int("shard", shard))
 		}
+	}
+}
+
+// leftToRelay is told once a minute: while a broker is away every transaction ends so.
+func (o *Outbox) leftToRelay(err error, what zap.Field) {
+	if stands, due := o.quiet.Due(time.Now()); due {
+		o.cfg.Logger.Warn("not published after the commit; the relay will", append(logs.Failure(err), what, logs.Repeated(stands))...)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/logs"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -21,6 +22,7 @@ type Outbox struct {
 	relay *Relay
 
 	suspects suspects
+	quiet    logs.Quiet // of the line about what is left to the relay
 }
 
 // Execer runs a statement in a transaction: *sql.Tx, *sqlx.Tx, *sql.Conn, and a pgx.Tx

@@ -98,7 +98,7 @@ func (o *Outbox) settle(ctx context.Context, tx Tx, s *sending, broken []*record
 		}
 	}
 	for _, r := range broken {
-		o.cfg.Logger.Error("outbox row cannot be read: parked", zap.String("mutex", r.id))
+		o.cfg.Logger.Error("outbox row cannot be read: parked", zap.String("mutex_id", r.id))
 		if _, err := tx.Exec(ctx, o.sql.failed, parkedDue, "cannot be read: the meta column was changed", r.seq); err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func (o *Outbox) settle(ctx context.Context, tx Tx, s *sending, broken []*record
 func (o *Outbox) again(r *record) int64 {
 	n := r.attempts + 1
 	if n >= o.cfg.MaxAttempts {
-		o.cfg.Logger.Error("outbox row parked: the broker refuses it", zap.String("mutex", r.id), zap.String("dest", r.dest), zap.Int("attempts", n))
+		o.cfg.Logger.Error("outbox row parked: the broker refuses it", zap.String("mutex_id", r.id), zap.String("to", r.dest), zap.Int("attempts", n))
 		return parkedDue
 	}
 	policy := backoff.Policy{Initial: o.cfg.RetryDelay, Max: max(maxRetryDelay, o.cfg.RetryDelay), Multiplier: 2}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/longshore-go/longshore/internal/logs"
 )
 
 // purgeRows is so few that deleting them takes some milliseconds: that is how long a
@@ -90,7 +92,7 @@ func (p *Purger) loop(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			p.m.cfg.Logger.Warn("inbox not purged", zap.Int64("rows", rows), zap.Error(err), zap.Duration("retry_in", p.m.cfg.PurgeEvery))
+			p.m.cfg.Logger.Warn("inbox not purged", append(logs.Failure(err), zap.Int64("rows", rows), zap.Duration("retry_in", p.m.cfg.PurgeEvery))...)
 		case rows > 0:
 			p.m.cfg.Logger.Info("inbox purged", zap.Int64("rows", rows), zap.Duration("took", time.Since(began)))
 		}

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/logs"
 )
 
 // Relay publishes what was committed and not published: after a crash, after the
@@ -21,6 +22,8 @@ type Relay struct {
 	loops background
 
 	published, refused, failures atomic.Int64
+
+	quiet logs.Quiet // of the line about a failure
 }
 
 func newRelay(o *Outbox) *Relay { return &Relay{o: o, awake: make(chan struct{}, 1)} }
@@ -68,8 +71,8 @@ func (r *Relay) loop(ctx context.Context, nth int) {
 		switch {
 		case err != nil:
 			r.failures.Add(1)
-			if ctx.Err() == nil {
-				r.o.cfg.Logger.Warn("outbox relay failed", zap.Error(err), zap.Duration("retry_in", pause))
+			if stands, due := r.quiet.Due(time.Now()); due && ctx.Err() == nil {
+				r.o.cfg.Logger.Warn("outbox relay failed", append(logs.Failure(err), zap.Duration("retry_in", pause), logs.Repeated(stands))...)
 			}
 		case worked:
 			pause = r.o.cfg.Poll

@@ -51,7 +51,7 @@ func (m *Mutex) held(c claim, d *longshore.Delivery) error {
 		return longshore.Reject(e)
 	}
 	if seen.alert {
-		m.cfg.Logger.Warn("mutex row held for long", zap.String("mutex", c.id), zap.Duration("for", seen.since))
+		m.cfg.Logger.Warn("mutex row held for long", zap.String("mutex_id", c.id), zap.Duration("age", seen.since))
 	}
 	return longshore.Release(e, m.delay(seen.times))
 }

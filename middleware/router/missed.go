@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/logs"
 )
 
 const (
@@ -52,7 +53,7 @@ func (m *missed) note(typ string, d *longshore.Delivery, now time.Time) {
 	m.mu.Unlock()
 	if due {
 		m.log.Warn("no route", zap.String("type", cut(typ)), zap.String("topic", cut(d.Origin.Topic)), zap.String("routing_key", cut(d.Origin.RoutingKey)),
-			zap.String("message_id", cut(d.Received().ID)), zap.String("source", d.Origin.Source()), zap.Stringer("policy", m.policy), zap.Int("count", count))
+			zap.String("message_id", cut(d.Received().ID)), zap.String("source", d.Origin.Source()), zap.Stringer("policy", m.policy), logs.Repeated(count))
 	}
 }
 

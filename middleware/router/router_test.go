@@ -168,7 +168,7 @@ func TestMissedTypesAreLoggedAndCounted(t *testing.T) {
 		}
 		<-time.After(time.Minute)
 		_ = r.Handle(t.Context(), delivery("b", "t", "k"))
-		if all := logs.All(); len(all) != 2 || all[1].ContextMap()["count"] != int64(10) {
+		if all := logs.All(); len(all) != 2 || all[1].ContextMap()["repeated"] != int64(10) {
 			t.Errorf("%+v", all)
 		}
 		for i := range 1000 {

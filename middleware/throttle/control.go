@@ -3,10 +3,14 @@ package throttle
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/longshore-go/longshore/internal/logs"
 )
 
 // control obeys control messages, wherever they come from.
@@ -265,19 +269,22 @@ func (c *control) log(e FleetEvent) {
 		c.mu.Unlock()
 		return
 	}
-	repeated := h.count - 1
+	stands := h.count
 	h.count, h.last = 0, e.Time
 	c.mu.Unlock()
 	fields := []zap.Field{zap.String("scope", c.cfg.Scope), zap.String("reason", e.Reason)}
 	if d := e.Directive; d != nil {
-		fields = append(fields, zap.String("id", cut(d.ID)), zap.Int64("seq", d.Seq), zap.String("by", cut(d.Issuer)), zap.String("target", cut(d.Target.key(d.Scope))))
+		fields = append(fields, zap.String("directive_id", cut(d.ID)), zap.Int64("seq", d.Seq), zap.String("by", cut(d.Issuer)), zap.String("target", cut(d.Target.key(d.Scope))), zap.String("to", asked(d)))
+		if !d.ExpiresAt.IsZero() {
+			fields = append(fields, zap.Time("until", d.ExpiresAt))
+		}
 	}
 	if e.Instance != "" {
 		fields = append(fields, zap.String("instance", cut(e.Instance)))
 	}
 	switch e.Kind {
 	case FleetRefused:
-		c.cfg.Logger.Warn("throttle control message ignored", append(fields, zap.String("refused", e.Refused), zap.Int("repeated", repeated))...)
+		c.cfg.Logger.Warn("throttle control message ignored", append(fields, zap.String("refused", e.Refused), logs.Repeated(stands))...)
 	case FleetLost:
 		c.cfg.Logger.Warn("throttle control lost", fields...)
 	case FleetApplied, FleetExpired:
@@ -285,6 +292,21 @@ func (c *control) log(e FleetEvent) {
 	default:
 		c.cfg.Logger.Info("throttle control", append(fields, zap.String("kind", string(e.Kind)))...)
 	}
+}
+
+// asked is what a directive says, in one word or two.
+func asked(d *Directive) string {
+	if d.Unset {
+		return "configured"
+	}
+	var parts []string
+	if d.Permits != nil {
+		parts = append(parts, fmt.Sprintf("permits %d", *d.Permits))
+	}
+	if d.Rate != nil {
+		parts = append(parts, fmt.Sprintf("rate %g", *d.Rate))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // cut keeps foreign text in the log short.

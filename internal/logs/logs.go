@@ -1,0 +1,59 @@
+// Package logs has what the log lines of several packages share. Their phrases and
+// fields are listed in docs/reference/logs.md.
+//
+//	log.Warn("outbox relay failed", logs.Failure(err)...)
+package logs
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/longshore-go/longshore"
+)
+
+// Failure are the fields of an error: code, error, and help if it has a hint.
+func Failure(err error) []zap.Field {
+	if err == nil {
+		return nil
+	}
+	fs := []zap.Field{zap.String("code", string(longshore.CodeOf(err))), zap.String("error", err.Error())}
+	var e *longshore.Error
+	if errors.As(err, &e) && e.Hint != "" {
+		fs = append(fs, zap.String("help", e.Hint))
+	}
+	return fs
+}
+
+// Every is how often a line that repeats is written.
+const Every = time.Minute
+
+// Quiet lets a line through at once and then once in Every: an outage must not fill a
+// disk. The zero value is ready.
+type Quiet struct {
+	mu   sync.Mutex
+	last time.Time
+	held int
+}
+
+// Due tells whether the line is to be written, and how many it then stands for.
+func (q *Quiet) Due(now time.Time) (stands int, due bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.held++
+	if !q.last.IsZero() && now.Sub(q.last) < Every {
+		return 0, false
+	}
+	stands, q.held, q.last = q.held, 0, now
+	return stands, true
+}
+
+// Repeated says how many a line stands for, if that is more than itself.
+func Repeated(stands int) zap.Field {
+	if stands < 2 {
+		return zap.Skip()
+	}
+	return zap.Int("repeated", stands)
+}
