@@ -119,7 +119,10 @@ func (l *soakLeg) produce(ctx context.Context, done <-chan struct{}) error {
 		}
 		var msgs []*longshore.Message // of different keys: a part that failed comes later than the others
 		for i := l.sent; i < l.sent+soakKeys/2; i++ {
-			msgs = append(msgs, &longshore.Message{ID: fmt.Sprint(i), Key: fmt.Appendf(nil, "k%d", i%soakKeys), Body: fmt.Append(nil, i)})
+			id := fmt.Sprint(i)
+			m := &longshore.Message{ID: id, Key: fmt.Appendf(nil, "k%d", i%soakKeys), Body: []byte(id)}
+			m.Headers.Set(longshore.HeaderID, id) // who publishes again says that it is the same
+			msgs = append(msgs, m)
 		}
 		for tries := 0; ; tries++ {
 			trying, cancel := context.WithTimeout(ctx, 20*time.Second)

@@ -1,11 +1,24 @@
 package main
 
+import (
+	"fmt"
+	"strings"
+)
+
 // edit is a fault of one line, put into the code.
 type edit struct {
 	name     string
 	file     string
 	old, new string   // old must be there exactly once
 	packages []string // whose fault tests have to see it
+}
+
+// apply returns the file with the fault in it.
+func (e edit) apply(whole []byte) ([]byte, error) {
+	if n := strings.Count(string(whole), e.old); n != 1 {
+		return nil, fmt.Errorf("the line to break is %d times in %s: adapt scripts/sabotage/edits.go", n, e.file)
+	}
+	return []byte(strings.Replace(string(whole), e.old, e.new, 1)), nil
 }
 
 func edits() []edit {
@@ -44,8 +57,8 @@ func edits() []edit {
 			"return &sql.TxOptions{Isolation: sql.LevelDefault}",
 			mutexTests},
 		{"swallow 1213", "middleware/mutex/class.go",
-			"\tcase 1213, 1020:\n\t\treturn ClassRolledBack",
-			"\tcase 1213, 1020:\n\t\treturn ClassDuplicate",
+			"\tcase 1213, 1020, 3101:\n\t\treturn ClassRolledBack",
+			"\tcase 1213, 1020, 3101:\n\t\treturn ClassDuplicate",
 			mutexTests},
 		{"publish before commit", "middleware/mutex/outbox.go",
 			"\tcommit, cancel := context.WithTimeout(life, defaultCommitTimeout)\n\tdefer cancel()\n\tif err := tx.Commit(commit); err != nil {\n\t\treturn &longshore.Error{Code: longshore.CodeConnLost, Op: \"commit with an outbox\"",
