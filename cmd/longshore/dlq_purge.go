@@ -62,6 +62,9 @@ func (a *app) runDLQPurge(ctx context.Context, f dlqPurgeFlags, filter dlq.Filte
 	job.Progress = bar.show
 	res, err := dlq.Purge(ctx, job)
 	bar.end(res)
+	if err != nil {
+		a.print.Notef("it ended before all was done: what is left stays where it is, and the same command goes on with it")
+	}
 	return errors.Join(a.showPurged(name, res, false), err, verdictOf(dlq.Result{Full: res.Full}, err))
 }
 
@@ -142,6 +145,9 @@ func (a *app) showPurged(name string, res dlq.Result, dry bool) error {
 	}
 	if !dry {
 		a.noteLeft(name, dlq.Result{Full: res.Full})
+		if res.Open > 0 {
+			a.print.Notef("whether %s more are removed is not known", messages(res.Open))
+		}
 	}
 	return a.print.Printf("%s\n", line)
 }

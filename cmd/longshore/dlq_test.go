@@ -304,3 +304,43 @@ func TestAnInterruptedReplayHasTheExitCodeOfTheSignal(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// cutOff is a queue whose publisher loses its connection with the second batch.
+type cutOff struct{ transport.Source }
+
+func (s cutOff) Publisher(ctx context.Context) (transport.Publisher, string, error) {
+	p, self, err := s.Source.(transport.Outlet).Publisher(ctx) //nolint:errcheck // the memory queue is one
+	return &cutPublisher{Publisher: p}, self, err
+}
+
+type cutPublisher struct {
+	transport.Publisher
+
+	batches int
+}
+
+func (p *cutPublisher) Publish(ctx context.Context, dest string, msgs ...*longshore.Message) error {
+	if p.batches++; p.batches == 1 {
+		return p.Publisher.Publish(ctx, dest, msgs...)
+	}
+	return &longshore.Error{Code: longshore.CodeConnLost, Op: "publish", Err: errors.New("EOF"), Hint: "try again"}
+}
+
+// What was sent perhaps is not called failed, and there is one error with what to do.
+func TestReplayWhoseLinkBreaksTellsTheTruth(t *testing.T) {
+	w, b := dead(t)
+	inner, left := w.source, b.Inspect("orders.dlq").Ready
+	w.source = func(target string, o urls.Options) (transport.Source, error) {
+		src, err := inner(target, o)
+		return cutOff{src}, err
+	}
+	got := w.run(t, "dlq", "replay", "x", "--yes", "--batch", "1")
+	if got.code != 6 || !strings.HasPrefix(got.out, "replayed 1, failed 0; each was confirmed") || strings.Count(got.err, "error[") != 1 ||
+		!strings.Contains(got.err, "error[conn-lost]: publish: EOF\nhelp: try again\n") || !strings.Contains(got.err, "1 message may have been sent and may still be there") ||
+		!strings.Contains(got.err, "the same command goes on with it\n") {
+		t.Errorf("%+v", got)
+	}
+	if now := b.Inspect("orders.dlq").Ready; now != left-1 {
+		t.Errorf("%d are left of %d", now, left)
+	}
+}

@@ -43,8 +43,8 @@ type Result struct {
 	Kept   int   // not chosen; they stay
 	// Unknown is how many stay because nothing in them says where they came from.
 	Unknown int
-	// Open is how many were sent, but whether they are gone from where they were is
-	// not known: the end came in between. They may be sent again.
+	// Open is how many may have been sent and may be where they were all the same: the
+	// broker went away, or the end came, in between. They are sent again.
 	Open int
 	// Full: so many stay that what lies behind them was not reached.
 	Full bool
@@ -282,9 +282,24 @@ func (r *run) receive(ctx context.Context, n int) (ds []*longshore.Delivery, end
 	case err == nil:
 		return ds, false, nil
 	case ctx.Err() == nil && wait.Err() != nil:
-		return nil, true, nil
+		return nil, true, r.answers(ctx)
 	}
 	return ds, false, err
+}
+
+// answers asks the broker something: where nothing comes any more it may be away, and
+// a source that polls does not say so.
+func (r *run) answers(ctx context.Context) error {
+	b, ok := r.consumer.(transport.Backlogger)
+	if !ok {
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, r.Patience)
+	defer cancel()
+	if _, _, err := b.Backlog(bounded); err != nil && doubtful(err) {
+		return err
+	}
+	return nil // it may also be that the count is not for us to know
 }
 
 // choose decides what happens with a message; what is not chosen is kept.

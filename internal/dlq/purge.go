@@ -2,7 +2,6 @@ package dlq
 
 import (
 	"context"
-	"errors"
 	"math"
 	"strconv"
 	"time"
@@ -24,7 +23,10 @@ func Purge(ctx context.Context, j Job) (Result, error) {
 		return r.res, err
 	}
 	err = r.each(ctx, r.settle)
-	return r.res, errors.Join(err, r.end(ctx))
+	if eerr := r.end(ctx); err == nil {
+		err = eerr
+	}
+	return r.res, err
 }
 
 // Prefix is what of a log can be removed.

@@ -27,7 +27,9 @@ func Replay(ctx context.Context, j Job) (res Result, err error) {
 	defer func() {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), defaultPatience)
 		defer cancel()
-		err = errors.Join(err, pub.Close(end))
+		if cerr := pub.Close(end); err == nil {
+			err = cerr
+		}
 	}()
 	r, err := j.start(ctx)
 	if err != nil || r.consumer == nil {
@@ -35,7 +37,10 @@ func Replay(ctx context.Context, j Job) (res Result, err error) {
 	}
 	r.pub, r.self = pub, self
 	err = r.each(ctx, r.send)
-	err = errors.Join(err, r.end(ctx))
+	// After a first error the end has little to add: what is not settled comes back.
+	if eerr := r.end(ctx); err == nil {
+		err = eerr
+	}
 	return r.res, err
 }
 
@@ -66,26 +71,32 @@ func (r *run) sendTo(ctx context.Context, to string, batch []letter) error {
 	err := r.pub.Publish(ctx, to, msgs...)
 	var partial *transport.PartialError
 	if err != nil && !errors.As(err, &partial) {
-		if ctx.Err() == nil {
+		if ctx.Err() != nil || doubtful(err) {
+			r.doubt(batch...)
+		} else {
 			r.fail(err, batch)
-			return err
-		}
-		r.res.Open += len(batch) // nobody knows
-		for _, l := range batch {
-			r.kept = append(r.kept, l.d)
 		}
 		return err
 	}
+	var broken error
 	sent := make([]letter, 0, len(batch))
 	for i, l := range batch {
 		if partial == nil || partial.Failed[i] == nil {
 			sent = append(sent, l)
 			continue
 		}
-		r.fail(partial.Failed[i], batch[i:i+1])
+		if cause := partial.Failed[i]; doubtful(cause) {
+			r.doubt(l)
+			broken = cause
+		} else {
+			r.fail(cause, batch[i:i+1])
+		}
 	}
 	if err := r.settle(ctx, sent); err != nil {
 		return err
+	}
+	if broken != nil {
+		return broken
 	}
 	if r.refused += len(batch) - len(sent); len(sent) > 0 {
 		r.refused = 0
@@ -94,6 +105,22 @@ func (r *run) sendTo(ctx context.Context, to string, batch []letter) error {
 		return fmt.Errorf("%d in a row could not be sent: %w", r.refused, r.res.First)
 	}
 	return nil
+}
+
+// doubtful tells whether a message with this error may have arrived all the same: the
+// broker's answer did not come.
+func doubtful(err error) bool {
+	switch longshore.CodeOf(err) {
+	case longshore.CodeConnLost, longshore.CodeUnreachable, longshore.CodeTimeout:
+		return true
+	}
+	return errors.Is(err, context.DeadlineExceeded)
+}
+
+// doubt keeps what may have been sent.
+func (r *run) doubt(ls ...letter) {
+	r.res.Open += len(ls)
+	r.keep(ls)
 }
 
 // maxRefused is how many in a row may be refused until it is not the messages' fault.
