@@ -25,8 +25,19 @@ type batcher struct {
 // everything to be carried out.
 const flushFactor = 4
 
-// maxTries is how often an operation is sent when it fails for passing reasons.
-const maxTries = 8
+// maxTries is how often an operation is sent when it fails for passing reasons, and
+// how long as long as nobody waits for it and its message is ours: to give it up means
+// that the message is handled once more.
+const (
+	maxTries = 8
+	lasting  = time.Minute
+)
+
+// another tells whether an operation that failed for a passing reason is sent again.
+// The caller holds mu.
+func (c *consumer) another(o *op, now time.Time) bool {
+	return o.tries+1 < maxTries || c.flushes == 0 && !c.closed && o.h.deadline.After(now) && now.Sub(o.since) < lasting
+}
 
 // take cuts a batch off that should go now: a full one, or all that waited long
 // enough. next is when to look again.
@@ -45,7 +56,7 @@ func (b *batcher) take(now time.Time, linger time.Duration, flush bool) (batch [
 			next = earlier(next, o.next)
 			continue
 		}
-		if len(ready) == maxBatch {
+		if len(ready) == maxBatch || len(ready) > 0 && (o.alone || ready[0].alone) {
 			break
 		}
 		if ready == nil {
@@ -58,7 +69,7 @@ func (b *batcher) take(now time.Time, linger time.Duration, flush bool) (batch [
 			next = earlier(next, at)
 		}
 	}
-	if len(ready) == 0 || len(ready) < maxBatch && !ripe {
+	if len(ready) == 0 || len(ready) < maxBatch && !ripe && !ready[0].alone {
 		return nil, next
 	}
 	if b.queue[len(ready)-1] == ready[len(ready)-1] { // nothing was passed over
@@ -194,12 +205,19 @@ func (c *consumer) carry(kind opKind, batch []*op) {
 	var why error
 	c.mu.Lock()
 	c.batches[kind].running--
+	company := out.inCompany(len(batch))
 	for i, o := range batch {
+		if company && c.life.Err() == nil {
+			o.alone = true
+			c.batches[kind].queue = append(c.batches[kind].queue, o)
+			continue
+		}
 		err, passing := out.of(i)
-		if err != nil && passing && o.tries+1 < maxTries && c.life.Err() == nil {
+		passing = passing || codeOr(out.call) == longshore.CodeAuth // others may be given soon
+		if err != nil && passing && c.another(o, now) && c.life.Err() == nil {
 			o.tries++
 			o.unsure = o.unsure || out.unanswered(i)
-			o.next = now.Add(min(50*time.Millisecond<<o.tries, 2*time.Second))
+			o.next = now.Add(min(50*time.Millisecond<<min(o.tries, 6), 2*time.Second))
 			c.batches[kind].queue = append(c.batches[kind].queue, o)
 			continue
 		}
@@ -302,7 +320,9 @@ func (c *consumer) extend(batch []*held) {
 	outcomes := make([]error, len(batch))
 	c.mu.Lock()
 	c.batches[opExtend].running--
+	company := r.inCompany(len(in.Entries))
 	for i, h := range batch {
+		h.alone = h.alone || company
 		err, _ := r.of(i)
 		if values[i] == 0 {
 			h.extending = false
@@ -324,6 +344,7 @@ func (c *consumer) extend(batch []*held) {
 	defer c.mu.Unlock()
 	for i, h := range batch {
 		h.answer(outcomes[i])
+		c.askMore(h)
 	}
 }
 

@@ -24,6 +24,7 @@ type Broker struct {
 	mu      sync.Mutex
 	sdk     *sdkConfig // nil: not read yet
 	users   int
+	renewed int // how often credentials were thrown away
 	clients map[place]*awssqs.Client
 	pool    *http.Transport // of the clients; nil without users, or if it is not ours
 }
@@ -122,6 +123,7 @@ func (b *Broker) acquire(p place) (*awssqs.Client, error) {
 		if s.creds != nil {
 			o.Credentials = s.creds
 		}
+		o.APIOptions = append(o.APIOptions, again{b}.add)
 		for _, f := range b.cfg.Options {
 			f(o)
 		}
@@ -144,15 +146,6 @@ func (b *Broker) release() {
 	if b.pool != nil {
 		b.pool.CloseIdleConnections()
 		b.pool = nil
-	}
-}
-
-// renew makes the next call ask for the credentials again.
-func (b *Broker) renew() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.sdk != nil && b.sdk.creds != nil {
-		b.sdk.creds.Invalidate()
 	}
 }
 

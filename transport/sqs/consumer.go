@@ -45,7 +45,8 @@ type consumer struct {
 	flushes int // who waits for all batches to go now
 	down    error
 	closed  bool
-	late    bool // extensions are behind: no more messages for now
+	late    bool      // extensions are behind: no more messages for now
+	garbled time.Time // when somebody was told of a message that was changed on its way
 }
 
 // Open finds the queue and starts to consume. Nothing is received before

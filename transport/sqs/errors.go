@@ -40,25 +40,34 @@ func codeOf(err error) (code longshore.Code, passing bool) {
 }
 
 func codeOfAPI(api smithy.APIError) (code longshore.Code, passing bool) {
-	name := strings.TrimPrefix(api.ErrorCode(), "AWS.SimpleQueueService.")
-	switch name {
+	return codeOfName(api.ErrorCode(), api.ErrorFault() == smithy.FaultClient)
+}
+
+// codeOfName is codeOf for the name of an error, of a call or of an entry. Some have
+// two: of the JSON protocol, and of the older one, which is what the SDK reports.
+func codeOfName(name string, ours bool) (code longshore.Code, passing bool) {
+	switch strings.TrimPrefix(name, "AWS.SimpleQueueService.") {
 	case "QueueDoesNotExist", "NonExistentQueue":
 		return longshore.CodeNotFound, false
 	case "InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch", "InvalidAccessKeyId", "MissingAuthenticationToken",
-		"MissingAuthenticationTokenException", "IncompleteSignature", "AuthFailure", "ExpiredToken", "ExpiredTokenException", "RequestExpired", "InvalidSecurity":
+		"MissingAuthenticationTokenException", "IncompleteSignature", "IncompleteSignatureException", "InvalidSignatureException", "AuthFailure",
+		"ExpiredToken", "ExpiredTokenException", "RequestExpired", "RequestTimeTooSkewed", "InvalidSecurity":
 		return longshore.CodeAuth, false
 	case "AccessDenied", "AccessDeniedException", "NotAuthorized", "OptInRequired", "InvalidAddress",
 		"KmsAccessDenied", "KMS.AccessDeniedException":
 		return longshore.CodeForbidden, false
 	case "QueueAlreadyExists", "QueueNameExists":
 		return longshore.CodeDiffers, false
-	case "RequestThrottled", "Throttling", "ThrottlingException", "TooManyRequestsException", "OverLimit", "RequestLimitExceeded",
-		"KmsThrottled", "QueueDeletedRecently":
+	case "RequestThrottled", "RequestThrottledException", "Throttling", "ThrottlingException", "ThrottledException", "TooManyRequestsException",
+		"OverLimit", "RequestLimitExceeded", "BandwidthLimitExceeded", "SlowDown", "PriorRequestNotComplete",
+		"KmsThrottled", "KMS.ThrottlingException", "QueueDeletedRecently":
 		return longshore.CodeBlocked, true
+	case "RequestTimeout", "RequestTimeoutException":
+		return longshore.CodeTimeout, true
 	case "UnsupportedOperation", "InvalidAction":
 		return longshore.CodeUnsupported, false
 	}
-	if api.ErrorFault() == smithy.FaultClient {
+	if ours {
 		return longshore.CodeRefused, false
 	}
 	return longshore.CodeUnreachable, true
@@ -77,7 +86,7 @@ func callError(op, source string, err error) *longshore.Error {
 		e.Err = fmt.Errorf("it does not exist for this account (%s)", apiCode(err))
 		e.Hint = "set Region, give the queue's URL or ARN, create it, or set Declare"
 	case longshore.CodeAuth:
-		e.Hint = "check the credentials: Config.Credentials, or what the SDK finds in environment, profile and role; a local server takes any, for example AWS_ACCESS_KEY_ID=x AWS_SECRET_ACCESS_KEY=x"
+		e.Hint = "check the clock, and the credentials: Config.Credentials, or what the SDK finds in environment, profile and role; a local server takes any, for example AWS_ACCESS_KEY_ID=x AWS_SECRET_ACCESS_KEY=x"
 	case longshore.CodeForbidden:
 		e.Hint = "allow sqs:ReceiveMessage, DeleteMessage, ChangeMessageVisibility, SendMessage, GetQueueUrl and GetQueueAttributes as needed"
 	case longshore.CodeUnreachable, longshore.CodeTimeout:
@@ -86,6 +95,9 @@ func callError(op, source string, err error) *longshore.Error {
 		e.Hint = "the certificate must be for the endpoint's host; AWS_CA_BUNDLE names further authorities"
 	case longshore.CodeBlocked:
 		e.Hint = "SQS asks for fewer calls; they are tried again"
+	}
+	if code != longshore.CodeBlocked && strings.HasPrefix(strings.ToUpper(apiCode(err)), "KMS") {
+		e.Hint = "look at the key that encrypts the queue: it must be enabled, and allow kms:Decrypt to consume, kms:GenerateDataKey besides to send"
 	}
 	return e
 }

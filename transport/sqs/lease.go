@@ -23,6 +23,7 @@ type held struct {
 	receipt  string
 	receives int
 	handed   bool
+	garbled  bool // changed on its way
 
 	since     time.Time     // received
 	deadline  time.Time     // ours until then
@@ -30,7 +31,9 @@ type held struct {
 	asked     time.Duration // an extension that was asked for by hand; 0: the queue's
 	index     int           // in the heap, plus 1
 	extending bool          // a call is on its way
-	extended  chan error    // who waits for it
+	extended  []chan error  // who waits for it
+	more      []chan error  // and for the one after it: they asked while it was on its way
+	alone     bool          // an extension was refused in company; the next goes by itself
 	capped    bool          // cannot be extended any further
 
 	settled *op // the verb that was accepted, or what followed from it
@@ -92,7 +95,9 @@ func (c *consumer) unkeep(h *held) {
 // forget drops a message that is settled, lost or given back. The caller holds mu.
 func (c *consumer) forget(h *held) {
 	c.unkeep(h)
-	if h.extended != nil && !h.extending {
+	if !h.extending {
+		h.extended = append(h.extended, h.more...)
+		h.more = nil
 		h.answer(errGone)
 	}
 	delete(c.held, h.token)
@@ -141,10 +146,26 @@ func (c *consumer) releaseBehind(h *held) {
 
 // answer tells who waits for an extension. The caller holds mu.
 func (h *held) answer(err error) {
-	if h.extended != nil {
-		h.extended <- err
-		h.extended = nil
+	for _, done := range h.extended {
+		done <- err
 	}
+	h.extended = nil
+}
+
+// askMore sends the extension that was asked for while another was on its way. The
+// caller holds mu.
+func (c *consumer) askMore(h *held) {
+	if len(h.more) == 0 || h.extending {
+		return
+	}
+	h.extended, h.more = append(h.extended, h.more...), nil
+	if c.held[h.token] != h || h.settled != nil {
+		h.answer(errGone)
+		return
+	}
+	h.due = time.Now()
+	c.schedule(h)
+	c.wake()
 }
 
 // inOrder lists what is held as it was received. The caller holds mu.
@@ -207,8 +228,11 @@ func (c *consumer) dueLeases(now time.Time) (batches [][]*held, lost []*held) {
 		}
 		h.extending, h.due = true, h.deadline
 		c.schedule(h)
+		if h.alone {
+			full()
+		}
 		batch = append(batch, h)
-		if len(batch) == maxBatch {
+		if len(batch) == maxBatch || h.alone {
 			full()
 		}
 	}

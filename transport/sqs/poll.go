@@ -20,9 +20,10 @@ const (
 	// quietLease is the lease that a poll asks for while the queue is quiet. If its
 	// answer is lost, by our own cutting off or on the wire, the messages come again
 	// after this time and not after the queue's own, which may be hours. Under load,
-	// where a poll is answered at once, it asks for the whole lease and spares the
-	// extension.
+	// where a poll is answered at once, it asks for more and spares the extension of
+	// what is handled within it.
 	quietLease = 20 * time.Second
+	busyLease  = time.Minute
 	// unwanted is how long messages may wait here while Receive was called off.
 	unwanted = time.Second
 	// enduring is how long polls may fail for passing reasons before the consumer
@@ -49,6 +50,9 @@ type intake struct {
 	cutAt       time.Time // the open polls are unwanted and are cut off then; zero: they are wanted
 	failing     time.Time // since when polls fail; zero: they do not
 	failures    int
+	told        time.Time     // of failures
+	patience    time.Duration // of a poll, where something on the way allows less than SQS; 0: it does not
+	impatient   time.Time     // since when
 }
 
 func (in *intake) start(life context.Context) {
@@ -90,28 +94,30 @@ func (c *consumer) startPolls() {
 
 // poll is one receive and what follows from it.
 func (c *consumer) poll(ctx context.Context, room int, loaded bool) {
-	lease := c.currentLease()
-	if !loaded {
-		lease = min(lease, quietLease)
-	}
+	patience, lease := c.terms(loaded)
 	began := time.Now()
-	out, err := c.receive(ctx, room, lease)
+	out, err := c.receive(ctx, room, patience, lease)
 	now := time.Now()
+	took := now.Sub(began)
 	if err != nil {
-		c.pollFailed(ctx, room, err)
+		c.pollFailed(ctx, room, err, took, patience)
 		return
 	}
+	c.src.away.Store(false)
 	arrived := make([]*held, len(out.Messages))
 	for i := range out.Messages {
-		arrived[i] = c.arrival(&out.Messages[i], now, now.Sub(began), lease)
+		arrived[i] = c.arrival(&out.Messages[i], now, took, lease)
 	}
-	if len(arrived) == 0 && ctx.Err() == nil && now.Sub(began) < maxWait/2 {
+	if len(arrived) == 0 && ctx.Err() == nil && took < patience/2 {
 		c.pauseFor(ctx, time.Second) // a server that does not wait must not be asked in a loop
 	}
 	c.mu.Lock()
 	in := &c.intake
 	in.ended(room)
 	in.failing, in.failures = time.Time{}, 0
+	if now.Sub(in.impatient) > time.Hour { // perhaps it was only a bad time
+		in.patience = 0
+	}
 	in.loaded = len(arrived) == room && now.Sub(began) < time.Second
 	switch {
 	case len(arrived) == 0:
@@ -125,22 +131,36 @@ func (c *consumer) poll(ctx context.Context, room int, loaded bool) {
 	c.wake()
 	c.mu.Unlock()
 	c.reportLeases(lost, "it was delivered again")
+	c.reportGarbled(arrived)
 }
 
-func (c *consumer) receive(cut context.Context, room int, lease time.Duration) (*awssqs.ReceiveMessageOutput, error) {
+// terms are how long a poll waits, and the lease that it asks for.
+func (c *consumer) terms(loaded bool) (patience, lease time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if patience = c.intake.patience; patience == 0 {
+		patience = maxWait
+	}
+	if loaded {
+		return patience, min(c.lease, busyLease)
+	}
+	return patience, min(c.lease, quietLease)
+}
+
+func (c *consumer) receive(cut context.Context, room int, patience, lease time.Duration) (*awssqs.ReceiveMessageOutput, error) {
 	ctx, cancel := context.WithTimeout(cut, maxWait+callTimeout)
 	defer cancel()
 	in := &awssqs.ReceiveMessageInput{QueueUrl: aws.String(c.url), MaxNumberOfMessages: int32(room), //nolint:gosec // at most 10
-		WaitTimeSeconds: int32(maxWait.Seconds()), VisibilityTimeout: seconds(lease),
+		WaitTimeSeconds: seconds(patience), VisibilityTimeout: seconds(lease),
 		MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"}}
 	if c.fifo {
 		in.ReceiveRequestAttemptId = aws.String(newID())
 	}
-	out, err := c.api.ReceiveMessage(ctx, in)
+	out, err := c.api.ReceiveMessage(ctx, in, checkedHere)
 	if err != nil && c.fifo && ctx.Err() == nil && !permanent(err) {
 		// A FIFO queue hands out the same messages again, should the answer have
 		// been lost.
-		out, err = c.api.ReceiveMessage(ctx, in)
+		out, err = c.api.ReceiveMessage(ctx, in, checkedHere)
 	}
 	if err != nil && c.fifo && cut.Err() != nil {
 		return c.afterCut(in)
@@ -155,32 +175,40 @@ func (c *consumer) afterCut(in *awssqs.ReceiveMessageInput) (*awssqs.ReceiveMess
 	ctx, cancel := context.WithTimeout(c.life, cutTime)
 	defer cancel()
 	in.WaitTimeSeconds = 0
-	return c.api.ReceiveMessage(ctx, in)
+	return c.api.ReceiveMessage(ctx, in, checkedHere)
 }
 
 // pollFailed waits before the next poll, or ends the consumer.
-func (c *consumer) pollFailed(ctx context.Context, room int, err error) {
+func (c *consumer) pollFailed(ctx context.Context, room int, err error, took, patience time.Duration) {
 	cut := ctx.Err() != nil
 	code, passing := codeOf(err)
-	if code == longshore.CodeAuth {
-		c.b.renew()
-	}
 	now := time.Now()
 	c.mu.Lock()
 	in := &c.intake
 	var delay time.Duration
-	first := false
+	first := false // in a minute
 	if !cut {
+		c.curb(took, patience, now)
 		if in.failing.IsZero() {
 			in.failing = now
-			first = true
 			// Refused credentials may have been replaced: they are asked for once more.
 			passing = passing || code == longshore.CodeAuth
 		}
 		delay = min(100*time.Millisecond<<min(in.failures, 6), 5*time.Second)
 		in.failures++
 		in.wanted, in.loaded = 1, false
-		passing = passing && now.Sub(in.failing) < enduring
+		if first = now.Sub(in.told) >= time.Minute; first {
+			in.told = now
+		}
+		if code == longshore.CodeBlocked { // who asks for fewer calls is there, and what it gave us is ours
+			in.failing = now
+		}
+		if passing && now.Sub(in.failing) >= enduring {
+			c.src.away.Store(true)
+		}
+		// One that was opened again, since not all calls fail, ends at once and is not
+		// ready in between.
+		passing = passing && (code == longshore.CodeBlocked || !c.src.away.Load())
 	}
 	c.mu.Unlock()
 	failure := callError("receive from "+c.src.title(), c.src.ref.name, err)
@@ -201,6 +229,18 @@ func (c *consumer) pollFailed(ctx context.Context, room int, err error) {
 	c.announce()
 }
 
+// curb shortens polls that are cut off while they wait, twice in a row: a proxy that
+// ends what is silent for a while. It is no outage, and each of them may have had
+// messages. The caller holds mu.
+func (c *consumer) curb(took, patience time.Duration, now time.Time) {
+	in := &c.intake
+	if in.failures == 0 || took < 2*time.Second || took >= patience {
+		return
+	}
+	in.patience, in.impatient = max((took/2).Truncate(time.Second), time.Second), now
+	in.failing, in.failures = time.Time{}, 0
+}
+
 func (c *consumer) pauseFor(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -217,8 +257,11 @@ func seconds(d time.Duration) int32 {
 // arrival makes a delivery of a message. The lease runs since the broker handed
 // it out, some time before now.
 func (c *consumer) arrival(m *types.Message, now time.Time, took, lease time.Duration) *held {
-	h := &held{id: aws.ToString(m.MessageId), receipt: aws.ToString(m.ReceiptHandle), native: m,
+	h := &held{id: aws.ToString(m.MessageId), receipt: aws.ToString(m.ReceiptHandle), native: m, garbled: !intact(m),
 		since: now, deadline: now.Add(lease - min(took, lease/10, time.Second))}
+	if h.id == "" { // two without one are still two
+		h.id = hashed(h.receipt)
+	}
 	h.receives, _ = strconv.Atoi(m.Attributes["ApproximateReceiveCount"])
 	h.receives = max(h.receives, 1)
 	if c.fifo {
@@ -248,6 +291,10 @@ func (c *consumer) arrival(m *types.Message, now time.Time, took, lease time.Dur
 func (c *consumer) admitAll(arrived []*held, now time.Time) (lost []*longshore.Delivery) {
 	behind := map[string]bool{}
 	for _, h := range arrived {
+		if h.garbled { // left hidden: it comes again
+			behind[h.group] = true
+			continue
+		}
 		rest := c.src.counts.early(h.id, now)
 		back := rest > 0 || c.fifo && behind[h.group]
 		if back {
@@ -305,10 +352,4 @@ func (c *consumer) releaseBuffer() {
 		c.giveBack(h)
 	}
 	in.buffer = nil
-}
-
-func (c *consumer) currentLease() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.lease
 }

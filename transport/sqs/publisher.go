@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -73,6 +74,7 @@ type outgoing struct {
 	index int
 	err   error
 	done  bool
+	mates int // so many at the most in its batch; 0: as many as SQS takes
 }
 
 // Publish sends all messages and returns when SQS has confirmed them.
@@ -199,13 +201,14 @@ func (p *Publisher) deliver(ctx context.Context, l *link, outs []*outgoing) {
 	}
 	for tries := 0; len(open) > 0 && ctx.Err() == nil; {
 		batches := cut(open, l.fifo)
-		progress := false
+		var split atomic.Bool
 		var wg sync.WaitGroup
 		for _, batch := range batches[1:] {
-			wg.Go(func() { p.sendBatch(ctx, l, batch, tries) })
+			wg.Go(func() { p.sendBatch(ctx, l, batch, tries, &split) })
 		}
-		p.sendBatch(ctx, l, batches[0], tries)
+		p.sendBatch(ctx, l, batches[0], tries, &split)
 		wg.Wait()
+		progress := split.Load()
 		rest := open[:0]
 		broken := map[string]bool{}
 		for _, o := range open {
@@ -242,14 +245,20 @@ func pause(ctx context.Context, d time.Duration) {
 func cut(open []*outgoing, fifo bool) [][]*outgoing {
 	var batches [][]*outgoing
 	var batch []*outgoing
-	size := 0
+	size, most := 0, maxBatch
 	seen := map[string]bool{}
 	for _, o := range open {
 		if fifo && seen[o.group] {
 			continue
 		}
-		if len(batch) == maxBatch || len(batch) > 0 && size+o.size > maxMessageBytes {
-			batches, batch, size = append(batches, batch), nil, 0
+		if o.mates > 0 {
+			most = min(most, o.mates)
+		}
+		if len(batch) >= most || len(batch) > 0 && size+o.size > maxMessageBytes {
+			batches, batch, size, most = append(batches, batch), nil, 0, maxBatch
+			if o.mates > 0 {
+				most = o.mates
+			}
 			if len(batches) == parallelism {
 				return batches
 			}
@@ -263,8 +272,10 @@ func cut(open []*outgoing, fifo bool) [][]*outgoing {
 	return batches
 }
 
-// sendBatch sends one batch. What fails for a passing reason keeps no outcome.
-func (p *Publisher) sendBatch(ctx context.Context, l *link, batch []*outgoing, tries int) {
+// sendBatch sends one batch. What fails for a passing reason keeps no outcome, and so
+// does what is refused in company: not every server says whom it means, and some take
+// less at once than SQS. It goes in smaller batches then.
+func (p *Publisher) sendBatch(ctx context.Context, l *link, batch []*outgoing, tries int, split *atomic.Bool) {
 	in := &awssqs.SendMessageBatchInput{QueueUrl: aws.String(l.url)}
 	for i, o := range batch {
 		e := o.entry(entryID(i))
@@ -278,6 +289,13 @@ func (p *Publisher) sendBatch(ctx context.Context, l *link, batch []*outgoing, t
 	defer cancel()
 	out, err := l.api.SendMessageBatch(limited, in)
 	r := newResult(err)
+	if r.inCompany(len(batch)) {
+		split.Store(true)
+		for _, o := range batch {
+			o.mates = len(batch) / 2
+		}
+		return
+	}
 	if err == nil {
 		for _, e := range out.Successful {
 			r.done(e.Id)
@@ -337,9 +355,6 @@ func (p *Publisher) failure(ctx context.Context, dest string, err error) error {
 		return longshore.ErrClosed
 	case ctx.Err() != nil:
 		return ctx.Err()
-	}
-	if code, _ := codeOf(err); code == longshore.CodeAuth {
-		p.b.renew()
 	}
 	e := *callError("publish to sqs queue "+quote(dest), dest, err)
 	e.Op, e.Source = "publish to sqs queue "+quote(dest), dest

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/longshore-go/longshore"
@@ -61,6 +62,7 @@ type queueSource struct {
 	problem error
 	counts  *returns
 	looks   looks
+	away    atomic.Bool // polls failed for so long that the consumer ended, and none has succeeded since
 }
 
 // Queue is a source on a queue given by name, URL or ARN. It does no I/O; what

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -42,6 +43,16 @@ func (r *result) of(i int) (err error, passing bool) { //nolint:revive // the er
 	return errors.New("the answer does not mention it"), true
 }
 
+// inCompany says that a call for several entries was refused as a whole, for what may
+// be the fault of one, or of their number. Each by itself may go through.
+func (r *result) inCompany(entries int) bool {
+	if r.call == nil || entries < 2 {
+		return false
+	}
+	code, passing := codeOf(r.call)
+	return code == longshore.CodeRefused && !passing
+}
+
 // unanswered says that nobody knows whether an entry was carried out: the call
 // ended without an answer, or in a failure of the server, or the answer does not
 // mention it.
@@ -69,32 +80,22 @@ func (r *result) failed(f *types.BatchResultErrorEntry) {
 		r.put(f.Id, false, fmt.Errorf("%w: %w", errGone, err))
 		return
 	}
-	r.put(f.Id, !f.SenderFault || throttled(code), err)
+	_, passing := codeOfName(code, f.SenderFault)
+	r.put(f.Id, passing, err)
 }
 
 // failedSend is failed, for an entry without a receipt.
 func (r *result) failedSend(f *types.BatchResultErrorEntry) {
-	code := longshore.CodeRefused
-	if !f.SenderFault {
-		code = longshore.CodeUnreachable
-	}
-	r.put(f.Id, !f.SenderFault || throttled(aws.ToString(f.Code)), refused(code, fmt.Errorf("%s (%s)", aws.ToString(f.Message), aws.ToString(f.Code)), ""))
+	code, passing := codeOfName(aws.ToString(f.Code), f.SenderFault)
+	r.put(f.Id, passing, refused(code, fmt.Errorf("%s (%s)", aws.ToString(f.Message), aws.ToString(f.Code)), ""))
 }
 
 func newResult(call error) result { return result{call: call} }
 
 // isGone tells codes that say the receipt is old from those that say it is wrong.
 func isGone(code string) bool {
-	switch code {
-	case "AWS.SimpleQueueService.MessageNotInflight", "MessageNotInflight", "InvalidParameterValue", "ReceiptHandleIsInvalid":
-		return true
-	}
-	return false
-}
-
-func throttled(code string) bool {
-	switch code {
-	case "RequestThrottled", "Throttling", "ThrottlingException", "OverLimit", "KmsThrottled", "RequestLimitExceeded":
+	switch strings.TrimPrefix(code, "AWS.SimpleQueueService.") {
+	case "MessageNotInflight", "InvalidParameterValue", "ReceiptHandleIsInvalid":
 		return true
 	}
 	return false

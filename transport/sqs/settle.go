@@ -31,6 +31,7 @@ type op struct {
 	since   time.Time
 	next    time.Time // not before; zero: at once
 	tries   int
+	alone   bool // was refused in company; goes by itself
 	unsure  bool // a call for this receipt ended without an answer: it may have been carried out
 }
 
@@ -84,16 +85,10 @@ func (c *consumer) Extend(ctx context.Context, token uint64, lease time.Duration
 		return err
 	}
 	h.asked = time.Duration(seconds(max(lease, time.Second))) * time.Second
-	if h.extending { // of the queue's length; what was asked for goes at the next
-		h.due = time.Now()
-		c.mu.Unlock()
-		return nil
-	}
+	h.capped = false // what is asked for may be less than what was left
 	done := make(chan error, 1)
-	h.extended = done
-	h.due = time.Now()
-	c.schedule(h)
-	c.wake()
+	h.more = append(h.more, done)
+	c.askMore(h) // or when the one on its way is back
 	c.mu.Unlock()
 	select {
 	case err := <-done:

@@ -159,7 +159,7 @@ func TestFirstReceivesFailAndItGoesOn(t *testing.T) {
 // typed error, told once.
 func TestConsumerEndsWithATypedError(t *testing.T) {
 	for code, want := range map[string]longshore.Code{"QueueDoesNotExist": longshore.CodeNotFound, "AccessDenied": longshore.CodeForbidden,
-		"InvalidClientTokenId": longshore.CodeAuth, "ServiceUnavailable": longshore.CodeUnreachable, "RequestThrottled": longshore.CodeBlocked} {
+		"InvalidClientTokenId": longshore.CodeAuth, "ServiceUnavailable": longshore.CodeUnreachable} {
 		bubble(t, func(t *testing.T, s *sqstest.Server) {
 			s.CreateQueue(t, "orders", nil)
 			var w watcher
