@@ -309,3 +309,82 @@ func (m witness) WrapBatch(next longshore.BatchHandler) longshore.BatchHandler {
 		return err
 	})
 }
+
+// What a batch put back keeps its order when its first one's delay is over before the
+// batch is, and that fails again.
+func TestWhatABatchPutBackKeepsItsOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		publish(t, b, "q", "k:1", "k:2", "k:3", "k:4")
+		var calls seen
+		c, err := container.NewBatch(b.Queue("q", memory.QueueConfig{}), func(_ context.Context, ds []*longshore.Delivery) error {
+			failed := longshore.BatchError{}
+			for i, d := range ds {
+				calls.add(string(d.Body))
+				switch {
+				case len(ds) == 4 && i == 1:
+					failed[i] = longshore.Reject(errBad)
+				case d.Attempt < 3:
+					failed[i] = longshore.Retry(errBad, time.Millisecond)
+				}
+			}
+			return failed
+		}, quiet(container.Config{Order: container.ByKey, Batch: container.Batch{Size: 4, Linger: time.Second},
+			DeadLetter: container.DeadLetter{To: "dead", Via: slowPlace{}}, Workers: container.Workers{Max: 1}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, c)
+		wait(time.Minute)
+		if got, want := fmt.Sprint(calls.all()), "[k:1 k:2 k:3 k:4 k:1 k:1 k:3 k:3 k:4 k:4]"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	})
+}
+
+// slowPlace takes a dead letter slowly.
+type slowPlace struct{}
+
+func (slowPlace) Publish(context.Context, string, ...*longshore.Message) error {
+	wait(10 * time.Millisecond)
+	return nil
+}
+func (slowPlace) Close(context.Context) error { return nil }
+
+// What a hold left here in a batch container begins when the hold is over, though
+// nothing more comes.
+func TestBatchGoesOnAfterAHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		k := &batchBreaker{&breaker{}}
+		free := make(chan struct{})
+		var n atomic.Int32
+		c, err := container.NewBatch(b.Queue("q", memory.QueueConfig{CountsReturns: true}), func(_ context.Context, ds []*longshore.Delivery) error {
+			if n.Add(int32(len(ds))) == 2 {
+				<-free
+			}
+			return nil
+		}, quiet(container.Config{Batch: container.Batch{Size: 2, Linger: 20 * time.Millisecond}, Middleware: []longshore.Middleware{k}, Workers: container.Workers{Max: 1}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		publish(t, b, "q", "1", "2")
+		run(t, c)
+		synctest.Wait()
+		publish(t, b, "q", "3") // the only worker is busy: the transport has it
+		wait(time.Second)
+		k.set(true)
+		wait(time.Second)
+		close(free)
+		wait(time.Second)
+		k.set(false)
+		wait(time.Minute)
+		if n.Load() != 3 {
+			t.Errorf("%d of 3 were handled: %+v", n.Load(), c.Stats())
+		}
+	})
+}
+
+type batchBreaker struct{ *breaker }
+
+func (batchBreaker) WrapBatch(next longshore.BatchHandler) longshore.BatchHandler { return next }

@@ -171,6 +171,7 @@ func (r *run) pull(g *generation, until time.Time) {
 			}
 			r.accept(g, d, k)
 		}
+		r.armBatch() // a hold leaves it here, and more may not come
 		r.mu.Unlock()
 		if err != nil || len(ds) == 0 {
 			return

@@ -68,15 +68,22 @@ func (l *lane) pop() *item {
 }
 
 // filter keeps the waiting items for which keep is true; the caller looks after
-// the others.
+// the others. What a failed batch put back stays in front of what it puts back next.
 func (l *lane) filter(keep func(*item) bool) {
-	it := l.head
+	it, mark := l.head, l.mark
 	l.head, l.tail, l.waiting, l.bytes, l.mark = nil, nil, 0, 0, nil
 	for it != nil {
 		next := it.next
 		it.next = nil
+		last := it == mark
 		if keep(it) {
 			l.push(it)
+			if mark != nil {
+				l.mark = it
+			}
+		}
+		if last {
+			mark = nil
 		}
 		it = next
 	}

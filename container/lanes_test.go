@@ -117,3 +117,18 @@ func TestParkHeapGivesTheFirstDue(t *testing.T) {
 		t.Error("the heap keeps its peak")
 	}
 }
+
+// A loss elsewhere in the middle of a batch's verdicts mixes nothing up.
+func TestFilteredLaneKnowsWhatWasPutBack(t *testing.T) {
+	l := &lane{}
+	l.push(&item{size: 9})
+	for i := range int64(3) {
+		l.insert(&item{size: i})
+		l.filter(func(it *item) bool { return it.size != 1 })
+	}
+	for _, want := range []int64{0, 2, 9} {
+		if it := l.pop(); it == nil || it.size != want {
+			t.Fatalf("%+v, want %d", it, want)
+		}
+	}
+}

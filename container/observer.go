@@ -27,9 +27,10 @@ func (o *observer) Lost(ds []*longshore.Delivery, cause error) {
 	if r.stopping {
 		r.tally.lost += len(ds)
 	}
-	r.sweep()
+	open := r.sweep()
 	r.wakeOne()
 	r.mu.Unlock()
+	r.endLost(open)
 	if len(ds) > 0 {
 		first := factsOf(ds[0])
 		first.Age = r.s.clock.Now().Sub(first.ReceivedAt)
@@ -88,9 +89,14 @@ func (o *observer) Event(e transport.Event) {
 // transport did not, and forgets those that no handler has. It returns how many
 // there were.
 func (r *run) loseAll(g *generation) int {
+	n, open := r.loseHeld(g)
+	r.endLost(open)
+	return n
+}
+
+func (r *run) loseHeld(g *generation) (n int, open []*item) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := 0
 	lose := func(it *item) {
 		if it.gen == g {
 			n++
@@ -119,13 +125,14 @@ func (r *run) loseAll(g *generation) int {
 	for _, it := range r.manual {
 		lose(it)
 	}
-	r.sweep()
+	open = r.sweep()
 	r.wakeOne()
-	return n
+	return n, open
 }
 
-// sweep forgets the lost deliveries that no handler has. The caller holds mu.
-func (r *run) sweep() {
+// sweep forgets the lost deliveries that no handler has. It returns those that a
+// handler left open, for endLost. The caller holds mu.
+func (r *run) sweep() (open []*item) {
 	var gone []*item
 	r.lanes.each(func(l *lane) {
 		gap := false
@@ -160,8 +167,18 @@ func (r *run) sweep() {
 	for d, it := range r.manual {
 		if !d.Owned() && it.returned {
 			delete(r.manual, d)
-			r.finish(it)
+			open = append(open, it)
 		}
+	}
+	return open
+}
+
+// endLost ends what was lost after its handler had returned without settling it: with
+// its permit, and told and counted as lost.
+func (r *run) endLost(open []*item) {
+	for _, it := range open {
+		end := r.now()
+		r.done(nil, it, judgement{verdict: longshore.VerdictLost, end: end, took: end.Sub(it.started)})
 	}
 }
 

@@ -225,12 +225,17 @@ func (r *run) orphan(it *item) {
 }
 
 // orphaned puts a follower that was taken out of its lane among those to be given
-// back. The caller holds mu.
+// back. A lane whose first one is ready or parked does not wait for it: it would go on
+// with its next one when the orphan is gone, past that first one. The caller holds mu.
 func (r *run) orphaned(l *lane, f *item) {
 	r.uncount(f, l.parked)
 	r.bytes += f.size
 	r.running++
-	l.running++
+	if l.running > 0 {
+		l.running++
+	} else {
+		f.lane = nil
+	}
 	r.orphans = append(r.orphans, f)
 	r.changed()
 	r.wake()
@@ -291,6 +296,7 @@ func (r *run) nextOf(l *lane) {
 		r.shut(l)
 		r.wait(next)
 	default:
+		l.mark = nil // it goes before the others that its batch put back, should it fail again
 		r.queued--
 		r.ready.push(next)
 		r.armBatch()
