@@ -23,6 +23,7 @@ type handout struct {
 	n     uint64
 	seen  seen
 	given map[uint64]string
+	nack  error // of each
 }
 
 func (*handout) Capabilities() transport.Capabilities { return transport.Capabilities{} }
@@ -53,7 +54,7 @@ func (s *handout) Receive(ctx context.Context, _ int) ([]*longshore.Delivery, er
 func (s *handout) Ack(_ context.Context, t uint64) error { s.seen.add("ack " + s.given[t]); return nil }
 func (s *handout) Nack(_ context.Context, t uint64, _ time.Duration, attempt int) error {
 	s.seen.add(fmt.Sprintf("nack %s %d", s.given[t], attempt))
-	return nil
+	return s.nack
 }
 func (*handout) Reject(context.Context, uint64, error) error         { return nil }
 func (*handout) Extend(context.Context, uint64, time.Duration) error { return nil }
@@ -88,6 +89,25 @@ func TestLossInTheMiddleOfALaneLetsNobodyPast(t *testing.T) {
 		}
 		if st := c.Stats(); st.InFlight+st.Parked+st.Lanes != 0 {
 			t.Errorf("idle, with %d in flight, %d parked, %d lanes", st.InFlight, st.Parked, st.Lanes)
+		}
+	})
+}
+
+// What is lost while it goes back is counted as lost, and not as given back.
+func TestLossOnTheWayBackIsNoRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &handout{in: make(chan *longshore.Delivery), given: map[uint64]string{}, nack: longshore.ErrLost}
+		c := start(t, s, handle(func(*longshore.Delivery) error {
+			return longshore.Retry(errors.New("busy"), time.Minute)
+		}), container.Config{Order: container.ByKey})
+		s.give("a")
+		lost := s.give("b")
+		s.give("c")
+		lost.Lose(longshore.ErrLost)
+		s.o.Observer.Lost([]*longshore.Delivery{lost}, longshore.ErrLost)
+		synctest.Wait()
+		if st := c.Stats(); st.Released != 0 || st.VerdictLost != 1 {
+			t.Errorf("%d released, %d lost", st.Released, st.VerdictLost)
 		}
 	})
 }

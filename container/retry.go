@@ -161,14 +161,15 @@ func (r *run) park(w *worker, it *item, j judgement, attempt int) {
 // release gives one back uncounted that is still marked as running.
 func (r *run) release(it *item, attempt int) {
 	err := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbNack, Attempt: attempt})
+	verdict := longshore.VerdictRelease
 	if err != nil { // before finish: the item is used again from there on
-		r.refused(it, longshore.VerbNack, err)
+		verdict = r.refused(it, longshore.VerbNack, err)
 	}
 	r.mu.Lock()
 	if err == nil && r.stopping {
 		r.tally.released++
 	}
-	r.count.verdicts[longshore.VerdictRelease]++
+	r.count.verdicts[verdict]++
 	r.finish(it)
 	r.wakeOne()
 	r.mu.Unlock()
