@@ -30,6 +30,9 @@ const (
 
 const maxErrorText = 512
 
+// transient is AMQP's delivery mode of what a broker may forget.
+const transient = 1
+
 // deadLetter is a message that was given up and whose move did not succeed yet.
 type deadLetter struct {
 	err   error
@@ -244,6 +247,9 @@ func (r *run) deadMessage(d *longshore.Delivery, reason error, full bool) *longs
 	}
 	m.Headers = headers
 	m.Expiration = 0 // it must not expire where it waits for people
+	if m.DeliveryMode == transient {
+		m.DeliveryMode = 0 // nor go with a restart of the broker: zero is the mode that lasts
+	}
 	return &m
 }
 

@@ -291,3 +291,27 @@ func TestADeadLetterCarriesTheIdentityOfTheLog(t *testing.T) {
 		t.Errorf("%v", ds[1].Received().Headers)
 	}
 }
+
+// F-G03: a dead letter waits for people: it neither expires nor goes with a restart of
+// the broker, whatever its producer allowed.
+func TestDeadLettersLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		for mode := range uint8(3) {
+			send(t, b, "q", &longshore.Message{ID: fmt.Sprint(mode), DeliveryMode: mode, Expiration: time.Hour})
+		}
+		c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(*longshore.Delivery) error { return errBad }),
+			container.Config{Redelivery: always, DeadLetter: container.DeadLetter{To: "dead"}})
+		wait(time.Minute)
+		stop(t, c)
+		modes := map[string]uint8{}
+		for _, d := range browse(t, b, "dead") {
+			if modes[d.ID] = d.DeliveryMode; d.Expiration != 0 {
+				t.Errorf("%s expires after %v", d.ID, d.Expiration)
+			}
+		}
+		if got := fmt.Sprint(modes); got != "map[0:0 1:0 2:2]" {
+			t.Errorf("delivery modes %s", got)
+		}
+	})
+}

@@ -15,6 +15,10 @@ const brokerDelay = time.Second
 // counts returns, far below any broker's patience.
 const releaseHere = time.Minute
 
+// holdAgain is how long the broker is not asked again to hold a retry after it could
+// not: asking may take a worker as long as publishing may.
+const holdAgain = 5 * time.Second
+
 // outageShare is the share of failures above which it is not the messages' fault.
 const outageShare = 0.75
 
@@ -29,8 +33,9 @@ func (r *run) comeBack(w *worker, it *item, j judgement, attempt int) {
 	stopping := r.stopping && (r.noStart || it.lane == nil)
 	full := r.parkingFull()
 	outage := r.count.failing > outageShare
+	cannot := !full && !stopping && j.end.Before(r.holdsFrom)
 	r.mu.Unlock()
-	holds := it.lane == nil && caps.Delay
+	holds := it.lane == nil && caps.Delay && !cannot
 	if caps.CountsReturns && j.verdict == longshore.VerdictRelease && j.delay <= releaseHere && !stopping {
 		holds = false // a return may cost what a release must not, however many wait here
 	}
@@ -41,6 +46,7 @@ func (r *run) comeBack(w *worker, it *item, j judgement, attempt int) {
 		if r.giveBack(w, it, j, attempt, holds) {
 			return
 		}
+		j.delay = r.cut(it, j.delay, false)
 	case full && !outage && j.verdict == longshore.VerdictRetry && r.terms.policy != Keep:
 		// No room to wait, and others succeed: better early in the dead-letter place than
 		// holding them up. Where nearly all fail it would empty the queue into that place,
@@ -69,24 +75,45 @@ func (r *run) cut(it *item, d time.Duration, holds bool) time.Duration {
 	return limit
 }
 
-// giveBack returns the delivery to the broker. It reports false if the broker
-// refused and the delivery is still ours.
+// giveBack returns the delivery to the broker. It reports false if that could not be
+// done and the delivery is still ours: forgotten now, it would stay unsettled until the
+// consumer's end.
 func (r *run) giveBack(w *worker, it *item, j judgement, attempt int, holds bool) bool {
 	delay := j.delay
 	if !holds {
 		delay = 0
 	}
-	err := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbNack, Delay: delay, Attempt: attempt})
+	nack := func() error {
+		return it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbNack, Delay: delay, Attempt: attempt})
+	}
+	err, stopping := nack(), r.isStopping()
+	if err != nil && stopping && delay > 0 && it.d.Owned() { // too early is better than not at all
+		delay = 0
+		err = nack()
+	}
 	switch {
 	case err == nil:
 		r.returned(j, j.end.Add(delay))
-	case errors.Is(err, longshore.CodeUnsupported) && !r.isStopping():
+	case !stopping && it.d.Owned():
+		r.cannotHold(err)
 		return false
 	default:
 		j.verdict = r.refused(it, longshore.VerbNack, err)
 	}
 	r.done(w, it, j)
 	return true
+}
+
+// cannotHold notes that the broker could not take a retry: it, and the next ones, wait
+// here.
+func (r *run) cannotHold(err error) {
+	if errors.Is(err, longshore.CodeUnsupported) {
+		return
+	}
+	r.mu.Lock()
+	r.holdsFrom = r.now().Add(holdAgain)
+	r.mu.Unlock()
+	r.notice(err, "the broker cannot hold a retry now; it waits here")
 }
 
 func (r *run) isStopping() bool {

@@ -73,6 +73,7 @@ type run struct {
 	receiverCtx context.Context //nolint:containedctx // lives and ends with its struct, not with a call
 	awayUntil   time.Time       // when the last delivery given back with a delay is due
 	away        away            // those that are not due
+	holdsFrom   time.Time       // before that the broker is not asked to hold a retry
 	wg          sync.WaitGroup  // workers
 
 	paused                 bool

@@ -34,8 +34,8 @@ const (
 	// leastPhase is what a phase gets even if those before it used up the time, so
 	// that connections are closed whatever happened.
 	leastPhase = 250 * time.Millisecond
-	// stopObey is how long a Stop may take to notice that its context has ended.
-	stopObey = time.Second
+	// obey is how long a component may take to notice that its context has ended.
+	obey = time.Second
 )
 
 // Manager starts components phase by phase and stops them in reverse. All
@@ -46,10 +46,13 @@ type Manager struct {
 	phases      []phase // ascending
 	parts       []Component
 
-	mu      sync.Mutex // held over a whole Start
-	started bool
-	live    [][]Component // what Stop has to stop, by phase, ascending
-	stop    *stopping     // set by the first Stop of a run
+	turn sync.Mutex // held over a whole Start
+
+	mu       sync.Mutex
+	starting *starting // while a Start runs
+	started  bool
+	live     [][]Component // what Stop has to stop, by phase, ascending
+	stop     *stopping     // set by the first Stop of a run
 }
 
 type phase struct {
@@ -57,6 +60,11 @@ type phase struct {
 	parts  []Component
 	budget time.Duration
 	asked  bool // by a component; else it is the default
+}
+
+type starting struct {
+	cancel context.CancelFunc
+	done   chan struct{}
 }
 
 type stopping struct {
@@ -161,47 +169,59 @@ func (m *Manager) checkBudget() error {
 func (m *Manager) StopTimeout() time.Duration { return m.stopTimeout }
 
 // Start starts the phases in ascending order and returns when all components
-// work. If one fails, or ctx ends, everything that had started is stopped again
-// and the error says which one it was. A Start while started does nothing.
+// work. If one fails, ctx ends or Stop is called, everything that had started is stopped
+// again and the error says which one it was. A Start while started does nothing. One
+// that ignores its context is left behind a second after its end, as by Stop.
 func (m *Manager) Start(ctx context.Context) error {
+	m.turn.Lock()
+	defer m.turn.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &starting{cancel, make(chan struct{})}
+	defer close(s.done)
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	if m.started {
+		m.mu.Unlock()
 		return nil
 	}
-	m.live, m.stop = nil, nil
+	m.stop, m.starting = nil, s
+	m.mu.Unlock()
+	live, err := m.startPhases(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.live, m.started, m.starting = live, err == nil, nil
+	return err
+}
+
+func (m *Manager) startPhases(ctx context.Context) (live [][]Component, err error) {
 	for _, p := range m.phases {
 		touched, err := startPhase(ctx, p)
-		m.live = append(m.live, touched)
+		live = append(live, touched)
 		if err == nil {
 			continue
 		}
 		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.stopTimeout)
 		defer cancel()
-		if serr := m.stopPhases(undo, m.live); serr != nil {
+		if serr := m.stopPhases(undo, live); serr != nil {
 			m.log.Warn("undoing a failed start left something behind", logs.Failure(serr)...)
 		}
-		return err
+		return nil, err
 	}
-	m.started = true
-	return nil
+	return live, nil
 }
 
 // startPhase returns the components that a Stop is owed: those that started
 // and those that had not returned when ctx ended.
-func startPhase(ctx context.Context, p phase) ([]Component, error) {
-	results := make([]chan error, len(p.parts))
-	for i, c := range p.parts {
-		results[i] = make(chan error, 1)
-		go func() { results[i] <- c.Start(ctx) }()
-	}
-	var touched []Component
+func startPhase(ctx context.Context, p phase) (touched []Component, _ error) {
+	results, late := callAll(ctx, p.parts, Component.Start)
+	defer late.forget()
 	var errs []error
 	for i, c := range p.parts {
-		err := <-results[i] // a Start obeys its context: this ends
-		if err == nil {
+		err := late.await(results[i])
+		if err == nil || errors.Is(err, errDeaf) {
 			touched = append(touched, c)
-		} else {
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("start %q: %w", c.Name(), err))
 		}
 	}
@@ -214,9 +234,21 @@ func startPhase(ctx context.Context, p phase) ([]Component, error) {
 // neither does a component that ignores its context: it is left behind a second later,
 // and the error says so. Containers stop in two steps of their own: DrainTimeout for what
 // runs, then CancelGrace to cancel, flush and close. A second Stop waits for the first and returns the
-// same; on a manager that never started it does nothing.
+// same; on a manager that never started it does nothing. A Start that runs is ended, and
+// undoes itself.
 func (m *Manager) Stop(ctx context.Context) error {
 	m.mu.Lock()
+	for m.starting != nil {
+		s := m.starting
+		m.mu.Unlock()
+		s.cancel()
+		select {
+		case <-s.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		m.mu.Lock()
+	}
 	if m.stop != nil {
 		s := m.stop
 		m.mu.Unlock()
@@ -276,33 +308,14 @@ func (m *Manager) stopPhases(ctx context.Context, live [][]Component) error {
 // budget and all by ctx; then, for one that does not obey, an end of the waiting, so that
 // what comes after is stopped all the same.
 func (m *Manager) stopPhase(ctx context.Context, parts []Component) error {
-	results := make([]chan error, len(parts))
-	for i, c := range parts {
-		results[i] = make(chan error, 1)
-		go func() { results[i] <- c.Stop(ctx) }()
-	}
-	late := make(chan struct{})
-	unhook := context.AfterFunc(ctx, func() { time.AfterFunc(stopObey, func() { close(late) }) })
-	defer unhook()
+	results, late := callAll(ctx, parts, Component.Stop)
+	defer late.forget()
 	var errs []error
 	for i, c := range parts {
-		var err error
-		select {
-		case err = <-results[i]:
-		case <-late:
-			select {
-			case err = <-results[i]:
-			default:
-				err = errDeaf
-			}
-		}
-		if err != nil {
+		if err := late.await(results[i]); err != nil {
 			errs = append(errs, fmt.Errorf("stop %q: %w", c.Name(), err))
 			m.log.Error("component did not stop cleanly", append(logs.Failure(err), zap.String("component", c.Name()))...)
 		}
 	}
 	return errors.Join(errs...)
 }
-
-// errDeaf is a component whose Stop goes on after the end of its context.
-var errDeaf = errors.New("it does not return, and is left as it is")

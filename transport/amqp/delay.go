@@ -59,6 +59,9 @@ func (c *consumer) copyBack(ctx context.Context, d *longshore.Delivery, delay ti
 		target = delayQueue(queue, delay)
 	}
 	pub := copyOf(nativeOf(d), attempt, c.b.login())
+	if delay > 0 { // a quorum queue keeps also what is transient; the delay queue would not
+		pub.DeliveryMode = amqp091.Persistent
+	}
 	for again := false; ; again = true {
 		if delay > 0 {
 			err = p.declareDelay(ctx, target, queue, delay, again)

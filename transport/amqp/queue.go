@@ -3,6 +3,7 @@ package amqp
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -226,6 +227,14 @@ func (c *QueueConfig) deadLettered() bool {
 	return ok || c.DeadLettered
 }
 
+// refusesWhenFull tells whether the queue is known to refuse messages when it is full.
+// What expires in a delay queue then is refused too, and nobody hears of it: RabbitMQ
+// drops the message. So nothing is sent away to wait.
+func (c *QueueConfig) refusesWhenFull() bool {
+	overflow, _ := c.Declare.Arguments["x-overflow"].(string)
+	return strings.HasPrefix(overflow, "reject-publish")
+}
+
 func (c *QueueConfig) capabilities() longshore.Capabilities {
 	caps := longshore.Capabilities{Ordering: longshore.OrderQueue, Delay: true, MaxDelay: maxDelay,
 		Lease: defaultLease, Attempts: true, DeadLetter: c.deadLettered(),
@@ -233,6 +242,9 @@ func (c *QueueConfig) capabilities() longshore.Capabilities {
 		// A quorum queue counts returns (up to 4.2), a classic one marks the message as
 		// redelivered, which is attempt 2.
 		CountsReturns: true}
+	if c.refusesWhenFull() {
+		caps.Delay, caps.MaxDelay = false, 0
+	}
 	if c.Declare.Type == Quorum {
 		caps.DeliveryLimit = int(integer(c.Declare.Arguments["x-delivery-limit"]))
 	}

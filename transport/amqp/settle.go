@@ -26,6 +26,9 @@ func (s *settler) Nack(ctx context.Context, tag uint64, delay time.Duration, att
 	if delay > maxDelay {
 		return c.unsupported(fmt.Sprintf("nack with a delay of %s", delay), fmt.Sprintf("the longest is %s", maxDelay))
 	}
+	if delay > 0 && c.cfg.refusesWhenFull() {
+		return c.unsupported("nack with a delay", "the queue refuses messages when it is full (x-overflow), and RabbitMQ would drop what comes back from its delay queue then")
+	}
 	v := longshore.Settlement{Verb: longshore.VerbNack, Delay: delay, Attempt: attempt}
 	c.mu.Lock()
 	sl, err := c.held(tag)
