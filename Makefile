@@ -47,6 +47,15 @@ scale: ## what partitions, queues, lanes and deliveries in flight cost; writes t
 bench-jvm: ## measure against Spring and Confluent's Parallel Consumer, built by Maven (BENCHFLAGS='-case jvm/kafka -rounds 2')
 	@scripts/bench-jvm $(BENCHFLAGS)
 
+.PHONY: spring
+spring: ## read what Spring writes, and let Spring read what is written here, on real brokers (Java, Maven)
+	@scripts/spring $(SPRINGFLAGS)
+
+.PHONY: promql
+promql: ## the dashboard's and the pages' expressions, read by Prometheus's parser, against a real page
+	@page=$$(mktemp) && trap 'rm -f "$$page"' EXIT && LONGSHORE_WRITE_PAGE=$$page go test -count=1 -run PageDashboard ./telemetry/prom && \
+		cd scripts/promql && go run . $$page ../../telemetry/prom/dashboard.json ../../docs/how-to/scale-out.md
+
 .PHONY: model fuzz
 model: ## random sequences of operations against simple models, thousands (LONGSHORE_MODEL=n for others)
 	LONGSHORE_MODEL=$${LONGSHORE_MODEL:-3000} go test -count=1 -timeout 60m -run '^TestModel' ./container ./middleware/breaker ./transport/kafka

@@ -25,7 +25,7 @@ func (t *Telemetry) Publisher(system string, p transport.Publisher) transport.Pu
 	out.duration, err = t.meter.Float64Histogram("messaging.client.operation.duration", metric.WithUnit("s"), seconds(),
 		metric.WithDescription("Time a broker took to confirm what was published."))
 	out.sent, err2 = t.meter.Int64Counter("messaging.client.sent.messages", metric.WithUnit("{message}"),
-		metric.WithDescription("Messages that a broker has confirmed."))
+		metric.WithDescription("Messages that were published; without error.type: that a broker has confirmed."))
 	out.silent = err != nil || err2 != nil
 	return out
 }
@@ -41,8 +41,8 @@ type publisher struct {
 
 func (p *publisher) Publish(ctx context.Context, dest string, msgs ...*longshore.Message) error {
 	attrs := []attribute.KeyValue{attrSystem.String(p.system), attrDestination.String(dest), attrOperation.String("publish")}
-	ctx, span := p.t.tracer.Start(ctx, "publish "+dest, trace.WithSpanKind(trace.SpanKindProducer),
-		trace.WithAttributes(append(attrs[:len(attrs):len(attrs)], attrOpType.String("send"), attrBatch.Int(len(msgs)))...))
+	typed := append(attrs[:len(attrs):len(attrs)], attrOpType.String("send"))
+	ctx, span := p.t.tracer.Start(ctx, "publish "+dest, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(append(typed[:len(typed):len(typed)], about(msgs)...)...))
 	defer span.End()
 	out := make([]*longshore.Message, len(msgs))
 	for i, m := range msgs {
@@ -64,13 +64,33 @@ func (p *publisher) Publish(ctx context.Context, dest string, msgs ...*longshore
 	if p.silent {
 		return err
 	}
-	timed := attrs
-	if err != nil {
-		timed = append(attrs[:len(attrs):len(attrs)], attrErrorType.String(codeOf(err)))
-	}
-	p.duration.Record(ctx, took, metric.WithAttributes(timed...))
 	p.sent.Add(ctx, int64(len(msgs)-failed), metric.WithAttributes(attrs...))
+	if err != nil {
+		code := attrErrorType.String(codeOf(err))
+		p.sent.Add(ctx, int64(failed), metric.WithAttributes(append(attrs[:len(attrs):len(attrs)], code)...))
+		typed = append(typed, code)
+	}
+	p.duration.Record(ctx, took, metric.WithAttributes(typed...))
 	return err
+}
+
+// about is what a span says of the messages themselves: of one its ids, of several
+// their number.
+func about(msgs []*longshore.Message) (attrs []attribute.KeyValue) {
+	if len(msgs) != 1 {
+		return []attribute.KeyValue{attrBatch.Int(len(msgs))}
+	}
+	m := msgs[0]
+	if m == nil {
+		return nil
+	}
+	if m.ID != "" {
+		attrs = append(attrs, attrMessageID.String(m.ID))
+	}
+	if m.CorrelationID != "" {
+		attrs = append(attrs, attrConversation.String(m.CorrelationID))
+	}
+	return attrs
 }
 
 // withContext is a copy of the message with the span's context.

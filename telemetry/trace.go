@@ -3,7 +3,9 @@ package telemetry
 import (
 	"context"
 	"slices"
+	"strconv"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
@@ -82,15 +84,33 @@ func (m tracing) WrapBatch(next longshore.BatchHandler) longshore.BatchHandler {
 	})
 }
 
-// describe adds what is a message's own, which no sampler needs.
+// describe adds what is a message's own, which no sampler needs. What it has not is
+// left out.
 func describe(span trace.Span, d *longshore.Delivery) {
-	switch {
-	case !span.IsRecording():
-	case d.Attempt > 1:
-		span.SetAttributes(attrMessageID.String(d.Received().ID), attempt.Int(d.Attempt))
-	default:
-		span.SetAttributes(attrMessageID.String(d.Received().ID))
+	if !span.IsRecording() {
+		return
 	}
+	var room [6]attribute.KeyValue
+	attrs := room[:0]
+	m := d.Received()
+	if m.ID != "" {
+		attrs = append(attrs, attrMessageID.String(m.ID))
+	}
+	if m.CorrelationID != "" {
+		attrs = append(attrs, attrConversation.String(m.CorrelationID))
+	}
+	switch d.Origin.Transport() {
+	case "kafka":
+		attrs = append(attrs, attrPartition.String(strconv.Itoa(int(d.Origin.Partition))), attrOffset.Int64(int64(d.Origin.Position))) //nolint:gosec // Kafka's are int64
+	case "rabbitmq":
+		if d.Origin.RoutingKey != "" {
+			attrs = append(attrs, attrRoutingKey.String(d.Origin.RoutingKey))
+		}
+	}
+	if d.Attempt > 1 {
+		attrs = append(attrs, attempt.Int(d.Attempt))
+	}
+	span.SetAttributes(attrs...)
 }
 
 // ending ends a span whatever happens; a panic goes its way.

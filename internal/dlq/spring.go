@@ -18,7 +18,11 @@ const (
 )
 
 func springAMQP(h longshore.Headers) Facts {
-	f := Facts{Who: "spring-amqp", Error: h.String(springMessage), Reason: exceptionOf(h.String(springStack))}
+	f := Facts{Who: "spring-amqp", Error: h.String(springMessage)}
+	var cause string
+	if f.Reason, cause = exceptionOf(h.String(springStack)); !strings.Contains(f.Error, cause) {
+		f.Error = joined(f.Error, cause) // the header has what the listener threw, not what that was thrown for
+	}
 	exchange, key := h.String(springOriginalExchange), h.String(springOriginalKey)
 	f.Source = key
 	if exchange != "" {
@@ -33,22 +37,23 @@ func springAMQP(h longshore.Headers) Facts {
 	return f
 }
 
-// exceptionOf is the class that a Java stack trace begins with; of nested ones the
-// innermost cause, since Spring wraps what a listener throws.
-func exceptionOf(stack string) string {
-	class := ""
+// exceptionOf is the class that a Java stack trace begins with, and what it says; of
+// nested ones the innermost cause, since Spring wraps what a listener throws.
+func exceptionOf(stack string) (class, text string) {
 	for line := range strings.Lines(stack) {
 		cause, nested := strings.CutPrefix(strings.TrimSpace(line), "Caused by: ")
 		if class != "" && !nested {
 			continue
 		}
-		name, _, _ := strings.Cut(cause, ":")
+		name, says, _ := strings.Cut(cause, ":")
 		if strings.Contains(name, ".") && !strings.ContainsAny(name, " \t(") {
-			class = name
+			class, text = name, strings.TrimSpace(says)
 		}
 	}
-	return class
+	return class, text
 }
+
+func joined(text, cause string) string { return strings.TrimPrefix(text+": "+cause, ": ") }
 
 // springKafkaPrefix is what the headers of spring-kafka's DeadLetterPublishingRecoverer
 // begin with: its own default, or that of retry topics.
@@ -76,6 +81,10 @@ func springKafka(h longshore.Headers, d *longshore.Delivery) Facts {
 		Reason: last("exception-cause-fqcn"), Error: last("exception-message"), At: d.Timestamp}
 	if f.Reason == "" {
 		f.Reason = last("exception-fqcn")
+	}
+	// The headers name what the listener threw, the stack trace what that was thrown for.
+	if _, cause := exceptionOf(last("exception-stacktrace")); !strings.Contains(f.Error, cause) {
+		f.Error = joined(f.Error, cause)
 	}
 	f.To = queueDest(d, f.Source)
 	if n, ok := bigEndian(h, "retry_topic-attempts"); ok {

@@ -13,6 +13,8 @@ import (
 const (
 	// HeaderTypeID names the Java class of the body, of spring-amqp and spring-kafka alike.
 	HeaderTypeID = "__TypeId__"
+	// HeaderJavaType is the same of Spring Cloud AWS.
+	HeaderJavaType = "JavaType"
 	// HeaderJSONTypes is the map from header to Java class that spring-kafka's
 	// DefaultKafkaHeaderMapper writes.
 	HeaderJSONTypes = "spring_json_header_types"
@@ -20,7 +22,7 @@ const (
 
 // HeadersConfig is the configuration of [Headers]. Its zero value is ready for use.
 type HeadersConfig struct {
-	// Types maps the class in __TypeId__ to the type by which handlers know it. A class
+	// Types maps the class in __TypeId__ or JavaType to the type by which handlers know it. A class
 	// that is not listed is the type as it stands.
 	Types map[string]string
 }
@@ -29,8 +31,10 @@ type HeadersConfig struct {
 // that DefaultKafkaHeaderMapper wrote as JSON become values (a quoted string a string,
 // java.lang.Integer an int32, a list an array, an object a table), contentType becomes
 // the content type where there is none, and __TypeId__ the message's type where there
-// is none. A header that is not what its class says stays as it came. Messages without
-// these headers pass untouched; a retry or a dead letter keeps what was received.
+// is none. Of Spring Cloud AWS, JavaType is the type and an attribute of the data type
+// Number.java.lang.Integer a number. A header that is not what its class says stays as
+// it came. Messages without these headers pass untouched; a retry or a dead letter keeps
+// what was received.
 func Headers(cfg HeadersConfig) longshore.Middleware { return &headers{types: cfg.Types} }
 
 type headers struct{ types map[string]string }
@@ -56,12 +60,16 @@ func (h *headers) WrapBatch(next longshore.BatchHandler) longshore.BatchHandler 
 }
 
 func (h *headers) read(d *longshore.Delivery) {
-	if !d.Headers.Has(HeaderJSONTypes) && !d.Headers.Has(HeaderTypeID) && !d.Headers.Has("contentType") {
+	if !ofSpring(d.Headers) {
 		return
 	}
 	m := d.Message
 	m.Headers = decoded(m.Headers)
-	if class := m.Headers.String(HeaderTypeID); class != "" && m.Type == "" {
+	class := m.Headers.String(HeaderTypeID)
+	if class == "" {
+		class = m.Headers.String(HeaderJavaType)
+	}
+	if class != "" && m.Type == "" {
 		m.Type = class
 		if known, ok := h.types[class]; ok {
 			m.Type = known
@@ -73,14 +81,46 @@ func (h *headers) read(d *longshore.Delivery) {
 	d.Replace(m)
 }
 
-// decoded is the headers with those replaced that the map of classes lists.
-func decoded(in longshore.Headers) longshore.Headers {
-	text := in.String(HeaderJSONTypes)
-	if text == "" {
-		return in
+func ofSpring(h longshore.Headers) bool {
+	for i := range h {
+		switch h[i].Name {
+		case HeaderJSONTypes, HeaderTypeID, HeaderJavaType, "contentType":
+			return true
+		}
 	}
-	var classes map[string]string
-	if json.Unmarshal([]byte(text), &classes) != nil {
+	return false
+}
+
+// classesOf are the Java classes of headers: as spring-kafka lists them, or as the data
+// types that Spring Cloud AWS gives to numbers, which the transport keeps.
+func classesOf(in longshore.Headers) (classes map[string]string) {
+	if text := in.String(HeaderJSONTypes); text != "" {
+		if json.Unmarshal([]byte(text), &classes) != nil {
+			return nil
+		}
+		return classes
+	}
+	if !in.Has(HeaderJavaType) || json.Unmarshal([]byte(in.String(headerSQSTypes)), &classes) != nil {
+		return nil
+	}
+	for name, kind := range classes {
+		class, number := strings.CutPrefix(kind, "Number.")
+		if !number {
+			delete(classes, name)
+			continue
+		}
+		classes[name] = class
+	}
+	return classes
+}
+
+// headerSQSTypes is where transport/sqs keeps the data types of foreign attributes.
+const headerSQSTypes = "longshore-p-sqs-types"
+
+// decoded is the headers with those replaced whose classes are known.
+func decoded(in longshore.Headers) longshore.Headers {
+	classes := classesOf(in)
+	if len(classes) == 0 {
 		return in
 	}
 	out := make(longshore.Headers, 0, len(in))

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 
@@ -130,6 +131,11 @@ func names(text string) (metrics, labels map[string]bool) {
 
 func TestPageDashboardAndPagesAgree(t *testing.T) {
 	text := page(t)
+	if file := os.Getenv("LONGSHORE_WRITE_PAGE"); file != "" { // for scripts/promql
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	metrics, labels := names(text)
 	if len(metrics) < 30 {
 		t.Fatalf("only %d metrics:\n%s", len(metrics), text)
@@ -162,6 +168,23 @@ func TestPageDashboardAndPagesAgree(t *testing.T) {
 	for _, forbidden := range []string{"otel_scope", "good", "again", "never", "not yet"} {
 		if strings.Contains(strings.Join(slices.Sorted(maps.Keys(labels)), " "), forbidden) || strings.Contains(text, `="`+forbidden+`"`) {
 			t.Errorf("%q is a label", forbidden)
+		}
+	}
+}
+
+// As `promtool check metrics` looks at a page.
+func TestPageIsAsPrometheusWantsIt(t *testing.T) {
+	text := page(t)
+	first, _, _ := strings.Cut(text, "\n") // several scrapes, one behind the other
+	for i, scraped := range strings.Split(text, first)[1:] {
+		problems, err := promlint.New(strings.NewReader(first + scraped)).Lint()
+		if err != nil {
+			t.Fatal(i, err)
+		}
+		for _, p := range problems {
+			if strings.HasPrefix(p.Metric, "longshore_") || strings.HasPrefix(p.Metric, "messaging_") {
+				t.Errorf("%s: %s", p.Metric, p.Text)
+			}
 		}
 	}
 }

@@ -81,7 +81,19 @@ func toAttribute(v any, kind string) (types.MessageAttributeValue, bool) {
 	if code == "i64" && kind == "Number" {
 		return stringAttribute(kind, text)
 	}
-	return stringAttribute("Number."+code, text)
+	class, ok := numberClasses()[code]
+	if !ok {
+		return types.MessageAttributeValue{}, false
+	}
+	return stringAttribute("Number."+class, text)
+}
+
+// numberClasses are the labels of our numbers: those that Spring Cloud AWS writes and
+// reads. It refuses a message with a number whose label is no Java class, so unsigned
+// ones, which Java does not have, go in the envelope.
+func numberClasses() map[string]string {
+	return map[string]string{"i8": "java.lang.Byte", "i16": "java.lang.Short", "i32": "java.lang.Integer", "i64": "java.lang.Long",
+		"f32": "java.lang.Float", "f64": "java.lang.Double", "dec": "java.math.BigDecimal"}
 }
 
 // isNumber: SQS refuses a Number that is none.
@@ -122,7 +134,7 @@ func fromAttribute(a *types.MessageAttributeValue) (v any, kind string) {
 	return text, full
 }
 
-// number reads our labelled numbers, and whole ones without a label. Others stay
+// number reads labelled numbers, and whole ones without a label. Others stay
 // text, so that no digit changes.
 func number(text, label, full string) (v any, kind string) {
 	if label == "" {
@@ -131,10 +143,12 @@ func number(text, label, full string) (v any, kind string) {
 		}
 		return text, full
 	}
-	switch label[0] {
-	case 'i', 'u', 'f', 'd':
-		if v, ok := envelope.Value(label, text); ok {
-			if code, same, _ := envelope.Text(v); code == label && same == text {
+	for code, class := range numberClasses() {
+		if class != label {
+			continue
+		}
+		if v, ok := envelope.Value(code, text); ok {
+			if kind, same, _ := envelope.Text(v); kind == code && same == text {
 				return v, ""
 			}
 		}

@@ -99,7 +99,7 @@ func TestPlainMessageIsPlainOnTheWire(t *testing.T) {
 		Headers: longshore.Headers{{Name: "amount", Value: int64(7)}, {Name: "traceparent", Value: "00-x"}}}))
 	m := s.Messages("orders")[0]
 	if m.Body != `{"id":1}` || m.Group != "c-91" || len(m.Types) != 3 || m.Strings["content-type"] != "application/json" ||
-		m.Strings["amount"] != "7" || m.Types["amount"] != "Number.i64" || m.Strings["traceparent"] != "00-x" {
+		m.Strings["amount"] != "7" || m.Types["amount"] != "Number.java.lang.Long" || m.Strings["traceparent"] != "00-x" {
 		t.Errorf("%+v", m)
 	}
 }

@@ -279,8 +279,10 @@ func rank(name string) int {
 		return 1
 	case name == "tracestate":
 		return 2
-	case strings.HasPrefix(name, "ce_"):
+	case name == "JavaType": // without it no listener of Spring Cloud AWS knows the class
 		return 3
+	case strings.HasPrefix(name, "ce_"):
+		return 4
 	}
 	return math.MaxInt
 }
