@@ -19,11 +19,12 @@ const (
 	askPause = 50 * time.Millisecond
 )
 
-// askSeeds returns the first answer; the first error if nobody answers.
-func askSeeds(ctx context.Context, cl *kgo.Client, req kmsg.Request) (resp kmsg.Response, first error) {
-	for _, seed := range cl.SeedBrokers() {
+// askAny returns the first answer; the first error if nobody answers. Those that the
+// cluster has told of come first: the seeds may be gone for long.
+func askAny(ctx context.Context, cl *kgo.Client, req kmsg.Request) (resp kmsg.Response, first error) {
+	for _, node := range append(cl.DiscoveredBrokers(), cl.SeedBrokers()...) {
 		err := insist(ctx, func() (err error) {
-			resp, err = seed.Request(ctx, req)
+			resp, err = node.Request(ctx, req)
 			return err
 		})
 		if err == nil {

@@ -90,7 +90,9 @@ func (c *consumer) assign(ctx context.Context, offsets map[string]map[int32]kgo.
 				return nil, err
 			}
 			made = append(made, p)
-			offsets[topic][num] = kgo.NewOffset().At(p.t.base).WithEpoch(p.t.epoch)
+			if offsets[topic][num] = c.somewhere(key); p.t.base >= 0 {
+				offsets[topic][num] = kgo.NewOffset().At(p.t.base).WithEpoch(p.t.epoch)
+			}
 		}
 	}
 	c.install(made)
@@ -284,6 +286,9 @@ func (c *consumer) begin(ctx context.Context, key partitionOf, r commitRead, com
 		if at, err = c.startOf(ctx, key, log); err != nil {
 			return nil, err
 		}
+		if at < 0 { // its leader is away: it is found when the first records come
+			return newPartition(c, key, -1, -1), nil
+		}
 		c.src.starts.set(key, at)
 	}
 	p := newPartition(c, key, at, -1)
@@ -324,16 +329,27 @@ func (c *consumer) inRange(key partitionOf, position int64, log extent) (at int6
 	return at, true, nil
 }
 
-// startOf is where to begin without a position. What is in a topic that was made anew
-// came while it was read.
+// somewhere is where the client begins to read a partition that nobody could tell of.
+func (c *consumer) somewhere(key partitionOf) kgo.Offset {
+	switch {
+	case c.src.cfg.Start == Earliest, c.src.starts.anew(key):
+		return kgo.NewOffset().AtStart()
+	case c.src.cfg.Start == Latest:
+		return kgo.NewOffset().AtEnd()
+	}
+	return kgo.NewOffset().AfterMilli(int64(c.src.cfg.Start))
+}
+
+// startOf is where to begin without a position; -1 if the log cannot be asked, which
+// must not hold up the others. What is in a topic that was made anew came while it was
+// read.
 func (c *consumer) startOf(ctx context.Context, key partitionOf, log extent) (int64, error) {
 	switch {
+	case !log.known:
+		return -1, nil
 	case c.src.cfg.Start == Earliest, c.src.starts.anew(key):
 		return log.start, nil
 	case c.src.cfg.Start == Latest:
-		if !log.known {
-			return 0, fmt.Errorf("the end of %s is not known", key)
-		}
 		return log.end, nil
 	}
 	found, err := c.listOffsets(ctx, map[string][]int32{key.topic: {key.num}}, int64(c.src.cfg.Start))
@@ -342,9 +358,6 @@ func (c *consumer) startOf(ctx context.Context, key partitionOf, log extent) (in
 	}
 	if at, ok := found[tp{key.topic, key.num}]; ok && at >= 0 {
 		return at, nil
-	}
-	if !log.known {
-		return 0, fmt.Errorf("the end of %s is not known", key)
 	}
 	return log.end, nil // all records are older
 }

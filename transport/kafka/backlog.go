@@ -19,6 +19,7 @@ func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
 		if n := p.t.tail; n > p.t.head {
 			at = p.t.offsets[p.t.slot(n-1)] + 1
 		}
+		at = max(at, 0)
 		end, unknown := p.logEnd, p.logEnd < 0 || p.held || c.isPaused()
 		waiting := int64(len(p.again) + len(p.waits))
 		p.mu.Unlock()

@@ -250,3 +250,31 @@ func TestTombstonesAndEmptyValues(t *testing.T) {
 		}
 	})
 }
+
+// F-I07: a record without a time, as those of old brokers have none, has none here, and
+// none where it goes next.
+func TestRecordWithoutATime(t *testing.T) {
+	t.Parallel()
+	onEither(t, 1, func(t *testing.T, c *cluster) {
+		cl, err := kgo.NewClient(kgo.SeedBrokers(c.addrs...), kgo.DefaultProduceTopic(c.topic))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cl.Close()
+		if err := cl.ProduceSync(t.Context(), &kgo.Record{Value: []byte("old"), Timestamp: time.UnixMilli(-1)}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		p := publisher(t, c.broker(), kafka.PublisherConfig{})
+		m := open(t, c.group(kafka.GroupConfig{}))
+		for range 2 {
+			d := m.take(1)[0]
+			if !d.Timestamp.IsZero() {
+				t.Errorf("its time is %s", d.Timestamp)
+			}
+			if err := p.Publish(t.Context(), c.topic, d.Received()); err != nil {
+				t.Fatal(err)
+			}
+			ack(t, d)
+		}
+	})
+}

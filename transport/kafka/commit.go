@@ -83,17 +83,42 @@ func (c *consumer) commit(ctx context.Context, ps []*partition) error {
 			batch[tp{p.key.topic, p.key.num}] = one
 		}
 	}
-	if len(batch) == 0 {
-		return nil
+	var failed error
+	for _, part := range parts(batch) {
+		if err := c.send(ctx, part); err != nil && (failed == nil || passes(err) && !passes(failed)) {
+			failed = err
+		}
 	}
-	return c.send(ctx, batch)
+	return failed
 }
+
+// commitBytes is how much text about what is done goes into one commit. The coordinator
+// writes a commit as one batch, and refuses it whole where that is larger than its topic
+// allows, 1 MiB by default: 300 partitions, each within its own limit, never got a
+// position again.
+const commitBytes = 256 << 10
+
+// parts cuts a commit into those that the coordinator can write.
+func parts(batch map[tp]*pending) (all []map[tp]*pending) {
+	size := commitBytes
+	for k, one := range batch {
+		n := len(one.s.saved) + len(k.topic) + entryBytes
+		if size += n; size > commitBytes {
+			all, size = append(all, map[tp]*pending{}), n
+		}
+		all[len(all)-1][k] = one
+	}
+	return all
+}
+
+// entryBytes is about what a position takes beside its text and its topic.
+const entryBytes = 128
 
 // uncommitted returns what the broker does not have yet.
 func (p *partition) uncommitted() *pending {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.t.ver == p.committed {
+	if p.t.ver == p.committed || p.t.base < 0 {
 		return nil
 	}
 	return &pending{p: p, s: p.t.snapshot(p.budget, p.mark), acked: len(p.acked)}
@@ -155,7 +180,7 @@ func (p *partition) answered(one *pending, err error) error {
 		p.opened() // where too much was uncommitted
 		return nil
 	}
-	if errors.Is(err, kerr.OffsetMetadataTooLarge) {
+	if savesTooMuch(err) {
 		// This broker allows less: save less. 0 is a plain commit.
 		p.budget /= 2
 		if p.budget < 64 {
@@ -163,6 +188,12 @@ func (p *partition) answered(one *pending, err error) error {
 		}
 	}
 	return err
+}
+
+// savesTooMuch: the text beside the position is too long, or all of them together.
+func savesTooMuch(err error) bool {
+	return errors.Is(err, kerr.OffsetMetadataTooLarge) || errors.Is(err, kerr.InvalidCommitOffsetSize) ||
+		errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.RecordListTooLarge)
 }
 
 // flushed reports what was lost since the last Flush.

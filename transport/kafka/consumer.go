@@ -59,6 +59,7 @@ type consumer struct {
 	failed   int  // settlements lost since the last Flush
 	troubles map[string]time.Time
 	healing  map[string]*healing
+	refused  map[string]refusal
 	surveyed time.Time // whether the topics are there
 	looked   time.Time // for new partitions of a broadcast
 
@@ -71,7 +72,7 @@ func newConsumer(s *groupSource, o transport.OpenOptions) *consumer {
 	c := &consumer{src: s, base: o.Base,
 		ready: make(chan struct{}, 1), hungry: make(chan struct{}, 1), urgent: make(chan struct{}, 1), moved: make(chan struct{}, 1), commits: make(chan struct{}, 1),
 		parts: map[tp]*partition{}, subs: map[string]*longshore.Subscription{}, ids: map[string][16]byte{},
-		troubles: map[string]time.Time{}, healing: map[string]*healing{}}
+		troubles: map[string]time.Time{}, healing: map[string]*healing{}, refused: map[string]refusal{}}
 	if c.base == nil {
 		c.base = context.Background()
 	}

@@ -32,11 +32,11 @@ func (d *dials) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Con
 
 // reach asks the cluster for an answer before the first record: else a wrong
 // address or password would show only when the record's time is over.
-func (p *Publisher) reach(ctx context.Context, topic string) error {
+func (p *Publisher) reach(ctx context.Context, cl *kgo.Client, topic string) error {
 	if p.dials.met.Load() {
 		return nil
 	}
-	if err := insist(ctx, func() error { return p.cl.Ping(ctx) }); err != nil {
+	if err := insist(ctx, func() error { return cl.Ping(ctx) }); err != nil {
 		return p.b.opened(p.publishing(topic), topic, err)
 	}
 	p.dials.met.Store(true)

@@ -104,7 +104,7 @@ func (s *groupSource) settingsOf(ctx context.Context, cl *kgo.Client, topics []s
 		r.ConfigNames = slices.Sorted(maps.Keys(s.cfg.Declare.Settings))
 		req.Resources = append(req.Resources, r)
 	}
-	answer, err := askSeeds(ctx, cl, req)
+	answer, err := askAny(ctx, cl, req)
 	if err != nil {
 		return nil, err
 	}

@@ -161,9 +161,18 @@ func codeOf(e *kerr.Error) (code longshore.Code, hint string) {
 		return longshore.CodeTimeout, ""
 	case kerr.UnknownMemberID.Code, kerr.IllegalGeneration.Code, kerr.FencedInstanceID.Code, kerr.FencedMemberEpoch.Code, kerr.StaleMemberEpoch.Code, kerr.UnreleasedInstanceID.Code:
 		return longshore.CodeFenced, ""
+	case kerr.InvalidSessionTimeout.Code:
+		return longshore.CodeConfig, "set SessionTimeout within the broker's group.min.session.timeout.ms and group.max.session.timeout.ms"
+	case kerr.InvalidRegularExpression.Code:
+		return longshore.CodeConfig, "correct the topics: with Pattern they are regular expressions"
+	case kerr.ThrottlingQuotaExceeded.Code:
+		return longshore.CodeBlocked, "raise the quota of this client"
 	case kerr.UnsupportedVersion.Code:
 		return longshore.CodeUnsupported, "the broker is too old for this"
 	case kerr.BrokerNotAvailable.Code, kerr.CoordinatorNotAvailable.Code, kerr.LeaderNotAvailable.Code, kerr.NotLeaderForPartition.Code:
+		return longshore.CodeUnreachable, ""
+	}
+	if kerr.IsRetriable(e) { // a node that is not ready for it, or no longer responsible
 		return longshore.CodeUnreachable, ""
 	}
 	return longshore.CodeRefused, ""

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -45,6 +46,8 @@ func (c *consumer) fetchError(e kgo.FetchError) {
 	case errors.As(err, &loss):
 		c.tell.event(transport.Event{Kind: transport.EventSkipped, Err: err,
 			Text: fmt.Sprintf("%s: the log of %s/%d was cut off: read up to %d, reading on at %d", c.src.title(), e.Topic, e.Partition, loss.ConsumedTo, loss.ResetTo)})
+	case errors.Is(err, kerr.TopicAuthorizationFailed) && c.denied(e.Topic, time.Now()):
+		c.fail(brokerError("consume for "+c.src.title()+" at "+c.src.b.address(), c.src.name(), err))
 	case errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.InconsistentTopicID),
 		errors.Is(err, kerr.TopicAuthorizationFailed):
 		c.ail(e.Topic)
@@ -58,6 +61,30 @@ func (c *consumer) fetchError(e kgo.FetchError) {
 		c.trouble(fmt.Sprintf("fetch %s/%d", e.Topic, e.Partition), transport.Event{Kind: transport.EventNotice, Err: err,
 			Text: fmt.Sprintf("%s: reading %s/%d failed%s: %v", c.src.title(), e.Topic, e.Partition, c.failedAt(tp{e.Topic, e.Partition}), err)})
 	}
+}
+
+// refusal is a topic that may not be read.
+type refusal struct{ since, last time.Time }
+
+const (
+	deniedFor   = 2 * time.Second  // a node may learn of a permission later than others
+	deniedApart = 30 * time.Second // or it was granted meanwhile
+)
+
+// denied notes that a topic may not be read; true if none of them may.
+func (c *consumer) denied(topic string, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.refused[topic]
+	if now.Sub(r.last) > deniedApart {
+		r.since = now
+	}
+	r.last = now
+	c.refused[topic] = r
+	return !c.src.cfg.Pattern && !slices.ContainsFunc(c.src.topics, func(t string) bool {
+		r := c.refused[t]
+		return now.Sub(r.since) < deniedFor || now.Sub(r.last) > deniedApart
+	})
 }
 
 // failedAt says where, and the way out: a batch that nobody can read holds its
@@ -78,8 +105,9 @@ func (c *consumer) sessionError(err error) {
 	var ke *kerr.Error
 	if errors.As(err, &ke) {
 		switch ke {
-		case kerr.GroupAuthorizationFailed, kerr.TopicAuthorizationFailed, kerr.SaslAuthenticationFailed, kerr.FencedInstanceID,
-			kerr.InconsistentGroupProtocol, kerr.InvalidGroupID, kerr.UnsupportedVersion, kerr.GroupMaxSizeReached:
+		case kerr.GroupAuthorizationFailed, kerr.TopicAuthorizationFailed, kerr.ClusterAuthorizationFailed, kerr.SaslAuthenticationFailed, kerr.FencedInstanceID,
+			kerr.InconsistentGroupProtocol, kerr.InvalidGroupID, kerr.UnsupportedVersion, kerr.GroupMaxSizeReached,
+			kerr.InvalidSessionTimeout, kerr.InvalidRequest, kerr.UnsupportedAssignor, kerr.InvalidRegularExpression:
 			c.fail(brokerError(c.src.title()+" at "+c.src.b.address(), c.src.name(), ke))
 			return
 		}
@@ -138,7 +166,9 @@ func (c *consumer) again(topic string, renewed bool) {
 	}
 	id := resp.Topics[0].TopicID
 	if !renewed && id == c.topicID(topic) && id != [16]byte{} && !c.fetchless(topic) {
-		c.cured(topic)
+		c.mu.Lock()
+		delete(c.healing, topic) // but what is told of it stays told: it may not be read
+		c.mu.Unlock()
 		return
 	}
 	c.mu.Lock()

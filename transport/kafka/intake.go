@@ -163,6 +163,12 @@ func (p *partition) accept(fp *kgo.FetchPartition, at time.Time) {
 	if len(fp.Records) == 0 {
 		return
 	}
+	if p.next < 0 { // nobody could tell where it begins
+		p.next = fp.Records[0].Offset
+		p.t = newTracker(p.next, -1)
+		p.t.ver++ // commit it
+		p.c.src.starts.set(p.key, p.next)
+	}
 	if first := fp.Records[0].Offset; first > p.next && fp.LogStartOffset > p.next {
 		// Retention has taken what was next. Any other gap is compaction or a marker.
 		p.c.skipped(p.key, p.next, min(first, fp.LogStartOffset))

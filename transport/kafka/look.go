@@ -75,7 +75,7 @@ func topicError(s *groupSource, topic *string, err error) error {
 	return brokerError(s.opening()+fmt.Sprintf(": topic %q", name), name, err)
 }
 
-// metadata asks the seeds one after the other, each once.
+// metadata asks one node after the other, each once.
 func metadata(ctx context.Context, cl *kgo.Client, topics ...string) (*kmsg.MetadataResponse, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	req.Topics = []kmsg.MetadataRequestTopic{}
@@ -84,7 +84,7 @@ func metadata(ctx context.Context, cl *kgo.Client, topics ...string) (*kmsg.Meta
 		t.Topic = kmsg.StringPtr(name)
 		req.Topics = append(req.Topics, t)
 	}
-	resp, err := askSeeds(ctx, cl, req)
+	resp, err := askAny(ctx, cl, req)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +96,7 @@ func metadata(ctx context.Context, cl *kgo.Client, topics ...string) (*kmsg.Meta
 func (s *groupSource) coordinated(ctx context.Context, cl *kgo.Client) error {
 	req := kmsg.NewPtrFindCoordinatorRequest()
 	req.CoordinatorKey, req.CoordinatorKeys = s.group, []string{s.group}
-	answer, err := askSeeds(ctx, cl, req)
+	answer, err := askAny(ctx, cl, req)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,9 @@ const (
 // decode fills a message from a record. Bytes are shared, not copied.
 func decode(m *longshore.Message, r *kgo.Record) {
 	m.Key, m.Body = r.Key, r.Value
-	m.Timestamp = r.Timestamp
+	if r.Timestamp.UnixMilli() != noTime {
+		m.Timestamp = r.Timestamp
+	}
 	if len(r.Headers) == 0 {
 		return
 	}
@@ -134,6 +136,9 @@ func setProperty(m *longshore.Message, name, v string) bool {
 	}
 	return true
 }
+
+// noTime is how Kafka writes that a record has none.
+const noTime = -1
 
 // A record's time must lie near the present: the broker refuses one in the future,
 // and retention soon deletes one from the past.

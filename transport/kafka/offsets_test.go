@@ -165,9 +165,16 @@ func (c *cluster) reset(partition int32, at int64, meta string) {
 // F-C05: a broker that allows less text gets less, and commits go on.
 func TestMetadataLimitOfTheBroker(t *testing.T) {
 	t.Parallel()
+	for _, e := range []*kerr.Error{kerr.OffsetMetadataTooLarge, kerr.InvalidCommitOffsetSize} {
+		t.Run(e.Message, func(t *testing.T) { t.Parallel(); metadataLimit(t, e) })
+	}
+}
+
+func metadataLimit(t *testing.T, e *kerr.Error) {
+	t.Helper()
 	c := embeddedCluster(t, 1)
 	const limit = 300
-	c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: kerr.OffsetMetadataTooLarge, Count: -1, When: func(r kmsg.Request) bool {
+	c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Err: e, Count: -1, When: func(r kmsg.Request) bool {
 		p := r.(*kmsg.OffsetCommitRequest).Topics[0].Partitions[0] //nolint:errcheck // by the key
 		return p.Metadata != nil && len(*p.Metadata) > limit
 	}})

@@ -56,7 +56,7 @@ const (
 func mayHelp(err error) bool {
 	var ke *kerr.Error
 	if errors.As(err, &ke) {
-		return kerr.IsRetriable(ke) || ke == kerr.OffsetMetadataTooLarge || ke == kerr.RebalanceInProgress || ke == kerr.IllegalGeneration || ke == kerr.UnknownMemberID || ke == kerr.StaleMemberEpoch
+		return kerr.IsRetriable(ke) || savesTooMuch(ke) || ke == kerr.RebalanceInProgress || ke == kerr.IllegalGeneration || ke == kerr.UnknownMemberID || ke == kerr.StaleMemberEpoch
 	}
 	return true
 }

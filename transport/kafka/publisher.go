@@ -29,9 +29,10 @@ type Publisher struct {
 	b       *Broker
 	timeout time.Duration
 	dials   dials
+	opts    []kgo.Opt
 
 	mu     sync.Mutex
-	cl     *kgo.Client
+	now    *producing
 	closed bool
 }
 
@@ -73,7 +74,7 @@ func (b *Broker) Publisher(cfg PublisherConfig) (*Publisher, error) {
 	if err != nil {
 		return nil, badConfig("PublisherConfig or Options", firstLine(err.Error()), "")
 	}
-	p.cl = cl
+	p.opts, p.now = opts, &producing{cl: cl}
 	return p, nil
 }
 
@@ -108,26 +109,25 @@ type chosenBatches struct {
 
 // Publish returns when all replicas in sync have all records. A *PartialError names
 // those that failed; where ctx ended first, the outcome of the others is open.
-func (p *Publisher) Publish(ctx context.Context, dest string, msgs ...*longshore.Message) error {
+func (p *Publisher) Publish(ctx context.Context, dest string, msgs ...*longshore.Message) (failed error) {
 	topic, partition, err := parseDest(dest)
 	if err != nil {
 		return err
 	}
-	p.mu.Lock()
-	closed := p.closed
-	p.mu.Unlock()
-	if closed {
-		return longshore.ErrClosed
+	with, err := p.enter()
+	if err != nil {
+		return err
 	}
-	if err := p.reach(ctx, topic); err != nil {
+	defer func() { p.leave(ctx, with, failed) }()
+	if err := p.reach(ctx, with.cl, topic); err != nil {
 		return err
 	}
 	b := newBatch(topic, partition, msgs)
-	b.produce(ctx, p.cl)
+	b.produce(ctx, with.cl)
 	if err := b.wait(ctx); err != nil {
 		return p.explain(topic, err)
 	}
-	b.alone(ctx, p.cl)
+	b.alone(ctx, with.cl)
 	return p.explain(topic, b.result())
 }
 
@@ -258,10 +258,11 @@ func (p *Publisher) Close(ctx context.Context) error {
 		return nil
 	}
 	p.closed = true
+	cl := p.now.cl
 	p.mu.Unlock()
-	err := p.cl.Flush(ctx)
+	err := cl.Flush(ctx)
 	gone := make(chan struct{})
-	go func() { defer close(gone); p.cl.Close() }()
+	go func() { defer close(gone); cl.Close() }()
 	select {
 	case <-gone:
 	case <-ctx.Done(): // the client ends by itself

@@ -125,7 +125,7 @@ func (c *consumer) move(ctx context.Context, ps []*partition, at map[tp]int64) (
 		next[p] = n
 		batch[k] = n.uncommitted()
 		p.mu.Lock()
-		moved = append(moved, transport.Moved{Topic: k.topic, Partition: k.num, From: p.t.base, To: at[k]})
+		moved = append(moved, transport.Moved{Topic: k.topic, Partition: k.num, From: max(p.t.base, 0), To: at[k]})
 		p.mu.Unlock()
 	}
 	if len(next) == 0 {
@@ -178,6 +178,9 @@ func (c *consumer) swap(ps []*partition, next map[*partition]*partition) {
 			continue
 		}
 		olds = append(olds, p)
+		if n.t.base < 0 { // nothing was read of it yet
+			continue
+		}
 		if offsets[k.topic] == nil {
 			offsets[k.topic] = map[int32]kgo.EpochOffset{}
 		}

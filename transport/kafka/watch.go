@@ -21,15 +21,24 @@ const (
 	silentAfter = 10 * time.Second // and without an answer by then the cluster is away
 )
 
-// link notes when a broker has answered last.
+// link notes when a broker has answered last. It asks the clock that nobody sets: one
+// that was put back by an hour would hide for as long that the cluster is away.
 type link struct {
-	last   atomic.Int64 // Unix nanoseconds
+	last   atomic.Pointer[time.Time]
 	dialed atomic.Pointer[error]
 }
 
-func (l *link) alive() { l.last.Store(time.Now().UnixNano()) }
+func (l *link) alive() {
+	now := time.Now()
+	l.last.Store(&now)
+}
 
-func (l *link) silence() time.Duration { return time.Duration(time.Now().UnixNano() - l.last.Load()) }
+func (l *link) silence() time.Duration {
+	if last := l.last.Load(); last != nil {
+		return time.Since(*last)
+	}
+	return 0
+}
 
 // OnBrokerRead is a hook of the client.
 func (l *link) OnBrokerRead(_ kgo.BrokerMetadata, _ int16, _ int, _, _ time.Duration, err error) {

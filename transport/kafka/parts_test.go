@@ -1,0 +1,37 @@
+package kafka
+
+import (
+	"strings"
+	"testing"
+)
+
+// Many partitions with much to save go in commits that a coordinator can write: Kafka
+// 4.3.1 refuses one of 400 partitions with 4,000 characters each as a whole
+// (UNKNOWN_SERVER_ERROR), and none of them would ever have a position again. F-C05.
+func TestCommitOfManyPartitionsGoesInParts(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 30, 400, 5000} {
+		batch := map[tp]*pending{}
+		for i := range int32(n) { //nolint:gosec // small
+			batch[tp{"orders", i}] = &pending{s: state{offset: int64(i), saved: strings.Repeat("x", savedBudget)}}
+		}
+		seen := map[tp]bool{}
+		all := parts(batch)
+		for _, part := range all {
+			size := 0
+			for k, one := range part {
+				if seen[k] || one != batch[k] {
+					t.Fatalf("%v twice, or another", k)
+				}
+				seen[k] = true
+				size += len(one.s.saved)
+			}
+			if size > commitBytes {
+				t.Errorf("%d partitions in a commit of %d bytes", len(part), size)
+			}
+		}
+		if len(seen) != n || len(all) > 1+n*(savedBudget+200)/commitBytes*2 {
+			t.Errorf("%d of %d partitions in %d commits", len(seen), n, len(all))
+		}
+	}
+}
