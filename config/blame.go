@@ -46,6 +46,9 @@ func (l *loader) blameOne(base, fallback string, err error) {
 	}
 	if strings.HasPrefix(string(fallback), "containers") && last(fallback) == "source" {
 		at = l.inURL(fallback, raw, at)
+		if m := parameter.FindStringSubmatch(raw); m != nil {
+			path = join(fallback, m[1]) // a URL may have more mistakes than one
+		}
 	}
 	p.Text, p.Hint = yamlNames(p.Text), yamlNames(p.Hint)
 	p.refine()
@@ -82,6 +85,8 @@ func (l *loader) meant(base, fallback, text string) (at spot, path string, told 
 // text.
 func (p *Problem) refine() {
 	switch {
+	case strings.Contains(p.Text, "value that is not known"):
+		p.Code = CodeUnknownValue
 	case p.Code != longshore.CodeConfig:
 	case strings.Contains(p.Text, "is not set"), strings.Contains(p.Text, "is missing"), strings.Contains(p.Text, "no topic is named"), strings.Contains(p.Text, "source has no "), strings.Contains(p.Text, "has no name"):
 		p.Code = CodeMissing
@@ -95,7 +100,7 @@ func (p *Problem) refine() {
 	} else if head, tail, ok := strings.Cut(p.Text, ", must be "); ok && p.Hint == "" {
 		p.Text, p.Hint = head, "must be "+tail
 	}
-	for _, todo := range []string{"set ", "leave ", "lower "} {
+	for _, todo := range []string{"set ", "leave ", "lower ", "did you mean ", "it must be "} {
 		if head, tail, ok := strings.Cut(p.Text, "; "+todo); ok && p.Hint == "" {
 			p.Text, p.Hint = head, todo+tail
 		}
@@ -223,6 +228,7 @@ func yamlWords() map[string]string {
 	walk(reflect.TypeFor[containerSection]())
 	walk(reflect.TypeFor[brokerSection]())
 	walk(reflect.TypeFor[adminSection]())
+	walk(reflect.TypeFor[telemetrySection]())
 	delete(words, "Key")
 	delete(words, "URL")
 	return words

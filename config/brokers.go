@@ -27,21 +27,33 @@ type broker struct {
 
 // source is anything on the broker, to ask it what is wrong with its own settings.
 func (b broker) source() transport.Source {
+	if b.rabbit == nil && b.kafka == nil {
+		return nil // SQS and memory have nothing that could be wrong without a queue
+	}
+	return b.named("check")
+}
+
+// named is a queue or a topic on the broker, to ask it about names.
+func (b broker) named(name string) transport.Source {
 	switch {
 	case b.rabbit != nil:
-		return b.rabbit.Queue("check", amqp.QueueConfig{})
+		return b.rabbit.Queue(name, amqp.QueueConfig{})
 	case b.kafka != nil:
-		return b.kafka.Group("check", []string{"check"}, kafka.GroupConfig{})
+		return b.kafka.Group(name, []string{name}, kafka.GroupConfig{})
+	case b.sqs != nil:
+		return b.sqs.Queue(name, sqs.QueueConfig{})
 	}
-	return nil // SQS and memory have nothing that could be wrong without a queue
+	return b.memory.Queue(name, memory.QueueConfig{})
 }
 
 // broker makes the broker of a section.
 func (l *loader) broker(s *brokerSection, shared *memory.Broker) (broker, error) {
 	config, err := l.tls(s.TLS)
-	if err != nil {
-		return broker{}, err
-	}
+	b, more := l.brokerWith(s, config, shared)
+	return b, errors.Join(err, more)
+}
+
+func (l *loader) brokerWith(s *brokerSection, config *tls.Config, shared *memory.Broker) (broker, error) {
 	switch kindOf(s.URL) {
 	case onRabbit:
 		return broker{rabbit: amqp.New(s.URL, amqp.Config{User: s.User, Password: s.Password.Secret, TLS: config,
@@ -59,8 +71,9 @@ func (l *loader) broker(s *brokerSection, shared *memory.Broker) (broker, error)
 func (l *loader) kafka(s *brokerSection, config *tls.Config) (broker, error) {
 	scheme, place, _ := strings.Cut(s.URL, "://")
 	cfg := kafka.Config{TLS: strings.EqualFold(scheme, "kafkas"), TLSConfig: config, ClientID: s.ClientID, Rack: s.Rack, DialTimeout: s.ConnectTimeout}
-	if config != nil && !cfg.TLS {
-		return broker{}, bad("TLS", "is set where the URL says kafka", "write kafkas:// to use it")
+	var errs []error
+	if s.TLS != nil && !cfg.TLS {
+		errs = append(errs, bad("TLS", "is set where the URL says kafka", "write kafkas:// to use it"))
 	}
 	if at := strings.LastIndexByte(place, '@'); at >= 0 {
 		user, password, _ := strings.Cut(place[:at], ":")
@@ -68,13 +81,14 @@ func (l *loader) kafka(s *brokerSection, config *tls.Config) (broker, error) {
 		u, err1 := url.PathUnescape(user)
 		p, err2 := url.PathUnescape(password)
 		if err1 != nil || err2 != nil {
-			return broker{}, bad("URL", "has a user or a password that is not percent-encoded", "use sasl: {user: …, password: …}, which takes them as they are")
+			errs = append(errs, bad("URL", "has a user or a password that is not percent-encoded", "use sasl: {user: …, password: …}, which takes them as they are"))
 		}
 		cfg.SASL = kafka.SASL{User: u, Password: transport.Static(p)}
 	}
 	hosts, path, _ := strings.Cut(place, "/")
 	if path != "" || strings.Contains(hosts, "?") {
-		return broker{}, bad("URL", "has something behind its hosts", "topics and group belong to the source, settings to keys beside url")
+		errs = append(errs, bad("URL", "has something behind its hosts", "topics and group belong to the source, settings to keys beside url"))
+		hosts, _, _ = strings.Cut(hosts, "?")
 	}
 	if s.SASL != nil {
 		if s.SASL.User != "" {
@@ -86,23 +100,24 @@ func (l *loader) kafka(s *brokerSection, config *tls.Config) (broker, error) {
 		cfg.SASL.Mechanism = map[string]kafka.Mechanism{"": "", "plain": kafka.Plain, "scram_sha_256": kafka.ScramSHA256,
 			"scram_sha_512": kafka.ScramSHA512, "oauthbearer": kafka.OAuthBearer}[s.SASL.Mechanism]
 	}
-	return broker{kafka: kafka.New(strings.Split(hosts, ","), cfg)}, nil
+	return broker{kafka: kafka.New(strings.Split(hosts, ","), cfg)}, errors.Join(errs...)
 }
 
 func (l *loader) sqs(s *brokerSection) (broker, error) {
+	var errs []error
 	if _, rest, _ := strings.Cut(s.URL, "://"); rest != "" {
-		return broker{}, bad("URL", "of a broker on SQS is sqs:// alone", "region and endpoint are keys beside it, the queue belongs to the source")
+		errs = append(errs, bad("URL", "of a broker on SQS is sqs:// alone", "region and endpoint are keys beside it, the queue belongs to the source"))
 	}
 	cfg := sqs.Config{Region: s.Region, Endpoint: s.Endpoint}
 	switch {
 	case s.AccessKeyID != "" && s.SecretKey.IsZero():
-		return broker{}, bad("access_key_id", "has no secret_access_key beside it", "add secret_access_key: env:NAME")
+		errs = append(errs, bad("access_key_id", "has no secret_access_key beside it", "add secret_access_key: env:NAME"))
 	case s.AccessKeyID == "" && (!s.SecretKey.IsZero() || !s.SessionToken.IsZero()):
-		return broker{}, bad("access_key_id", "is missing beside secret_access_key or session_token", "add it, or leave all out to use the SDK's chain")
+		errs = append(errs, bad("access_key_id", "is missing beside secret_access_key or session_token", "add it, or leave all out to use the SDK's chain"))
 	case s.AccessKeyID != "":
 		cfg.Credentials = sqs.Keys(s.AccessKeyID, s.SecretKey.Secret, s.SessionToken.Secret)
 	}
-	return broker{sqs: sqs.New(cfg)}, nil
+	return broker{sqs: sqs.New(cfg)}, errors.Join(errs...)
 }
 
 func bad(field, problem, hint string) error {
@@ -116,30 +131,40 @@ func (l *loader) tls(s *tlsSection) (*tls.Config, error) {
 		return nil, nil
 	}
 	cfg := &tls.Config{ServerName: s.ServerName, MinVersion: tls.VersionTLS12}
-	if s.CAFile != "" {
-		pem, err := os.ReadFile(l.beside(s.CAFile))
-		if err != nil {
-			return nil, bad("TLS.ca_file", "cannot be read: "+plain(err).Error(), "paths are relative to the configuration file")
-		}
-		if cfg.RootCAs = x509.NewCertPool(); !cfg.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, bad("TLS.ca_file", "has no certificate in it", "give a PEM file")
-		}
+	return cfg, errors.Join(l.authorities(cfg, s), l.certificate(cfg, s))
+}
+
+func (l *loader) authorities(cfg *tls.Config, s *tlsSection) error {
+	if s.CAFile == "" {
+		return nil
 	}
+	pem, err := os.ReadFile(l.beside(s.CAFile))
+	if err != nil {
+		return bad("TLS.ca_file", "cannot be read: "+plain(err).Error(), "paths are relative to the configuration file")
+	}
+	if cfg.RootCAs = x509.NewCertPool(); !cfg.RootCAs.AppendCertsFromPEM(pem) {
+		return bad("TLS.ca_file", "has no certificate in it", "give a PEM file")
+	}
+	return nil
+}
+
+func (l *loader) certificate(cfg *tls.Config, s *tlsSection) error {
 	if (s.CertFile == "") != (s.KeyFile == "") {
-		return nil, bad("TLS.cert_file", "and TLS.key_file go together", "give both or neither")
+		return bad("TLS.cert_file", "and TLS.key_file go together", "give both or neither")
 	}
-	if s.CertFile != "" {
-		load := func() (*tls.Certificate, error) {
-			c, err := tls.LoadX509KeyPair(l.beside(s.CertFile), l.beside(s.KeyFile))
-			if err != nil {
-				return nil, fmt.Errorf("cert_file cannot be used: %w", plain(err))
-			}
-			return &c, nil
-		}
-		if _, err := load(); err != nil {
-			return nil, bad("TLS.cert_file", strings.TrimPrefix(err.Error(), "cert_file "), "give the PEM files of a certificate and of its key")
-		}
-		cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
+	if s.CertFile == "" {
+		return nil
 	}
-	return cfg, nil
+	load := func() (*tls.Certificate, error) {
+		c, err := tls.LoadX509KeyPair(l.beside(s.CertFile), l.beside(s.KeyFile))
+		if err != nil {
+			return nil, fmt.Errorf("cert_file cannot be used: %w", plain(err))
+		}
+		return &c, nil
+	}
+	if _, err := load(); err != nil {
+		return bad("TLS.cert_file", strings.TrimPrefix(err.Error(), "cert_file "), "give the PEM files of a certificate and of its key")
+	}
+	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
+	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-go/longshore/admin"
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/lifecycle"
+	"github.com/longshore-go/longshore/middleware/mutex"
 )
 
 // Handlers are handlers by the names of their containers.
@@ -28,6 +29,9 @@ type Code struct {
 	// Logger is for containers and the lifecycle; a container's log_level can only
 	// make it quieter. nil: warnings and errors on stderr, or what log_level says.
 	Logger *zap.Logger
+	// Outboxes are shown by the telemetry section's metrics, by these names: backlog, parked
+	// rows and the age of the oldest one. Their relays start and stop as components.
+	Outboxes map[string]*mutex.Outbox
 	// Adjust may change what the file says of a container, as the last one: Classify,
 	// OnEvent, an order by a function.
 	Adjust func(name string, c *container.Config)
@@ -52,19 +56,24 @@ func (b batch) Handle(ctx context.Context, d *longshore.Delivery) error {
 	return err
 }
 
-// Settings are the container.Config that the file and code make for a container.
+// Settings are the container.Config that the file and code make for a container. What
+// [Config.Shared] has is to run with it.
 func (c *Config) Settings(name string, code Code) (container.Config, error) {
 	s, ok := c.loader.file.Containers[name]
 	if !ok {
 		return container.Config{}, c.noContainer(name)
 	}
-	cfg := s.settings(name)
+	cfg := c.settings(name, s)
 	cfg.Logger = s.logger(code.Logger)
 	chain, err := s.chain(code.Middleware, cfg.Logger)
 	if err != nil {
 		return container.Config{}, err
 	}
-	cfg.Middleware = append(slices.Clone(c.meters.around()), chain...)
+	at, err := c.meters.use(code.Logger)
+	if err != nil {
+		return container.Config{}, err
+	}
+	cfg.Middleware = append(slices.Clone(at.middlewares), chain...)
 	if code.Adjust != nil {
 		code.Adjust(name, &cfg)
 	}
@@ -72,7 +81,8 @@ func (c *Config) Settings(name string, code Code) (container.Config, error) {
 }
 
 // Container makes one container. Each call makes another one, with limits and breaker
-// of its own.
+// of its own. With dead_letter.via, or telemetry that is sent, the components of
+// [Config.Shared] start and stop with it.
 func (c *Config) Container(name string, h longshore.Handler, code Code) (*container.ListenerContainer, error) {
 	src, err := c.Source(name)
 	if err != nil {
@@ -127,9 +137,11 @@ func (c *Config) Components(handlers Handlers, code Code) ([]lifecycle.Component
 	for _, one := range made {
 		parts = append(parts, one)
 	}
-	if c.meters != nil && c.loader.file.Telemetry.Metrics != "" {
-		parts = append(parts, c.meters.watch(made))
+	shared, err := c.shared(made, code)
+	if err != nil {
+		return nil, err
 	}
+	parts = append(parts, shared...)
 	if s := c.loader.file.Admin; s != nil {
 		a, err := admin.New(s.settings(made, c.meters.handler()))
 		if err != nil {
@@ -158,17 +170,6 @@ func (c *Config) stopFor(parts []lifecycle.Component) time.Duration {
 		return c.stop
 	}
 	return max(c.stop, lifecycle.Budget(parts...))
-}
-
-// drain is how long the slowest container may take.
-func (c *Config) drain() time.Duration {
-	var most time.Duration
-	for _, name := range c.loader.order {
-		if one, err := c.Container(name, stub{}, Code{Logger: zap.NewNop()}); err == nil {
-			most = max(most, one.StopBudget())
-		}
-	}
-	return most
 }
 
 // Module is the same for an fx application: it takes Handlers, and a *zap.Logger and

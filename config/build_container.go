@@ -16,6 +16,14 @@ import (
 )
 
 // settings makes the container.Config of a section, without what is code.
+func (c *Config) settings(name string, s *containerSection) container.Config {
+	cfg := s.settings(name)
+	if v := c.vias[s.elsewhere()]; v != nil {
+		cfg.DeadLetter.Via = v
+	}
+	return cfg
+}
+
 func (s *containerSection) settings(name string) container.Config {
 	cfg := container.Config{
 		Name:         name,

@@ -19,6 +19,12 @@ func (c *Config) source(s *sourceSection) (transport.Source, error) {
 		return urls.Options{Memory: c.memory, Password: s.Password.Secret}.Source(s.URL)
 	}
 	switch b := c.brokers[s.Broker]; {
+	case b.rabbit != nil && s.Broadcast:
+		q := s.rabbit()
+		return b.rabbit.Broadcast(s.Exchange, amqp.BroadcastConfig{Kind: amqp.ExchangeKind(s.Kind), Keys: s.Keys, Prefetch: q.Prefetch,
+			SettleLinger: q.SettleLinger, AutoAck: q.AutoAck, Key: q.Key}), nil
+	case b.rabbit != nil && len(s.Queues) > 0:
+		return b.rabbit.Queues(s.rabbit(), s.Queues...), nil
 	case b.rabbit != nil:
 		return b.rabbit.Queue(s.Queue, s.rabbit()), nil
 	case b.kafka != nil && s.Broadcast:
@@ -37,7 +43,7 @@ func (c *Config) source(s *sourceSection) (transport.Source, error) {
 func (s *sourceSection) rabbit() amqp.QueueConfig {
 	cfg := amqp.QueueConfig{Prefetch: s.Prefetch, SettleLinger: s.SettleLinger, Exclusive: s.Exclusive, SingleActive: s.SingleActive,
 		Priority: s.Priority, Tag: s.Tag, Arguments: amqp091.Table(s.Arguments), AutoAck: s.AutoAck, Pull: s.Pull, PullInterval: s.PullInterval,
-		Key: s.Key, DeadLettered: s.DeadLettered}
+		Key: s.Key, DeadLettered: s.DeadLettered, BrowseCounts: s.BrowseCounts}
 	if d := s.Declare; d != nil {
 		cfg.Declare = amqp.Declare{Type: amqp.QueueType(d.Type), Arguments: amqp091.Table(d.Arguments), Transient: d.Transient, AutoDelete: d.AutoDelete}
 		for _, b := range d.Bindings {
@@ -48,11 +54,8 @@ func (s *sourceSection) rabbit() amqp.QueueConfig {
 }
 
 func (s *sourceSection) group() kafka.GroupConfig {
-	cfg := kafka.GroupConfig{InstanceID: s.InstanceID, Pattern: s.Pattern, Window: s.Window, SettleLinger: s.SettleLinger,
+	cfg := kafka.GroupConfig{Start: s.Start.at(), InstanceID: s.InstanceID, Pattern: s.Pattern, Window: s.Window, SettleLinger: s.SettleLinger,
 		RebalanceDrain: s.RebalanceDrain, RebalanceTimeout: s.RebalanceTimeout, SessionTimeout: s.SessionTimeout}
-	if s.Start == "latest" {
-		cfg.Start = kafka.Latest
-	}
 	if s.Protocol == "consumer" {
 		cfg.Protocol = kafka.Consumer
 	}
@@ -68,7 +71,7 @@ func (s *sourceSection) group() kafka.GroupConfig {
 }
 
 func (s *sourceSection) sqs() sqs.QueueConfig {
-	cfg := sqs.QueueConfig{VisibilityTimeout: s.VisibilityTimeout, SettleLinger: s.SettleLinger, MaxPollers: s.MaxPollers, Envelope: sqs.Envelope(s.Envelope)}
+	cfg := sqs.QueueConfig{VisibilityTimeout: s.VisibilityTimeout, SettleLinger: s.SettleLinger, MaxPollers: s.MaxPollers, Envelope: sqs.Envelope(s.Envelope), BrowseCounts: s.BrowseCounts}
 	if d := s.Declare; d != nil {
 		cfg.Declare = sqs.Declare{Attributes: d.Attributes, Tags: d.Tags}
 		if cfg.Declare.Attributes == nil {

@@ -176,3 +176,96 @@ func TestErrorsOfLoad(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// One pass names all mistakes: what is behind another mistake too.
+func TestOnePassNamesEverything(t *testing.T) {
+	const head = "brokers: {r: {url: \"amqp://localhost\"}, k: {url: \"kafka://k1:9092\"}, s: {url: \"sqs://\", region: eu-west-1}}\ncontainers:\n  orders:\n"
+	for name, c := range map[string]struct {
+		text string
+		want []string
+	}{
+		"a wrong parameter and no dead_letter": {"    source: kafka://k1:9092/orders?group=g&windw=3\n", []string{`parameter "windw" is not known`, "dead_letter is not set"}},
+		"a wrong value and no dead_letter":     {"    source: kafka://k1:9092/orders?group=g&start=earlest\n", []string{`[unknown-value] parameter "start" has a value that is not known; did you mean "earliest"?`, "dead_letter is not set"}},
+		"two behind each other":                {"    source: amqp://h/?queue=q&declare=quorumm&prefetch=70000\n", []string{`did you mean "quorum"? it must be quorum or classic`, "prefetch is 70000"}},
+		"a password's parameter and a queue":   {"    source: amqp://h/?queue=q&auth_mechanism=extrnal&prefetch=x\n", []string{`parameter "prefetch"`, `[unknown-value] the URL's parameter "auth_mechanism": has a value that is not known; did you mean "external"?`}},
+		"a broker that is wrong":               {"    source: {broker: k, group: g, topics: [orders]}\n", []string{"port", "dead_letter is not set"}},
+		"no group and no dead_letter":          {"    source: {broker: k, topics: [orders]}\n", []string{"source has no consumer group", "dead_letter is not set"}},
+		"no queue and a prefetch":              {"    source: {broker: r, prefetch: 70000}\n", []string{"source has no queue", "prefetch is 70000"}},
+		"a URL without a group, and native":    {"    source: kafka://k1:9092/orders\n    dead_letter: {policy: native}\n", []string{"source has no consumer group", "dead_letter.policy native does not go with kafka"}},
+		"a wrong parameter and a loop":         {"    source: amqp://h/?queue=orders&colour=x\n    dead_letter: {to: orders}\n", []string{`parameter "colour"`, `dead_letter.to "orders" does not go with`}},
+		"a source and the stop":                {"    source: kafka://k1:9092/orders\n    dead_letter: {to: x}\n    drain_timeout: 1m\nlifecycle: {stop_timeout: 30s}\n", []string{"source has no consumer group", "[drain-budget]"}},
+		"workers and the stop":                 {"    source: mem://orders\n    workers: {min: 3, max: 1}\n    drain_timeout: 1m\nlifecycle: {stop_timeout: 30s}\n", []string{"workers.min is 3", "[drain-budget]"}},
+		"partition order and a parameter":      {"    source: amqp://h/?queue=orders&colour=x\n    order: by_partition\n", []string{`parameter "colour"`, "order is by_partition"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := head + c.text
+			if strings.HasPrefix(name, "a broker") {
+				text = strings.Replace(text, "k1:9092", "k1:notaport", 1)
+			}
+			ps := problems(t, nowhere("PW=x"), text)
+			if len(ps) != len(c.want) {
+				t.Errorf("%d problems, want %d", len(ps), len(c.want))
+			}
+			for _, want := range c.want {
+				if !strings.Contains(lines(ps), want) {
+					t.Errorf("not told: %s", want)
+				}
+			}
+			if t.Failed() {
+				t.Log("\n" + lines(ps))
+			}
+		})
+	}
+	ps := problems(t, nowhere("PW=x"), `brokers:
+  k: {url: "kafka://k1:9092/orders", tls: {ca_file: no.pem, cert_file: x.pem}, sasl: {mechanism: plain}}
+  s: {url: "sqs://eu", access_key_id: A}
+containers: {a: {source: mem://a}}
+`)
+	for _, want := range []string{"2:38 error[config] TLS is set where the URL says kafka", "something behind its hosts", "TLS.ca_file cannot be read", "TLS.cert_file and TLS.key_file go together", "of a broker on SQS is sqs:// alone", "has no secret_access_key"} {
+		if !strings.Contains(lines(ps), want) {
+			t.Errorf("not told: %s", want)
+		}
+	}
+	if t.Failed() {
+		t.Log("\n" + lines(ps))
+	}
+}
+
+// A word that is none of those known is told with the nearest one and with all of them, in
+// keys and in URLs, of each transport.
+func TestEveryWordIsSuggested(t *testing.T) {
+	const head = "brokers: {r: {url: \"amqp://localhost\"}, k: {url: \"kafka://k1:9092\"}, s: {url: \"sqs://\", region: eu-west-1}}\ncontainers:\n  orders:\n    dead_letter: {to: dead}\n"
+	for text, want := range map[string]string{
+		"    source: {broker: r, queue: q, declare: {type: quorumm}}\n":                         "did you mean `quorum`? also: classic",
+		"    source: {broker: r, exchange: e, broadcast: true, kind: fanuot}\n":                 "did you mean `fanout`? also: direct, topic, headers",
+		"    source: {broker: r, queue: q, declare: {bindings: [{exchange: e, kind: topc}]}}\n": "did you mean `topic`? also: direct, fanout, headers",
+		"    source: {broker: k, group: g, topics: [t], start: lattest}\n":                      "did you mean `latest`? also: earliest, 2026-01-02T15:04:05Z",
+		"    source: {broker: k, group: g, topics: [t], protocol: consumr}\n":                   "did you mean `consumer`? also: classic",
+		"    source: {broker: k, group: g, topics: [t], isolation: commited}\n":                 "known: read_committed, read_uncommitted",
+		"    source: {broker: k, group: g, topics: [t], out_of_range: fial}\n":                  "did you mean `fail`? also: earliest, latest",
+		"    source: {broker: s, queue: q, envelope: eventbrige}\n":                             "did you mean `eventbridge`? also: sns",
+		"    source: mem://q\n    autoscale: {policy: adaptiv}\n":                               "did you mean `adaptive`? also: consecutive, fixed",
+		"    source: mem://q\n    settle: manuel\n":                                             "did you mean `manual`? also: auto",
+		"    source: mem://q\n    log_level: wran\n":                                            "did you mean `warn`? also: debug, info, error",
+		"    source: mem://q\ntelemetry: {traces: otlpp}\n":                                     "did you mean `otlp`? also: otel",
+		"    source: amqp://h/?queue=q&declare=quorumm\n":                                       `did you mean "quorum"? it must be quorum or classic`,
+		"    source: amqp://h/?exchange=e&kind=fanuot\n":                                        `did you mean "fanout"? it must be direct or fanout or topic or headers`,
+		"    source: amqp://h/?queue=q&auth_mechanism=plian\n":                                  `did you mean "plain"?`,
+		"    source: kafka://k1/t?group=g&start=lattest\n":                                      `did you mean "latest"? it must be earliest or latest or a time such as`,
+		"    source: kafka://k1/t?group=g&protocol=consumr\n":                                   `did you mean "consumer"? it must be classic or consumer`,
+		"    source: kafka://u:p@k1/t?group=g&sasl=plan\n":                                      `did you mean "plain"? it must be plain or`,
+		"    source: kafka://k1/t?broadcast=ture\n":                                             `did you mean "true"? it must be true or false`,
+		"    source: sqs://q?region=r&envelope=sms\n":                                           `did you mean "sns"? it must be sns or eventbridge`,
+		"    source: sqs://q?region=r&declare=ture\n":                                           `did you mean "true"? it must be true or false`,
+		"    source: {url: \"sqs://q?region=r&browse_counts=flase\"}\n":                         `did you mean "false"? it must be true or false`,
+	} {
+		ps := problems(t, nowhere(), head+text)
+		found := false
+		for i := range ps {
+			found = found || ps[i].Code == CodeUnknownValue && strings.Contains(ps[i].Hint+ps[i].Text, want) && ps[i].Line > 3
+		}
+		if !found {
+			t.Errorf("%s: want %s\n%s", text, want, lines(ps))
+		}
+	}
+}

@@ -96,10 +96,7 @@ func (l *loader) unknownKey(path string, key, value *yaml.Node, fs []field, kind
 
 func (l *loader) unknownWord(path string, n *yaml.Node, f *field) {
 	p := Problem{Code: CodeUnknownValue, Path: path, Text: fmt.Sprintf("%s `%s` is not known", relative(path), n.Value)}
-	words := f.oneof
-	if f.key == "order" {
-		words = append(append([]string{}, words...), headerPrefix+"NAME")
-	}
+	words := f.words()
 	if near := nearest(n.Value, f.oneof); near != "" {
 		var others []string
 		for _, w := range words {

@@ -35,8 +35,10 @@ type Config struct {
 	brokers  map[string]broker
 	told     map[string][]error // of each broker
 	memory   *memory.Broker
-	meters   *meters // nil without a telemetry section
+	meters   *meters         // nil without a telemetry section
+	vias     map[string]*via // brokers that dead letters of others go to
 	stop     time.Duration
+	slowest  time.Duration // of the containers, to drain
 }
 
 // Load reads a file; "" is the one in LONGSHORE_CONFIG, else longshore.yaml. Values in
@@ -94,7 +96,7 @@ func (o Options) Inspect(path string) (*Config, Report, error) {
 	r := Report{File: pathOf(path), Problems: problems}
 	if c != nil {
 		r.Containers = c.Names()
-		r.StopTimeout, r.Drain, r.Grace = c.stop, c.drain(), c.stop+graceReserve
+		r.StopTimeout, r.Drain, r.Grace = c.stop, c.slowest, c.stop+graceReserve
 	}
 	return c, r, err
 }
@@ -133,7 +135,7 @@ func (o Options) parse(name string, text []byte, check bool) (*Config, []Problem
 	if !l.read(text) {
 		return nil, l.finish()
 	}
-	c := &Config{loader: l, brokers: map[string]broker{}, told: map[string][]error{}, memory: o.Memory}
+	c := &Config{loader: l, brokers: map[string]broker{}, told: map[string][]error{}, vias: map[string]*via{}, memory: o.Memory}
 	if c.memory == nil {
 		c.memory = memory.New(memory.Config{})
 	}

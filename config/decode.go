@@ -232,6 +232,11 @@ func (l *loader) set(path string, n *yaml.Node, v reflect.Value, f *field) error
 			v.SetString(text)
 			return nil
 		}
+	case start:
+		if _, err := time.Parse(time.RFC3339, text); err == nil {
+			v.SetString(text)
+			return nil
+		}
 	}
 	switch v.Kind() { //nolint:exhaustive // those that are in the schema
 	case reflect.Int:

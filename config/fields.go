@@ -58,6 +58,17 @@ func (f *field) named() reflect.Type {
 	return sectionOf(f.typ.Elem())
 }
 
+// words are all that a field takes, and the forms beside them.
+func (f *field) words() []string {
+	switch f.typ {
+	case reflect.TypeFor[order]():
+		return append(slices.Clone(f.oneof), headerPrefix+"NAME")
+	case reflect.TypeFor[start]():
+		return append(slices.Clone(f.oneof), startForm)
+	}
+	return f.oneof
+}
+
 func (f *field) has(kind string) bool {
 	return kind == "" || len(f.on) == 0 || slices.Contains(f.on, kind)
 }

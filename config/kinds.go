@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-go/longshore/internal/edit"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/kafka"
 )
 
 // size is a number of bytes, written 65536, 64KiB or 64KB.
@@ -25,6 +26,22 @@ type secret struct {
 type order string
 
 const headerPrefix = "header:"
+
+// start is a word of its field, or a time.
+type start string
+
+// startForm is how a time is written.
+const startForm = "2026-01-02T15:04:05Z"
+
+func (s start) at() kafka.Start {
+	if s == "latest" {
+		return kafka.Latest
+	}
+	if t, err := time.Parse(time.RFC3339, string(s)); err == nil {
+		return kafka.StartAt(t)
+	}
+	return kafka.Earliest
+}
 
 // table holds the arguments of RabbitMQ's queues and consumers.
 type table map[string]any

@@ -50,11 +50,7 @@ func rows(b *strings.Builder, t reflect.Type, prefix, page string) {
 		}
 		value := f.kindName()
 		if len(f.oneof) > 0 {
-			words := f.oneof
-			if f.key == "order" {
-				words = append(append([]string{}, words...), headerPrefix+"NAME")
-			}
-			value = "`" + strings.Join(words, "`, `") + "`"
+			value = "`" + strings.Join(f.words(), "`, `") + "`"
 		}
 		if f.none != "" {
 			value += " or `" + f.none + "`"

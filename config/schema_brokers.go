@@ -49,9 +49,13 @@ type sourceSection struct {
 	Broker   string `key:"broker" doc:"A name of brokers. Needed without url."`
 
 	Queue     string   `key:"queue" on:"rabbitmq sqs memory" like:"orders" doc:"Queue; on SQS also its URL or ARN."`
+	Queues    []string `key:"queues" on:"rabbitmq" like:"[orders, returns]" doc:"In place of queue: several at once, with the same settings."`
 	Group     string   `key:"group" on:"kafka" like:"billing" doc:"Consumer group, under which offsets are committed."`
 	Topics    []string `key:"topics" on:"kafka" like:"[orders]" doc:"Topics; regular expressions with pattern."`
-	Broadcast bool     `key:"broadcast" on:"kafka" def:"false" doc:"In place of group: every instance reads everything, and nothing is committed."`
+	Broadcast bool     `key:"broadcast" on:"rabbitmq kafka" def:"false" doc:"Every instance gets everything. On Kafka in place of group, and nothing is committed; on RabbitMQ of exchange in place of queue, by a queue of its own that goes away with it."`
+	Exchange  string   `key:"exchange" on:"rabbitmq" like:"prices" doc:"Exchange, with broadcast."`
+	Kind      string   `key:"kind" oneof:"direct|fanout|topic|headers" on:"rabbitmq" def:"it must exist" doc:"With broadcast: declares the exchange, durable."`
+	Keys      []string `key:"keys" on:"rabbitmq" def:"everything" like:"[eu.*]" doc:"With broadcast: routing keys, patterns on a topic exchange."`
 
 	Declare *declareSection `key:"declare" on:"rabbitmq kafka sqs" def:"it must exist" doc:"Creates what is missing, the dead-letter place too."`
 
@@ -68,7 +72,7 @@ type sourceSection struct {
 	Key          string        `key:"key" on:"rabbitmq" like:"customer" def:"longshore-key" doc:"Header that holds a message's key; :routing-key takes the routing key."`
 	DeadLettered bool          `key:"dead_lettered" on:"rabbitmq" def:"false" doc:"The queue has a dead-letter exchange which declare does not show."`
 
-	Start            string        `key:"start" oneof:"earliest|latest" on:"kafka" def:"earliest" doc:"Where a partition without a committed position is read from."`
+	Start            start         `key:"start" oneof:"earliest|latest" on:"kafka" def:"earliest" doc:"Where a partition without a committed position is read from: its first or last record, or the first one of that time or later."`
 	OutOfRange       string        `key:"out_of_range" oneof:"earliest|latest|fail" on:"kafka" def:"earliest" doc:"What happens when a position is not in the log any more."`
 	Protocol         string        `key:"protocol" oneof:"classic|consumer" on:"kafka" def:"classic" doc:"consumer is KIP-848's, Kafka 4."`
 	InstanceID       string        `key:"instance_id" on:"kafka" doc:"Makes a static member; differs between instances."`
@@ -78,6 +82,8 @@ type sourceSection struct {
 	RebalanceDrain   time.Duration `key:"rebalance_drain" on:"kafka" def:"5s, at most a quarter of rebalance_timeout" doc:"How long a partition that goes to another member waits for its running handlers."`
 	RebalanceTimeout time.Duration `key:"rebalance_timeout" on:"kafka" def:"60s" doc:"How long the group waits for a member."`
 	SessionTimeout   time.Duration `key:"session_timeout" on:"kafka" def:"45s" doc:"After how much silence a member is dead."`
+
+	BrowseCounts bool `key:"browse_counts" on:"rabbitmq sqs" def:"false" doc:"Allows to look into the queue where looking counts as a delivery: quorum queues, SQS queues that are FIFO or have a redrive policy."`
 
 	VisibilityTimeout time.Duration `key:"visibility_timeout" on:"sqs" def:"the queue's" doc:"Lease of a message, whole seconds up to 12h; it is extended until the message is settled."`
 	MaxPollers        int           `key:"max_pollers" on:"sqs" def:"10" doc:"Most long polls that are open."`

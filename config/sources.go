@@ -53,17 +53,23 @@ func (l *loader) kindOfSource(path string, n *yaml.Node) string {
 	if section, ok := l.file.Brokers[b.Value]; ok {
 		return kindOf(section.URL)
 	}
-	p := Problem{Code: CodeUnknownValue, Path: join(path, "broker"), Text: fmt.Sprintf("there is no broker `%s`", b.Value)}
-	switch near := closest(b.Value, names); {
+	l.noBroker(join(path, "broker"), b, b.Value)
+	return ""
+}
+
+// noBroker reports a name that none of the brokers has.
+func (l *loader) noBroker(path string, at *yaml.Node, name string) {
+	names := slices.Sorted(maps.Keys(l.file.Brokers))
+	p := Problem{Code: CodeUnknownValue, Path: path, Text: fmt.Sprintf("there is no broker `%s`", name)}
+	switch near := closest(name, names); {
 	case near != "":
 		p.Hint = "did you mean `" + near + "`?"
 	case len(names) == 0:
-		p.Hint = "the file has no brokers: add brokers: {" + b.Value + ": {url: …}}"
+		p.Hint = "the file has no brokers: add brokers: {" + name + ": {url: …}}"
 	default:
 		p.Hint = "known: " + strings.Join(names, ", ")
 	}
-	l.report(l.spotOf(b), p)
-	return ""
+	l.report(l.spotOf(at), p)
 }
 
 // kindOfBroker finds the kind of a broker by its URL.

@@ -2,36 +2,72 @@ package config
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/lifecycle"
+	"github.com/longshore-go/longshore/middleware/mutex"
 	"github.com/longshore-go/longshore/telemetry"
+	"github.com/longshore-go/longshore/telemetry/otlp"
 	"github.com/longshore-go/longshore/telemetry/prom"
+	"github.com/longshore-go/longshore/transport"
 )
 
 type telemetrySection struct {
-	Metrics string `key:"metrics" oneof:"prometheus|otel" def:"none" doc:"prometheus is a page at /metrics of the admin API, otel the process's OpenTelemetry meter provider."`
-	Traces  string `key:"traces" oneof:"otel" def:"none" doc:"Spans through the process's OpenTelemetry tracer provider."`
+	Metrics string       `key:"metrics" oneof:"prometheus|otel|otlp" def:"none" doc:"prometheus is a page at /metrics of the admin API, otel the process's OpenTelemetry meter provider, otlp sends them to a collector."`
+	Traces  string       `key:"traces" oneof:"otel|otlp" def:"none" doc:"Spans through the process's OpenTelemetry tracer provider, or sent to a collector by OTLP."`
+	OTLP    *otlpSection `key:"otlp" doc:"Where metrics: otlp and traces: otlp go, as protobuf over HTTP. What cannot be sent is a line in the log and no failure."`
 }
 
-// meters are what the telemetry section makes, once for all containers.
+type otlpSection struct {
+	Endpoint string            `key:"endpoint" def:"OTEL_EXPORTER_OTLP_ENDPOINT, else http://localhost:4318" like:"https://otel.internal:4318" doc:"URL of the collector; /v1/traces and /v1/metrics are appended."`
+	Headers  map[string]secret `key:"headers" like:"{x-api-key: env:OTEL_KEY}" doc:"Headers of each request. Asked for each time."`
+	Service  string            `key:"service" def:"OTEL_SERVICE_NAME, else unknown_service and the program's name" like:"orders" doc:"The service.name of all that is sent."`
+	Sample   float64           `key:"sample" def:"1" like:"0.1" doc:"Share of new traces that are recorded. Those that come with a message follow whoever began them."`
+	Interval time.Duration     `key:"interval" def:"1m" doc:"Time between two collections of metrics."`
+	TLS      *tlsSection       `key:"tls" doc:"Certificates, with an https endpoint."`
+}
+
+// flushLimit is how long the last traces and metrics may hold up a stop, where it has
+// that much time left.
+const flushLimit = 3 * time.Second
+
+// meters are what the telemetry section says, for all containers.
 type meters struct {
+	page *prom.Page   // nil without prometheus
+	otlp *otlp.Config // nil if nothing goes there
+	said telemetrySection
+
+	mu   sync.Mutex
+	live *live // from the first container on until the component has stopped
+}
+
+// live is what is at work of it.
+type live struct {
 	*telemetry.Telemetry
-	page        *prom.Page // nil without prometheus
+	out         *otlp.Exporter
 	middlewares []longshore.Middleware
 }
 
-// meters makes them, or tells what is missing.
+// makeMeters takes the section apart, and tells what is wrong with it. Nothing is
+// collected yet.
 func (c *Config) makeMeters() {
 	l := c.loader
 	s := l.file.Telemetry
+	out := l.otlp(&s)
 	if s.Metrics == "" && s.Traces == "" {
 		return
 	}
-	m := &meters{}
-	var cfg telemetry.Config
+	m := &meters{said: s, otlp: out}
 	if s.Metrics == "prometheus" {
 		if l.file.Admin == nil && !l.broken["admin"] {
 			at := joinAll("telemetry", "metrics")
@@ -42,16 +78,93 @@ func (c *Config) makeMeters() {
 			l.blame("telemetry", joinAll("telemetry", "metrics"), err)
 			return
 		}
-		m.page, cfg.MeterProvider = page, page.MeterProvider()
-	}
-	m.Telemetry = telemetry.New(cfg)
-	if s.Traces != "" {
-		m.middlewares = append(m.middlewares, m.Trace())
-	}
-	if s.Metrics != "" {
-		m.middlewares = append(m.middlewares, m.Telemetry.Metrics())
+		m.page = page
 	}
 	c.meters = m
+}
+
+// otlp makes the exporter's configuration; nil if nothing goes there.
+func (l *loader) otlp(s *telemetrySection) *otlp.Config {
+	path := joinAll("telemetry", "otlp")
+	o := s.OTLP
+	if o == nil {
+		o = &otlpSection{}
+	}
+	alone := func(key, text, hint string) {
+		if at := join(path, key); l.has(at) {
+			l.report(l.spotOfEntry(l.at[at]), Problem{Code: CodeOutOfRange, Path: at, Text: text, Hint: hint})
+		}
+	}
+	cfg := &otlp.Config{NoTraces: s.Traces != "otlp", NoMetrics: s.Metrics != "otlp", Endpoint: o.Endpoint, Service: o.Service}
+	if cfg.NoTraces && cfg.NoMetrics {
+		if s.OTLP != nil && !l.brokenBelow("telemetry") {
+			l.report(l.spotOf(l.at[path].key), Problem{Code: CodeMissing, Path: path, Text: "nothing is sent to telemetry.otlp", Hint: "add traces: otlp, metrics: otlp or both, or leave otlp out"})
+		}
+		return nil
+	}
+	if cfg.Sample = o.Sample; cfg.NoTraces {
+		cfg.Sample = 0
+		alone("sample", "sample does not go with traces that are not sent by otlp", "set traces: otlp, or leave sample out")
+	}
+	if cfg.Interval = o.Interval; cfg.NoMetrics {
+		cfg.Interval = 0
+		alone("interval", "interval does not go with metrics that are not sent by otlp", "set metrics: otlp, or leave interval out")
+	}
+	for name, from := range o.Headers {
+		if cfg.Headers == nil {
+			cfg.Headers = map[string]transport.Secret{}
+		}
+		if !from.IsZero() { // else that is told
+			cfg.Headers[name] = from.Secret
+		}
+	}
+	var err error
+	cfg.TLS, err = l.tls(o.TLS)
+	l.blame(path, path, errors.Join(err, cfg.Check()))
+	return cfg
+}
+
+// use begins, where nobody has, and gives what is at work.
+func (m *meters) use(log *zap.Logger) (*live, error) {
+	if m == nil {
+		return &live{}, nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.live != nil {
+		return m.live, nil
+	}
+	made := &live{}
+	var cfg telemetry.Config
+	if m.page != nil {
+		cfg.MeterProvider = m.page.MeterProvider()
+	}
+	if m.otlp != nil {
+		to := *m.otlp
+		if to.Logger = log; log == nil {
+			to.Logger = stderr(zapcore.WarnLevel)
+		}
+		out, err := otlp.New(to)
+		if err != nil {
+			return nil, err
+		}
+		made.out = out
+		if p := out.TracerProvider(); p != nil {
+			cfg.TracerProvider = p
+		}
+		if p := out.MeterProvider(); p != nil {
+			cfg.MeterProvider = p
+		}
+	}
+	made.Telemetry = telemetry.New(cfg)
+	if m.said.Traces != "" {
+		made.middlewares = append(made.middlewares, made.Trace())
+	}
+	if m.said.Metrics != "" {
+		made.middlewares = append(made.middlewares, made.Telemetry.Metrics())
+	}
+	m.live = made
+	return made, nil
 }
 
 // handler is the page for the admin API.
@@ -62,26 +175,71 @@ func (m *meters) handler() http.Handler {
 	return m.page.Handler()
 }
 
-// around are the outermost middlewares of each container.
-func (m *meters) around() []longshore.Middleware {
-	if m == nil {
-		return nil
+// component shows the gauges of containers and outboxes as long as they run, and sends
+// what is left when they have stopped; nil if there is nothing to do.
+func (m *meters) component(cs []*container.ListenerContainer, code Code) (lifecycle.Component, error) {
+	if m == nil || m.said.Metrics == "" && m.otlp == nil {
+		return nil, nil
 	}
-	return m.middlewares
-}
-
-// watch shows the gauges of containers as long as they run.
-func (m *meters) watch(cs []*container.ListenerContainer) lifecycle.Component {
-	var stop func() error
-	return lifecycle.Hook("telemetry", lifecycle.PhaseAdmin,
+	at, err := m.use(code.Logger)
+	if err != nil {
+		return nil, err
+	}
+	phase := lifecycle.PhaseAdmin
+	if m.otlp != nil {
+		phase = lifecycle.PhasePublishers // behind the last relay, before the outbox's pool is closed
+	}
+	var stops []func() error
+	return lifecycle.Hook("telemetry", phase,
 		func(context.Context) (err error) {
-			stop, err = m.Observe(cs...)
+			if m.said.Metrics != "" {
+				stops, err = at.observe(cs, code.Outboxes)
+			}
 			return err
 		},
-		func(context.Context) error {
-			if stop == nil {
-				return nil
+		func(ctx context.Context) error {
+			m.close(ctx, at) // with the gauges, for the last time
+			var errs []error
+			for _, stop := range stops {
+				errs = append(errs, stop())
 			}
-			return stop()
+			stops = nil
+			return errors.Join(errs...)
+		}), nil
+}
+
+// observe begins with the gauges.
+func (a *live) observe(cs []*container.ListenerContainer, outboxes map[string]*mutex.Outbox) (stops []func() error, err error) {
+	if len(cs) > 0 {
+		stop, err := a.Observe(cs...)
+		if err != nil {
+			return nil, err
+		}
+		stops = append(stops, stop)
+	}
+	for _, name := range slices.Sorted(maps.Keys(outboxes)) {
+		stop, err := a.ObserveOutbox(name, func(ctx context.Context) (telemetry.Backlog, error) {
+			b, err := outboxes[name].Backlog(ctx)
+			return telemetry.Backlog(b), err
 		})
+		if err != nil {
+			return stops, err
+		}
+		stops = append(stops, stop)
+	}
+	return stops, nil
+}
+
+// close sends what is left. Who makes containers after it begins anew.
+func (m *meters) close(ctx context.Context, a *live) {
+	m.mu.Lock()
+	if m.live == a {
+		m.live = nil
+	}
+	m.mu.Unlock()
+	if a.out != nil {
+		ctx, cancel := context.WithTimeout(ctx, flushLimit)
+		defer cancel()
+		_ = a.out.Close(ctx) // the log has why
+	}
 }

@@ -50,6 +50,29 @@ containers:
   g:
     source: sqs://orders?region=eu-west-1
     dead_letter: {to: orders.dlq}
+  h:
+    source: {broker: r, queue: orders, queues: [orders, returns]}
+    dead_letter: {via: k}
+  i:
+    source: {broker: r, queue: orders, kind: topic, keys: [a]}
+    dead_letter: {to: orders dlt, via: k}
+  j:
+    source:
+      broker: r
+      exchange: prices
+      broadcast: true
+      kind: fanout
+      keys: [a]
+      queue: orders
+      browse_counts: true
+      declare: {}
+    dead_letter: {to: prices.dead, via: kk}
+  k:
+    source: amqp://localhost/?exchange=prices&queue=orders&browse_counts=true
+  l:
+    source: amqp://localhost/?queue=orders&queues=a,b&keys=c
+telemetry: {metrics: prometheus, traces: otlp, otlp: {interval: 5s, sample: 2, endpoint: "http://otel", tls: {}}}
+admin: {}
 `)
 	want := strings.Split(strings.TrimSpace(`
 3:36 renew_every does not go with a URL's password
@@ -70,7 +93,24 @@ containers:
 36:44 prefetch 5 is less than the 20 deliveries
 37:19 dead_letter.policy native does not go with rabbitmq queue "orders"
 38:27 stuck.action replace does not go with a stuck.after of never
-41:19 dead_letter.to "orders.dlq": sqs queue: the name of a queue`), "\n")
+41:19 dead_letter.to "orders.dlq": sqs queue: the name of a queue
+43:25 queue does not go with queues
+44:19 dead_letter.via is set without to
+46:40 kind does not go with a queue
+46:53 keys does not go with a queue
+47:19 dead_letter.to "orders dlt": is no topic, on broker k
+54:7 keys does not go with kind fanout
+55:7 queue does not go with broadcast
+56:7 browse_counts does not go with broadcast
+57:7 declare does not go with broadcast
+58:41 there is no broker `+"`kk`"+`
+60:47 parameter "queue" does not go with exchange
+60:60 parameter "browse_counts" does not go with exchange
+62:31 parameter "queue" does not go with queues
+62:55 parameter "keys" does not go with a queue
+63:55 interval does not go with metrics that are not sent by otlp
+63:69 sample is 2
+63:105 TLS does not go with an endpoint that begins with http`), "\n")
 	if len(ps) != len(want) {
 		t.Errorf("%d problems, want %d", len(ps), len(want))
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/lifecycle"
 	"github.com/longshore-go/longshore/transport"
-	"github.com/longshore-go/longshore/transport/memory"
 )
 
 // graceReserve is what the process needs beyond the bound of its stop, to hear of it
@@ -49,10 +48,8 @@ func (c *Config) tryBroker(name string, s *brokerSection) {
 	l, path := c.loader, joinAll("brokers", name)
 	b, err := l.broker(s, c.memory)
 	c.brokers[name] = b
-	if src := b.source(); err == nil && src != nil {
-		if check, ok := src.(transport.Checker); ok {
-			err = check.Check()
-		}
+	if check, ok := b.source().(transport.Checker); ok {
+		err = errors.Join(err, check.Check())
 	}
 	l.blame(path, join(path, "url"), err)
 	c.told[name] = flatten(err)
@@ -67,29 +64,6 @@ func (c *Config) unlessTold(broker string, err error) error {
 		}
 	}
 	return errors.Join(rest...)
-}
-
-// standIn takes the place of a source that cannot be used, so that everything else of its
-// container is looked at too.
-type standIn struct {
-	transport.Source
-	transport.Outlet
-	real transport.Fitter
-}
-
-func instead(name string, src transport.Source) standIn {
-	q := memory.New(memory.Config{}).Queue(name, memory.QueueConfig{Partitions: 1})
-	outlet, _ := q.(transport.Outlet)
-	fitter, _ := src.(transport.Fitter)
-	return standIn{q, outlet, fitter}
-}
-
-// Fits asks the one whose place it takes.
-func (s standIn) Fits(o transport.OpenOptions) error {
-	if s.real == nil {
-		return nil
-	}
-	return s.real.Fits(o)
 }
 
 // stub is the handler of containers that are made to be looked at.
@@ -109,35 +83,47 @@ func (c *Config) tryContainer(name string, s *containerSection) lifecycle.Compon
 		s.Source = &sourceSection{}
 	}
 	complete := l.needs(at, s.Source)
-	src, err := c.source(s.Source)
-	if !complete {
-		src = nil
+	said := s.Source
+	if !complete { // look at the rest
+		said = said.filled(name)
 	}
-	if check, ok := src.(transport.Checker); ok && err == nil {
-		err = check.Check()
-		if err != nil && l.broken[joinAll("brokers", s.Source.Broker, "url")] {
-			err = nil // told of the broker
-			src = nil
-		}
-	}
-	err = c.unlessTold(s.Source.Broker, err)
+	src, err := c.source(said)
+	err = c.checked(said, src, err)
 	l.blame(at, at, err)
 	l.goTogether(path, s)
-	useless := src == nil || err != nil || len(c.told[s.Source.Broker]) > 0
+	useless := src == nil || !complete || err != nil || len(c.told[s.Source.Broker]) > 0
 	if useless {
-		src = instead(name, src)
+		src = c.instead(name, said, src)
 	}
-	cfg := s.settings(name)
+	c.tryVia(path, s)
+	cfg := c.settings(name, s)
 	cfg.Logger = zap.NewNop()
 	if cfg.Middleware, err = s.chain(nil, cfg.Logger); err != nil {
 		l.blame(join(path, "breaker"), join(path, "breaker"), err)
 	}
 	made, err := makeContainer(src, stub{}, cfg, s.Batch != nil)
 	l.blame(path, path, err)
-	if useless || err != nil {
+	if err != nil { // how long it takes to stop does not depend on the rest
+		made, err = container.New(c.instead(name, &sourceSection{}, nil), stub{}, container.Config{Name: name, DrainTimeout: s.DrainTimeout, CancelGrace: s.CancelGrace, Logger: zap.NewNop()})
+	}
+	if err != nil {
 		return nil
 	}
 	return made
+}
+
+// checked is all that is wrong with a source, but what was told of its broker.
+func (c *Config) checked(s *sourceSection, src transport.Source, err error) error {
+	if err != nil && s.URL != "" {
+		err = errors.Join(err, c.behind(s, err))
+	}
+	if check, ok := src.(transport.Checker); ok && err == nil {
+		err = check.Check()
+		if err != nil && c.loader.broken[joinAll("brokers", s.Broker, "url")] {
+			return nil // told of the broker
+		}
+	}
+	return c.unlessTold(s.Broker, err)
 }
 
 func makeContainer(src transport.Source, h longshore.Handler, cfg container.Config, batch bool) (*container.ListenerContainer, error) {
@@ -149,79 +135,6 @@ func makeContainer(src transport.Source, h longshore.Handler, cfg container.Conf
 	}
 	return nil, &longshore.Error{Code: longshore.CodeConfig, Op: "container \"" + cfg.Name + "\"", Source: cfg.Name,
 		Err: errors.New("its configuration has a batch, and its handler takes single messages"), Hint: "make the handler with config.Batch, or leave batch out"}
-}
-
-// needs finds what a source mapping does not say; complete is that it lacks nothing.
-func (l *loader) needs(path string, s *sourceSection) (complete bool) {
-	b := l.file.Brokers[s.Broker]
-	if s.URL != "" || b == nil {
-		return true
-	}
-	complete = true
-	missing := func(key, text, hint string) {
-		complete = false
-		if !l.broken[join(path, key)] {
-			l.report(l.place(path), Problem{Code: CodeMissing, Path: join(path, key), Text: text, Hint: hint})
-		}
-	}
-	switch kind := kindOf(b.URL); kind {
-	case onKafka:
-		l.aloneWithBroadcast(path, s)
-		if s.Group == "" && !s.Broadcast {
-			missing("group", "source has no consumer group", "add group: NAME; offsets are committed under it")
-		}
-		if len(s.Topics) == 0 {
-			missing("topics", "source has no topics", "add topics: [NAME]")
-		}
-		if s.Declare != nil && s.Declare.Partitions == 0 {
-			missing("declare", "declare says no partitions", "add partitions: 12, or leave declare out if the topics exist")
-		}
-	case "":
-	default:
-		if s.Queue == "" {
-			missing("queue", "source has no queue", "add queue: NAME")
-		}
-		if d := s.Declare; kind == onRabbit && d != nil && d.Type == "" && len(d.Bindings) == 0 && len(d.Arguments) == 0 && !d.Transient && !d.AutoDelete {
-			missing("declare", "declare says nothing", "add type: quorum, or leave declare out if the queue exists")
-		}
-	}
-	return complete
-}
-
-// aloneWithBroadcast finds what belongs to a group and is said of a broadcast, which has
-// none; code cannot say it.
-func (l *loader) aloneWithBroadcast(path string, s *sourceSection) {
-	if !s.Broadcast {
-		return
-	}
-	for _, key := range []string{"group", "protocol", "instance_id", "pattern", "settle_linger", "rebalance_drain", "rebalance_timeout", "session_timeout"} {
-		if e, ok := l.at[join(path, key)]; ok {
-			l.report(l.spotOfEntry(e), Problem{Code: CodeOutOfRange, Path: join(path, key), Text: key + " does not go with broadcast: everybody reads everything, without a group",
-				Hint: "leave " + key + " out, or broadcast"})
-		}
-	}
-}
-
-// goTogether finds settings that exclude each other and that code cannot say.
-func (l *loader) goTogether(path string, s *containerSection) {
-	if d := s.DeadLetter; d != nil && d.To == "" && d.Policy == "" && !l.brokenBelow(join(path, "dead_letter")) {
-		l.report(l.place(join(path, "dead_letter")), Problem{Code: CodeMissing, Path: join(path, "dead_letter"), Text: "dead_letter says nothing",
-			Hint: "add to: NAME, or policy: native, keep or discard"})
-	}
-	if s.Throttle == nil {
-		return
-	}
-	at := join(path, "throttle")
-	if r := s.Throttle.Rate; r != nil && *r < 0 {
-		l.report(l.place(join(at, "rate")), Problem{Code: CodeOutOfRange, Path: join(at, "rate"), Text: "throttle.rate is negative", Hint: "0 holds everything; leave it out for no limit"})
-	}
-	k := s.Throttle.PerKey
-	if k == nil || l.brokenBelow(join(at, "per_key")) {
-		return
-	}
-	if (k.Permits == nil) == (k.Rate == nil) {
-		l.report(l.place(join(at, "per_key")), Problem{Code: CodeMissing, Path: join(at, "per_key"), Text: "throttle.per_key has not one of permits and rate", Hint: "give one of the two"})
-	}
 }
 
 func (l *loader) brokenBelow(path string) bool {
@@ -259,6 +172,10 @@ func (c *Config) tryStop(parts map[string]lifecycle.Component) {
 	if l.file.Admin != nil {
 		all = append(all, lifecycle.Hook("admin", lifecycle.PhaseAdmin, nil, nil))
 	}
+	if len(c.vias) > 0 || c.meters != nil && c.meters.otlp != nil {
+		all = append(all, lifecycle.Hook("shared", lifecycle.PhasePublishers, nil, nil))
+	}
+	c.slowest = c.drainOf(parts)
 	need := lifecycle.Budget(all...)
 	const least = 25 * time.Second // what lifecycle.Config has without a word
 	if c.stop = l.file.Lifecycle.StopTimeout; c.stop == 0 {
@@ -266,7 +183,7 @@ func (c *Config) tryStop(parts map[string]lifecycle.Component) {
 	}
 	if c.stop < need {
 		l.report(l.place(joinAll("lifecycle", "stop_timeout")), Problem{Code: longshore.CodeDrainBudget, Path: joinAll("lifecycle", "stop_timeout"),
-			Text: "stop_timeout is " + c.stop.String() + ", and the containers may take " + c.drainOf(parts).String() + " to drain",
+			Text: "stop_timeout is " + c.stop.String() + ", and the containers may take " + c.slowest.String() + " to drain",
 			Hint: "set it to " + need.String() + " or more, leave it out, or lower drain_timeout"})
 	}
 }

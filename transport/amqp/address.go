@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/edit"
 )
 
 // address is what a URL says.
@@ -157,7 +158,7 @@ func (a *address) parameter(name, v string) (err error) {
 		case "external":
 			a.external = true
 		default:
-			return errors.New("must be plain or external")
+			return errors.New("has a value that is not known; " + near(v, "plain", "external") + "it must be plain or external")
 		}
 	case "cacertfile":
 		a.caFile = v
@@ -171,6 +172,17 @@ func (a *address) parameter(name, v string) (err error) {
 		return errors.New("is not known; known are auth_mechanism, cacertfile, certfile, connection_timeout, heartbeat, keyfile and server_name_indication")
 	}
 	return err
+}
+
+// near is the word that a misspelt value most likely stands for. The value is not shown:
+// it may be the end of a password.
+func near(v string, words ...string) string {
+	for _, w := range words {
+		if edit.Distance(strings.ToLower(v), w) <= 2 {
+			return fmt.Sprintf("did you mean %q? ", w)
+		}
+	}
+	return ""
 }
 
 func number(v string, unit time.Duration, limit int64) (time.Duration, error) {

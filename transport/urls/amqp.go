@@ -5,20 +5,35 @@ import (
 	"github.com/longshore-go/longshore/transport/amqp"
 )
 
-// amqp://user@host/vhost?queue=name&declare=quorum&prefetch=n; the parameters after
-// these are those of the address, which amqp.New reads.
+// amqp://user@host/vhost?queue=name&declare=quorum&prefetch=n; queues=a,b in place of
+// queue takes several at once, and exchange=name&kind=topic&keys=a,b everything that is
+// published there (amqp.Broadcast). The parameters after these are those of the address,
+// which amqp.New reads.
 func amqpScheme() scheme {
 	return scheme{names: []string{"amqp", "amqps"}, form: "amqp://user@host/vhost?queue=orders",
-		params: []string{"queue", "declare", "prefetch", "auth_mechanism", "cacertfile", "certfile", "connection_timeout",
+		params: []string{"queue", "queues", "exchange", "kind", "keys", "declare", "prefetch", "browse_counts", "auth_mechanism", "cacertfile", "certfile", "connection_timeout",
 			"heartbeat", "keyfile", "server_name_indication"}, open: openAMQP}
 }
 
 func openAMQP(a *address, o Options) (transport.Source, error) {
-	if a.values.Get("queue") == "" {
-		a.bad("queue", "is missing", "write ?queue=NAME behind the virtual host")
+	cfg := amqp.QueueConfig{Prefetch: a.number("prefetch"), BrowseCounts: o.BrowseCounts}
+	if exchange := a.take("exchange"); exchange != "" {
+		a.beside("exchange", "leave one of them out: every instance has a queue of its own on an exchange", "queue", "queues", "declare", "browse_counts")
+		cast := amqp.BroadcastConfig{Prefetch: cfg.Prefetch, Keys: a.list("keys"),
+			Kind: amqp.ExchangeKind(a.choice("kind", string(amqp.Direct), string(amqp.Fanout), string(amqp.Topic), string(amqp.HeadersKind)))}
+		return amqp.New(a.rest(), amqp.Config{Password: o.Password}).Broadcast(exchange, cast), nil
 	}
-	queue := a.take("queue")
-	cfg := amqp.QueueConfig{Prefetch: a.number("prefetch"), BrowseCounts: o.BrowseCounts,
-		Declare: amqp.Declare{Type: amqp.QueueType(a.choice("declare", string(amqp.Quorum), string(amqp.Classic)))}}
-	return amqp.New(a.rest(), amqp.Config{Password: o.Password}).Queue(queue, cfg), nil
+	a.beside("a queue", "add exchange=NAME to read what is published there, or leave it out", "kind", "keys")
+	names := a.list("queues")
+	switch {
+	case len(names) == 0 && a.values.Get("queue") == "":
+		a.bad("queue", "is missing", "write ?queue=NAME behind the virtual host")
+	case len(names) > 0:
+		a.beside("queues", "name them all in queues", "queue")
+	default:
+		names = []string{a.take("queue")}
+	}
+	cfg.Declare.Type = amqp.QueueType(a.choice("declare", string(amqp.Quorum), string(amqp.Classic)))
+	cfg.BrowseCounts = cfg.BrowseCounts || a.choice("browse_counts", "true", "false") == "true"
+	return amqp.New(a.rest(), amqp.Config{Password: o.Password}).Queues(cfg, names...), nil
 }

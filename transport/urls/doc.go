@@ -6,6 +6,8 @@
 // These are the forms; [Schemes] lists them too:
 //
 //	amqp://user@host/vhost?queue=orders      RabbitMQ, amqps for TLS
+//	amqp://user@host/vhost?queues=a,b        several queues at once
+//	amqp://user@host/vhost?exchange=prices   everything of an exchange, to each instance
 //	kafka://h1,h2/orders?group=billing       Kafka, kafkas for TLS
 //	sqs://orders?region=eu-west-1            SQS
 //	mem://orders                             in this process

@@ -47,10 +47,7 @@ func openKafka(a *address, o Options) (transport.Source, error) {
 		a.problems = append(a.problems, &longshore.Error{Code: longshore.CodeConfig, Op: "source URL of the form " + a.form, Err: errors.New("no topic is named"),
 			Hint: "write it after the address and a slash"})
 	}
-	group, start := a.take("group"), kafka.Earliest
-	if a.choice("start", "earliest", "latest") == "latest" {
-		start = kafka.Latest
-	}
+	group, start := a.take("group"), a.start()
 	protocol := kafka.Classic
 	if a.choice("protocol", "classic", "consumer") == "consumer" {
 		protocol = kafka.Consumer
@@ -78,6 +75,22 @@ func openKafka(a *address, o Options) (transport.Source, error) {
 		consume.Start, consume.SessionTimeout = kafka.Earliest, replaySession
 	}
 	return b.Group(group, topics, consume), nil
+}
+
+// start takes the place to start at.
+func (a *address) start() kafka.Start {
+	switch v := a.take("start"); v {
+	case "", "earliest":
+	case "latest":
+		return kafka.Latest
+	default:
+		t, err := time.Parse(time.RFC3339, v)
+		if err == nil {
+			return kafka.StartAt(t)
+		}
+		a.noSuch("start", v, []string{"earliest", "latest", "a time such as 2026-01-02T15:04:05Z"})
+	}
+	return kafka.Earliest
 }
 
 // replaySession is short: who replays again after a kill has to wait for it.

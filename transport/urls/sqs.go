@@ -15,7 +15,7 @@ import (
 // be an ARN, or https://host/account/name percent-encoded.
 func sqsScheme() scheme {
 	return scheme{names: []string{"sqs"}, form: "sqs://name?region=eu-west-1", open: openSQS,
-		params: []string{"region", "endpoint", "visibility", "envelope", "declare"}}
+		params: []string{"region", "endpoint", "visibility", "envelope", "declare", "browse_counts"}}
 }
 
 func openSQS(a *address, o Options) (transport.Source, error) {
@@ -25,7 +25,7 @@ func openSQS(a *address, o Options) (transport.Source, error) {
 		return nil, &longshore.Error{Code: longshore.CodeBadAddress, Op: "source URL of the form " + a.form,
 			Hint: "name a queue after sqs://, or its ARN or URL percent-encoded"}
 	}
-	cfg := sqs.QueueConfig{BrowseCounts: o.BrowseCounts, Envelope: sqs.Envelope(a.choice("envelope", string(sqs.SNS), string(sqs.EventBridge)))}
+	cfg := sqs.QueueConfig{BrowseCounts: a.choice("browse_counts", "true", "false") == "true" || o.BrowseCounts, Envelope: sqs.Envelope(a.choice("envelope", string(sqs.SNS), string(sqs.EventBridge)))}
 	if a.values.Has("visibility") {
 		text := a.take("visibility")
 		if cfg.VisibilityTimeout, err = time.ParseDuration(text); err != nil || cfg.VisibilityTimeout <= 0 {

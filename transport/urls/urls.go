@@ -176,9 +176,37 @@ func (a *address) choice(param string, words ...string) string {
 	}
 	v := a.take(param)
 	if !slices.Contains(words, v) {
-		a.bad(param, "must be "+strings.Join(words, " or "), "")
+		a.noSuch(param, v, words)
 	}
 	return v
+}
+
+// noSuch reports a value that is none of the words. It is not shown: it may be the end of
+// a password.
+func (a *address) noSuch(param, value string, words []string) {
+	hint := "it must be " + strings.Join(words, " or ")
+	if near := nearest(value, words); near != "" {
+		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
+	}
+	a.bad(param, "has a value that is not known", hint)
+}
+
+// list takes a parameter with values separated by commas.
+func (a *address) list(param string) []string {
+	if !a.values.Has(param) {
+		return nil
+	}
+	return strings.Split(a.take(param), ",")
+}
+
+// beside refuses parameters that say nothing where another one is.
+func (a *address) beside(why, hint string, params ...string) {
+	for _, p := range params {
+		if a.values.Has(p) {
+			a.bad(p, "does not go with "+why, hint)
+			a.values.Del(p)
+		}
+	}
 }
 
 // noPassword refuses one where there is no place for it.

@@ -1,0 +1,157 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/lifecycle"
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/amqp"
+	"github.com/longshore-go/longshore/transport/kafka"
+	"github.com/longshore-go/longshore/transport/memory"
+	"github.com/longshore-go/longshore/transport/sqs"
+)
+
+// Shared is what containers use together and none of them owns: the publishers of
+// dead_letter.via and where telemetry is sent. They outlive the containers. Who makes
+// single containers, by [Config.Container], starts and stops it with them;
+// [Config.Components] and what is made of it have it already.
+func (c *Config) Shared(code Code) ([]lifecycle.Component, error) { return c.shared(nil, code) }
+
+func (c *Config) shared(cs []*container.ListenerContainer, code Code) ([]lifecycle.Component, error) {
+	var parts []lifecycle.Component
+	for _, name := range slices.Sorted(maps.Keys(c.vias)) {
+		v := c.vias[name]
+		parts = append(parts, lifecycle.Hook("dead letters by "+name, lifecycle.PhasePublishers, v.start, v.Close))
+	}
+	t, err := c.meters.component(cs, code)
+	if err != nil || t == nil {
+		return parts, err
+	}
+	return append(parts, t), nil
+}
+
+// via publishes to another broker than the source's. It connects when it first has to.
+type via struct {
+	broker broker
+
+	mu     sync.Mutex
+	pub    transport.Publisher
+	closed bool
+}
+
+// Publish publishes, until it is closed.
+func (v *via) Publish(ctx context.Context, dest string, msgs ...*longshore.Message) error {
+	p, err := v.publisher()
+	if err != nil {
+		return err
+	}
+	return p.Publish(ctx, dest, msgs...)
+}
+
+func (v *via) publisher() (transport.Publisher, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return nil, longshore.ErrClosed
+	}
+	if v.pub != nil {
+		return v.pub, nil
+	}
+	p, err := v.broker.publisher()
+	if err == nil {
+		v.pub = p
+	}
+	return p, err
+}
+
+// start is there for a service that is started again.
+func (v *via) start(context.Context) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.closed = false
+	return nil
+}
+
+// Close waits for what is being published.
+func (v *via) Close(ctx context.Context) error {
+	v.mu.Lock()
+	p := v.pub
+	v.pub, v.closed = nil, true
+	v.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	return p.Close(ctx)
+}
+
+// publisher makes a publisher on the broker.
+func (b broker) publisher() (transport.Publisher, error) {
+	switch {
+	case b.rabbit != nil:
+		return b.rabbit.Publisher(amqp.PublisherConfig{})
+	case b.kafka != nil:
+		return b.kafka.Publisher(kafka.PublisherConfig{})
+	case b.sqs != nil:
+		return b.sqs.Publisher(sqs.PublisherConfig{})
+	}
+	return b.memory.Publisher(memory.PublisherConfig{})
+}
+
+// elsewhere is the broker that the dead letters of a container go to, where it is not the
+// source's own.
+func (s *containerSection) elsewhere() string {
+	if d := s.DeadLetter; d != nil && (s.Source == nil || d.Via != s.Source.Broker) {
+		return d.Via
+	}
+	return ""
+}
+
+// tryVia finds the broker of dead_letter.via, and whether it takes the name.
+func (c *Config) tryVia(path string, s *containerSection) {
+	d, l := s.DeadLetter, c.loader
+	if d == nil || d.Via == "" {
+		return
+	}
+	at := joinAll(path, "dead_letter", "via")
+	if _, ok := l.file.Brokers[d.Via]; !ok {
+		l.noBroker(at, l.at[at].value, d.Via)
+		return
+	}
+	b, name := c.brokers[d.Via], s.elsewhere()
+	if name == "" || b == (broker{}) { // the source's own, or its problem was told
+		return
+	}
+	if c.vias[name] == nil {
+		c.vias[name] = &via{broker: b}
+	}
+	if f, ok := b.named("longshore-check").(transport.Fitter); ok && d.To != "" {
+		err := f.Fits(transport.OpenOptions{DeadLetter: d.To})
+		l.blame(path, joinAll(path, "dead_letter", "to"), toOf(name, err))
+	}
+}
+
+// toOf says which broker does not take a destination, in place of the source that was
+// asked for it.
+func toOf(name string, err error) error {
+	var all []error
+	for _, e := range flatten(err) {
+		one := &longshore.Error{Code: longshore.CodeConfig, Err: e}
+		if known, ok := e.(*longshore.Error); ok { //nolint:errorlint // the error itself
+			text := known.Text()
+			if i := strings.Index(text, "DeadLetter.To "); i >= 0 {
+				text = text[i:]
+			}
+			one.Err, one.Hint = fmt.Errorf("%s, on broker %s", text, name), known.Hint
+		}
+		all = append(all, one)
+	}
+	return errors.Join(all...)
+}

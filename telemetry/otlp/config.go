@@ -1,0 +1,129 @@
+package otlp
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// Config of an [Exporter]. The zero value sends everything to a collector on this host.
+// What it leaves open the variables of OpenTelemetry say (OTEL_EXPORTER_OTLP_…,
+// OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER).
+type Config struct {
+	// Endpoint is the collector's URL, http or https; /v1/traces and /v1/metrics are
+	// appended to its path. Zero: http://localhost:4318.
+	Endpoint string
+	// Headers go with each request, for a service that wants a key. A secret is asked for
+	// each time, so that a changed one is used.
+	Headers map[string]transport.Secret
+	// Service is the service.name of all that is sent. Zero: unknown_service and the
+	// program's name.
+	Service string
+	// Sample is the share of new traces that are recorded, up to 1; those that come with a
+	// message follow the decision of whoever began them. Zero: 1.
+	Sample float64
+	// Interval is the time between two collections of metrics. Zero: 1 min.
+	Interval time.Duration
+	// TLS has the authorities and the certificate for an https endpoint. nil: the system's.
+	TLS *tls.Config
+	// NoTraces and NoMetrics leave one of the two out.
+	NoTraces, NoMetrics bool
+	// Logger gets a warning for what could not be sent, at most one a minute for each of
+	// the two. nil: none.
+	Logger *zap.Logger
+}
+
+const defaultEndpoint = "http://localhost:4318"
+
+// Check reports all that is wrong, each a *longshore.Error with the code config. It
+// contacts nobody.
+func (c *Config) Check() error {
+	var errs []error
+	bad := func(what, todo string) {
+		errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Op: "otlp exporter", Err: errors.New(what), Hint: todo})
+	}
+	u := c.checkEndpoint(bad)
+	if c.TLS != nil && u != nil && u.Scheme == "http" {
+		bad("TLS does not go with an Endpoint that begins with http", "write https://, or leave TLS out")
+	}
+	for name, value := range c.Headers {
+		switch {
+		case !token(name):
+			bad(fmt.Sprintf("Headers has %.40q, which is no name for a header", name), "letters, digits and hyphens")
+		case value.IsZero():
+			bad(fmt.Sprintf("Headers.%s has no value", name), "set it to transport.Env, File, Static or Func")
+		}
+	}
+	if !(c.Sample >= 0 && c.Sample <= 1) {
+		bad(fmt.Sprintf("Sample is %v, must be more than 0 and at most 1, or 0 for the default, 1", c.Sample), "")
+	}
+	if c.Interval < 0 || c.Interval > 0 && c.Interval < time.Second {
+		bad(fmt.Sprintf("Interval is %v, must be 1s or more, or 0 for the default, 1m", c.Interval), "")
+	}
+	if c.NoTraces && c.Sample != 0 {
+		bad("Sample does not go with NoTraces: there are no traces to choose from", "leave one of them out")
+	}
+	if c.NoMetrics && c.Interval != 0 {
+		bad("Interval does not go with NoMetrics: nothing is collected", "leave one of them out")
+	}
+	if c.NoTraces && c.NoMetrics {
+		bad("NoTraces does not go with NoMetrics: nothing would be sent", "leave one of them out")
+	}
+	return errors.Join(errs...)
+}
+
+// checkEndpoint returns the URL where it can be used. Its text is never shown: somebody
+// may have written a password into it.
+func (c *Config) checkEndpoint(bad func(what, todo string)) *url.URL {
+	const form = "write it as http://host:4318 or https://host"
+	if c.Endpoint == "" {
+		return nil
+	}
+	u, err := url.Parse(c.Endpoint)
+	switch {
+	case err != nil:
+		bad("Endpoint is no URL", form)
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		bad("Endpoint is not an http or https URL with a host", form)
+	case u.User != nil:
+		bad("Endpoint has a user or a password in it", "send them as a header: Headers with authorization")
+	case u.RawQuery != "" || u.Fragment != "":
+		bad("Endpoint has something behind its path", form)
+	default:
+		return u
+	}
+	return nil
+}
+
+// token tells whether a name is one of HTTP's.
+func token(name string) bool {
+	for _, r := range name {
+		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", r) {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// at is where a signal goes; "" leaves it to the variables of OpenTelemetry.
+func (c *Config) at(signal string) string {
+	base := c.Endpoint
+	if base == "" {
+		for _, name := range []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_" + strings.ToUpper(signal) + "_ENDPOINT"} {
+			if os.Getenv(name) != "" {
+				return ""
+			}
+		}
+		base = defaultEndpoint
+	}
+	return strings.TrimSuffix(base, "/") + "/v1/" + signal
+}
