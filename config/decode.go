@@ -260,8 +260,13 @@ func (l *loader) set(path string, n *yaml.Node, v reflect.Value, f *field) error
 		l.unknownWord(path, n, f)
 		return nil
 	}
-	if f.key == "url" {
+	switch f.key {
+	case "url":
 		l.checkURL(path, n)
+	case "endpoint": // it takes no password, and may have one
+		if l.hideInURL(n); strings.ContainsAny(text, "?#") || !strings.Contains(text, "://") {
+			l.hide(n)
+		}
 	}
 	v.SetString(text)
 	return nil

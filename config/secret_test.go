@@ -32,6 +32,10 @@ func TestSecretsAreNeverShown(t *testing.T) {
 		"not YAML":              "brokers: {r: {password: s3cr3t, url: `}}\n",
 		"block":                 "brokers:\n  r:\n    url: amqp://h\n    password: |\n      s3cr3t\n    quark: 1\ncontainers: {a: {source: {broker: r, queue: q}}}\n",
 		"alias":                 "x: &p s3cr3t\nbrokers: {r: {url: \"amqp://h\", password: *p, quark: 1}}\ncontainers: {a: {source: {broker: r, queue: q}}}\n",
+		"endpoint":              "telemetry: {traces: otlp, otlp: {endpoint: \"http://u:s3cr3t@otel:4318\", interval: 5s}}\ncontainers: {a: {source: mem://a}}\n",
+		"endpoint's query":      "telemetry: {traces: otlp, otlp: {endpoint: \"http://otel:4318?key=s3cr3t\"}}\ncontainers: {a: {source: mem://a}}\n",
+		"endpoint of SQS":       "brokers: {s: {url: \"sqs://\", region: r, endpoint: \"http://u:s3cr3t@h\", quark: 1}}\ncontainers: {a: {source: {broker: s, queue: q}}}\n",
+		"a collector's header":  "telemetry: {traces: otlp, otlp: {headers: {x-key: s3cr3t, \"a b\": s3cr3t}}}\ncontainers: {a: {source: mem://a}}\n",
 		"short token":           "admin: {operators: {anna: s3cr3t}, listen: nowhere}\ncontainers: {a: {source: mem://a}}\n",
 	} {
 		t.Run(name, func(t *testing.T) {

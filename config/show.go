@@ -166,7 +166,7 @@ func written(v reflect.Value, f *field) string {
 	case size:
 		return x.String()
 	case string:
-		if f.key == "url" {
+		if f.key == "url" || f.key == "endpoint" {
 			x = maskURL(x)
 		}
 		return text(x)

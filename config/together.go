@@ -34,7 +34,10 @@ func (l *loader) needs(path string, s *sourceSection) (complete bool) {
 		switch {
 		case s.Broadcast && s.Exchange == "":
 			missing("exchange", "source has no exchange", "add exchange: NAME")
-		case !s.Broadcast && s.Queue == "" && len(s.Queues) == 0 && !l.has(join(path, "exchange")):
+		case s.Broadcast || s.Queue != "" || len(s.Queues) > 0:
+		case l.has(join(path, "exchange")): // that was told of
+			complete = false
+		default:
 			missing("queue", "source has no queue", "add queue: NAME")
 		}
 		if d := s.Declare; kind == onRabbit && !s.Broadcast && d != nil && d.Type == "" && len(d.Bindings) == 0 && len(d.Arguments) == 0 && !d.Transient && !d.AutoDelete {

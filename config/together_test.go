@@ -71,6 +71,10 @@ containers:
     source: amqp://localhost/?exchange=prices&queue=orders&browse_counts=true
   l:
     source: amqp://localhost/?queue=orders&queues=a,b&keys=c
+  m:
+    source: {broker: r, exchange: prices}
+  n:
+    source: {broker: r, broadcast: true}
 telemetry: {metrics: prometheus, traces: otlp, otlp: {interval: 5s, sample: 2, endpoint: "http://otel", tls: {}}}
 admin: {}
 `)
@@ -108,9 +112,11 @@ admin: {}
 60:60 parameter "browse_counts" does not go with exchange
 62:31 parameter "queue" does not go with queues
 62:55 parameter "keys" does not go with a queue
-63:55 interval does not go with metrics that are not sent by otlp
-63:69 sample is 2
-63:105 TLS does not go with an endpoint that begins with http`), "\n")
+64:25 exchange does not go with a queue
+66:13 source has no exchange
+67:55 interval does not go with metrics that are not sent by otlp
+67:69 sample is 2
+67:105 TLS does not go with an endpoint that begins with http`), "\n")
 	if len(ps) != len(want) {
 		t.Errorf("%d problems, want %d", len(ps), len(want))
 	}
