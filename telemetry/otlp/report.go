@@ -37,7 +37,7 @@ func (r *reporter) result(err error) {
 	switch {
 	case err == nil && r.told.IsZero():
 	case err == nil:
-		r.log.Info("telemetry is sent again", zap.String("signal", r.signal), zap.Int("times", r.unsaid))
+		r.log.Info("telemetry is sent again", zap.String("signal", r.signal), zap.Int("repeated", r.unsaid))
 		r.told, r.unsaid = time.Time{}, 0
 	default:
 		r.last = err
@@ -51,7 +51,7 @@ func (r *reporter) result(err error) {
 func (r *reporter) tell() {
 	code, hint := judged(r.last)
 	r.log.Warn("telemetry not sent", zap.String("signal", r.signal), zap.String("code", string(code)), zap.String("error", cut(r.last.Error())),
-		zap.String("help", hint), zap.Int("times", r.unsaid))
+		zap.String("help", hint), zap.Int("repeated", r.unsaid))
 	r.told, r.unsaid = time.Now(), 0
 }
 

@@ -19,7 +19,7 @@ func TestFailuresAreALineAMinute(t *testing.T) {
 		r := newReporter("traces", zap.New(core))
 		times := func() (n []int64) {
 			for _, e := range logs.TakeAll() {
-				v, _ := e.ContextMap()["times"].(int64)
+				v, _ := e.ContextMap()["repeated"].(int64)
 				n = append(n, v)
 			}
 			return n
