@@ -229,7 +229,8 @@ func (c *ListenerContainer) setPaused(on bool) {
 }
 
 // Scale changes the bounds of the workers, now and for later runs. Zero means
-// what it means in Config.Workers.
+// what it means in Config.Workers. A run that is draining keeps the workers it has:
+// then the bounds are those of the next one.
 func (c *ListenerContainer) Scale(lo, hi int) error {
 	p := &problems{source: c.set.name}
 	p.number("min", lo, 0, maxWorkers)

@@ -7,7 +7,8 @@ import (
 )
 
 // stop asks the run to drain. From this moment nothing new starts, except where
-// the broker counts what is given back: there what was received is worked off.
+// the broker counts what is given back: there what was received is worked off. A
+// single active consumer, which has its role to the end, receives nothing more.
 // Called again it can only shorten the time.
 func (r *run) stop(soft, hard time.Time) {
 	r.mu.Lock()
@@ -17,7 +18,7 @@ func (r *run) stop(soft, hard time.Time) {
 		g := r.gen
 		r.workOff = g != nil && g.down == nil && g.caps.CountsReturns && len(r.holds) == 0
 		r.noStart = !r.workOff
-		if r.noStart && g != nil {
+		if g != nil && (r.noStart || g.caps.SingleActive) {
 			g.interrupt()
 		}
 		r.openCancel()
@@ -85,7 +86,7 @@ func (r *run) drain() {
 		r.cancelIntake(g)
 	}
 	r.awaitWork(last)
-	if g != nil && last { // the role moves on only when nothing of ours runs any more
+	if last { // the role moves on only when nothing of ours runs any more
 		r.cancelIntake(g)
 	}
 	r.cutOff()
@@ -96,9 +97,8 @@ func (r *run) drain() {
 func (r *run) cancelIntake(g *generation) {
 	r.mu.Lock()
 	g.canceled = true
-	if r.noStart && r.asOne(g) {
-		g.interrupt()
-		out := r.takeWaiting()
+	if g.asOne() && g.down == nil {
+		out := r.takeWaiting() // what the transport has goes back when it is closed, with all else
 		r.mu.Unlock()
 		r.forgo(out)
 		return
@@ -188,6 +188,7 @@ func (r *run) awaitWork(holdBack bool) {
 		}
 		r.mu.Lock()
 		if r.worked() {
+			r.noStart = r.noStart || holdBack
 			r.mu.Unlock()
 			return
 		}
@@ -216,13 +217,19 @@ func (r *run) awaitWork(holdBack bool) {
 // worked says whether everything that is to be worked on has been. The caller
 // holds mu.
 func (r *run) worked() bool {
-	if r.running > 0 {
+	g := r.gen
+	last := g != nil && g.caps.SingleActive
+	switch {
+	case r.running > 0, last && r.receiving: // interrupted; it may bring something yet
 		return false
-	}
-	if r.noStart {
+	case r.noStart:
 		return true
+	case r.ready.n > 0, r.queued > 0, r.undertaking:
+		return false
+	case last: // the others that are not due in time are given back meanwhile
+		return len(r.parked) == 0 || r.parked[0].due.After(r.drainEnd)
 	}
-	return r.ready.n == 0 && r.queued == 0 && r.waitPark == 0 && !r.more()
+	return r.waitPark == 0 && !r.more()
 }
 
 // more says whether the transport may still hand out what it had received. The

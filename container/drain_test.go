@@ -375,6 +375,67 @@ func TestSingleActiveConsumerIsCancelledLast(t *testing.T) {
 	})
 }
 
+// The role of a busy single active consumer is handed on in order: what was received
+// is worked off, as the broker counts what comes back, but nothing more is received;
+// the rest, also what is cut off at the deadline, comes back in one, counted once.
+func TestBusySingleActiveConsumerHandsOnInOrder(t *testing.T) {
+	for _, budget := range []time.Duration{time.Minute, 3 * time.Millisecond} {
+		t.Run(budget.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := memory.New(memory.Config{})
+				src := b.Queue("q", memory.QueueConfig{SingleActive: true, CountsReturns: true, Prefetch: 200})
+				var got seen
+				work := longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
+					select {
+					case <-ctx.Done():
+						return ctx.Err()
+					case <-time.After(10 * time.Millisecond):
+					}
+					if d.Attempt > 2 {
+						t.Errorf("%s: attempt %d", d.Body, d.Attempt)
+					}
+					got.add(string(d.Body))
+					return nil
+				})
+				cfg := container.Config{Order: container.ByKey, Workers: container.Workers{Min: 4, Max: 4}, DrainTimeout: budget}
+				c, next := start(t, src, work, cfg), start(t, src, work, cfg)
+				publish(t, b, "q", keyed(600, 7)...)
+				wait(202 * time.Millisecond)
+				before, held := got.len(), c.Stats().InFlight
+				rep := stop(t, c)
+				if rep.Abandoned+rep.Lost+rep.Unflushed != 0 || rep.Completed > held || rep.Completed+rep.Released < held {
+					t.Errorf("%d held: %v", held, rep)
+				}
+				if cut := rep.Released > 0; cut != (budget < time.Second) || got.len()-before != rep.Completed {
+					t.Errorf("%d held, %d done while draining: %v", held, got.len()-before, rep)
+				}
+				wait(time.Minute)
+				inOrder(t, got.all(), 600)
+				stop(t, next)
+				wantHeld(t, b, "q", "ready 0, unsettled 0, delayed 0, acked 600")
+			})
+		})
+	}
+}
+
+// A retry that is due after the drain's time does not hold up a single active
+// consumer that has nothing else to do.
+func TestSingleActiveConsumerDoesNotWaitForALongRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		publish(t, b, "q", keyed(10, 1)...)
+		src := b.Queue("q", memory.QueueConfig{SingleActive: true, CountsReturns: true})
+		c := start(t, src, handle(func(d *longshore.Delivery) error {
+			return longshore.Retry(errors.New("not yet"), time.Hour)
+		}), container.Config{Order: container.ByKey})
+		synctest.Wait()
+		if rep := stop(t, c); rep.Took > time.Second || rep.Released != 10 {
+			t.Errorf("after %v: %v", rep.Took, rep)
+		}
+		wantHeld(t, b, "q", "ready 10, unsettled 0, delayed 0, acked 0")
+	})
+}
+
 // A stop that is asked for again can only become shorter.
 func TestSecondStopWithADeadContextShortensTheFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

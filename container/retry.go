@@ -84,6 +84,9 @@ func (r *run) giveBack(w *worker, it *item, j judgement, attempt int, holds bool
 		delay = 0
 	}
 	nack := func() error {
+		if delay == 0 && r.leaves(it) {
+			return nil
+		}
 		return it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbNack, Delay: delay, Attempt: attempt})
 	}
 	err, stopping := nack(), r.isStopping()
@@ -187,7 +190,10 @@ func (r *run) park(w *worker, it *item, j judgement, attempt int) {
 
 // release gives one back uncounted that is still marked as running.
 func (r *run) release(it *item, attempt int) {
-	err := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbNack, Attempt: attempt})
+	var err error
+	if !r.leaves(it) {
+		err = it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbNack, Attempt: attempt})
+	}
 	verdict := longshore.VerdictRelease
 	if err != nil { // before finish: the item is used again from there on
 		verdict = r.refused(it, longshore.VerbNack, err)

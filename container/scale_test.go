@@ -141,6 +141,39 @@ func TestBoundsHoldWhileTheyChange(t *testing.T) {
 	}
 }
 
+// New bounds during a drain are those of the next run; the one that ends keeps its workers.
+func TestScaleDuringADrainCountsForTheNextRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		publish(t, b, "q", numbered(10)...)
+		c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(*longshore.Delivery) error { wait(time.Second); return nil }),
+			container.Config{Workers: container.Workers{Min: 2, Max: 2}})
+		synctest.Wait()
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			stop(t, c)
+		}()
+		synctest.Wait()
+		if err := c.Scale(5, 7); err != nil {
+			t.Error(err)
+		}
+		if st := c.Stats(); st.State != container.StateDraining || st.Target != 2 || st.Workers != 2 {
+			t.Errorf("draining: %+v", st)
+		}
+		<-stopped
+		if err := c.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if st := c.Stats(); st.Target < 5 || st.Workers < 5 {
+			t.Errorf("started again: %+v", st)
+		}
+		wait(time.Minute)
+		stop(t, c)
+		wantHeld(t, b, "q", "ready 0, unsettled 0, delayed 0, acked 10")
+	})
+}
+
 // F-E06: nothing configured never means unlimited: messages and bytes.
 func TestNeverUnlimitedByAccident(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

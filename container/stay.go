@@ -90,12 +90,12 @@ func (r *run) handOn(g *generation, now time.Time) {
 	g.canceled, r.gen, r.handed, r.kept = true, nil, true, false
 	g.interrupt()
 	r.old = append(r.old, g)
-	out, asOne := r.takeWaiting(), r.asOne(g) // before anybody can start it
+	out := r.takeWaiting() // before anybody can start it
 	r.standby = false
 	r.mu.Unlock()
 	defer r.mu.Lock()
 	r.notice(nil, fmt.Sprintf("held or paused for so long that the broker would take back what was received (after %v): it goes back now, and there is no consumer until the end of that", g.caps.Lease))
-	if asOne {
+	if g.asOne() {
 		r.forgo(out)
 		return // it is closed when it has nothing left
 	}
@@ -115,11 +115,18 @@ func (r *run) handOn(g *generation, now time.Time) {
 	}
 }
 
-// asOne says whether what waits is best given back all at once, by closing the
-// consumer: the single active one that is cancelled, or returns some, would let
-// others come before them. The caller holds mu.
-func (r *run) asOne(g *generation) bool {
-	return g.caps.SingleActive && g.caps.Stays && r.s.ordered
+// asOne says whether what goes back does so all at once, by closing the consumer. A
+// single active one that is cancelled has handed its role on before anything of its
+// comes back, so that what is newer is done first; and what it returns without that
+// comes straight back to it.
+func (g *generation) asOne() bool { return g.caps.SingleActive && g.caps.Stays }
+
+// leaves says that a delivery which is to go back does so by the closing of its
+// consumer, and needs no word before.
+func (r *run) leaves(it *item) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stopping && r.noStart && it.gen.asOne() && it.d.Owned()
 }
 
 // forgo forgets what closing the consumer gives back.
@@ -138,6 +145,10 @@ func (r *run) forgo(out []*item) {
 // takeWaiting takes out everything that waits, in order, as takeLane does. The
 // caller holds mu.
 func (r *run) takeWaiting() (out []*item) {
+	for _, it := range r.dead {
+		r.parked.push(it)
+	}
+	r.dead = nil
 	for len(r.parked) > 0 {
 		it := r.parked.pop()
 		r.unparkCounts(it)

@@ -145,12 +145,13 @@ func (c *consumer) Close(ctx context.Context) error {
 // matters on quorum queues from 4.3 on, where closing the channel counts as a
 // delivery and nack does not.
 //
-// A single active consumer that was not cancelled before is not cancelled here where
-// there is an order: the broker would give the next one what is newer before it takes
-// back what is here. With the channel all goes at once.
+// A single active consumer that was not cancelled before is not cancelled here: the
+// broker would give the next one what is newer before it takes back what is here, and
+// a classic queue might give it nothing before the next message is published. With
+// the channel all goes at once.
 func (c *consumer) finish() error {
 	c.mu.Lock()
-	asOne := c.cfg.SingleActive && c.ordered && !c.canceled
+	asOne := c.cfg.SingleActive && !c.cfg.AutoAck && !c.canceled
 	c.mu.Unlock()
 	if !asOne {
 		if err := c.dropAll(); err != nil {

@@ -94,7 +94,8 @@ type QueueConfig struct {
 	SettleLinger time.Duration
 
 	// Exclusive consumes alone: Open fails with [longshore.CodeExclusive] while
-	// others consume, and they fail while this one does.
+	// others consume, and they fail while this one does. Not on quorum queues,
+	// where RabbitMQ does not heed it.
 	Exclusive bool
 	// SingleActive says that the queue serves one consumer at a time, and makes it
 	// so where Declare is set. The others stand by (transport.EventStandby).

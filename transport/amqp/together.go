@@ -66,6 +66,9 @@ func (c *QueueConfig) together(bad clash) {
 	if c.Exclusive && c.SingleActive {
 		bad("Exclusive", "SingleActive", "an exclusive consumer lets nobody stand by", "leave Exclusive out for one active consumer with others in reserve")
 	}
+	if c.Exclusive && c.Declare.Type == Quorum {
+		bad("Exclusive", "Declare.Type quorum", "RabbitMQ lets others consume beside it from a quorum queue", "set SingleActive instead, or make it a classic queue")
+	}
 	if _, set := c.Arguments["x-priority"]; set && c.Priority != 0 {
 		bad("Priority", "x-priority in Arguments", "they are the same", "leave one of them out")
 	}

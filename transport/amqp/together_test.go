@@ -49,6 +49,7 @@ func TestSettingsThatExcludeEachOther(t *testing.T) {
 		words []string
 	}{
 		"exclusive and one active": {config{Exclusive: true, SingleActive: true}, []string{"Exclusive", "SingleActive"}},
+		"exclusive quorum queue":   {config{Exclusive: true, Declare: amqp.Declare{Type: amqp.Quorum}}, []string{"Exclusive", "Declare.Type quorum"}},
 		"two priorities":           {config{Priority: 3, Arguments: amqp091.Table{"x-priority": 4}}, []string{"Priority", "x-priority in Arguments"}},
 		"prefetch and auto-ack":    {config{Prefetch: 10, AutoAck: true}, []string{"Prefetch", "AutoAck"}},
 		"unlimited and auto-ack":   {config{Prefetch: amqp.Unlimited, AutoAck: true}, nil},

@@ -1,0 +1,54 @@
+package faults
+
+import (
+	"context"
+	"maps"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/internal/brokertest"
+	"github.com/longshore-go/longshore/internal/oracle"
+	"github.com/longshore-go/longshore/transport/amqp"
+)
+
+// Two instances share a single active queue and are restarted in turns, always the
+// active one, while it is busy: the other goes on exactly where it has stopped, and no
+// handler is cut off. Cancelling the consumer instead of closing its channel would give
+// the other what is newer first.
+func TestRestartsOfTheActiveConsumerKeepTheOrderOfAKey(t *testing.T) {
+	queueKinds(t, func(t *testing.T, args amqp091.Table) {
+		url, l := brokertest.AMQP(t), oracle.New()
+		args = maps.Clone(args)
+		args["x-single-active-consumer"] = true
+		q := newRabbitQueue(t, url, "orders", args)
+		const total, keys, rounds = 1200, 5, 6
+		work := func(ctx context.Context, d *longshore.Delivery) error {
+			end := l.Begin(string(d.Body), string(d.Key))
+			select {
+			case <-time.After(time.Millisecond):
+			case <-ctx.Done():
+			}
+			end(d.Owned() && ctx.Err() == nil)
+			return ctx.Err()
+		}
+		instance := func() *container.ListenerContainer {
+			return consumeFrom(t, amqp.New(url, amqp.Config{}).Queue("orders", amqp.QueueConfig{SingleActive: true}),
+				container.Config{Workers: container.Workers{Min: 4, Max: 4}, Order: container.ByKey}, work)
+		}
+		instances := [2]*container.ListenerContainer{instance(), instance()} // the first is the active one
+		for round := range rounds {
+			q.publish(l, round*total/rounds, total/rounds, keys)
+			eventually(t, 20*time.Second, "some were handled", func() bool { return l.Done() > (round+1)*80 })
+			if err := instances[round%2].Stop(t.Context()); err != nil {
+				t.Errorf("stop: %v", err)
+			}
+			instances[round%2] = instance()
+		}
+		eventually(t, 60*time.Second, "all are done", func() bool { return l.Done() == total })
+		check(t, l, oracle.Allow{Ordered: true})
+	})
+}
