@@ -241,7 +241,7 @@ func TestEveryWordIsSuggested(t *testing.T) {
 		"    source: {broker: r, queue: q, declare: {bindings: [{exchange: e, kind: topc}]}}\n": "did you mean `topic`? also: direct, fanout, headers",
 		"    source: {broker: k, group: g, topics: [t], start: lattest}\n":                      "did you mean `latest`? also: earliest, 2026-01-02T15:04:05Z",
 		"    source: {broker: k, group: g, topics: [t], protocol: consumr}\n":                   "did you mean `consumer`? also: classic",
-		"    source: {broker: k, group: g, topics: [t], isolation: commited}\n":                 "known: read_committed, read_uncommitted",
+		"    source: {broker: k, group: g, topics: [t], isolation: committed}\n":                "known: read_committed, read_uncommitted",
 		"    source: {broker: k, group: g, topics: [t], out_of_range: fial}\n":                  "did you mean `fail`? also: earliest, latest",
 		"    source: {broker: s, queue: q, envelope: eventbrige}\n":                             "did you mean `eventbridge`? also: sns",
 		"    source: mem://q\n    autoscale: {policy: adaptiv}\n":                               "did you mean `adaptive`? also: consecutive, fixed",

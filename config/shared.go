@@ -49,7 +49,7 @@ type via struct {
 
 // Publish publishes, until it is closed.
 func (v *via) Publish(ctx context.Context, dest string, msgs ...*longshore.Message) error {
-	p, err := v.publisher()
+	p, err := v.publisher() //nolint:contextcheck // it connects to nobody yet
 	if err != nil {
 		return err
 	}
