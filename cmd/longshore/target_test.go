@@ -121,7 +121,7 @@ func TestSQSWithoutCredentialsNamesThem(t *testing.T) {
 	t.Setenv("AWS_CONFIG_FILE", "/nonexistent/config")
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent/credentials")
 	got := world{source: sourceOf, in: "x"}.run(t, "publish", "sqs://orders?region=eu-west-1&endpoint=http://127.0.0.1:9")
-	if got.code != 6 || !strings.HasPrefix(got.err, "error[auth]: ") || !strings.Contains(got.err, "help: check the credentials: ") {
+	if got.code != 6 || !strings.HasPrefix(got.err, "error[auth]: ") || !strings.Contains(got.err, "help: check the clock, and the credentials: ") {
 		t.Errorf("%+v", got)
 	}
 }

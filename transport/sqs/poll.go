@@ -17,6 +17,9 @@ const (
 	// cutTime bounds the call that asks for what a poll of a FIFO queue may have been
 	// given when it was cut off.
 	cutTime = 70 * time.Millisecond
+	// ghostTime is how long a poll that was cut off counts as open: until the broker
+	// has heard of it, it would be given what goes back, and hide it for its lease.
+	ghostTime = 50 * time.Millisecond
 	// quietLease is the lease that a poll asks for while the queue is quiet. If its
 	// answer is lost, by our own cutting off or on the wire, the messages come again
 	// after this time and not after the queue's own, which may be hours. Under load,
@@ -214,6 +217,7 @@ func (c *consumer) pollFailed(ctx context.Context, room int, err error, took, pa
 	failure := callError("receive from "+c.src.title(), c.src.ref.name, err)
 	switch {
 	case cut:
+		c.pauseFor(c.life, ghostTime)
 	case !passing:
 		c.fail(failure)
 	default:
