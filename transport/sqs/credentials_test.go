@@ -1,6 +1,7 @@
 package sqs_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,12 +14,17 @@ import (
 // rotating is a broker whose key changes when change is called: the old one is refused
 // from then on.
 func rotating(s *sqstest.Server) (b *sqs.Broker, change func()) {
-	key := "old"
+	var changed atomic.Bool
 	cfg := s.Config()
-	cfg.Credentials = keyProvider(func() string { return key })
+	cfg.Credentials = keyProvider(func() string {
+		if changed.Load() {
+			return "new"
+		}
+		return "old"
+	})
 	s.AllowKeys("old", "test")
 	return sqs.New(cfg), func() {
-		key = "new"
+		changed.Store(true)
 		s.AllowKeys("new", "test")
 	}
 }
