@@ -188,19 +188,14 @@ func TestConsumerEndsWithATypedError(t *testing.T) {
 func TestChangedCredentialsAreUsedWithoutARestart(t *testing.T) {
 	bubble(t, func(t *testing.T, s *sqstest.Server) {
 		s.CreateQueue(t, "orders", nil)
-		key := "old"
-		cfg := s.Config()
-		cfg.Credentials = keyProvider(func() string { return key })
-		broker := sqs.New(cfg)
-		s.AllowKeys("old")
+		broker, change := rotating(s)
 		var seen journal
 		_, stop := run(t, broker.Queue("orders", sqs.QueueConfig{}), func(_ context.Context, d *longshore.Delivery) error {
 			seen.add(string(d.Body))
 			return nil
 		}, container.Config{})
 		wait(time.Minute)
-		key = "new"
-		s.AllowKeys("new", "test")
+		change()
 		publish(t, sqs.New(s.Config()), "orders", "", "a")
 		until(t, time.Minute, "a message behind the change", func() bool { return seen.len() == 1 })
 		stop()
