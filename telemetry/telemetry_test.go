@@ -155,7 +155,9 @@ func TestSeriesAreBounded(t *testing.T) {
 		containertest.WaitIdle(t, c)
 		return len(r.points(t))
 	}
-	if one, two := pass(0), pass(1000); one != two || one < 10 {
+	// A drop may bring a verdict that the first pass did not have; a label made of what is
+	// in messages would bring 50.
+	if one, two := pass(0), pass(1000); two > one+10 || one < 10 {
 		t.Errorf("%d series, then %d", one, two)
 	}
 	if err := c.Stop(t.Context()); err != nil {
