@@ -13,10 +13,6 @@ import (
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/lifecycle"
 	"github.com/longshore-go/longshore/transport"
-	"github.com/longshore-go/longshore/transport/amqp"
-	"github.com/longshore-go/longshore/transport/kafka"
-	"github.com/longshore-go/longshore/transport/memory"
-	"github.com/longshore-go/longshore/transport/sqs"
 )
 
 // Shared is what containers use together and none of them owns: the publishers of
@@ -49,14 +45,14 @@ type via struct {
 
 // Publish publishes, until it is closed.
 func (v *via) Publish(ctx context.Context, dest string, msgs ...*longshore.Message) error {
-	p, err := v.publisher() //nolint:contextcheck // it connects to nobody yet
+	p, err := v.publisher(ctx)
 	if err != nil {
 		return err
 	}
 	return p.Publish(ctx, dest, msgs...)
 }
 
-func (v *via) publisher() (transport.Publisher, error) {
+func (v *via) publisher(ctx context.Context) (transport.Publisher, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed {
@@ -65,7 +61,11 @@ func (v *via) publisher() (transport.Publisher, error) {
 	if v.pub != nil {
 		return v.pub, nil
 	}
-	p, err := v.broker.publisher()
+	o, ok := v.broker.named("longshore-check").(transport.Outlet)
+	if !ok {
+		return nil, &longshore.Error{Code: longshore.CodeUnsupported, Op: "publish dead letters", Err: errors.New("the broker of dead_letter.via has no publisher")}
+	}
+	p, _, err := o.Publisher(ctx)
 	if err == nil {
 		v.pub = p
 	}
@@ -90,19 +90,6 @@ func (v *via) Close(ctx context.Context) error {
 		return nil
 	}
 	return p.Close(ctx)
-}
-
-// publisher makes a publisher on the broker.
-func (b broker) publisher() (transport.Publisher, error) {
-	switch {
-	case b.rabbit != nil:
-		return b.rabbit.Publisher(amqp.PublisherConfig{})
-	case b.kafka != nil:
-		return b.kafka.Publisher(kafka.PublisherConfig{})
-	case b.sqs != nil:
-		return b.sqs.Publisher(sqs.PublisherConfig{})
-	}
-	return b.memory.Publisher(memory.PublisherConfig{})
 }
 
 // elsewhere is the broker that the dead letters of a container go to, where it is not the

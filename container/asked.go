@@ -5,13 +5,15 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/longshore-go/longshore"
 )
 
-// asked holds what handlers, or operators, asked for by a verb that waits for their return. The
-// handler's result says it too, so that middlewares see it: to one that commits, or
-// remembers what is done, nil after a Nack would be a success.
+// asked holds what handlers, or operators, asked for by a verb that waits for their
+// return. The handler's result says it too, so that middlewares see it: to one that
+// commits, or remembers what is done, nil after a Nack would be a success. It is kept
+// to the end of the chain: a middleware may call the handler again.
 type asked struct {
 	n  atomic.Int64 // nearly always 0: what the hot path looks at
 	mu sync.Mutex
@@ -80,10 +82,17 @@ func (a *asked) tellsBatch(h longshore.BatchHandlerFunc) longshore.BatchHandlerF
 	}
 }
 
+// told takes what a handler did besides returning, which nobody adds to any more.
+func (r *run) told(it *item) (waited time.Duration, explicit error) {
+	if waited, explicit = it.read(); explicit != nil {
+		r.c.asked.forget(it.d)
+	}
+	return waited, explicit
+}
+
 // withVerb is the result of a call whose handler has asked for a verdict by a verb: what
 // the middlewares made of it, or the verdict, if it did not reach them.
-func (r *run) withVerb(d *longshore.Delivery, err, verdict error) error {
-	r.c.asked.forget(d)
+func (r *run) withVerb(err, verdict error) error {
 	switch {
 	case err == nil:
 	case errors.Is(err, verdict):

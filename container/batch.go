@@ -144,12 +144,9 @@ func (r *run) batchEnd(w *worker, err error, end time.Time) {
 		if whole {
 			own, it.solo = err, len(batch) > 1
 		}
-		waited, explicit := it.read()
-		if explicit != nil {
-			r.c.asked.forget(it.d)
-			if own == nil || !errors.Is(own, explicit) {
-				own = explicit
-			}
+		waited, explicit := r.told(it)
+		if explicit != nil && !errors.Is(own, explicit) {
+			own = explicit
 		}
 		it.d.Finish(nil)
 		r.batchOutcome(it, own, end, end.Sub(start)-waited)

@@ -115,7 +115,7 @@ func (r *run) goexit(w *worker) {
 	case r.manual != nil:
 		r.manualReturn(w, w.d, now, err, now)
 	default:
-		_, _ = w.it.read()
+		_, _ = r.told(w.it)
 		w.it.d.Finish(nil)
 		r.conclude(w, w.it, err, now, 0)
 	}

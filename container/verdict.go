@@ -41,14 +41,14 @@ func (r *run) handle(w *worker, it *item) {
 		r.mu.Lock()
 		return
 	}
-	waited, explicit := it.read()
+	waited, explicit := r.told(it)
 	took := end.Sub(start) - waited
 	if err == nil && explicit == nil {
 		r.ack(w, it, end, took)
 		return
 	}
 	if explicit != nil {
-		err = r.withVerb(d, err, explicit)
+		err = r.withVerb(err, explicit)
 	}
 	d.Finish(nil)
 	r.conclude(w, it, err, end, took)

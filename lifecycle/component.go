@@ -7,8 +7,9 @@ import (
 
 // Component is a part of a service. Start returns when the part works, or with
 // an error after it has cleaned up behind itself; Stop returns when everything of
-// it has ended. Both obey their context. Stop must be harmless on a component
-// that never started or was stopped before.
+// it has ended. Both obey their context, and keep it no longer than the call: that of
+// Start ends when all have started. Stop must be harmless on a component that never
+// started or was stopped before.
 //
 // A component may also implement [Phaser], [Budgeter] and [Reporter].
 type Component interface {

@@ -245,7 +245,7 @@ func (m *Manager) Stop(ctx context.Context) error {
 		select {
 		case <-s.done:
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("stop: the start that runs has not ended and undone itself yet; stop again: %w", ctx.Err())
 		}
 		m.mu.Lock()
 	}

@@ -177,10 +177,8 @@ func (a *address) parameter(name, v string) (err error) {
 // near is the word that a misspelt value most likely stands for. The value is not shown:
 // it may be the end of a password.
 func near(v string, words ...string) string {
-	for _, w := range words {
-		if edit.Distance(strings.ToLower(v), w) <= 2 {
-			return fmt.Sprintf("did you mean %q? ", w)
-		}
+	if w := edit.Nearest(v, words); w != "" {
+		return fmt.Sprintf("did you mean %q? ", w)
 	}
 	return ""
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/edit"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/memory"
 )
@@ -127,7 +128,7 @@ func (s *scheme) read(name, rest string) (*address, error) {
 // known helps with a parameter that is not.
 func (s *scheme) known(param string) string {
 	list := "known are " + strings.Join(s.params, ", ")
-	if best := nearest(param, s.params); best != "" {
+	if best := edit.Nearest(param, s.params); best != "" {
 		return fmt.Sprintf("did you mean %q? %s", best, list)
 	}
 	return list
@@ -185,7 +186,7 @@ func (a *address) choice(param string, words ...string) string {
 // a password.
 func (a *address) noSuch(param, value string, words []string) {
 	hint := "it must be " + strings.Join(words, " or ")
-	if near := nearest(value, words); near != "" {
+	if near := edit.Nearest(value, words); near != "" {
 		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
 	}
 	a.bad(param, "has a value that is not known", hint)
