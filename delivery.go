@@ -98,7 +98,9 @@ func (d *Delivery) Ack(ctx context.Context) error {
 }
 
 // Nack gives the message back, to be delivered again not before delay; 0 is at
-// once. It counts as an attempt where the broker lets us count.
+// once. It counts as an attempt where the broker lets us count: in a container it is
+// what [Retry] is as a result, so that the last one ends at the dead-letter place.
+// [Release], returned, gives back uncounted.
 //
 // Errors: [ErrSettled], [ErrLost], [ErrClosed], or [CodeUnsupported] if the
 // broker cannot hold it that long; then the delivery stays open.

@@ -140,7 +140,8 @@ const (
 	// Auto: the container, by the handler's result.
 	Auto Settle = iota
 	// Manual: the handler, with d.Ack, d.Nack or d.Reject, when and where it
-	// likes. Slot, lane and context last until then. An error settles as in Auto.
+	// likes. Slot, lane and context last until then. An error settles as in Auto. A Nack
+	// counts towards Redelivery.MaxAttempts in both.
 	Manual
 )
 

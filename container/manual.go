@@ -44,13 +44,18 @@ func (r *run) settleEarly(ctx context.Context, d *longshore.Delivery, s longshor
 		return longshore.ErrSettled
 	case s.Verb == longshore.VerbAck || !d.Owned():
 		return d.Apply(ctx, s)
-	case s.Verb == longshore.VerbNack:
-		n.explicit = longshore.Retry(errNacked, max(s.Delay, 1))
-	default:
-		n.explicit = longshore.Reject(s.Reason)
 	}
+	n.explicit = asVerdict(s)
 	r.c.asked.note(d, n.explicit)
 	return nil
+}
+
+// asVerdict is what a handler would have returned in place of a nack or a reject.
+func asVerdict(s longshore.Settlement) error {
+	if s.Verb == longshore.VerbNack {
+		return longshore.Retry(errNacked, max(s.Delay, 1))
+	}
+	return longshore.Reject(s.Reason)
 }
 
 // find returns the worker and item of a delivery that is being handled. The
@@ -81,18 +86,12 @@ func (r *run) settleByHand(ctx context.Context, d *longshore.Delivery, s longsho
 	}
 	now := r.now()
 	took := now.Sub(it.started)
-	switch {
-	case s.Verb == longshore.VerbAck || !d.Owned():
+	if s.Verb == longshore.VerbAck || !d.Owned() {
 		return r.applyByHand(ctx, it, s, now, took)
-	case s.Verb == longshore.VerbNack:
-		d.Finish(nil)
-		//nolint:contextcheck // what follows a settlement does not end with the handler's context
-		r.comeBack(nil, it, judgement{verdict: longshore.VerdictRetry, delay: max(s.Delay, 1), err: errNacked, end: now, took: took}, d.Attempt+1)
-	default:
-		d.Finish(nil)
-		//nolint:contextcheck // see above
-		r.bury(nil, it, judgement{verdict: longshore.VerdictReject, err: s.Reason, end: now, took: took})
 	}
+	d.Finish(nil)
+	//nolint:contextcheck // what follows a settlement does not end with the handler's context
+	r.conclude(nil, it, asVerdict(s), now, took)
 	return nil
 }
 
