@@ -97,8 +97,14 @@ func (r *run) processBatch(w *worker) {
 	start := r.now()
 	w.began = start
 	w.ds = w.ds[:0]
+	torn := false
 	for _, it := range w.batch {
-		if it.d.Owned() { // the last moment to notice a loss
+		switch {
+		case !it.d.Owned(): // the last moment to notice a loss
+			torn = true
+			r.tear(it)
+		case torn && r.isTorn(it): // it comes behind that one again
+		default:
 			it.d.Own(r, start)
 			it.started = start
 			w.ds = append(w.ds, it.d)
@@ -136,7 +142,7 @@ func (r *run) batchEnd(w *worker, err error, end time.Time) {
 	i := -1 // in what the handler saw
 	for _, it := range batch {
 		if it.started != start {
-			r.conclude(nil, it, longshore.ErrLost, end, 0)
+			r.unseen(it, end)
 			continue
 		}
 		i++

@@ -19,6 +19,7 @@ type lane struct {
 	running int   // more than one only in a batch
 	parked  bool  // its first one waits for a retry
 	mark    *item // last one that a failed batch put back
+	gap     bool  // one of the batch that is with a handler is lost: those behind it must not stay
 }
 
 func (l *lane) push(it *item) {

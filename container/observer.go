@@ -135,11 +135,16 @@ func (r *run) loseHeld(g *generation) (n int, open []*item) {
 func (r *run) sweep() (open []*item) {
 	var gone []*item
 	r.lanes.each(func(l *lane) {
-		gap := false
+		gap, back := false, l.mark // that of the batch which is with a handler
 		l.filter(func(it *item) bool {
+			before := back != nil
+			if it == back {
+				back = nil
+			}
 			switch {
 			case !it.d.Owned():
 				gap = true
+				l.gap = l.gap || before && l.running > 0
 				r.uncount(it, l.parked)
 				r.drop(it)
 				r.items.put(it)

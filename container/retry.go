@@ -29,8 +29,10 @@ func (r *run) comeBack(w *worker, it *item, j judgement, attempt int) {
 	caps := it.gen.caps
 	r.mu.Lock()
 	// While received work is worked off, a lane's head waits here like always: were
-	// it given back, its followers would overtake it.
-	stopping := r.stopping && (r.noStart || it.lane == nil)
+	// it given back, its followers would overtake it. So does what comes behind others of
+	// its batch that wait here: they go back first.
+	stopping := r.stopping && (r.noStart || it.lane == nil) && !it.behind()
+	torn := it.lane != nil && it.lane.gap
 	full := r.parkingFull()
 	outage := r.count.failing > outageShare
 	cannot := !full && !stopping && j.end.Before(r.holdsFrom)
@@ -42,7 +44,7 @@ func (r *run) comeBack(w *worker, it *item, j judgement, attempt int) {
 	j.delay = r.cut(it, j.delay, holds)
 	counts := caps.Attempts || j.verdict == longshore.VerdictRelease
 	switch {
-	case stopping, holds && counts && j.delay >= brokerDelay, holds && full:
+	case stopping, torn, holds && counts && j.delay >= brokerDelay, holds && full:
 		if r.giveBack(w, it, j, attempt, holds) {
 			return
 		}
@@ -172,7 +174,7 @@ func (r *run) park(w *worker, it *item, j judgement, attempt int) {
 	}
 	it.d, it.permit, it.due = next, false, j.end.Add(j.delay)
 	it.notes.Store(nil)
-	if r.noStart && r.stopping { // it began after we looked
+	if r.noStart && r.stopping && !it.behind() { // it began after we looked
 		r.mu.Unlock()
 		r.release(it, attempt)
 		return
@@ -216,6 +218,10 @@ func (r *run) wait(it *item) {
 	r.armPark(r.s.clock.Now())
 }
 
+// behind says that others of its batch, and lane, were put back before it. The caller
+// holds mu.
+func (it *item) behind() bool { return it.lane != nil && it.lane.mark != nil }
+
 // parkLane parks the item's lane. It reports false while others of the same batch
 // are not through: then the item goes back into the lane, in front of those that
 // were not started. The caller holds mu.
@@ -227,6 +233,7 @@ func (r *run) parkLane(it *item) bool {
 		r.bytes += it.size
 		return false
 	}
+	l.gap = false
 	if l.mark != nil { // others of its batch failed before it, and come before it
 		l.insert(it)
 		r.queued++

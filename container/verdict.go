@@ -220,7 +220,7 @@ func (r *run) lockDone(w *worker, it *item, j judgement) {
 	}
 	r.mu.Lock()
 	r.counts(w, j)
-	if j.verdict == longshore.VerdictLost {
+	if j.verdict == longshore.VerdictLost || it.lane != nil && it.lane.gap && j.comesBack() {
 		r.orphan(it)
 	}
 	r.finish(it)

@@ -207,51 +207,6 @@ func (r *run) gone(it *item) {
 	r.finish(it)
 }
 
-// orphan takes the followers of a lost item out of its lane, to be given back:
-// the lost one comes again, and they must not be handled before it. The caller
-// holds mu.
-func (r *run) orphan(it *item) {
-	l := it.lane
-	if l == nil || l.waiting == 0 {
-		return
-	}
-	if it.swept {
-		return // done when the loss was heard of; what came since comes behind it again
-	}
-	l.filter(func(f *item) bool {
-		r.orphaned(l, f)
-		return false
-	})
-}
-
-// orphaned puts a follower that was taken out of its lane among those to be given
-// back. A lane whose first one is ready or parked does not wait for it: it would go on
-// with its next one when the orphan is gone, past that first one. The caller holds mu.
-func (r *run) orphaned(l *lane, f *item) {
-	r.uncount(f, l.parked)
-	r.bytes += f.size
-	r.running++
-	if l.running > 0 {
-		l.running++
-	} else {
-		f.lane = nil
-	}
-	r.orphans = append(r.orphans, f)
-	r.changed()
-	r.wake()
-}
-
-// releaseOrphans gives back what orphan took.
-func (r *run) releaseOrphans() {
-	r.mu.Lock()
-	out := r.orphans
-	r.orphans = nil
-	r.mu.Unlock()
-	for _, it := range out {
-		r.release(it, it.d.Attempt)
-	}
-}
-
 // finish ends what begin began: the slot is free and the lane goes on. The
 // caller holds mu.
 func (r *run) finish(it *item) {
@@ -279,6 +234,7 @@ func (r *run) advance(it *item) {
 		return
 	}
 	if l.running--; l.running == 0 {
+		l.gap = false
 		r.nextOf(l)
 	}
 }
