@@ -315,3 +315,52 @@ func TestDeadLettersLast(t *testing.T) {
 		}
 	})
 }
+
+// hanging is a destination that answers nothing, and first says so at once.
+type hanging struct{ refused atomic.Int32 }
+
+func (p *hanging) Publish(ctx context.Context, _ string, _ ...*longshore.Message) error {
+	if p.refused.Add(1) == 1 {
+		return errors.New("no such place")
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+func (*hanging) Close(context.Context) error { return nil }
+
+// What waits to be moved while another is being moved, to a place that does not answer,
+// and is taken back meanwhile, does not wait here any more: its key goes on.
+func TestLossOfWhatWaitsToBeMoved(t *testing.T) {
+	for name, lose := range map[string]func(b *memory.Broker){
+		"taken back": func(b *memory.Broker) { b.TakeBack("q") },
+		"cut":        func(b *memory.Broker) { b.Drop("q") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := memory.New(memory.Config{})
+				publish(t, b, "q", "a:1", "b:1", "c:1", "d:1")
+				var lost atomic.Bool
+				c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(*longshore.Delivery) error {
+					if lost.Load() {
+						return nil
+					}
+					return errBad
+				}), container.Config{Order: container.ByKey, Workers: container.Workers{Max: 1}, Redelivery: always, DeadLetter: container.DeadLetter{To: "dead", Via: &hanging{}}})
+				wait(3 * time.Second)
+				if st := c.Stats(); st.Parked != 3 || st.InFlight != 1 {
+					t.Fatalf("%d parked, %d in flight", st.Parked, st.InFlight)
+				}
+				lost.Store(true)
+				lose(b)
+				wait(time.Second)
+				if st := c.Stats(); st.Parked != 0 || b.Inspect("q").Acked != 3 {
+					t.Errorf("%d parked, %d done", st.Parked, b.Inspect("q").Acked)
+				}
+				wait(time.Minute)
+				if st := c.Stats(); st.InFlight+st.Parked+st.Lanes != 0 || b.Inspect("q").Acked != 4 {
+					t.Errorf("%d in flight, %d parked, %d lanes, %d done", st.InFlight, st.Parked, st.Lanes, b.Inspect("q").Acked)
+				}
+			})
+		})
+	}
+}

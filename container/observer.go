@@ -231,15 +231,26 @@ func (r *run) sweepRunning() {
 }
 
 func (r *run) sweepParked() {
-	kept := r.parked
-	r.parked = nil
+	kept, due := r.parked, r.dead
+	r.parked, r.dead = nil, nil
 	for _, it := range kept {
 		if it.d.Owned() {
 			r.parked.push(it)
-			continue
+		} else {
+			r.unparkLost(it)
 		}
-		r.unparkCounts(it)
-		r.running++
-		r.gone(it)
 	}
+	for _, it := range due { // the undertaker may be busy for long
+		if it.d.Owned() {
+			r.dead = append(r.dead, it)
+		} else {
+			r.unparkLost(it)
+		}
+	}
+}
+
+func (r *run) unparkLost(it *item) {
+	r.unparkCounts(it)
+	r.running++
+	r.gone(it)
 }
