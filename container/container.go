@@ -114,7 +114,9 @@ func (c *ListenerContainer) StopBudget() time.Duration { return c.set.drain + c.
 // credentials or a wrong declaration fail it. A broker that cannot be reached does
 // not: the container is then live, not ready, and goes on trying, unless
 // Config.WaitForBroker, with which Start waits until ctx ends and fails. If nobody
-// has answered by then the error has CodeUnreachable. ctx bounds the start only.
+// has answered by then the error has CodeUnreachable. Nor does a middleware that holds
+// the intake from the beginning, as a breaker that is open: Start returns, and the source
+// is opened when the hold is over. ctx bounds the start only.
 // On a running container it does nothing; after Stop it begins a new run.
 func (c *ListenerContainer) Start(ctx context.Context) error {
 	for {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -126,4 +127,66 @@ func TestHoldThatIsOverAtOnceStopsNothing(t *testing.T) {
 			})
 		})
 	}
+}
+
+// openBreaker holds from the moment somebody watches it.
+type openBreaker struct{ *breaker }
+
+func (k openBreaker) Watch(changed func(held bool, reason string)) func() {
+	stop := k.breaker.Watch(changed)
+	k.set(true)
+	return stop
+}
+
+// F-F07, F-B02: a container that is held from the beginning, as by a breaker that it
+// shares, has started all the same, and subscribes when the hold is over. Nothing that is
+// started with it or after it waits for that.
+func TestStartWhileHeld(t *testing.T) {
+	for _, cfg := range []container.Config{{}, {WaitForBroker: true}, {StartPaused: true}} {
+		for _, queue := range []memory.QueueConfig{{}, {SingleActive: true}, {CountsReturns: true}} {
+			synctest.Test(t, func(t *testing.T) {
+				b := memory.New(memory.Config{})
+				publish(t, b, "q", numbered(5)...)
+				k := openBreaker{&breaker{}}
+				cfg.Middleware = []longshore.Middleware{k}
+				c, err := container.New(b.Queue("q", queue), handle(noop), quiet(cfg))
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				began := time.Now()
+				if err = c.Start(ctx); err != nil || time.Since(began) > 0 {
+					t.Fatalf("started after %v: %v", time.Since(began), err)
+				}
+				wait(2 * time.Minute)
+				st := c.Stats()
+				if st.State != container.StateRecovering || !st.Live || st.Ready || !strings.Contains(st.Reason, "held by breaker") || b.Inspect("q").Consumers != 0 {
+					t.Errorf("held: %s, live %t, ready %t: %s; %d consumers", st.State, st.Live, st.Ready, st.Reason, b.Inspect("q").Consumers)
+				}
+				k.set(false)
+				wait(time.Second)
+				if st = c.Stats(); !st.Ready || b.Inspect("q").Consumers != 1 {
+					t.Errorf("not subscribed: %+v", st)
+				}
+				c.Resume()
+				wait(time.Second)
+				stop(t, c)
+				wantHeld(t, b, "q", "ready 0, unsettled 0, delayed 0, acked 5")
+			})
+		}
+	}
+}
+
+// One that is stopped while it is still held has nothing to wait for either.
+func TestStopWhileHeldFromTheStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		c := start(t, b.Queue("q", memory.QueueConfig{}), handle(noop), container.Config{Middleware: []longshore.Middleware{openBreaker{&breaker{}}}})
+		began := time.Now()
+		rep := stop(t, c)
+		if took := time.Since(began); took > 0 || rep.Bad() || c.State() != container.StateStopped {
+			t.Errorf("%s after %v: %v", c.State(), took, rep)
+		}
+	})
 }

@@ -148,13 +148,19 @@ func (r *run) openFailed(err error) {
 	r.emit(Event{Kind: EventDown, Err: err, Delay: delay, Attempt: r.reopenTries + 1,
 		Text: fmt.Sprintf("%v; trying again in %v (attempt %d)", err, round(delay), r.reopenTries+1)})
 	if first && !r.s.wait {
-		r.mu.Lock()
-		r.phase = phaseRunning
-		r.setTarget(r.target)
-		r.emit(Event{Kind: EventState, Text: string(r.state())})
-		r.mu.Unlock()
-		r.startDecided(nil)
+		r.unsubscribed()
 	}
+}
+
+// unsubscribed lets Start return though nothing can be received yet: the broker cannot be
+// reached, or a middleware holds the intake, and nobody knows for how long.
+func (r *run) unsubscribed() {
+	r.mu.Lock()
+	r.phase = phaseRunning
+	r.setTarget(r.target)
+	r.emit(Event{Kind: EventState, Text: string(r.state())})
+	r.mu.Unlock()
+	r.startDecided(nil)
 }
 
 // armReopen wakes the supervisor when it is to try again.

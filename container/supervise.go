@@ -89,6 +89,8 @@ func (r *run) todo() func() bool {
 		return func() bool { r.lose(g); return true }
 	case g != nil && len(r.holds) > 0 && !g.caps.Stays:
 		return func() bool { r.letGo(g); return true }
+	case g == nil && len(r.holds) > 0 && r.phase == phaseStarting:
+		return func() bool { r.unsubscribed(); return true }
 	case g == nil && len(r.holds) == 0 && !r.s.clock.Now().Before(r.reopenAt) && !r.provided() && !r.gaveUp():
 		return func() bool { r.subscribe(); return true }
 	}
