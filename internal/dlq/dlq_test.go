@@ -68,7 +68,10 @@ func TestFactsOfEveryWriter(t *testing.T) {
 			dlq.Facts{Who: "spring-amqp", Source: "orders", To: "orders"}},
 		"DeadLetterPublishingRecoverer": {spring, dlq.Facts{Who: "spring-kafka", Reason: "java.lang.IllegalStateException", Error: "no stock", At: at, Source: "orders", To: "orders", By: "billing",
 			Details: []dlq.Detail{{"original record", "orders/3 offset 99"}, {"exception-fqcn", "org.springframework.kafka.listener.ListenerExecutionFailedException"}}}},
-		"a retry topic": {delivery("kafka", "kafka_original-topic", "orders", "kafka_exception-fqcn", "a.B", "retry_topic-attempts", bigEndian(4, 3)),
+		"a retry topic": {delivery("kafka", "kafka_original-topic", "orders", "kafka_exception-fqcn", "a.B", "kafka_dlt-original-consumer-group", "billing", "retry_topic-attempts", bigEndian(4, 2),
+			"retry_topic-attempts", bigEndian(4, 3), "retry_topic-attempts", bigEndian(4, 4)),
+			dlq.Facts{Who: "spring-kafka", Reason: "a.B", Source: "orders", To: "orders", By: "billing", Attempts: 3}},
+		"a retry topic before 2.8": {delivery("kafka", "kafka_original-topic", "orders", "kafka_exception-fqcn", "a.B", "retry_topic-attempts", bigEndian(1, 4)),
 			dlq.Facts{Who: "spring-kafka", Reason: "a.B", Source: "orders", To: "orders", Attempts: 3}},
 		"SQS": {redriven, dlq.Facts{Who: "sqs", Reason: "redrive", Source: "orders", To: "arn:aws:sqs:eu-west-1:1:orders"}},
 	} {

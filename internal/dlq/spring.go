@@ -66,47 +66,56 @@ func springKafkaPrefix(h longshore.Headers) string {
 	return ""
 }
 
-// springKafka reads them. They may be there several times; the first of the original
-// ones tells of the first failure, the last of the exceptions of the last one.
+// Two headers of it have one name, whatever the prefix of the others.
+const (
+	springKafkaGroup    = "kafka_dlt-original-consumer-group"
+	springKafkaAttempts = "retry_topic-attempts"
+)
+
+// springKafka reads them. They may be there several times, since a retry topic adds its
+// own to those it got; the first of the original ones tells of the first failure, the
+// last of the exceptions and attempts of the last one.
 func springKafka(h longshore.Headers, d *longshore.Delivery) Facts {
 	p := springKafkaPrefix(h)
 	last := func(name string) string {
-		vs := h.Values(p + name)
+		vs := h.Values(name)
 		if len(vs) == 0 {
 			return ""
 		}
 		return longshore.Headers{{Value: vs[len(vs)-1]}}.String("")
 	}
-	f := Facts{Who: "spring-kafka", Source: h.String(p + "original-topic"), By: h.String(p + "original-consumer-group"),
-		Reason: last("exception-cause-fqcn"), Error: last("exception-message"), At: d.Timestamp}
+	f := Facts{Who: "spring-kafka", Source: h.String(p + "original-topic"), By: h.String(springKafkaGroup),
+		Reason: last(p + "exception-cause-fqcn"), Error: last(p + "exception-message"), At: d.Timestamp}
 	if f.Reason == "" {
-		f.Reason = last("exception-fqcn")
+		f.Reason = last(p + "exception-fqcn")
 	}
 	// The headers name what the listener threw, the stack trace what that was thrown for.
-	if _, cause := exceptionOf(last("exception-stacktrace")); !strings.Contains(f.Error, cause) {
+	if _, cause := exceptionOf(last(p + "exception-stacktrace")); !strings.Contains(f.Error, cause) {
 		f.Error = joined(f.Error, cause)
 	}
 	f.To = queueDest(d, f.Source)
-	if n, ok := bigEndian(h, "retry_topic-attempts"); ok {
-		f.Attempts = int(min(max(n, 0), 1<<30))
+	if n, ok := bigEndian(last(springKafkaAttempts)); ok {
+		f.Attempts = int(min(max(n-1, 0), 1<<30)) // it has the number of the attempt that would come next
 	}
-	partition, hasPartition := bigEndian(h, p+"original-partition")
-	offset, hasOffset := bigEndian(h, p+"original-offset")
+	partition, hasPartition := bigEndian(h.String(p + "original-partition"))
+	offset, hasOffset := bigEndian(h.String(p + "original-offset"))
 	if hasPartition && hasOffset {
 		f.Details = append(f.Details, Detail{"original record", f.Source + "/" + strconv.FormatInt(partition, 10) + " offset " + strconv.FormatInt(offset, 10)})
 	}
 	for _, name := range []string{"exception-fqcn", "exception-stacktrace", "key-exception-message"} {
-		if v := last(name); v != "" && v != f.Reason {
+		if v := last(p + name); v != "" && v != f.Reason {
 			f.Details = append(f.Details, Detail{name, v})
 		}
 	}
 	return f
 }
 
-// bigEndian reads a number that Spring wrote as the bytes of a Java int or long.
-func bigEndian(h longshore.Headers, name string) (int64, bool) {
-	b := h.String(name)
+// bigEndian reads a number that Spring wrote as the bytes of a Java int or long; before
+// 2.8 it wrote attempts as one byte.
+func bigEndian(b string) (int64, bool) {
 	switch len(b) {
+	case 1:
+		return int64(b[0]), true
 	case 4:
 		return int64(int32(binary.BigEndian.Uint32([]byte(b)))), true //nolint:gosec // Java's int
 	case 8:

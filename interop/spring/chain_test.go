@@ -88,7 +88,7 @@ func consumed(t *testing.T, src transport.Source, want int, fail func(g got, nth
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Start(t.Context()); err != nil {
+	if err := c.Start(bounded(t)); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -96,7 +96,7 @@ func consumed(t *testing.T, src transport.Source, want int, fail func(g got, nth
 	case <-time.After(patience):
 		t.Errorf("%d of %d calls after %v", len(l.all), want, patience)
 	}
-	if err := c.Stop(t.Context()); err != nil {
+	if err := c.Stop(bounded(t)); err != nil {
 		t.Error(err)
 	}
 	return l

@@ -1,10 +1,7 @@
 package interop_test
 
 import (
-	"errors"
-	"os"
-	"os/exec"
-	"path/filepath"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -20,30 +17,10 @@ func letters(t *testing.T, url string) (all []dlq.Letter) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := dlq.Look(t.Context(), src, 100, func(l dlq.Letter) bool { all = append(all, l); return true }); err != nil {
+	if _, err := dlq.Look(bounded(t), src, 100, func(l dlq.Letter) bool { all = append(all, l); return true }); err != nil {
 		t.Fatal(err)
 	}
 	return all
-}
-
-// command runs the real one.
-func command(t *testing.T, args ...string) string {
-	t.Helper()
-	bin := filepath.Join(t.TempDir(), "longshore")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "github.com/longshore-go/longshore/cmd/longshore").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	cmd := exec.CommandContext(t.Context(), bin, args...)
-	cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=x", "AWS_SECRET_ACCESS_KEY=x")
-	out, err := cmd.Output()
-	if err != nil {
-		var exit *exec.ExitError
-		if errors.As(err, &exit) {
-			t.Fatalf("%v: %v\n%s", args, err, exit.Stderr)
-		}
-		t.Fatal(err)
-	}
-	return string(out)
 }
 
 // want compares what is known of a letter with its beginning.
@@ -55,7 +32,7 @@ func want(t *testing.T, name, have, want string) {
 }
 
 func TestDeadLettersOfSpringAMQP(t *testing.T) {
-	queues := []string{"orders", "rejects", "dead", "rejected"}
+	queues := []string{"orders", "rejects", "dead", "rejected", "none"}
 	onRabbit(t, "rabbit-fail", map[string]string{"rejects": "rejected"}, queues,
 		func(t *testing.T, url string) {
 			java(t, "rabbit-fail", "address", url, "exchange", "", "queue", "orders", "rejects", "rejects", "dead", "dead")
@@ -98,6 +75,15 @@ func TestDeadLettersOfSpringAMQP(t *testing.T) {
 			for _, part := range []string{"spring-amqp", "com.acme.StockException", "RabbitFails.fail", `{"id":"f-2","cents":2}`} {
 				if !strings.Contains(show, part) {
 					t.Errorf("no %s in %s", part, show)
+				}
+			}
+			command(t, "dlq", "replay", url+"?queue=dead", "--yes")
+			command(t, "dlq", "replay", url+"?queue=rejected", "--yes")
+			for _, queue := range []string{"orders", "rejects"} {
+				n := map[string]int{"orders": len(dead), "rejects": 1}[queue]
+				for _, again := range java(t, "rabbit-read", "address", url, "parameter", "none", "typed", queue, "messages", n) {
+					id := again.Payload.Value.(map[string]any)["id"].(string) //nolint:errcheck // it is one
+					healed(t, again, fmt.Sprintf(`com.acme.OrderPaid {"cents":%s,"id":"%s"}`, id[2:], id))
 				}
 			}
 		})

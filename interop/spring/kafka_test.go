@@ -11,7 +11,6 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/brokertest"
-	"github.com/longshore-go/longshore/internal/dlq"
 	"github.com/longshore-go/longshore/transport/kafka"
 )
 
@@ -34,7 +33,7 @@ func newLogs(t *testing.T, addrs []string, names ...string) logs {
 	l := logs{addrs: addrs, topics: map[string]string{}}
 	for _, name := range names {
 		l.topics[name] = strings.Replace(name, "orders", base, 1)
-		if _, err := kadm.NewClient(cl).CreateTopic(t.Context(), 1, 1, nil, l.topics[name]); err != nil {
+		if _, err := kadm.NewClient(cl).CreateTopic(bounded(t), 1, 1, nil, l.topics[name]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,7 +89,7 @@ func (l logs) write(t *testing.T, all []raw) {
 			}
 			rec.Headers = append(rec.Headers, kgo.RecordHeader{Key: h.Name, Value: b})
 		}
-		if err := cl.ProduceSync(t.Context(), rec).FirstErr(); err != nil {
+		if err := cl.ProduceSync(bounded(t), rec).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -109,12 +108,11 @@ func (l logs) read(t *testing.T, want int) (all []raw) {
 		t.Fatal(err)
 	}
 	defer cl.Close()
-	ctx, stop := context.WithTimeout(t.Context(), patience)
-	defer stop()
+	ctx := bounded(t)
 	for len(all) < want {
 		fs := cl.PollFetches(ctx)
 		if err := fs.Err0(); err != nil {
-			t.Fatal(err)
+			t.Fatalf("%d of %d records: %v, %v", len(all), want, err, context.Cause(ctx))
 		}
 		fs.EachRecord(func(rec *kgo.Record) {
 			r := raw{In: names[rec.Topic], Key: blobOf(rec.Key), Body: blobOf(rec.Value)}
@@ -169,86 +167,6 @@ func TestReadsWhatSpringKafkaWrites(t *testing.T) {
 					"float": 0.5, "double": 0.1, "bytes": []byte{0, 0xff}, "list": []any{"a", int64(1), true}, "map": longshore.Headers{{Name: "b", Value: int64(2)}},
 					"uuid": "00000000-0000-0000-0000-0000000000ff", "enum": "NEW", "decimal": 12.5, "__TypeId__": "com.acme.OrderPaid",
 				})
-			}
-		})
-}
-
-func TestDeadLettersOfSpringKafka(t *testing.T) {
-	onKafka(t, "kafka-fail", []string{"orders", "orders.dead"}, 4,
-		func(t *testing.T, l logs) {
-			java(t, "kafka-fail", "address", l.address(), "topic", l.topics["orders"], "group", l.topics["orders"], "dead", l.topics["orders.dead"])
-		},
-		func(t *testing.T, l logs) {
-			url := "kafka://" + l.address() + "/" + l.topics["orders.dead"]
-			dead := letters(t, url)
-			if len(dead) != 2 {
-				t.Fatalf("%d letters", len(dead))
-			}
-			causes := []string{"com.acme.StockException", "tools.jackson.core.exc.StreamReadException"}
-			for i, reason := range []string{"java.lang.IllegalStateException", "org.springframework.kafka.support.serializer.DeserializationException"} {
-				f := dead[i].Facts
-				want(t, "who", f.Who, "spring-kafka")
-				want(t, "reason", f.Reason, reason)
-				if !strings.HasPrefix(f.Source, "spring-") || f.To != f.Source || f.By != f.Source {
-					t.Errorf("from %q to %q by %q", f.Source, f.To, f.By)
-				}
-				details := map[string]string{}
-				for _, d := range f.Details {
-					details[d.Name] = d.Value
-				}
-				if !strings.HasSuffix(details["original record"], []string{"/0 offset 0", "/0 offset 1"}[i]) || !strings.Contains(details["exception-stacktrace"], "Caused by: "+causes[i]) {
-					t.Errorf("%v", details)
-				}
-				if m := dlq.Restore(dead[i].Delivery); strings.Contains(headerNames(m), "kafka_") || strings.Contains(headerNames(m), "springDeserializer") {
-					t.Error(headerNames(m))
-				}
-			}
-			want(t, "error", dead[0].Facts.Error, "Listener failed; while paying: no stock for k-1")
-			want(t, "error", dead[1].Facts.Error, "failed to deserialize: Unrecognized token")
-			want(t, "body", string(dead[0].Body), `{"id":"f-1","cents":1}`)
-			want(t, "body", string(dead[1].Body), "no json")
-			if strings.HasSuffix(t.Name(), "/spring") {
-				list := command(t, "dlq", "list", url)
-				if !strings.Contains(list, "java.lang.IllegalStateException") || !strings.Contains(list, "no stock for k-1") {
-					t.Error(list)
-				}
-				show := command(t, "dlq", "show", url, dlq.ID(dead[1].Delivery))
-				if !strings.Contains(show, "StreamReadException") || !strings.Contains(show, "no json") || !strings.Contains(show, "offset 1") {
-					t.Error(show)
-				}
-			}
-		})
-}
-
-func headerNames(m *longshore.Message) string {
-	var names []string
-	for _, h := range m.Headers {
-		names = append(names, h.Name)
-	}
-	return strings.Join(names, " ")
-}
-
-// The dead-letter topic of a @RetryableTopic.
-func TestDeadLettersOfSpringsRetryTopics(t *testing.T) {
-	needJava(t) // nothing of it is kept
-	onKafka(t, "kafka-retry", []string{"orders", "orders-retry-0", "orders-retry-1", "orders-dlt"}, 4,
-		func(t *testing.T, l logs) {
-			java(t, "kafka-retry", "address", l.address(), "topic", l.topics["orders"], "group", l.topics["orders"])
-		},
-		func(t *testing.T, l logs) {
-			dead := letters(t, "kafka://"+l.address()+"/"+l.topics["orders-dlt"])
-			if len(dead) != 1 {
-				t.Fatalf("%d letters", len(dead))
-			}
-			f := dead[0].Facts
-			want(t, "who", f.Who, "spring-kafka")
-			want(t, "reason", f.Reason, "com.acme.StockException")
-			want(t, "error", f.Error, "no stock for r-1")
-			if f.Attempts != 3 || !strings.HasPrefix(f.Source, "spring-") || strings.Contains(f.Source, "retry") || f.To != f.Source {
-				t.Errorf("%+v", f)
-			}
-			if m := dlq.Restore(dead[0].Delivery); strings.Contains(headerNames(m), "retry") || strings.Contains(headerNames(m), "kafka_") {
-				t.Error(headerNames(m))
 			}
 		})
 }

@@ -18,8 +18,12 @@ import (
 // classPath has the class path of the program in jvm, which scripts/spring builds.
 const classPath = "LONGSHORE_SPRING"
 
-// patience is for a busy machine; the program gives up by itself a little earlier.
-const patience = 5 * time.Minute
+// commandPath has the path of the command, which scripts/spring builds too.
+const commandPath = "LONGSHORE_SPRING_COMMAND"
+
+// patience bounds each step, so that what hangs fails by its name, also on a busy
+// machine; the program gives up by itself a little earlier.
+const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -31,30 +35,12 @@ func needJava(t *testing.T) {
 	}
 }
 
-// program runs in a mode with arguments name, value, name, value…
-type program struct {
-	t   *testing.T
-	cmd *exec.Cmd
-	out bytes.Buffer
-	log bytes.Buffer
-}
-
-// start needs wait to follow.
-func start(t *testing.T, mode string, args ...any) *program {
+// bounded is for one step of a test.
+func bounded(t *testing.T) context.Context {
 	t.Helper()
-	needJava(t)
-	ctx, stop := context.WithTimeout(context.Background(), patience)
+	ctx, stop := context.WithTimeoutCause(t.Context(), patience, fmt.Errorf("given up after %v", patience))
 	t.Cleanup(stop)
-	line := []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", os.Getenv(classPath), "interop.Main", mode}
-	for i := 0; i < len(args); i += 2 {
-		line = append(line, fmt.Sprintf("%v=%v", args[i], args[i+1]))
-	}
-	p := &program{t: t, cmd: exec.CommandContext(ctx, "java", line...)}
-	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.log
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return ctx
 }
 
 // noted is what a listener of Spring got.
@@ -82,27 +68,45 @@ func (v typed) String() string {
 	return strings.TrimPrefix(v.Class, "java.lang.") + " " + text
 }
 
-// wait returns what its listeners printed.
-func (p *program) wait() []noted {
-	p.t.Helper()
-	if err := p.cmd.Wait(); err != nil {
-		p.t.Fatalf("%s: %v\n%s\n%s", p.cmd.Args[6], err, p.out.String(), p.log.String())
+// run is a program's output; one that does not end is ended.
+func run(t *testing.T, name string, args ...string) *bytes.Buffer {
+	t.Helper()
+	ctx := bounded(t)
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=x", "AWS_SECRET_ACCESS_KEY=x")
+	cmd.WaitDelay = time.Second
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %v, %v\n%s\n%s", args, err, context.Cause(ctx), out.String(), log.String())
+	}
+	return &out
+}
+
+// command runs longshore.
+func command(t *testing.T, args ...string) string {
+	t.Helper()
+	return run(t, os.Getenv(commandPath), args...).String()
+}
+
+// java runs the program in a mode, with arguments name, value, name, value…, and returns
+// what its listeners printed.
+func java(t *testing.T, mode string, args ...any) []noted {
+	t.Helper()
+	needJava(t)
+	line := []string{"-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", os.Getenv(classPath), "interop.Main", mode}
+	for i := 0; i < len(args); i += 2 {
+		line = append(line, fmt.Sprintf("%v=%v", args[i], args[i+1]))
 	}
 	var all []noted
-	lines := bufio.NewScanner(&p.out)
+	lines := bufio.NewScanner(run(t, "java", line...))
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var n noted
 		if err := json.Unmarshal(lines.Bytes(), &n); err != nil {
-			p.t.Fatalf("%q: %v", lines.Text(), err)
+			t.Fatalf("%q: %v", lines.Text(), err)
 		}
 		all = append(all, n)
 	}
 	return all
-}
-
-// java runs it to its end.
-func java(t *testing.T, mode string, args ...any) []noted {
-	t.Helper()
-	return start(t, mode, args...).wait()
 }

@@ -65,7 +65,7 @@ func checkAMQPHeaders(t *testing.T, l *ledger) {
 		t.Fatalf("%+v", h)
 	}
 	checkHeaders(t, h[0].m.Headers, map[string]any{
-		"string": "grüße", "empty": "", "boolean": true, "byte": int8(-7), "short": int16(-300), "int": int32(-70_000), "long": int64(9_007_199_254_740_993),
+		"string": `grüße "q"`, "empty": "", "boolean": true, "byte": int8(-7), "short": int16(-300), "int": int32(-70_000), "long": int64(9_007_199_254_740_993),
 		"float": float32(0.5), "double": 0.1, "decimal": longshore.Decimal{Scale: 2, Value: 1250}, "date": time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), "bytes": []byte{0, 0xff},
 		"list": []any{"a", int32(1), true}, "map": longshore.Headers{{Name: "b", Value: int32(2)}}, "nothing": nil, "uuid": "00000000-0000-0000-0000-0000000000ff", "enum": "NEW",
 		"__TypeId__": "com.acme.OrderPaid",

@@ -32,7 +32,7 @@ func message(typeHeader, class, body string, more ...longshore.Header) *longshor
 
 func sent(t *testing.T, pub transport.Publisher, to string, msgs ...*longshore.Message) {
 	t.Helper()
-	if err := errors.Join(pub.Publish(t.Context(), to, msgs...), pub.Close(t.Context())); err != nil {
+	if err := errors.Join(pub.Publish(bounded(t), to, msgs...), pub.Close(bounded(t))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -51,7 +51,7 @@ func givenUp(t *testing.T, src transport.Source, to string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Start(t.Context()); err != nil {
+	if err := c.Start(bounded(t)); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -59,7 +59,7 @@ func givenUp(t *testing.T, src transport.Source, to string) {
 	case <-time.After(patience):
 		t.Error("it does not die")
 	}
-	if err := c.Stop(t.Context()); err != nil {
+	if err := c.Stop(bounded(t)); err != nil {
 		t.Error(err)
 	}
 }
@@ -81,6 +81,19 @@ func heard(t *testing.T, all []noted, listener, payload string, headers map[stri
 		return
 	}
 	t.Errorf("%s never got %s; there were %s", listener, payload, strings.Join(others, "; "))
+}
+
+// healed checks a dead letter of Spring that was replayed and that Spring read.
+func healed(t *testing.T, n noted, payload string) {
+	t.Helper()
+	if n.Listener != "paid" || n.Payload.String() != payload || n.Headers["longshore-dead-replays"].Value == nil {
+		t.Errorf("%s got %s with %v", n.Listener, n.Payload, n.Headers)
+	}
+	for name := range n.Headers {
+		if strings.Contains(name, "exception") || strings.Contains(name, "original") || strings.Contains(name, "retry_") {
+			t.Errorf("%s is left", name)
+		}
+	}
 }
 
 const (

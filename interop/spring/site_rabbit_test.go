@@ -122,8 +122,8 @@ func written(t *testing.T, ch *amqp091.Channel, all []raw) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !confirm.Wait() {
-			t.Fatal("refused")
+		if ok, err := confirm.WaitContext(bounded(t)); !ok {
+			t.Fatal("refused: ", err)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func newStand(t *testing.T, endpoint string) stand {
 	s := stand{endpoint: endpoint, queue: brokertest.Name(t, "spring")}
 	web := &http.Client{Transport: &http.Transport{}}
 	s.client = awssqs.New(awssqs.Options{Region: region, BaseEndpoint: &s.endpoint, HTTPClient: web, Credentials: sqs.Keys("x", transport.Static("x"), transport.Secret{})})
-	out, err := s.client.CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: &s.queue})
+	out, err := s.client.CreateQueue(bounded(t), &awssqs.CreateQueueInput{QueueName: &s.queue})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func (s stand) write(t *testing.T, all []raw) {
 			}
 			in.MessageAttributes[h.Name] = a
 		}
-		if _, err := s.client.SendMessage(t.Context(), in); err != nil {
+		if _, err := s.client.SendMessage(bounded(t), in); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,7 +90,7 @@ func (s stand) write(t *testing.T, all []raw) {
 func (s stand) take(t *testing.T, want int) (all []raw) {
 	t.Helper()
 	for range 20 {
-		out, err := s.client.ReceiveMessage(t.Context(), &awssqs.ReceiveMessageInput{QueueUrl: &s.url, MaxNumberOfMessages: 10, WaitTimeSeconds: 1, MessageAttributeNames: []string{"All"}})
+		out, err := s.client.ReceiveMessage(bounded(t), &awssqs.ReceiveMessageInput{QueueUrl: &s.url, MaxNumberOfMessages: 10, WaitTimeSeconds: 1, MessageAttributeNames: []string{"All"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func (s stand) take(t *testing.T, want int) (all []raw) {
 				r.Headers = append(r.Headers, f)
 			}
 			all = append(all, r)
-			if _, err := s.client.DeleteMessage(t.Context(), &awssqs.DeleteMessageInput{QueueUrl: &s.url, ReceiptHandle: m.ReceiptHandle}); err != nil {
+			if _, err := s.client.DeleteMessage(bounded(t), &awssqs.DeleteMessageInput{QueueUrl: &s.url, ReceiptHandle: m.ReceiptHandle}); err != nil {
 				t.Fatal(err)
 			}
 		}

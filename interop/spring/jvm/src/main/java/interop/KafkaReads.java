@@ -1,9 +1,6 @@
 package interop;
 
-import com.acme.OrderCanceled;
-import com.acme.OrderPaid;
 import java.util.Map;
-import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.kafka.annotation.EnableKafka;
@@ -21,11 +18,7 @@ final class KafkaReads {
 
     static void run(Map<String, String> given) throws Exception {
         Seen seen = new Seen(given);
-        try (AnnotationConfigApplicationContext app = new AnnotationConfigApplicationContext()) {
-            app.getEnvironment().getSystemProperties().putAll(given);
-            app.registerBean(Seen.class, () -> seen);
-            app.register(Config.class, Listener.class);
-            app.refresh();
+        try (App app = new App(given, seen, Config.class, Listener.class)) {
             seen.await();
         }
     }
@@ -43,21 +36,9 @@ final class KafkaReads {
     }
 
     @KafkaListener(topics = "${topic}")
-    public static class Listener {
-        private final Seen seen;
-
+    public static class Listener extends ByType {
         public Listener(Seen seen) {
-            this.seen = seen;
-        }
-
-        @KafkaHandler
-        public void paid(@Payload OrderPaid order, @Headers Map<String, Object> headers) {
-            seen.note("paid", order, headers);
-        }
-
-        @KafkaHandler
-        public void canceled(@Payload OrderCanceled order, @Headers Map<String, Object> headers) {
-            seen.note("canceled", order, headers);
+            super(seen);
         }
 
         @KafkaHandler

@@ -2,13 +2,9 @@ package interop;
 
 import com.acme.OrderCanceled;
 import com.acme.OrderPaid;
-import java.math.BigDecimal;
-import java.util.Arrays;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.UUID;
 import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.LongSerializer;
@@ -62,23 +58,8 @@ final class KafkaWrites {
 
     /** Through spring-messaging, so that the header mapper writes. */
     private static Message<?> headers(String topic, String name, Object payload) {
-        Map<String, Object> all = new LinkedHashMap<>();
+        Map<String, Object> all = Values.all();
         all.put("case", name);
-        all.put("string", "grüße \"q\"");
-        all.put("empty", "");
-        all.put("boolean", true);
-        all.put("byte", (byte) -7);
-        all.put("short", (short) -300);
-        all.put("int", -70_000);
-        all.put("long", 9_007_199_254_740_993L);
-        all.put("float", 0.5f);
-        all.put("double", 0.1);
-        all.put("decimal", new BigDecimal("12.50"));
-        all.put("bytes", new byte[] {0, (byte) 0xff});
-        all.put("list", Arrays.asList("a", 1, true));
-        all.put("map", Map.of("b", 2));
-        all.put("uuid", UUID.fromString("00000000-0000-0000-0000-0000000000ff"));
-        all.put("enum", Thread.State.NEW);
         all.put("contentType", "application/json");
         return MessageBuilder.withPayload(payload).copyHeaders(all)
                 .setHeader(KafkaHeaders.TOPIC, topic).setHeader(KafkaHeaders.KEY, "k-5").setHeader(KafkaHeaders.PARTITION, 0)

@@ -1,6 +1,5 @@
 package interop;
 
-import com.acme.OrderCanceled;
 import com.acme.OrderPaid;
 import java.util.Map;
 import org.springframework.amqp.rabbit.annotation.EnableRabbit;
@@ -8,7 +7,6 @@ import org.springframework.amqp.rabbit.annotation.RabbitHandler;
 import org.springframework.amqp.rabbit.annotation.RabbitListener;
 import org.springframework.amqp.rabbit.config.SimpleRabbitListenerContainerFactory;
 import org.springframework.amqp.rabbit.connection.CachingConnectionFactory;
-import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.messaging.handler.annotation.Headers;
@@ -20,18 +18,7 @@ final class RabbitReads {
 
     static void run(Map<String, String> given) throws Exception {
         Seen seen = new Seen(given);
-        try (AnnotationConfigApplicationContext app = new AnnotationConfigApplicationContext()) {
-            app.getEnvironment().getSystemProperties().putAll(given);
-            app.registerBean(Seen.class, () -> seen);
-            app.registerBean(CachingConnectionFactory.class, () -> {
-                try {
-                    return RabbitWrites.connections(given);
-                } catch (Exception e) {
-                    throw new IllegalStateException(e);
-                }
-            });
-            app.register(Config.class, ByParameter.class, ByType.class);
-            app.refresh();
+        try (App app = new App(given, seen, Config.class, ByParameter.class, Chosen.class)) {
             seen.await();
         }
     }
@@ -39,6 +26,11 @@ final class RabbitReads {
     @Configuration(proxyBeanMethods = false)
     @EnableRabbit
     static class Config {
+        @Bean
+        CachingConnectionFactory connections() throws Exception {
+            return RabbitWrites.connections(Map.of("address", System.getProperty("address")));
+        }
+
         @Bean
         SimpleRabbitListenerContainerFactory rabbitListenerContainerFactory(CachingConnectionFactory connections) {
             SimpleRabbitListenerContainerFactory f = new SimpleRabbitListenerContainerFactory();
@@ -63,21 +55,9 @@ final class RabbitReads {
     }
 
     @RabbitListener(queues = "${typed}")
-    public static class ByType {
-        private final Seen seen;
-
-        public ByType(Seen seen) {
-            this.seen = seen;
-        }
-
-        @RabbitHandler
-        public void paid(@Payload OrderPaid order, @Headers Map<String, Object> headers) {
-            seen.note("paid", order, headers);
-        }
-
-        @RabbitHandler
-        public void canceled(@Payload OrderCanceled order, @Headers Map<String, Object> headers) {
-            seen.note("canceled", order, headers);
+    public static class Chosen extends ByType {
+        public Chosen(Seen seen) {
+            super(seen);
         }
 
         @RabbitHandler(isDefault = true)

@@ -3,15 +3,12 @@ package interop;
 import com.acme.OrderCanceled;
 import com.acme.OrderPaid;
 import com.rabbitmq.client.ConnectionFactory;
-import java.math.BigDecimal;
 import java.time.Instant;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Date;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.UUID;
 import org.springframework.amqp.core.MessageDeliveryMode;
 import org.springframework.amqp.core.MessagePostProcessor;
 import org.springframework.amqp.rabbit.batch.SimpleBatchingStrategy;
@@ -86,24 +83,9 @@ final class RabbitWrites {
     }
 
     private void headers() {
-        Map<String, Object> all = new LinkedHashMap<>();
-        all.put("string", "grüße");
-        all.put("empty", "");
-        all.put("boolean", true);
-        all.put("byte", (byte) -7);
-        all.put("short", (short) -300);
-        all.put("int", -70_000);
-        all.put("long", 9_007_199_254_740_993L);
-        all.put("float", 0.5f);
-        all.put("double", 0.1);
-        all.put("decimal", new BigDecimal("12.50"));
+        Map<String, Object> all = Values.all();
         all.put("date", Date.from(Instant.parse("2026-01-02T03:04:05Z")));
-        all.put("bytes", new byte[] {0, (byte) 0xff});
-        all.put("list", Arrays.asList("a", 1, true));
-        all.put("map", Map.of("b", 2));
         all.put("nothing", null);
-        all.put("uuid", UUID.fromString("00000000-0000-0000-0000-0000000000ff")); // as text, as all that AMQP does not have
-        all.put("enum", Thread.State.NEW);
         template().convertAndSend("", queue, new OrderPaid("o-6", 4), message -> {
             all.forEach(message.getMessageProperties()::setHeader);
             return named("headers").postProcessMessage(message);

@@ -39,8 +39,8 @@ public final class Seen {
     }
 
     void await() throws InterruptedException {
-        if (!left.await(4, TimeUnit.MINUTES)) {
-            throw new IllegalStateException(left.getCount() + " messages are missing after 4 minutes");
+        if (!left.await(Main.PATIENCE.toSeconds(), TimeUnit.SECONDS)) {
+            throw new IllegalStateException(left.getCount() + " messages are missing after " + Main.PATIENCE);
         }
     }
 
