@@ -27,6 +27,7 @@ type Delivery struct {
 	settler  Settler
 	token    uint64
 	state    atomic.Uint32
+	holdAck  atomic.Bool
 	root     *Delivery                // the delivery the transport made; nil on that one itself
 	current  atomic.Pointer[Delivery] // on the root: the newest attempt
 	owner    Owner
@@ -90,7 +91,8 @@ func (o *Origin) Source() string {
 func (d *Delivery) Context() context.Context { return &d.ctx }
 
 // Ack says the message is done. nil means accepted: the transport may batch it
-// and reports a later failure to the container.
+// and reports a later failure to the container. Within a middleware that commits
+// something (see [Delivery.HoldAck]) it is carried out when the chain has returned nil.
 //
 // Errors: [ErrSettled], [ErrLost], [ErrClosed].
 func (d *Delivery) Ack(ctx context.Context) error {
@@ -137,6 +139,15 @@ func (d *Delivery) Wait(ctx context.Context, fn func(ctx context.Context) error)
 	}
 	return fn(ctx)
 }
+
+// HoldAck is for middlewares that commit something after the handler, called before
+// it: an Ack by the handler's own hand then waits for the end of the chain in a
+// container, and is dropped if the chain fails. Carried out at once, the message would
+// be gone when the commit fails. It holds for this attempt.
+func (d *Delivery) HoldAck() { d.holdAck.Store(true) }
+
+// AckHeld tells whether an Ack waits for the end of the chain. For containers.
+func (d *Delivery) AckHeld() bool { return d.holdAck.Load() }
 
 // Replace lets the rest of the chain see m in place of what was received. A
 // retry and a dead letter keep what was received. It must be called by the

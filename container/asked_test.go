@@ -3,6 +3,7 @@ package container_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,4 +94,43 @@ func TestMiddlewaresSeeWhatAVerbAskedFor(t *testing.T) {
 			})
 		})
 	}
+}
+
+// holder is a middleware that has something to commit.
+type holder struct{ commit error }
+
+func (h *holder) Wrap(next longshore.Handler) longshore.Handler {
+	return longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
+		d.HoldAck()
+		if err := next.Handle(ctx, d); err != nil || d.Attempt > 1 {
+			return err
+		}
+		return h.commit
+	})
+}
+
+// F-H03: an ack by hand within a middleware that commits is carried out after the
+// commit, and not at all if that fails.
+func TestAckByHandWaitsForTheCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		publish(t, b, "q", "m1")
+		var attempts []int
+		c := start(t, b.Queue("q", memory.QueueConfig{}), longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
+			attempts = append(attempts, d.Attempt)
+			if err := errors.Join(d.Ack(ctx), d.Ack(ctx)); err != nil || !d.Owned() {
+				t.Errorf("acked twice before the commit: %v, ours: %t", err, d.Owned())
+			}
+			if err := d.Nack(ctx, 0); !errors.Is(err, longshore.ErrSettled) {
+				t.Errorf("a nack after the ack: %v", err)
+			}
+			return nil
+		}), container.Config{Middleware: []longshore.Middleware{&holder{commit: errors.New("no commit")}}})
+		wait(time.Minute)
+		stop(t, c)
+		if !slices.Equal(attempts, []int{1, 2}) {
+			t.Errorf("attempts %v, want 1 and 2", attempts)
+		}
+		wantHeld(t, b, "q", "ready 0, unsettled 0, delayed 0, acked 1")
+	})
 }

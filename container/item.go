@@ -44,6 +44,7 @@ type notes struct {
 	closed   bool
 	waited   time.Duration // spent in Delivery.Wait
 	explicit error         // the verdict of a verb, carried out when the handler returns
+	acked    bool          // by a verb that waits for what a middleware commits
 }
 
 // write returns the item's notes, locked; nil if its handler has returned.

@@ -22,7 +22,7 @@ func (r *run) Settle(ctx context.Context, d *longshore.Delivery, s longshore.Set
 }
 
 // settleEarly is a verb in a handler whose result settles. An ack is carried out
-// at once. The others wait for the handler's return: carried out now, the message
+// at once, unless a middleware has something to commit first. The others wait for the handler's return: carried out now, the message
 // could be handled again beside this handler, or overtaken by its followers.
 func (r *run) settleEarly(ctx context.Context, d *longshore.Delivery, s longshore.Settlement) error {
 	r.mu.Lock()
@@ -40,8 +40,13 @@ func (r *run) settleEarly(ctx context.Context, d *longshore.Delivery, s longshor
 	}
 	defer n.mu.Unlock()
 	switch {
-	case n.explicit != nil:
+	case n.acked && s.Verb == longshore.VerbAck: // a middleware may call the handler again
+		return nil
+	case n.explicit != nil, n.acked:
 		return longshore.ErrSettled
+	case s.Verb == longshore.VerbAck && d.Owned() && d.AckHeld(): // the chain's result says it
+		n.acked = true
+		return nil
 	case s.Verb == longshore.VerbAck || !d.Owned():
 		return d.Apply(ctx, s)
 	}

@@ -140,6 +140,7 @@ func (m *Mutex) once(ctx context.Context, d *longshore.Delivery, c claim, next l
 	m.counter.acquired.Add(1)
 	m.memory.forget(c.id)
 	defer func() { _ = tx.Rollback(life) }() // also when the handler panics or ends its goroutine; after a commit it does nothing
+	d.HoldAck()                              // carried out before the commit, it would lose the effect of a commit that fails
 	after := &afterCommit{}
 	err, lost := m.work(context.WithValue(ctx, afterKey{}, after), tx, d, next)
 	if err == nil {

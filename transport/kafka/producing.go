@@ -39,12 +39,14 @@ func (p *Publisher) leave(ctx context.Context, with *producing, failed error) {
 	if stuck && p.now == with && !p.closed {
 		if cl, err := kgo.NewClient(p.opts...); err == nil {
 			p.now, with.over = &producing{cl: cl}, true
+			p.replaced.Add(1)
 		}
 	}
 	last := with.over && with.users == 0
 	p.mu.Unlock()
 	if last {
 		with.cl.Close() // nothing is under way
+		p.replaced.Done()
 	}
 }
 

@@ -31,9 +31,10 @@ type Publisher struct {
 	dials   dials
 	opts    []kgo.Opt
 
-	mu     sync.Mutex
-	now    *producing
-	closed bool
+	mu       sync.Mutex
+	now      *producing
+	replaced sync.WaitGroup // clients that another took the place of, until they are closed
+	closed   bool
 }
 
 var _ transport.Publisher = (*Publisher)(nil)
@@ -262,7 +263,7 @@ func (p *Publisher) Close(ctx context.Context) error {
 	p.mu.Unlock()
 	err := cl.Flush(ctx)
 	gone := make(chan struct{})
-	go func() { defer close(gone); cl.Close() }()
+	go func() { defer close(gone); cl.Close(); p.replaced.Wait() }()
 	select {
 	case <-gone:
 	case <-ctx.Done(): // the client ends by itself

@@ -145,7 +145,7 @@ func (c *consumer) turn(now time.Time) time.Time {
 		c.crew.run(c.life, func() { c.extend(batch) })
 	}
 	c.reportLeases(lost, "its visibility timeout ended")
-	c.reportFailed(failed, errors.New("its lease ended before the copy in the dead-letter queue was confirmed"))
+	c.tellFailed(failed, errors.New("its lease ended before the copy in the dead-letter queue was confirmed"))
 	return next
 }
 
@@ -200,10 +200,16 @@ func (c *consumer) carry(kind opKind, batch []*op) {
 		out = c.copyAll(ctx, batch)
 	case opExtend, kinds:
 	}
+	failed, why := c.carried(kind, batch, &out)
+	c.wake()
+	c.tellFailed(failed, why)
+}
+
+// carried takes the outcome of each entry of a batch.
+func (c *consumer) carried(kind opKind, batch []*op, out *result) (failed []*op, why error) {
 	now := time.Now()
-	var failed []*op
-	var why error
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.batches[kind].running--
 	company := out.inCompany(len(batch))
 	for i, o := range batch {
@@ -213,6 +219,10 @@ func (c *consumer) carry(kind opKind, batch []*op) {
 			continue
 		}
 		err, passing := out.of(i)
+		if o.kind == opReturn && (gone(err) || o.overdue(now)) {
+			c.visible(o, now)
+			err = nil
+		}
 		passing = passing || codeOr(out.call) == longshore.CodeAuth // others may be given soon
 		if err != nil && passing && c.another(o, now) && c.life.Err() == nil {
 			o.tries++
@@ -231,19 +241,14 @@ func (c *consumer) carry(kind opKind, batch []*op) {
 			failed, why = append(failed, f), err
 		}
 	}
-	c.mu.Unlock()
-	c.wake()
-	c.reportFailed(failed, why)
+	return failed, why
 }
 
-// whenGone is what it means for an operation that its receipt is no longer good. A
-// returned message is visible already, which is what was wanted. For a message that
+// whenGone is what it means for a delete that its receipt is no longer good. For a message that
 // nobody else can have had, and whose last delete got no answer, that delete was
 // carried out: not every server takes a second one for a success, as AWS does.
 func (o *op) whenGone(now time.Time, err error) error {
 	switch {
-	case o.kind == opReturn:
-		return nil
 	case o.kind != opDelete || !o.unsure:
 		return err
 	case o.h.deadline.After(now):
@@ -272,11 +277,33 @@ func (c *consumer) deleteAll(ctx context.Context, batch []*op) result {
 	return r
 }
 
+// overdue tells that the message of a return is visible by itself. Its receipt is an
+// old one then: what it still does, it does to somebody else's work.
+func (o *op) overdue(now time.Time) bool { return o.kind == opReturn && !o.h.deadline.After(now) }
+
+// visible is the end of a return whose message is visible already, which is what was
+// wanted: all that is left of it is the delay, if the message comes here. The caller
+// holds mu.
+func (c *consumer) visible(o *op, now time.Time) {
+	if due := o.since.Add(o.verb.Delay); due.After(now) {
+		c.src.counts.wait(o.h.id, due)
+	}
+}
+
 func (c *consumer) hideAll(ctx context.Context, batch []*op) result {
 	in := &awssqs.ChangeMessageVisibilityBatchInput{QueueUrl: aws.String(c.url)}
+	now := time.Now()
+	c.mu.Lock()
 	for i, o := range batch {
+		if o.overdue(now) {
+			continue
+		}
 		in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: aws.String(entryID(i)),
 			ReceiptHandle: aws.String(o.receipt), VisibilityTimeout: o.seconds})
+	}
+	c.mu.Unlock()
+	if len(in.Entries) == 0 {
+		return newResult(nil)
 	}
 	return c.changeVisibility(ctx, in)
 }

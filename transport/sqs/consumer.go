@@ -40,6 +40,7 @@ type consumer struct {
 	leases  leaseHeap
 	batches [kinds]batcher
 	pending int // accepted and not carried out
+	telling int // failures that the observer is about to hear of
 	giving  int // of these, messages that go back unworked
 	failed  int // since the last Flush
 	flushes int // who waits for all batches to go now
@@ -274,7 +275,7 @@ func (c *consumer) Flush(ctx context.Context) error {
 	c.flushes++
 	defer func() { c.flushes-- }()
 	c.wake()
-	err := c.until(ctx, func() bool { return c.pending == 0 || c.closed })
+	err := c.until(ctx, func() bool { return c.pending == 0 && c.telling == 0 || c.closed })
 	n := c.failed
 	c.failed = 0
 	switch {

@@ -531,3 +531,35 @@ func TestExtendByHand(t *testing.T) {
 		must(t, c.Close(t.Context()))
 	})
 }
+
+// A return that cannot be sent while the lease lasts is not sent after it: by its old
+// receipt it would end the lease of who has the message by then. If that is this
+// process, what is left of the delay is kept. F-D04, F-D07.
+func TestReturnIsNotSentAfterTheLease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sqstest.Server) {
+		s.CreateQueue(t, "orders", map[string]string{"VisibilityTimeout": "3"})
+		publish(t, sqs.New(s.Config()), "orders", "", "a", "b")
+		c := open(t, sqs.New(s.Config()).Queue("orders", sqs.QueueConfig{}), nil)
+		other := open(t, sqs.New(s.Config()).Queue("orders", sqs.QueueConfig{}), nil)
+		ds := take(t, c, 2)
+		remove := s.Inject(sqstest.Fault{Action: "ChangeMessageVisibilityBatch", Code: "ServiceUnavailable"})
+		start := time.Now()
+		for _, d := range ds {
+			must(t, d.Nack(t.Context(), 20*time.Second))
+		}
+		wait(3500 * time.Millisecond)
+		remove()
+		theirs := take(t, other, 1)[0]
+		ours := take(t, c, 1)[0]
+		if waited := time.Since(start); waited < 19*time.Second || waited > 22*time.Second {
+			t.Errorf("%s came again here after %s, want 20s", ours.Body, waited)
+		}
+		if !theirs.Owned() {
+			t.Errorf("the lease of %s was taken from who had it", theirs.Body)
+		}
+		must(t, errors.Join(theirs.Ack(t.Context()), ours.Ack(t.Context()), other.Close(t.Context()), c.Close(t.Context())))
+		if st := state(t, s, "orders"); st != (sqstest.QueueState{}) {
+			t.Errorf("left %+v", st)
+		}
+	})
+}

@@ -299,6 +299,10 @@ func (c *consumer) admitAll(arrived []*held, now time.Time) (lost []*longshore.D
 			behind[h.group] = true
 			continue
 		}
+		if old := c.byID[h.id]; old != nil && old.settled != nil && old.settled.kind == opReturn {
+			old.deadline = now // nobody has to return it any more
+			c.visible(old.settled, now)
+		}
 		rest := c.src.counts.early(h.id, now)
 		back := rest > 0 || c.fifo && behind[h.group]
 		if back {

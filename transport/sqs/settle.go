@@ -256,9 +256,23 @@ func (c *consumer) finish(o *op, err error) *op {
 		c.announce()
 	}
 	if tell {
+		c.telling++
 		return o
 	}
 	return nil
+}
+
+// tellFailed is reportFailed for what finish returned. Flush waits for it: who asked
+// hears first what failed.
+func (c *consumer) tellFailed(ops []*op, err error) {
+	if len(ops) == 0 {
+		return
+	}
+	c.reportFailed(ops, err)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.telling -= len(ops)
+	c.announce()
 }
 
 // abandon takes everything that was accepted and not carried out. The caller
