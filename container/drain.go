@@ -137,22 +137,33 @@ func (r *run) alive(g *generation) bool {
 // is buffered is received and sorted into the lanes. Where nothing moves before
 // Close (partitions), that is not needed.
 func (r *run) returnBuffer(g *generation) {
-	r.mu.Lock()
-	sort := r.s.ordered && !g.caps.KeepBlocks && r.running > 0
-	until := earlier(r.drainEnd, r.s.clock.Now().Add(r.s.grace))
-	r.mu.Unlock()
+	sort := r.s.ordered && !g.caps.KeepBlocks
 	if sort && r.alive(g) {
-		r.waitFor(func() time.Time { return until }, func() bool { return !r.receiving })
-		r.pull(g, until)
+		r.sortBuffer(g)
 	}
 	// What is older goes back first, else another consumer could be given the
-	// buffer before it.
+	// buffer before it, and a quorum queue would keep them in that order.
 	r.releaseReady()
-	if r.s.ordered && !g.caps.KeepBlocks && r.alive(g) {
+	if sort && r.alive(g) {
 		_ = r.within(r.hard, g.c.Flush) // the last flush reports what is missing
 	}
 	if err := r.within(r.hard, g.c.Release); err != nil && r.alive(g) {
 		r.notice(err, "giving back what was buffered failed")
+	}
+}
+
+// sortBuffer receives what is buffered while something runs that it may have to
+// follow. A receive that was interrupted ends before: what it brings is older. Neither
+// waits for anybody, so they have their time also where the drain's is over.
+func (r *run) sortBuffer(g *generation) {
+	until := r.s.clock.Now().Add(r.s.grace)
+	r.waitFor(func() time.Time { return earlier(until, r.hardEnd.Add(-r.reserve())) }, func() bool { return !r.receiving })
+	r.mu.Lock()
+	needed := r.running > 0
+	until = earlier(until, r.hardEnd.Add(-r.reserve()))
+	r.mu.Unlock()
+	if needed {
+		r.pull(g, until)
 	}
 }
 
@@ -206,10 +217,11 @@ func (r *run) awaitWork(holdBack bool) {
 		g.interrupt()
 	}
 	r.mu.Unlock()
-	if off && g != nil && !holdBack {
-		_ = r.within(r.hard, g.c.Release)
-	}
-	if !holdBack {
+	switch {
+	case holdBack:
+	case off && g != nil: // what was not worked off
+		r.returnBuffer(g)
+	default:
 		r.releaseReady()
 	}
 }
