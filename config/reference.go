@@ -25,44 +25,78 @@ func Reference() string {
 	return b.String()
 }
 
-// tableOf is the table of one part of the file.
-func tableOf(name string) string {
-	t, prefix := map[string]reflect.Type{
-		"file": reflect.TypeFor[root](), "brokers": reflect.TypeFor[brokerSection](), "lifecycle": reflect.TypeFor[lifecycleSection](),
-		"admin": reflect.TypeFor[adminSection](), "telemetry": reflect.TypeFor[telemetrySection](), "containers": reflect.TypeFor[containerSection](), "source": reflect.TypeFor[sourceSection](),
-	}[name], ""
-	var b strings.Builder
-	b.WriteString("| key | value | default | meaning |\n|---|---|---|---|\n")
-	rows(&b, t, prefix, name)
-	return b.String()
+// FieldDoc is what the page says about a field.
+type FieldDoc struct {
+	Part    string   `json:"part"` // of the file: "containers", "source", …
+	Key     string   `json:"key"`  // with the keys above it inside the part: "workers.max"
+	Value   string   `json:"value"`
+	OneOf   []string `json:"one_of,omitempty"`
+	Default string   `json:"default,omitempty"`
+	On      []string `json:"on,omitempty"` // brokers; none: all
+	Meaning string   `json:"meaning"`
+	Example string   `json:"example,omitempty"`
+
+	none string // a word in place of 0
 }
 
-func rows(b *strings.Builder, t reflect.Type, prefix, page string) {
-	fs := fieldsOf(t)
-	for i := range fs {
-		f := &fs[i]
-		doc, def := f.doc, f.def
-		if len(f.on) > 0 {
-			doc = "*" + strings.Join(f.on, ", ") + "* " + doc
+// FieldDocs are all fields, in the order of the page.
+func FieldDocs() (all []FieldDoc) {
+	for line := range strings.Lines(referenceText) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "<!-- table: "); ok {
+			all = append(all, docsOf(strings.TrimSuffix(name, " -->"))...)
 		}
-		if f.like != "" {
-			doc += " Example: `" + f.like + "`"
-		}
-		value := f.kindName()
-		if len(f.oneof) > 0 {
-			value = "`" + strings.Join(f.words(), "`, `") + "`"
+	}
+	return all
+}
+
+// tableOf is the table of one part of the file.
+func tableOf(name string) string {
+	var b strings.Builder
+	b.WriteString("| key | value | default | meaning |\n|---|---|---|---|\n")
+	for _, f := range docsOf(name) {
+		value, doc := f.Value, f.Meaning
+		if len(f.OneOf) > 0 {
+			value = "`" + strings.Join(f.OneOf, "`, `") + "`"
 		}
 		if f.none != "" {
 			value += " or `" + f.none + "`"
 		}
-		if f.key == "source" {
+		if f.Key == "source" {
 			value = "URL or mapping"
 		}
-		fmt.Fprintf(b, "| `%s%s` | %s | %s | %s |\n", prefix, f.key, value, strings.ReplaceAll(def, "|", "\\|"), strings.ReplaceAll(doc, "|", "\\|"))
+		if len(f.On) > 0 {
+			doc = "*" + strings.Join(f.On, ", ") + "* " + doc
+		}
+		if f.Example != "" {
+			doc += " Example: `" + f.Example + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Key, value, strings.ReplaceAll(f.Default, "|", "\\|"), strings.ReplaceAll(doc, "|", "\\|"))
+	}
+	return b.String()
+}
+
+func docsOf(part string) []FieldDoc {
+	t := map[string]reflect.Type{
+		"file": reflect.TypeFor[root](), "brokers": reflect.TypeFor[brokerSection](), "lifecycle": reflect.TypeFor[lifecycleSection](),
+		"admin": reflect.TypeFor[adminSection](), "telemetry": reflect.TypeFor[telemetrySection](), "containers": reflect.TypeFor[containerSection](), "source": reflect.TypeFor[sourceSection](),
+	}[part]
+	return rows(nil, t, "", part)
+}
+
+func rows(all []FieldDoc, t reflect.Type, prefix, page string) []FieldDoc {
+	fs := fieldsOf(t)
+	for i := range fs {
+		f := &fs[i]
+		row := FieldDoc{Part: page, Key: prefix + f.key, Value: f.kindName(), Default: f.def, On: f.on, Meaning: f.doc, Example: f.like, none: f.none}
+		if len(f.oneof) > 0 {
+			row.OneOf = f.words()
+		}
+		all = append(all, row)
 		if sub := sectionOf(f.typ); sub != nil && !f.own && page != "file" {
-			rows(b, sub, prefix+f.key+".", page)
+			all = rows(all, sub, prefix+f.key+".", page)
 		} else if f.typ.Kind() == reflect.Slice && sectionOf(f.typ.Elem()) != nil {
-			rows(b, f.typ.Elem(), prefix+f.key+"[].", page)
+			all = rows(all, f.typ.Elem(), prefix+f.key+"[].", page)
 		}
 	}
+	return all
 }

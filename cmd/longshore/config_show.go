@@ -34,12 +34,7 @@ func (a *app) runConfigShow(file string, defaults bool) error {
 		return unreadable(err)
 	}
 	if c == nil {
-		for i := range r.Problems {
-			if p := &r.Problems[i]; !p.Warning {
-				a.print.Notef("%s: error[%s]: %s", cli.Printable(p.Where), p.Code, cli.Printable(p.Text))
-			}
-		}
-		return &cli.CodeError{Code: cli.ExitNo, Err: &longshore.Error{Code: longshore.CodeConfig, Op: "show " + r.File, Err: errors.New(counted(r.Errors(), "mistake") + " in it"), Hint: "longshore config check shows how to correct them"}}
+		return a.cannotShow(&r)
 	}
 	values := c.Show(defaults)
 	if a.print.JSON {
@@ -48,11 +43,32 @@ func (a *app) runConfigShow(file string, defaults bool) error {
 	return a.print.Printf("%s", config.Format(values))
 }
 
+// cannotShow tells what is wrong with the file, and who shows how to correct it.
+func (a *app) cannotShow(r *config.Report) error {
+	var errs []error
+	for i := range r.Problems {
+		switch p := &r.Problems[i]; {
+		case p.Warning:
+		case a.print.JSON:
+			errs = append(errs, &longshore.Error{Code: p.Code, Op: p.Where, Err: errors.New(p.Text), Hint: p.Hint})
+		default:
+			a.print.Notef("%s: error[%s]: %s", cli.Printable(p.Where), p.Code, cli.Printable(p.Text))
+		}
+	}
+	errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Op: "show " + r.File, Err: errors.New(counted(r.Errors(), "mistake") + " in it"), Hint: "longshore config check shows how to correct them"})
+	return &cli.CodeError{Code: cli.ExitNo, Err: errors.Join(errs...)}
+}
+
 func (a *app) configReference() *cobra.Command {
 	return &cobra.Command{
 		Use:   "reference",
 		Short: "Print the page about every field, in Markdown",
 		Args:  atMost(0),
-		RunE:  func(*cobra.Command, []string) error { return a.print.Printf("%s", config.Reference()) },
+		RunE: func(*cobra.Command, []string) error {
+			if a.print.JSON {
+				return a.print.Document(config.FieldDocs())
+			}
+			return a.print.Printf("%s", config.Reference())
+		},
 	}
 }

@@ -20,14 +20,18 @@ func (a *app) dlq() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dlq",
 		Short: "List, show, replay and remove dead letters",
-		Long: "TARGET is where the dead letters are. They may have been written by a container, by RabbitMQ's\n" +
+		Long: "TARGET is where the dead letters are, or the container whose dead letters they are. They may have been written by a container, by RabbitMQ's\n" +
 			"dead-lettering, by the redrive of SQS, or by Spring. A Kafka topic keeps what was replayed: the\n" +
 			"group longshore-dlq.TOPIC remembers it.",
 		Args: verbOf,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(*cobra.Command, []string) error {
+			return &cli.UsageError{Text: "dlq needs a verb", Hint: "longshore dlq list, show, replay or purge"}
+		},
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(a.dlqList(), a.dlqShow(), a.dlqReplay(), a.dlqPurge())
+	for _, verb := range []*cobra.Command{a.dlqList(), a.dlqShow(), a.dlqReplay(), a.dlqPurge()} {
+		cmd.AddCommand(a.takesTarget(verb))
+	}
 	return cmd
 }
 
@@ -156,7 +160,7 @@ func (a *app) harmless(ctx context.Context, raw string, src transport.Source) er
 }
 
 // confirmed asks before something is changed.
-func (a *app) confirmed(yes bool, question string) error {
+func (a *app) confirmed(ctx context.Context, yes bool, question string) error {
 	if yes {
 		return nil
 	}
@@ -164,8 +168,14 @@ func (a *app) confirmed(yes bool, question string) error {
 		return &cli.UsageError{Text: "this changes the broker", Hint: "--yes does it, --dry-run says what it would do"}
 	}
 	fmt.Fprintf(a.streams.Err, "%s [y/N] ", question)
-	var answer string
-	_, _ = fmt.Fscanln(a.streams.In, &answer) // nothing typed is a no
+	answer, err := cli.Await(ctx, func() (typed string, _ error) {
+		_, _ = fmt.Fscanln(a.streams.In, &typed) // nothing typed is a no
+		return typed, nil
+	})
+	if err != nil {
+		a.print.Notef("\nnothing was done")
+		return err
+	}
 	if answer != "y" && answer != "Y" && answer != "yes" {
 		return &cli.CodeError{Code: cli.ExitPrecondition, Err: &longshore.Error{Code: longshore.CodeState, Op: "nothing was done", Hint: "answer y, or give --yes"}}
 	}

@@ -84,7 +84,7 @@ func (a *app) runDLQReplay(ctx context.Context, f dlqReplayFlags, filter dlq.Fil
 	if f.dryRun {
 		return a.dryReplay(ctx, src, name, f, filter)
 	}
-	if err := a.confirmed(f.yes, "send dead letters from "+name+" to where they came from?"); err != nil {
+	if err := a.confirmed(ctx, f.yes, "send dead letters from "+name+" to where they came from?"); err != nil {
 		return err
 	}
 	if !filter.All() && !f.force {

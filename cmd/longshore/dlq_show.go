@@ -47,6 +47,9 @@ func (a *app) runDLQShow(ctx context.Context, f dlqShowFlags, target, id string)
 	if f.raw && len(f.mask) > 0 {
 		return &cli.UsageError{Text: "--raw and --mask exclude each other", Hint: "give one of them"}
 	}
+	if f.raw && a.print.JSON {
+		return &cli.UsageError{Text: "--raw and --json exclude each other", Hint: "--json has the body too, what is no text in base64"}
+	}
 	if f.look < 1 {
 		return &cli.UsageError{Text: "--look must be at least 1", Hint: "it is the number of messages to look at"}
 	}

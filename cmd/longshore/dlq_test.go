@@ -200,7 +200,7 @@ func TestPurgeOfAllOfRabbitMQAndSQSIsCountedWithoutALook(t *testing.T) {
 	sqs := "sqs://orders-dlq?region=eu-west-1&endpoint=" + url.QueryEscape(server.URL)
 	rabbit := declared(t, "orders.dlq", amqp091.Table{"x-queue-type": "quorum"})
 	for _, target := range []string{rabbit, sqs} {
-		w := world{source: sourceOf, in: "a\nb\n"}
+		w := world{in: "a\nb\n"}
 		if got := w.run(t, "publish", target, "-l"); got.code != 0 {
 			t.Fatalf("%+v", got)
 		}
@@ -208,7 +208,7 @@ func TestPurgeOfAllOfRabbitMQAndSQSIsCountedWithoutALook(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
-	if got := (world{source: sourceOf}).run(t, "dlq", "purge", strings.Replace(rabbit, "orders.dlq", "absent", 1), "--dry-run"); got.code != 1 || !strings.HasPrefix(got.err, "error[not-found]") {
+	if got := (world{}).run(t, "dlq", "purge", strings.Replace(rabbit, "orders.dlq", "absent", 1), "--dry-run"); got.code != 1 || !strings.HasPrefix(got.err, "error[not-found]") {
 		t.Errorf("%+v", got)
 	}
 }

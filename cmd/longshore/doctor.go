@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/internal/doctor"
 	"github.com/longshore-go/longshore/middleware/mutex"
@@ -94,12 +95,12 @@ func (a *app) runDoctor(ctx context.Context, f doctorFlags, target string) error
 	if f.limit < 1 {
 		return &cli.UsageError{Text: "--limit must be at least 1", Hint: "it is the number of rows to look at"}
 	}
-	if f.apply && f.dead == "" {
-		return &cli.UsageError{Text: "--apply needs --dead", Hint: "name the dead-letter queue"}
-	}
 	c, queue, dead, err := a.doctorCase(f, target)
 	if err != nil {
 		return err
+	}
+	if f.apply && dead == nil {
+		return &cli.UsageError{Text: "--apply needs --dead", Hint: "name the dead-letter queue"}
 	}
 	db, dialect, err := f.db.open(a.streams.Env)
 	if errors.Is(err, errNoDatabase) && doctor.Checkable(queue) && !f.apply && len(f.ids) == 0 {
@@ -149,17 +150,26 @@ func (a *app) doctorCase(f doctorFlags, target string) (c doctor.Case, queue, de
 	}
 	c.Queue, _ = queue.(transport.Browser)
 	if f.dead != "" {
-		if dead, _, err = a.target(f.dead, look); err != nil {
-			return c, nil, nil, err
+		dead, _, err = a.target(f.dead, look)
+	} else if look.DeadLetters = true; isContainer(target) {
+		dead, _, err = a.target(target, look)
+		if errors.Is(err, longshore.CodeConfig) { // the file does not say
+			err = nil
 		}
-		c.Dead, _ = dead.(transport.Browser)
 	}
+	if err != nil {
+		return c, nil, nil, err
+	}
+	c.Dead, _ = dead.(transport.Browser)
 	return c, queue, dead, nil
 }
 
 // showDoctor prints the settings, and what is with the rows if they were asked for.
 func (a *app) showDoctor(checks []doctor.Check, r doctor.Report, done doctor.Applied, rows bool) error {
 	res := doctorResult{Checks: checkLines(checks), Findings: []doctorLine{}, Unknown: r.Unknown, Changed: r.Changed, Rerun: done.Rerun, Deleted: done.Deleted}
+	if res.Unknown == nil {
+		res.Unknown = []string{}
+	}
 	left := -done.Rerun - done.Deleted
 	t := cli.Table{Header: []string{"id", "row", "dead", "queue", "age", "meaning", "action", "safe"}, Right: map[int]bool{4: true}}
 	for _, f := range r.Found {

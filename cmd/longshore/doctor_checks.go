@@ -6,9 +6,11 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/longshore-go/longshore/config"
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/internal/doctor"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/urls"
 )
 
 type checkLine struct {
@@ -49,7 +51,7 @@ func (a *app) checkup(ctx context.Context, f doctorFlags, target string, queue, 
 			p.Management, _ = a.streams.Env("AMQP_MANAGEMENT")
 		}
 	}
-	if err := fromTarget(&p, target); err != nil {
+	if err := a.fromTarget(ctx, &p, target); err != nil {
 		return nil, err
 	}
 	if api := asked(p); api != "" {
@@ -60,8 +62,15 @@ func (a *app) checkup(ctx context.Context, f doctorFlags, target string, queue, 
 
 // fromTarget completes what RabbitMQ's HTTP API needs: the virtual host, and where it
 // is if nobody said so. Other brokers need nothing.
-func fromTarget(p *doctor.Patient, target string) error {
-	u, err := url.Parse(target)
+func (a *app) fromTarget(ctx context.Context, p *doctor.Patient, target string) error {
+	at := config.Place{URL: target}
+	if isContainer(target) {
+		var err error
+		if at, err = a.place(target, urls.Options{NoConsumer: true}); err != nil {
+			return err
+		}
+	}
+	u, err := url.Parse(at.URL)
 	if err != nil || (u.Scheme != "amqp" && u.Scheme != "amqps") {
 		return nil //nolint:nilerr // the source has been made of it: it is of another broker
 	}
@@ -77,9 +86,22 @@ func fromTarget(p *doctor.Patient, target string) error {
 	p.From = doctor.Guessed
 	switch u.Port() {
 	case "", "5672", "5671": // at a port of its own it may be any of the brokers of that host
-		p.Management = (&url.URL{Scheme: "http", User: u.User, Host: net.JoinHostPort(u.Hostname(), "15672")}).String()
+		p.Management = (&url.URL{Scheme: "http", User: login(ctx, u, at), Host: net.JoinHostPort(u.Hostname(), "15672")}).String()
 	}
 	return nil
+}
+
+// login is the user of a URL with what stands beside it. A password that cannot be had is
+// told by the broker's own connection.
+func login(ctx context.Context, u *url.URL, at config.Place) *url.Userinfo {
+	name, user := u.User.Username(), u.User
+	if at.User != "" {
+		name = at.User
+	}
+	if password, err := at.Password.Get(ctx); err == nil && password != "" {
+		user = url.UserPassword(name, password)
+	}
+	return user
 }
 
 // asked names the management API without user and password; "" where none is asked.

@@ -48,7 +48,7 @@ func TestDoctorChecksSettings(t *testing.T) {
 	var asked []string
 	api := managementOf(t, "amqptest", func(s string) { asked = append(asked, s) })
 	target := teamA(t)
-	w := world{source: sourceOf, env: map[string]string{"AMQP_MANAGEMENT": withPassword(api)}}
+	w := world{env: map[string]string{"AMQP_MANAGEMENT": withPassword(api)}}
 	got := w.run(t, "doctor", target, "--handler-time", "1h", "--json")
 	var res doctorResult
 	if err := json.Unmarshal([]byte(got.out), &res); err != nil || got.code != 1 {
@@ -81,7 +81,7 @@ func TestDoctorChecksSettings(t *testing.T) {
 func TestDoctorTellsAManagementAPIOfAnotherBroker(t *testing.T) {
 	api := managementOf(t, "rabbit@elsewhere", func(string) {})
 	target := teamA(t)
-	w := world{source: sourceOf, env: map[string]string{"AMQP_MANAGEMENT": withPassword(api)}}
+	w := world{env: map[string]string{"AMQP_MANAGEMENT": withPassword(api)}}
 	got := w.run(t, "doctor", target)
 	const other = ` is of cluster "rabbit@elsewhere", and TARGET is in cluster "amqptest"`
 	if got.code != 0 || !strings.Contains(got.out, "unknown") || !strings.Contains(got.out, other) || strings.Contains(got.out, "4.0.5") || strings.Contains(got.out+got.err, "secret") {
@@ -105,7 +105,7 @@ func TestDoctorTellsAManagementAPIOfAnotherBroker(t *testing.T) {
 // At a port of its own a broker, amqp-server for example, tells what AMQP tells; port
 // 15672 of the host belongs to another one then.
 func TestDoctorWithoutAManagementAPI(t *testing.T) {
-	w := world{source: sourceOf}
+	w := world{}
 	target := teamA(t)
 	got := w.run(t, "doctor", target)
 	if got.code != 0 || !strings.Contains(got.out, `RabbitMQ 3.10.8, cluster "amqptest"`) || !strings.Contains(got.out, "0 ready, 0 consumers") || !strings.Contains(got.out, "--management http") || got.err != "" {
@@ -116,7 +116,7 @@ func TestDoctorWithoutAManagementAPI(t *testing.T) {
 	}
 	for target, want := range map[string]string{"amqp://u@h/": "http://u@h:15672", "amqp://u@h:5672/": "http://u@h:15672", "amqps://u@h:5671/": "http://u@h:15672", "amqp://u@h:5799/": ""} {
 		p := doctor.Patient{From: doctor.Ambient}
-		if err := fromTarget(&p, target); err != nil || p.Management != want || p.From != doctor.Guessed {
+		if err := (&app{}).fromTarget(t.Context(), &p, target); err != nil || p.Management != want || p.From != doctor.Guessed {
 			t.Errorf("%s: %q, %v", target, p.Management, err)
 		}
 	}

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -21,6 +23,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type world struct {
 	env      map[string]string
 	in       string
+	typing   io.Reader // standard input is a terminal at which this is typed
+	head     int       // whoever reads stdout goes away after so many writes, -1: at once; 0: never
 	terminal bool
 	signals  chan os.Signal
 	source   func(string, urls.Options) (transport.Source, error)
@@ -49,8 +53,27 @@ func (w world) run(t *testing.T, args ...string) outcome {
 		Width:   func() int { return 100 },
 		Signals: w.signals,
 	}}
+	if w.typing != nil {
+		a.streams.In, a.streams.InTerminal = w.typing, true
+	}
+	if w.head != 0 {
+		a.streams.Out = &leaving{Writer: &out, left: w.head}
+	}
 	code := a.run(args)
 	return outcome{code, out.String(), errs.String()}
+}
+
+// leaving is a pipe whose reader goes away.
+type leaving struct {
+	io.Writer
+	left int
+}
+
+func (l *leaving) Write(p []byte) (int, error) {
+	if l.left--; l.left < 0 {
+		return 0, &os.PathError{Op: "write", Path: "|1", Err: syscall.EPIPE}
+	}
+	return l.Writer.Write(p)
 }
 
 // watched is a buffer that tells of each write.

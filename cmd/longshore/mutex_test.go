@@ -128,7 +128,7 @@ func TestDoctorAndRelayNameWhatIsMissing(t *testing.T) {
 	for want, args := range map[string][]string{
 		"no database":     {"doctor", "orders", "--db", ""},
 		"unknown scheme":  {"relay", "orders", "--db", "odbc:x"},
-		"needs --dead":    {"doctor", "orders", "--apply"},
+		"needs --dead":    {"doctor", "mem://orders", "--apply"},
 		"TARGET":          {"relay"},
 		"no such table":   {"relay", "orders", "--outbox-table", "absent"},
 		"at least 1":      {"doctor", "orders", "--limit", "0"},

@@ -45,6 +45,9 @@ func (a *app) runPeek(ctx context.Context, f peekFlags, target string) error {
 	if f.n < 1 {
 		return &cli.UsageError{Text: "-n must be at least 1", Hint: "it is the number of messages to show"}
 	}
+	if f.format != "" && a.print.JSON {
+		return &cli.UsageError{Text: "--format and --json exclude each other", Hint: "give one of them"}
+	}
 	pattern, err := inspect.ParseFormat(f.format)
 	if err != nil {
 		return &cli.UsageError{Text: err.Error(), Hint: "see longshore peek --help"}

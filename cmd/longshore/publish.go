@@ -29,6 +29,8 @@ type publishResult struct {
 	Target    string `json:"target"`
 	Published int    `json:"published"`
 	Failed    int    `json:"failed"`
+	Unsure    int    `json:"unsure,omitempty"`   // sent, and the answer did not come
+	NotSent   int    `json:"not_sent,omitempty"` // left when it ended early
 	DryRun    bool   `json:"dry_run,omitempty"`
 }
 
@@ -72,21 +74,14 @@ func (a *app) runPublish(ctx context.Context, f publishFlags, args []string) err
 	if f.to == "" && f.hasTo {
 		return &cli.UsageError{Text: "--to is empty", Hint: "leave it out to publish to TARGET"}
 	}
-	in, closeIn, err := a.input(args[1:])
+	msgs, err := cli.Await(ctx, func() ([]*longshore.Message, error) { return a.drafted(f.draft, args[1:]) })
 	if err != nil {
 		return err
-	}
-	defer closeIn()
-	msgs, err := f.draft.Read(in)
-	if err != nil {
-		return &cli.UsageError{Text: err.Error(), Hint: "see longshore publish --help"}
 	}
 	if len(msgs) == 0 || (len(args) == 1 && len(msgs) == 1 && len(msgs[0].Body) == 0) {
 		return &cli.UsageError{Text: "there is nothing to publish", Hint: "the input is empty; an empty body is sent with an empty FILE named on the command line"}
 	}
-	bounded, cancel := a.bounded(ctx)
-	defer cancel()
-	pub, dest, err := outlet.Publisher(bounded) // does not connect yet
+	pub, dest, err := outlet.Publisher(ctx) // does not connect yet
 	if err != nil {
 		return err
 	}
@@ -95,47 +90,85 @@ func (a *app) runPublish(ctx context.Context, f publishFlags, args []string) err
 	}
 	res := publishResult{Target: destOf(src, dest), Published: len(msgs), DryRun: f.dryRun}
 	if f.dryRun {
-		err = pub.Close(bounded)
-	} else {
-		err = a.send(bounded, pub, dest, msgs)
-		var partial *transport.PartialError
-		switch {
-		case errors.As(err, &partial):
-			res.Failed = len(partial.Failed)
-			res.Published -= res.Failed
-		case err != nil:
-			return err
-		}
+		return errors.Join(a.showPublished(res), a.closed(ctx, pub))
+	}
+	err = a.send(ctx, pub, dest, msgs, &res)
+	if res.Unsure == len(msgs) && ctx.Err() == nil { // the error says it all
+		return err
 	}
 	return errors.Join(a.showPublished(res), err)
+}
+
+// drafted reads the messages. It may wait for somebody to type them.
+func (a *app) drafted(d inspect.Draft, args []string) ([]*longshore.Message, error) {
+	in, closeIn, err := a.input(args)
+	if err != nil {
+		return nil, err
+	}
+	defer closeIn()
+	msgs, err := d.Read(in)
+	if err != nil {
+		return nil, &cli.UsageError{Text: err.Error(), Hint: "see longshore publish --help"}
+	}
+	return msgs, nil
+}
+
+// closed closes a publisher within the time for an answer, also after a signal.
+func (a *app) closed(ctx context.Context, pub transport.Publisher) error {
+	bounded, cancel := a.bounded(context.WithoutCancel(ctx))
+	defer cancel()
+	return pub.Close(bounded)
 }
 
 // publishBatch bounds how many messages are unconfirmed at once.
 const publishBatch = 1000
 
-func (a *app) send(ctx context.Context, pub transport.Publisher, dest string, msgs []*longshore.Message) (err error) {
+// send publishes batch by batch and counts in res what came of it.
+func (a *app) send(ctx context.Context, pub transport.Publisher, dest string, msgs []*longshore.Message, res *publishResult) (err error) {
 	failed := map[int]error{}
+	res.Published = 0
 	for at := 0; at < len(msgs); at += publishBatch {
 		part := msgs[at:min(at+publishBatch, len(msgs))]
-		began := time.Now()
-		a.log.Debug("publishing", zap.String("to", dest), zap.Int("messages", len(part)))
-		err = pub.Publish(ctx, dest, part...)
-		a.log.Info("publish ended", zap.String("to", dest), zap.Int("messages", len(part)), zap.Duration("took", time.Since(began)), zap.Error(err))
+		err = a.sendPart(ctx, pub, dest, part)
 		var partial *transport.PartialError
 		if errors.As(err, &partial) {
 			for i, e := range partial.Failed {
 				failed[at+i] = e
 			}
-			err = nil
+			res.Published += len(part) - len(partial.Failed)
+			if err = ctx.Err(); err == nil && !errors.Is(partial, context.DeadlineExceeded) {
+				continue
+			}
+		} else if err != nil {
+			res.Unsure = len(part)
+		} else {
+			res.Published += len(part)
+			continue
 		}
-		if err != nil {
-			break
+		res.NotSent = len(msgs) - at - len(part)
+		break
+	}
+	for _, e := range failed {
+		if errors.Is(e, context.Canceled) || errors.Is(e, context.DeadlineExceeded) {
+			res.Unsure++
+		} else {
+			res.Failed++
 		}
 	}
-	err = errors.Join(err, pub.Close(context.WithoutCancel(ctx)))
+	err = errors.Join(err, a.closed(ctx, pub))
 	if err == nil && len(failed) > 0 {
 		err = &transport.PartialError{Failed: failed, Total: len(msgs)}
 	}
+	return err
+}
+
+func (a *app) sendPart(ctx context.Context, pub transport.Publisher, dest string, part []*longshore.Message) error {
+	ctx, cancel := a.bounded(ctx)
+	defer cancel()
+	began := time.Now()
+	a.log.Debug("publishing", zap.String("to", dest), zap.Int("messages", len(part)))
+	err := pub.Publish(ctx, dest, part...)
+	a.log.Info("publish ended", zap.String("to", dest), zap.Int("messages", len(part)), zap.Duration("took", time.Since(began)), zap.Error(err))
 	return err
 }
 
@@ -147,13 +180,15 @@ func (a *app) showPublished(res publishResult) error {
 	if res.DryRun {
 		verb = "would publish"
 	}
-	noun := "messages"
-	if res.Published == 1 {
-		noun = "message"
-	}
-	line := fmt.Sprintf("%s %d %s to %s", verb, res.Published, noun, res.Target)
+	line := fmt.Sprintf("%s %s to %s", verb, messages(res.Published), res.Target)
 	if res.Failed > 0 {
 		line += fmt.Sprintf(", %d failed", res.Failed)
+	}
+	if res.Unsure > 0 {
+		line += fmt.Sprintf(", %d sent but not confirmed: they may have arrived", res.Unsure)
+	}
+	if res.NotSent > 0 {
+		line += fmt.Sprintf(", %d not sent", res.NotSent)
 	}
 	return a.print.Printf("%s\n", line)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -123,11 +124,25 @@ func TestPublishToABrokerThatDoesNotAnswer(t *testing.T) {
 		want(t, 6, "", "error[timeout]: no answer in time\nhelp: raise --timeout, or look whether the broker is well\n")
 }
 
+// What was sent when the signal came may have arrived, and that is said.
 func TestPublishInterrupted(t *testing.T) {
 	b := memory.New(memory.Config{})
 	b.Delay(memory.OpPublish, time.Hour)
 	w := queue(b)
-	w.in, w.signals = "one", make(chan os.Signal, 1)
-	w.signals <- os.Interrupt
-	w.run(t, "publish", "x", "-").want(t, 130, "", "")
+	w.in, w.signals = "one\ntwo\n", make(chan os.Signal, 1)
+	w.wrote = once("publishing", func() { w.signals <- os.Interrupt })
+	got := w.run(t, "publish", "x", "-", "-l", "-v")
+	if want := "published 0 messages to memory queue \"orders\" at memory, 2 sent but not confirmed: they may have arrived\n"; got.code != 130 || got.out != want || strings.Contains(got.err, "error[") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// once calls do when text was written.
+func once(text string, do func()) func(string) {
+	var first sync.Once
+	return func(all string) {
+		if strings.Contains(all, text) {
+			first.Do(do)
+		}
+	}
 }

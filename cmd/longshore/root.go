@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,48 +23,66 @@ type app struct {
 	timeout    time.Duration
 	print      *cli.Printer
 	interrupts *cli.Interrupts
+	out        *cli.Outlet // stdout
 	reached    bool        // the command line was understood
 	log        *zap.Logger // of -v, else nowhere
 	// source turns a TARGET into a source.
 	source func(target string, o urls.Options) (transport.Source, error)
+	file   string // of -c
 }
 
 // run executes a command line and returns the exit code.
 func run(args []string, s cli.Streams) int {
-	a := &app{streams: s, source: sourceOf}
+	a := &app{streams: s}
 	return a.run(args)
 }
 
 func (a *app) run(args []string) int {
+	if a.source == nil {
+		a.source = a.sourceOf
+	}
 	a.interrupts = cli.Watch(a.streams.Signals)
 	defer a.interrupts.Stop()
+	a.out = a.interrupts.Outlet(a.streams.Out)
+	a.streams.Out, a.streams.Err = a.out, a.interrupts.Outlet(a.streams.Err)
 	a.print = cli.NewPrinter(a.streams, cli.Options{Color: "auto"})
 	root := a.root()
 	root.SetArgs(args)
 	err := root.ExecuteContext(a.interrupts.Soft)
 	if err != nil && !a.reached {
 		err = a.usage(root, args, err)
+		// Of a verb that does not exist no flag is read.
+		a.options.JSON = a.options.JSON || slices.Contains(args, "--json")
 		a.print = cli.NewPrinter(a.streams, a.options) // as far as the flags were read
 	}
-	if errors.Is(err, context.Canceled) {
-		if cause := a.interrupts.Cause(); cause != nil {
-			err = cause
-		}
-	}
+	err = a.verdict(err)
 	a.print.Failure(err)
 	return cli.ExitCode(err)
+}
+
+// verdict is what a verb's error comes to where a signal, or a reader that went away,
+// ended it.
+func (a *app) verdict(err error) error {
+	cause := a.interrupts.Cause()
+	if errors.Is(err, context.Canceled) && cause != nil {
+		return cause
+	}
+	if err = cli.WithoutGone(err); err == nil && a.out.Gone() {
+		return cause
+	}
+	return err
 }
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "longshore",
 		Short:         "Consume from RabbitMQ, Kafka and SQS through one listener container",
-		Long:          "longshore shows, publishes, looks at and explains what a service built on Longshore does.\nTARGET is a source URL: amqp://user@host/vhost?queue=NAME,\nkafka://host:port/topic?group=NAME or sqs://NAME?region=REGION",
+		Long:          "longshore shows, publishes, looks at and explains what a service built on Longshore does.\nTARGET is a source URL: amqp://user@host/vhost?queue=NAME,\nkafka://host:port/topic?group=NAME or sqs://NAME?region=REGION;\nor the name of a container in longshore.yaml, or in the file of -c",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.SetIn(a.streams.In)
-	root.SetOut(a.streams.Out)
+	root.SetOut(unbroken{a.out})
 	root.SetErr(a.streams.Err)
 	f := root.PersistentFlags()
 	f.BoolVar(&a.options.JSON, "json", false, "print JSON: one document, streams one object a line")
@@ -71,10 +91,19 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.options.Color, "color", "auto", "`when` to use colours: auto, always or never")
 	f.DurationVar(&a.timeout, "timeout", 30*time.Second, "longest `time` to wait for a broker's answer")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.prepare() }
-	root.AddCommand(a.demo(), a.publish(), a.peek(), a.explain(), a.version(), a.amqpServer(), a.sqsServer(), a.ctl(), a.relay(), a.doctor(), a.mutex(), a.dlq(), a.config())
+	root.AddCommand(a.demo(), a.takesTarget(a.publish()), a.takesTarget(a.peek()), a.explain(), a.version(), a.amqpServer(), a.sqsServer(), a.ctl(),
+		a.takesTarget(a.relay()), a.takesTarget(a.doctor()), a.mutex(), a.dlq(), a.config())
 	a.completion(root)
 	a.help(root)
 	return root
+}
+
+// unbroken is for what cobra prints itself: it would tell of a reader that went away.
+type unbroken struct{ io.Writer }
+
+func (u unbroken) Write(p []byte) (int, error) {
+	_, _ = u.Writer.Write(p) // verdict asks
+	return len(p), nil
 }
 
 // prepare checks the flags that all verbs have.

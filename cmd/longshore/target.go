@@ -6,20 +6,93 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/config"
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/urls"
 )
 
-// sourceOf reads a source URL. A memory queue has no use here: it lives and ends
-// with this process.
-func sourceOf(target string, o urls.Options) (transport.Source, error) {
-	if strings.HasPrefix(strings.ToLower(target), "mem://") {
-		return nil, &cli.CodeError{Code: cli.ExitUsage, Err: &longshore.Error{Code: longshore.CodeUnsupported, Op: "reach a mem:// queue by a command",
+// sourceOf reads a TARGET.
+func (a *app) sourceOf(target string, o urls.Options) (transport.Source, error) {
+	p, err := a.place(target, o)
+	return p.Source, err
+}
+
+// place is what a TARGET names: a URL, or a container of the configuration file.
+func (a *app) place(target string, o urls.Options) (p config.Place, err error) {
+	if isContainer(target) {
+		p, err = a.ofContainer(target, o)
+	} else {
+		p.URL = target
+		p.Source, err = o.Source(target)
+	}
+	if err != nil {
+		return config.Place{}, err
+	}
+	// A memory queue has no use here: it lives and ends with this process.
+	if d, ok := p.Source.(transport.Describer); ok && d.Describe().Transport == "memory" {
+		return config.Place{}, &cli.CodeError{Code: cli.ExitUsage, Err: &longshore.Error{Code: longshore.CodeUnsupported, Op: "reach a mem:// queue by a command",
 			Err: errors.New("it lives inside the process that uses it"), Hint: "look at it there, for example by Browse, or use a broker"}}
 	}
-	return o.Source(target)
+	return p, nil
+}
+
+// isContainer tells names from addresses that lack their scheme, which may hold a
+// password and are not to be shown.
+func isContainer(target string) bool { return !strings.ContainsAny(target, ":/@?%") }
+
+func (a *app) ofContainer(name string, o urls.Options) (config.Place, error) {
+	opts, path := a.configFile(a.file)
+	c, r, err := opts.Inspect(path)
+	switch {
+	case err != nil && a.file == "" && !fileNamed(a.streams.Env):
+		return config.Place{}, &longshore.Error{Code: longshore.CodeBadAddress, Op: "find " + quote(name),
+			Err:  errors.New("it is no URL, and there is no " + config.DefaultFile + " here with a container of that name"),
+			Hint: "name the file by -c FILE or LONGSHORE_CONFIG, or write a URL: " + strings.Join(urls.Schemes(), ", ")}
+	case err != nil:
+		return config.Place{}, unreadable(err)
+	case c == nil:
+		return config.Place{}, &longshore.Error{Code: longshore.CodeConfig, Op: "find container " + quote(name),
+			Err: fmt.Errorf("%s in %s", counted(r.Errors(), "mistake"), r.File), Hint: "longshore config check shows them"}
+	case o.DeadLetters:
+		return asUsage(c.DeadLetters(name, o))
+	}
+	return asUsage(c.Queue(name, o))
+}
+
+// asUsage: a name that the file does not have is a matter of the command line.
+func asUsage(p config.Place, err error) (config.Place, error) {
+	if errors.Is(err, config.CodeMissing) {
+		err = &cli.CodeError{Code: cli.ExitUsage, Err: err}
+	}
+	return p, err
+}
+
+func fileNamed(env func(string) (string, bool)) bool {
+	v, _ := env("LONGSHORE_CONFIG")
+	return v != ""
+}
+
+// completeTargets offers the containers of the configuration file; other TARGETs are URLs.
+func (a *app) completeTargets(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	if len(args) == 0 {
+		opts, path := a.configFile(a.file)
+		if _, r, err := opts.Inspect(path); err == nil {
+			names = r.Containers
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// takesTarget gives a verb that has a TARGET its -c and the names of containers.
+func (a *app) takesTarget(cmd *cobra.Command) *cobra.Command {
+	fileFlag(cmd, &a.file)
+	cmd.ValidArgsFunction = a.completeTargets
+	return cmd
 }
 
 // target turns a TARGET into its source and the name by which people know it.

@@ -39,7 +39,7 @@ func declareOn(t *testing.T, server *amqptest.Server, name string, args amqp091.
 
 func TestPublishAndPeekOnRabbitMQ(t *testing.T) {
 	target := declared(t, "orders", amqp091.Table{"x-queue-type": "quorum"})
-	w := world{source: sourceOf, in: `{"id":"o-17"}`}
+	w := world{in: `{"id":"o-17"}`}
 	got := w.run(t, "publish", target, "--key", "c-91", "--content-type", "application/json")
 	if got.code != 0 || !strings.HasPrefix(got.out, `published 1 message to rabbitmq queue "orders" at 127.0.0.1:`) {
 		t.Fatalf("%+v", got)
@@ -57,7 +57,7 @@ func TestPublishAndPeekOnRabbitMQ(t *testing.T) {
 
 func TestPublishToAQueueThatDoesNotExist(t *testing.T) {
 	target := declared(t, "orders", nil)
-	w := world{source: sourceOf, in: "x"}
+	w := world{in: "x"}
 	got := w.run(t, "publish", target+"-2", "-")
 	if got.code != 1 || !strings.HasPrefix(got.err, "error[unroutable]: ") {
 		t.Errorf("%+v", got)
@@ -76,7 +76,7 @@ func TestTargetsThatCannotBe(t *testing.T) {
 		"amqp://u:hidden-pw@127.0.0.1:9/?queue=q": {6, "error[unreachable]: "},
 		"u:hidden-pw@localhost/?queue=q":          {2, "error[bad-address]: "},
 	} {
-		got := world{source: sourceOf}.run(t, "peek", target, "--force", "--timeout", "5s")
+		got := world{}.run(t, "peek", target, "--force", "--timeout", "5s")
 		if got.code != c.code || !strings.HasPrefix(got.err, c.err) || !strings.Contains(got.err, "\nhelp: ") && c.code != 2 {
 			t.Errorf("%s: %+v", target, got)
 		}
@@ -88,14 +88,14 @@ func TestTargetsThatCannotBe(t *testing.T) {
 
 // What does not exist must not be looked at by force.
 func TestPeekNamesWhatIsMissingBeforeTheCost(t *testing.T) {
-	got := world{source: sourceOf}.run(t, "peek", declared(t, "orders", nil)+"-2")
+	got := world{}.run(t, "peek", declared(t, "orders", nil)+"-2")
 	if got.code != 1 || !strings.HasPrefix(got.err, "error[not-found]: ") || strings.Contains(got.err, "--force") {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestPublishToAKafkaThatIsNotThere(t *testing.T) {
-	got := world{source: sourceOf, in: "x"}.run(t, "publish", "kafka://127.0.0.1:9/orders") // no group, no deadline
+	got := world{in: "x"}.run(t, "publish", "kafka://127.0.0.1:9/orders") // no group, no deadline
 	if got.code != 6 || !strings.HasPrefix(got.err, `error[unreachable]: publish to kafka topic "orders" at 127.0.0.1:9: `) {
 		t.Errorf("%+v", got)
 	}
@@ -103,11 +103,11 @@ func TestPublishToAKafkaThatIsNotThere(t *testing.T) {
 
 func TestVerboseTellsWhatIsDone(t *testing.T) {
 	target := declared(t, "orders", nil)
-	got := world{source: sourceOf, in: "x"}.run(t, "publish", target, "-v")
+	got := world{in: "x"}.run(t, "publish", target, "-v")
 	if got.code != 0 || !strings.Contains(got.err, `publish ended	{"to": "orders", "messages": 1, "took": `) {
 		t.Errorf("%+v", got)
 	}
-	got = world{source: sourceOf}.run(t, "peek", target, "-v", "--force")
+	got = world{}.run(t, "peek", target, "-v", "--force")
 	if got.code != 0 || !strings.Contains(got.err, `page read	{"source": "rabbitmq queue`) {
 		t.Errorf("%+v", got)
 	}
@@ -120,7 +120,7 @@ func TestSQSWithoutCredentialsNamesThem(t *testing.T) {
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	t.Setenv("AWS_CONFIG_FILE", "/nonexistent/config")
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent/credentials")
-	got := world{source: sourceOf, in: "x"}.run(t, "publish", "sqs://orders?region=eu-west-1&endpoint=http://127.0.0.1:9")
+	got := world{in: "x"}.run(t, "publish", "sqs://orders?region=eu-west-1&endpoint=http://127.0.0.1:9")
 	if got.code != 6 || !strings.HasPrefix(got.err, "error[auth]: ") || !strings.Contains(got.err, "help: check the clock, and the credentials: ") {
 		t.Errorf("%+v", got)
 	}
@@ -134,21 +134,21 @@ func TestPublishAndPeekOnKafka(t *testing.T) {
 	}
 	defer c.Close()
 	target := "kafka://" + strings.Join(c.ListenAddrs(), ",") + "/orders"
-	got := world{source: sourceOf, in: "a"}.run(t, "publish", target, "--key", "k")
+	got := world{in: "a"}.run(t, "publish", target, "--key", "k")
 	if got.code != 0 || !strings.HasPrefix(got.out, `published 1 message to kafka topic "orders" at 127.0.0.1:`) {
 		t.Errorf("%+v", got)
 	}
-	if got = (world{source: sourceOf}).run(t, "peek", target, "--format", "%k %v"); got.code != 0 || got.out != "k a\n" {
+	if got = (world{}).run(t, "peek", target, "--format", "%k %v"); got.code != 0 || got.out != "k a\n" {
 		t.Errorf("%+v", got)
 	}
-	if got = (world{source: sourceOf, in: "a"}).run(t, "publish", target+"-2"); got.code != 1 || !strings.HasSuffix(got.err, "\nhelp: correct the name, create it\n") {
+	if got = (world{in: "a"}).run(t, "publish", target+"-2"); got.code != 1 || !strings.HasSuffix(got.err, "\nhelp: correct the name, create it\n") {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestKafkaTargetThatIsAnotherServer(t *testing.T) {
 	server := amqptest.New(t)
-	got := world{source: sourceOf, in: "a"}.run(t, "publish", "kafka://"+server.Addr+"/orders", "--timeout", "10s")
+	got := world{in: "a"}.run(t, "publish", "kafka://"+server.Addr+"/orders", "--timeout", "10s")
 	if got.code != 6 || !strings.Contains(got.err, "error[unreachable]: ") || !strings.Contains(got.err, "help: ") {
 		t.Errorf("%+v", got)
 	}

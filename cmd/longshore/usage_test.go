@@ -49,7 +49,7 @@ func TestWrongValuesOfFlags(t *testing.T) {
 		got.err != "error[config]: dialect \"pg\": is not known\nhelp: use postgres, mysql (for MariaDB too), sqlite or oracle\n" {
 		t.Errorf("%+v", got)
 	}
-	if got := (world{source: sourceOf}).run(t, "publish", "sqs://q?visibility=30"); !strings.Contains(got.err, "help: "+unit("30")) {
+	if got := (world{}).run(t, "publish", "sqs://q?visibility=30"); !strings.Contains(got.err, "help: "+unit("30")) {
 		t.Errorf("a time in a URL: %+v", got)
 	}
 }

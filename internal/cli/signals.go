@@ -12,6 +12,7 @@ type Interrupts struct {
 	Soft, Hard context.Context //nolint:containedctx // to hand them out is what it is for
 	quit       chan struct{}
 	gone       sync.WaitGroup
+	endSoft    context.CancelCauseFunc
 	end        func()
 }
 
@@ -19,7 +20,7 @@ type Interrupts struct {
 func Watch(signals <-chan os.Signal) *Interrupts {
 	hard, endHard := context.WithCancelCause(context.Background())
 	soft, endSoft := context.WithCancelCause(hard)
-	w := &Interrupts{Soft: soft, Hard: hard, quit: make(chan struct{})}
+	w := &Interrupts{Soft: soft, Hard: hard, endSoft: endSoft, quit: make(chan struct{})}
 	w.end = sync.OnceFunc(func() {
 		close(w.quit)
 		w.gone.Wait()

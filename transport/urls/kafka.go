@@ -58,7 +58,7 @@ func openKafka(a *address, o Options) (transport.Source, error) {
 		if len(topics) > 1 {
 			a.problems = append(a.problems, &longshore.Error{Code: longshore.CodeConfig, Op: "source URL of the form " + a.form, Err: errors.New("dead letters are read from one topic"), Hint: "name one"})
 		}
-		group, everybody = "longshore-dlq."+topics[0], false
+		group, everybody = DeadLetterGroup(topics[0]), false
 	}
 	declare := kafka.Declare{Partitions: int32(min(a.number("partitions"), 1<<20))} //nolint:gosec // bounded
 	b := kafka.New(strings.Split(hosts, ","), cfg)
@@ -76,6 +76,9 @@ func openKafka(a *address, o Options) (transport.Source, error) {
 	}
 	return b.Group(group, topics, consume), nil
 }
+
+// DeadLetterGroup is the group that remembers what was replayed from a topic.
+func DeadLetterGroup(topic string) string { return "longshore-dlq." + topic }
 
 // start takes the place to start at.
 func (a *address) start() kafka.Start {
