@@ -565,3 +565,42 @@ func TestDrainCannotGiveBack(t *testing.T) {
 		})
 	}
 }
+
+// Each message is in the report once, whatever became of it on the way: a retry that
+// waits during a drain is not completed yet.
+func TestDrainReportAddsUp(t *testing.T) {
+	for _, counts := range []bool{false, true} {
+		for _, order := range []container.Order{container.Unordered, container.ByKey} {
+			for _, budget := range []time.Duration{time.Second, time.Minute} {
+				for _, manual := range []container.Settle{container.Auto, container.Manual} {
+					t.Run(fmt.Sprintf("counts returns %t, order %s, %v, by hand %t", counts, order, budget, manual == container.Manual), func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) {
+							b := memory.New(memory.Config{})
+							publish(t, b, "q", "a:bad", "a:2", "b:bad", "b:2", "c:1", "d:release")
+							c := start(t, b.Queue("q", memory.QueueConfig{CountsReturns: counts}), longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
+								wait(300 * time.Millisecond)
+								switch {
+								case strings.HasSuffix(string(d.Body), "bad") && d.Attempt < 3:
+									return longshore.Retry(errBad, 500*time.Millisecond)
+								case strings.HasSuffix(string(d.Body), "release") && time.Now().Nanosecond() < 500_000_000:
+									return longshore.Release(errBad, 400*time.Millisecond)
+								case manual == container.Manual:
+									return d.Ack(ctx)
+								}
+								return nil
+							}), container.Config{Order: order, Settle: manual, DrainTimeout: budget})
+							wait(100 * time.Millisecond)
+							rep := stop(t, c)
+							if sum := rep.Completed + rep.Released + rep.Abandoned + rep.Lost; sum != 6 || rep.Bad() {
+								t.Errorf("%d of 6: %v", sum, rep)
+							}
+							if done := int(b.Inspect("q").Acked); rep.Completed != done {
+								t.Errorf("%d are done: %v", done, rep)
+							}
+						})
+					})
+				}
+			}
+		}
+	}
+}

@@ -17,8 +17,8 @@ type Report struct {
 	Took      time.Duration // until everything was closed
 	Budget    time.Duration // DrainTimeout of this drain
 
-	Completed int // settled by a verdict while draining; those before are in Stats
-	Released  int // not started, or cancelled by the drain: given back uncounted
+	Completed int // done, dead-lettered or discarded while draining; those before are in Stats
+	Released  int // given back: not started, cancelled by the drain, or failed meanwhile
 	Abandoned int // still with their handlers when the time was over; the broker has them back
 	Unflushed int // accepted settlements that the broker did not confirm
 	Lost      int // taken back by the broker meanwhile

@@ -134,7 +134,7 @@ func (r *run) returned(j judgement, due time.Time) {
 		r.awayUntil = due
 	}
 	r.away.add(due, j.end)
-	if r.stopping && j.verdict == longshore.VerdictRelease {
+	if r.stopping {
 		r.tally.released++
 	}
 	r.mu.Unlock()

@@ -42,13 +42,6 @@ func (r *run) counts(w *worker, j judgement) {
 		c.failing += (1 - c.failing) / failingOver
 	default:
 	}
-	switch j.verdict {
-	case longshore.VerdictRelease, longshore.VerdictLost, longshore.VerdictNone:
-	default:
-		if r.stopping {
-			r.tally.completed++
-		}
-	}
 	if w != nil {
 		r.execEnd(w, j.end, j.took, j.err != nil)
 	}

@@ -90,6 +90,11 @@ type judgement struct {
 	took    time.Duration // without Delivery.Wait
 }
 
+// final says that the message is done with.
+func (j *judgement) final() bool {
+	return j.verdict == longshore.VerdictAck || j.verdict == longshore.VerdictReject || j.verdict == longshore.VerdictDiscard
+}
+
 // judge turns a handler's result into a verdict: the only place that does.
 func (r *run) judge(it *item, err error) judgement {
 	v, delay := longshore.VerdictOf(err)
@@ -220,6 +225,9 @@ func (r *run) lockDone(w *worker, it *item, j judgement) {
 	}
 	r.mu.Lock()
 	r.counts(w, j)
+	if r.stopping && j.final() {
+		r.tally.completed++
+	}
 	if j.verdict == longshore.VerdictLost || it.lane != nil && it.lane.gap && j.comesBack() {
 		r.orphan(it)
 	}
