@@ -56,6 +56,10 @@ promql: ## the dashboard's and the pages' expressions, read by Prometheus's pars
 	@page=$$(mktemp) && trap 'rm -f "$$page"' EXIT && LONGSHORE_WRITE_PAGE=$$page go test -count=1 -run PageDashboard ./telemetry/prom && \
 		cd scripts/promql && go run . $$page ../../telemetry/prom/dashboard.json ../../docs/how-to/scale-out.md
 
+.PHONY: observe
+observe: ## a Prometheus server looks at running containers: what the dashboard and the pages ask shows what happens
+	@scripts/observe
+
 .PHONY: model fuzz
 model: ## random sequences of operations against simple models, thousands (LONGSHORE_MODEL=n for others)
 	LONGSHORE_MODEL=$${LONGSHORE_MODEL:-3000} go test -count=1 -timeout 60m -run '^TestModel' ./container ./middleware/breaker ./transport/kafka

@@ -117,6 +117,13 @@ type Watcher interface {
 	Watch(changed func(held bool, reason string)) (stop func())
 }
 
+// Doubter is a [Watcher] that also lets a few messages through to find out whether the
+// rest may follow, as a breaker does in its trial. While it doubts, a container that
+// is not held accepts no more work than that: more processes would bring nothing.
+type Doubter interface {
+	Doubts() bool
+}
+
 // OutcomeObserver is a middleware that hears of every verdict with the one pair
 // of clock readings that the container takes. It is called on the worker, after
 // the handler returned; it must be quick and must not settle.

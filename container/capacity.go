@@ -1,6 +1,7 @@
 package container
 
 import (
+	"slices"
 	"time"
 
 	"github.com/longshore-go/longshore"
@@ -82,4 +83,12 @@ func (r *run) consumerCapacity() float64 {
 func (r *run) accepting(st *Stats) bool {
 	g := r.gen
 	return g != nil && g.down == nil && !r.paused && !r.stopping && len(r.holds) == 0 && st.Permits != 0 && st.Rate != 0
+}
+
+// doubted says whether a middleware only tries if work may start.
+func (c *ListenerContainer) doubted() bool {
+	return slices.ContainsFunc(c.watchers, func(w longshore.Watcher) bool {
+		d, ok := w.(longshore.Doubter)
+		return ok && d.Doubts()
+	})
 }

@@ -138,8 +138,8 @@ type Stats struct {
 	Permits int
 	Rate    float64
 	// Accepting is true while work may start: subscribed, not paused, held by a
-	// middleware (an open breaker), draining or throttled to 0. Without it more
-	// processes bring nothing, whatever the backlog is.
+	// middleware (a breaker that is open or on trial), draining or throttled to 0.
+	// Without it more processes bring nothing, whatever the backlog is.
 	Accepting bool
 
 	Received, Redelivered, Lost int64
@@ -177,6 +177,7 @@ func (c *ListenerContainer) Stats() Stats {
 	if r != nil {
 		r.stats(&st)
 		r.heads(&st)
+		st.Accepting = st.Accepting && !c.doubted()
 	}
 	return st
 }

@@ -50,8 +50,11 @@ func Example() {
 	_ = reader.Collect(context.Background(), &rm)
 	for _, m := range rm.ScopeMetrics[0].Metrics {
 		if sum, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == "longshore.verdicts" {
-			verdict, _ := sum.DataPoints[0].Attributes.Value("verdict")
-			fmt.Println(m.Name, verdict.AsString(), sum.DataPoints[0].Value)
+			for _, p := range sum.DataPoints { // the other verdicts are there with 0
+				if verdict, _ := p.Attributes.Value("verdict"); p.Value > 0 {
+					fmt.Println(m.Name, verdict.AsString(), p.Value)
+				}
+			}
 		}
 	}
 	_ = stop()

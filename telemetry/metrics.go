@@ -174,18 +174,21 @@ func (s series) attributes() []attribute.KeyValue {
 type totals struct{ consumed, verdicts, attempts metric.Int64Observable }
 
 // count shows the totals. Points that differ by what a counter does not show are
-// added up.
+// added up; verdicts and attempts that a source has not seen yet are shown with 0.
 func (m *metrics) count(out metric.Observer, t totals) {
-	all, verdicts, tries := map[series]int64{}, map[series]int64{}, map[series]int64{}
+	all, ended, tries := map[series]int64{}, map[series]int64{}, map[series]int64{}
 	m.points.Range(func(k, v any) bool {
 		s, ok := k.(series)
 		p, ok2 := v.(*point)
 		if ok && ok2 {
 			n, of := p.n.Load(), series{transport: s.transport, source: s.source, group: s.group}
+			if _, known := all[of]; !known {
+				begin(of, ended, tries)
+			}
 			all[of] += n
 			by := of
 			by.verdict = s.verdict
-			verdicts[by] += n
+			ended[by] += n
 			by = of
 			by.attempt = s.attempt
 			tries[by] += n
@@ -195,12 +198,24 @@ func (m *metrics) count(out metric.Observer, t totals) {
 	for s, n := range all {
 		out.ObserveInt64(t.consumed, n, metric.WithAttributes(append(s.attributes(), attrOperation.String("process"))...))
 	}
-	for s, n := range verdicts {
+	for s, n := range ended {
 		out.ObserveInt64(t.verdicts, n, metric.WithAttributes(append(s.attributes(), attrVerdict.String(s.verdict.String()))...))
 	}
 	names := attemptNames()
 	for s, n := range tries {
 		out.ObserveInt64(t.attempts, n, metric.WithAttributes(append(s.attributes(), attrAttempt.String(names[s.attempt]))...))
+	}
+}
+
+// begin gives a source its zeros.
+func begin(of series, byVerdict, byAttempt map[series]int64) {
+	for _, v := range verdicts() {
+		of.verdict = v
+		byVerdict[of] += 0
+	}
+	of.verdict = 0
+	for of.attempt = range uint8(attempts) {
+		byAttempt[of] += 0
 	}
 }
 

@@ -58,7 +58,7 @@ func (o *observer) make() {
 	o.state = o.gauge("longshore.container.state", "{container}", "1 for the state that the container is in.")
 	o.live = o.gauge("longshore.container.live", "{container}", "0 if it ended and nobody told it to.")
 	o.ready = o.gauge("longshore.container.ready", "{container}", "1 while deliveries flow or could.")
-	o.accepting = o.gauge("longshore.container.accepting", "{container}", "1 while work may start: not paused, held by a breaker, throttled to 0, draining or without a subscription.")
+	o.accepting = o.gauge("longshore.container.accepting", "{container}", "1 while work may start: not paused, behind a breaker that is not closed, throttled to 0, draining or without a subscription.")
 	o.workers = o.gauge("longshore.container.workers", "{worker}", "Workers that exist.")
 	o.target = o.gauge("longshore.container.workers.target", "{worker}", "Workers that are wanted.")
 	o.most = o.gauge("longshore.container.workers.max", "{worker}", "Workers that there may be.")
@@ -134,7 +134,12 @@ func (r reading) flag(g metric.Int64Observable, on bool) {
 	r.out.ObserveInt64(g, n, r.plain)
 }
 
-func (r reading) byCode(c metric.Int64Observable, key attribute.Key, m map[longshore.Code]int64) {
+func (r reading) byCode(c metric.Int64Observable, key attribute.Key, usual []longshore.Code, m map[longshore.Code]int64) {
+	for _, code := range usual {
+		if _, ok := m[code]; !ok {
+			r.out.ObserveInt64(c, 0, r.with(key.String(string(code))))
+		}
+	}
 	for code, n := range m {
 		r.out.ObserveInt64(c, n, r.with(key.String(string(code))))
 	}
@@ -188,9 +193,9 @@ func (o *observer) load(r reading, s container.Stats) {
 // totals shows what has been done since the start.
 func (o *observer) totals(r reading, s container.Stats) {
 	r.out.ObserveInt64(o.redelivered, s.Redelivered, r.plain)
-	r.byCode(o.deadLetters, "reason", s.DeadLetters)
-	r.byCode(o.settleFailures, "code", s.SettleFailures)
-	r.byCode(o.reopens, "code", s.Reopens)
+	r.byCode(o.deadLetters, "reason", usualReasons(), s.DeadLetters)
+	r.byCode(o.settleFailures, "code", usualSettleFailures(), s.SettleFailures)
+	r.byCode(o.reopens, "code", usualReopens(), s.Reopens)
 	r.out.ObserveInt64(o.decisions, s.Scaling.Ups, r.with(attrDirection.String("up")))
 	r.out.ObserveInt64(o.decisions, s.Scaling.Downs, r.with(attrDirection.String("down")))
 }
@@ -203,12 +208,12 @@ type watched struct {
 }
 
 // drains shows what became of deliveries in drains. They outlive the stop: who
-// collects meets most of them there.
+// collects meets most of them there. They begin before the first one, with 0.
 func (o *observer) drains(r reading, w *watched) {
+	if w.sum == nil {
+		w.sum = map[string]int{"completed": 0, "released": 0, "abandoned": 0, "unflushed": 0, "lost": 0}
+	}
 	if rep := w.c.Report(); rep != nil && rep != w.last {
-		if w.sum == nil {
-			w.sum = map[string]int{}
-		}
 		w.last = rep
 		w.sum["completed"] += rep.Completed
 		w.sum["released"] += rep.Released
@@ -216,11 +221,10 @@ func (o *observer) drains(r reading, w *watched) {
 		w.sum["unflushed"] += rep.Unflushed
 		w.sum["lost"] += rep.Lost
 	}
-	if w.last == nil {
-		return
-	}
 	for outcome, n := range w.sum {
 		r.out.ObserveInt64(o.drained, int64(n), r.with(attrOutcome.String(outcome)))
 	}
-	r.share(o.drainTook, w.last.Took.Seconds())
+	if w.last != nil {
+		r.share(o.drainTook, w.last.Took.Seconds())
+	}
 }

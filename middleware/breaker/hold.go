@@ -66,6 +66,14 @@ func (b *Breaker) unwatch(id int) {
 	}
 }
 
+// Doubts is true until it has closed again: a trial may take as long as the dependency
+// lets it wait, and the containers consume meanwhile.
+func (b *Breaker) Doubts() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state != Closed
+}
+
 // holds says whether the containers are not to consume. The caller holds mu.
 func (b *Breaker) holds() bool { return b.state == Open || b.probing }
 

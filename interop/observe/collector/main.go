@@ -1,0 +1,38 @@
+// Command collector is an OpenTelemetry Collector with what the tests need: the OTLP
+// receiver and an exporter that writes files.
+package main
+
+import (
+	"log"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/confmap/provider/fileprovider"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/collector/otelcol"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/otlpreceiver"
+)
+
+func main() {
+	cmd := otelcol.NewCommand(otelcol.CollectorSettings{
+		BuildInfo: component.BuildInfo{Command: "collector", Description: "OpenTelemetry Collector"},
+		Factories: factories,
+		ConfigProviderSettings: otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
+			ProviderFactories: []confmap.ProviderFactory{fileprovider.NewFactory()}, DefaultScheme: "file",
+		}},
+	})
+	if err := cmd.Execute(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func factories() (otelcol.Factories, error) {
+	receivers, err := otelcol.MakeFactoryMap[receiver.Factory](otlpreceiver.NewFactory())
+	if err != nil {
+		return otelcol.Factories{}, err
+	}
+	exporters, err := otelcol.MakeFactoryMap[exporter.Factory](fileexporter.NewFactory())
+	return otelcol.Factories{Receivers: receivers, Exporters: exporters}, err
+}

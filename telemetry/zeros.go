@@ -1,0 +1,29 @@
+package telemetry
+
+import "github.com/longshore-go/longshore"
+
+// What happens now and then is counted under codes that are not known before. A series
+// that begins with its first event is invisible: Prometheus's increase and rate are about
+// changes, and one that is there all at once has not changed. So the usual codes are
+// shown from the start, with 0.
+
+// usualReasons are the codes under which messages are dead-lettered.
+func usualReasons() []longshore.Code {
+	return []longshore.Code{longshore.CodeHandler, longshore.CodePanic, longshore.CodeUndecodable, longshore.CodeNoHandler, longshore.CodeTimeout}
+}
+
+// usualSettleFailures are those under which settlements fail later.
+func usualSettleFailures() []longshore.Code {
+	return []longshore.Code{longshore.CodeSettle, longshore.CodeConnLost, longshore.CodeLeaseLost, longshore.CodeAckTimeout, longshore.CodeFenced}
+}
+
+// usualReopens are those under which subscriptions end.
+func usualReopens() []longshore.Code {
+	return []longshore.Code{longshore.CodeConnLost, longshore.CodeCanceledBy, longshore.CodeFenced, longshore.CodeAckTimeout, longshore.CodeLeaseLost,
+		longshore.CodeUnreachable, longshore.CodeTimeout}
+}
+
+// verdicts are all that a message can come to.
+func verdicts() []longshore.Verdict {
+	return []longshore.Verdict{longshore.VerdictAck, longshore.VerdictRetry, longshore.VerdictReject, longshore.VerdictDiscard, longshore.VerdictRelease, longshore.VerdictLost}
+}
