@@ -48,6 +48,7 @@ type noted struct {
 	Listener string
 	Payload  typed
 	Headers  map[string]typed
+	Tenant   *string // the header of this name, as a parameter of the listener
 }
 
 // typed is a value with its Java class.

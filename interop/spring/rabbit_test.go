@@ -126,5 +126,16 @@ func TestABatchOfSpringIsSettledOnce(t *testing.T) {
 			if !has("springBatchFormat", "lengthHeader4") || !has("__TypeId__", "com.acme.OrderPaid") || !strings.HasPrefix(dead[0].Properties["content-encoding"], "gzip") {
 				t.Errorf("%+v", dead[0])
 			}
+			if !strings.HasSuffix(t.Name(), "/spring") {
+				return
+			}
+			written(t, channel(t, url), dead)
+			var parts []string // as Spring takes the dead letter apart
+			for _, n := range java(t, "rabbit-read", "address", url, "parameter", "orders", "typed", "dead", "messages", 3) {
+				parts = append(parts, n.Listener+" "+n.Payload.String())
+			}
+			if have, want := strings.Join(parts, ", "), `paid com.acme.OrderPaid {"cents":0,"id":"b-0"}, paid com.acme.OrderPaid {"cents":1,"id":"b-1"}, paid com.acme.OrderPaid {"cents":2,"id":"b-2"}`; have != want {
+				t.Errorf("%s, want %s", have, want)
+			}
 		})
 }

@@ -78,6 +78,9 @@ func heard(t *testing.T, all []noted, listener, payload string, headers map[stri
 				t.Errorf("%s %s: header %s is %q, want %q", listener, payload, name, have, v)
 			}
 		}
+		if byType := listener == "paid" || listener == "canceled"; byType && (n.Tenant == nil || *n.Tenant != "grüße") {
+			t.Errorf("%s %s: the parameter is %v", listener, payload, n.Tenant)
+		}
 		return
 	}
 	t.Errorf("%s never got %s; there were %s", listener, payload, strings.Join(others, "; "))

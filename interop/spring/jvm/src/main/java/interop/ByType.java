@@ -5,6 +5,7 @@ import com.acme.OrderPaid;
 import java.util.Map;
 import org.springframework.amqp.rabbit.annotation.RabbitHandler;
 import org.springframework.kafka.annotation.KafkaHandler;
+import org.springframework.messaging.handler.annotation.Header;
 import org.springframework.messaging.handler.annotation.Headers;
 import org.springframework.messaging.handler.annotation.Payload;
 
@@ -18,13 +19,13 @@ public abstract class ByType {
 
     @KafkaHandler
     @RabbitHandler
-    public void paid(@Payload OrderPaid order, @Headers Map<String, Object> headers) {
-        seen.note("paid", order, headers);
+    public void paid(@Payload OrderPaid order, @Headers Map<String, Object> headers, @Header(name = "tenant", required = false) String tenant) {
+        seen.note("paid", order, headers, tenant);
     }
 
     @KafkaHandler
     @RabbitHandler
-    public void canceled(@Payload OrderCanceled order, @Headers Map<String, Object> headers) {
-        seen.note("canceled", order, headers);
+    public void canceled(@Payload OrderCanceled order, @Headers Map<String, Object> headers, @Header(name = "tenant", required = false) String tenant) {
+        seen.note("canceled", order, headers, tenant);
     }
 }

@@ -7,6 +7,7 @@ import org.springframework.amqp.rabbit.annotation.RabbitHandler;
 import org.springframework.amqp.rabbit.annotation.RabbitListener;
 import org.springframework.amqp.rabbit.config.SimpleRabbitListenerContainerFactory;
 import org.springframework.amqp.rabbit.connection.CachingConnectionFactory;
+import org.springframework.amqp.support.postprocessor.GUnzipPostProcessor;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.messaging.handler.annotation.Headers;
@@ -37,6 +38,7 @@ final class RabbitReads {
             f.setConnectionFactory(connections);
             f.setMessageConverter(RabbitWrites.json());
             f.setDefaultRequeueRejected(false);
+            f.setAfterReceivePostProcessors(new GUnzipPostProcessor());
             return f;
         }
     }

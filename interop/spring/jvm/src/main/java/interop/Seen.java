@@ -19,7 +19,12 @@ public final class Seen {
     }
 
     /** @param listener which of the listeners it was */
-    public synchronized void note(String listener, Object payload, Map<String, Object> headers) {
+    public void note(String listener, Object payload, Map<String, Object> headers) {
+        note(listener, payload, headers, null);
+    }
+
+    /** @param tenant what a parameter of the listener has for the header of this name */
+    public synchronized void note(String listener, Object payload, Map<String, Object> headers, String tenant) {
         Map<String, Object> out = new TreeMap<>();
         headers.forEach((name, value) -> {
             if (simple(value)) {
@@ -30,6 +35,7 @@ public final class Seen {
         line.put("listener", listener);
         line.put("payload", typed(payload));
         line.put("headers", out);
+        line.put("tenant", tenant);
         System.out.println(JSON.writeValueAsString(line));
         left.countDown();
     }
