@@ -75,7 +75,10 @@ func TestRestartsKeepTheOrderOfAKey(t *testing.T) {
 		q := newRabbitQueue(t, url, "orders", args)
 		const total, keys, rounds = 2400, 13, 8
 		h := shaky(l, 2*time.Millisecond)
-		cfg := container.Config{Workers: container.Workers{Min: 8, Max: 8}, Order: container.ByKey, DrainTimeout: 100 * time.Millisecond}
+		// Up to 4.2 a quorum queue counts what a stop gives back: beyond MaxAttempts a
+		// message that fails would wait for five minutes, and its key with it.
+		cfg := container.Config{Workers: container.Workers{Min: 8, Max: 8}, Order: container.ByKey, DrainTimeout: 100 * time.Millisecond,
+			Redelivery: container.Redelivery{MaxAttempts: 3 + rounds}}
 		broker := amqp.New(url, amqp.Config{})
 		for round := range rounds {
 			q.publish(l, round*total/rounds, total/rounds, keys)
