@@ -140,7 +140,7 @@ func (r *run) batchEnd(w *worker, err error, end time.Time) {
 	w.batch = nil
 	r.mu.Unlock()
 	i := -1 // in what the handler saw
-	for _, it := range batch {
+	for n, it := range batch {
 		if it.started != start {
 			r.unseen(it, end)
 			continue
@@ -155,15 +155,23 @@ func (r *run) batchEnd(w *worker, err error, end time.Time) {
 			own = explicit
 		}
 		it.d.Finish(nil)
-		r.batchOutcome(it, own, end, end.Sub(start)-waited)
+		if own == nil {
+			r.acked(it, end, end.Sub(start)-waited)
+			continue
+		}
+		r.setEnding(w, batch[n+1:]) // this may take long
+		r.conclude(nil, it, own, end, end.Sub(start)-waited)
+		r.setEnding(w, nil)
 	}
 }
 
-func (r *run) batchOutcome(it *item, err error, end time.Time, took time.Duration) {
-	if err != nil {
-		r.conclude(nil, it, err, end, took)
-		return
-	}
+func (r *run) setEnding(w *worker, batch []*item) {
+	r.mu.Lock()
+	w.ending = batch
+	r.mu.Unlock()
+}
+
+func (r *run) acked(it *item, end time.Time, took time.Duration) {
 	j := judgement{verdict: longshore.VerdictAck, end: end, took: took}
 	if e := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck}); e != nil {
 		j.verdict = r.refused(it, longshore.VerbAck, e)

@@ -142,50 +142,59 @@ func TestLostInABatchAndBackBeforeItsEnd(t *testing.T) {
 }
 
 // dawdler takes a dead letter in two seconds, and calls meanwhile.
-type dawdler struct{ meanwhile func() }
+type dawdler struct {
+	batch     []*longshore.Delivery
+	meanwhile func(batch []*longshore.Delivery)
+}
 
 func (p *dawdler) Publish(context.Context, string, ...*longshore.Message) error {
 	wait(time.Second)
-	p.meanwhile()
+	p.meanwhile(p.batch)
 	wait(time.Second)
 	return nil
 }
 func (*dawdler) Close(context.Context) error { return nil }
 
 // The verdicts of a batch are carried out one after the other, and one of them takes
-// long: what happens to those before it meanwhile counts for those after it.
+// long: what happens to those before it meanwhile counts for those after it, and what
+// comes again meanwhile is not taken for something older.
 func TestVerdictsOfABatchTakeLong(t *testing.T) {
-	begin := func(t *testing.T, meanwhile func(c *container.ListenerContainer, s *handout, a *longshore.Delivery)) (*handout, *container.ListenerContainer) {
-		p := &dawdler{}
-		s, c := batchOf(t, container.Config{DeadLetter: container.DeadLetter{To: "dead", Via: p}, Redelivery: container.Redelivery{Backoff: container.Backoff{Initial: time.Minute}}},
-			func(ds []*longshore.Delivery) error {
-				if len(ds) < 3 {
-					return nil
+	for name, tc := range map[string]struct {
+		meanwhile func(c *container.ListenerContainer, s *handout, batch []*longshore.Delivery)
+		want      string
+	}{
+		"the first is lost": {func(_ *container.ListenerContainer, s *handout, batch []*longshore.Delivery) {
+			s.take(true, batch[0])
+		}, "[handle a 1 handle b 1 handle c 1 nack d 1 ack b nack c 2]"},
+		"all are lost": {func(_ *container.ListenerContainer, s *handout, batch []*longshore.Delivery) {
+			s.take(true, batch...)
+			s.give("a'")
+			s.give("b'")
+		}, "[handle a 1 handle b 1 handle c 1 nack d 1 handle a' 1 handle b' 1 ack a' ack b']"},
+		"stopped": {func(c *container.ListenerContainer, _ *handout, _ []*longshore.Delivery) {
+			go func() { _ = c.Stop(context.Background()) }()
+		}, "[handle a 1 handle b 1 handle c 1 ack b nack a 2 nack c 2 nack d 1]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &dawdler{}
+				s, c := batchOf(t, container.Config{DeadLetter: container.DeadLetter{To: "dead", Via: p}, Redelivery: container.Redelivery{Backoff: container.Backoff{Initial: time.Minute}}},
+					func(ds []*longshore.Delivery) error {
+						if len(ds) < 3 {
+							return nil
+						}
+						p.batch = append(p.batch, ds...)
+						return longshore.BatchError{0: errBad, 1: longshore.Reject(errBad), 2: errBad}
+					})
+				p.meanwhile = func(batch []*longshore.Delivery) { tc.meanwhile(c, s, batch) }
+				for _, id := range []string{"a", "b", "c", "d"} {
+					s.give(id)
 				}
-				return longshore.BatchError{0: errBad, 1: longshore.Reject(errBad), 2: errBad}
+				wait(5 * time.Minute)
+				if got := fmt.Sprint(s.seen.all()); got != tc.want {
+					t.Errorf("%s, want %s", got, tc.want)
+				}
 			})
-		a := s.give("a")
-		p.meanwhile = func() { meanwhile(c, s, a) }
-		for _, id := range []string{"b", "c", "d"} {
-			s.give(id)
-		}
-		wait(time.Hour)
-		return s, c
+		})
 	}
-	t.Run("lost", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			s, c := begin(t, func(_ *container.ListenerContainer, s *handout, a *longshore.Delivery) { s.take(true, a) })
-			wantHappened(t, s, c, "a 1 b 1 c 1 | ack b nack c 2 nack d 1")
-		})
-	})
-	t.Run("stopped", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			s, _ := begin(t, func(c *container.ListenerContainer, _ *handout, _ *longshore.Delivery) {
-				go func() { _ = c.Stop(context.Background()) }()
-			})
-			if got, want := fmt.Sprint(s.seen.all()), "[handle a 1 handle b 1 handle c 1 ack b nack a 2 nack c 2 nack d 1]"; got != want {
-				t.Errorf("%s, want %s", got, want)
-			}
-		})
-	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -97,8 +98,12 @@ func (r *run) deadLetter(w *worker, it *item, j judgement) {
 		r.mu.Unlock()
 		// While the destination does not work, workers do not wait for it again.
 		if down == nil || it.dead != nil {
+			r.mu.Lock()
+			r.moving = append(r.moving, it)
+			r.mu.Unlock()
 			down = r.publishDead(own, j.err)
 			r.mu.Lock()
+			r.moving = slices.DeleteFunc(r.moving, func(o *item) bool { return o == it })
 			r.terms.down = down
 			r.mu.Unlock()
 		}
@@ -164,12 +169,13 @@ func (r *run) stays(w *worker, it *item, j judgement, err error) {
 	j.verdict, j.delay = longshore.VerdictNone, r.backoff(it.dead.tries)
 	r.mu.Lock()
 	r.count.deadFailed++
+	stopping := r.leavesNow(it)
 	r.mu.Unlock()
 	e := &longshore.Error{Code: longshore.CodeDeadLetter, Source: r.s.dead.To, Err: err,
 		Op:   fmt.Sprintf("dead-letter %q message %.64s to %q", r.s.name, idOf(it.d), r.s.dead.To),
 		Hint: fmt.Sprintf("the message stays and is tried again in %v; see that the destination exists and takes it, or correct DeadLetter.To", round(j.delay))}
 	r.emit(Event{Kind: EventDeadLetterFailed, Err: e, Delay: j.delay, Reason: r.s.dead.To, Delivery: factsOf(it.d), Text: e.Error()})
-	if r.isStopping() {
+	if stopping {
 		j.verdict = longshore.VerdictRelease
 		if r.giveBack(w, it, j, it.d.Attempt, false) {
 			return

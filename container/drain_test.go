@@ -604,3 +604,28 @@ func TestDrainReportAddsUp(t *testing.T) {
 		}
 	}
 }
+
+// While received work is worked off, what cannot be dead-lettered waits here like a
+// retry: given back, its followers would overtake it.
+func TestDrainKeepsTheOrderOfWhatCannotBeMoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		publish(t, b, "q", "k:1", "k:2", "other:1")
+		b.FailPublish("dead", -1, errBad)
+		var got seen
+		c := start(t, b.Queue("q", memory.QueueConfig{CountsReturns: true}), handle(func(d *longshore.Delivery) error {
+			got.add(string(d.Body))
+			wait(100 * time.Millisecond)
+			if string(d.Body) == "k:1" {
+				return longshore.Reject(errBad)
+			}
+			return nil
+		}), container.Config{Order: container.ByKey, DeadLetter: container.DeadLetter{To: "dead"}})
+		wait(50 * time.Millisecond)
+		stop(t, c)
+		if s := fmt.Sprint(got.all()); strings.Contains(s, "k:2") {
+			t.Errorf("handled %s", s)
+		}
+		wantHeld(t, b, "q", "ready 2, unsettled 0, delayed 0, acked 1")
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +23,7 @@ type handout struct {
 	in    chan *longshore.Delivery
 	n     uint64
 	seen  seen
+	mu    sync.Mutex
 	given map[uint64]string
 	nack  error // of each
 }
@@ -33,10 +35,12 @@ func (s *handout) Open(_ context.Context, o transport.OpenOptions) (transport.Co
 }
 
 func (s *handout) give(id string) *longshore.Delivery {
+	s.mu.Lock()
 	s.n++
 	d := longshore.NewDelivery(s.o.Base, s, s.n)
 	d.ID, d.Key = id, []byte("k")
 	s.given[s.n] = id
+	s.mu.Unlock()
 	s.in <- d
 	synctest.Wait()
 	return d
@@ -51,9 +55,15 @@ func (s *handout) Receive(ctx context.Context, _ int) ([]*longshore.Delivery, er
 	}
 }
 
-func (s *handout) Ack(_ context.Context, t uint64) error { s.seen.add("ack " + s.given[t]); return nil }
+func (s *handout) name(t uint64) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.given[t]
+}
+
+func (s *handout) Ack(_ context.Context, t uint64) error { s.seen.add("ack " + s.name(t)); return nil }
 func (s *handout) Nack(_ context.Context, t uint64, _ time.Duration, attempt int) error {
-	s.seen.add(fmt.Sprintf("nack %s %d", s.given[t], attempt))
+	s.seen.add(fmt.Sprintf("nack %s %d", s.name(t), attempt))
 	return s.nack
 }
 func (*handout) Reject(context.Context, uint64, error) error         { return nil }

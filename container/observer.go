@@ -121,6 +121,9 @@ func (r *run) loseHeld(g *generation) (n int, open []*item) {
 		for _, it := range w.batch {
 			lose(it)
 		}
+		for _, it := range w.ending {
+			lose(it)
+		}
 	}
 	for _, it := range r.manual {
 		lose(it)
@@ -205,17 +208,15 @@ func lost(d *longshore.Delivery) bool {
 }
 
 // sweepRunning gives the followers of lost deliveries back while their handlers
-// still run: what arrives from now on comes behind the lost ones again.
+// still run, or their verdicts are carried out: what arrives from now on comes behind
+// the lost ones again.
 func (r *run) sweepRunning() {
 	look := func(it *item) {
 		if it.lane == nil || it.swept || !lost(it.d) {
 			return
 		}
 		it.swept = true
-		it.lane.filter(func(f *item) bool {
-			r.orphaned(it.lane, f)
-			return false
-		})
+		r.orphanAll(it.lane)
 	}
 	for _, w := range r.workers {
 		if w.it != nil && r.manual == nil {
@@ -224,6 +225,12 @@ func (r *run) sweepRunning() {
 		for _, it := range w.batch {
 			look(it)
 		}
+		for _, it := range w.ending {
+			look(it)
+		}
+	}
+	for _, it := range r.moving {
+		look(it)
 	}
 	for _, it := range r.manual {
 		look(it)

@@ -21,6 +21,12 @@ func (r *run) orphan(it *item) {
 	if l.waiting == 0 || it.swept {
 		return // done when the loss was heard of; what came since comes behind it again
 	}
+	r.orphanAll(l)
+}
+
+// orphanAll takes out what waits in a lane, but what the batch that ends has put back.
+// The caller holds mu.
+func (r *run) orphanAll(l *lane) {
 	before := l.mark
 	l.filter(func(f *item) bool {
 		if before == nil {

@@ -28,10 +28,7 @@ const outageShare = 0.75
 func (r *run) comeBack(w *worker, it *item, j judgement, attempt int) {
 	caps := it.gen.caps
 	r.mu.Lock()
-	// While received work is worked off, a lane's head waits here like always: were
-	// it given back, its followers would overtake it. So does what comes behind others of
-	// its batch that wait here: they go back first.
-	stopping := r.stopping && (r.noStart || it.lane == nil) && !it.behind()
+	stopping := r.leavesNow(it)
 	torn := it.lane != nil && it.lane.gap
 	full := r.parkingFull()
 	outage := r.count.failing > outageShare
@@ -59,6 +56,14 @@ func (r *run) comeBack(w *worker, it *item, j judgement, attempt int) {
 		return
 	}
 	r.park(w, it, j, attempt)
+}
+
+// leavesNow says that what comes back goes to the broker, because we stop. While received
+// work is worked off, a lane's head waits here like always: were it given back, its
+// followers would overtake it. So does what comes behind others of its batch that wait
+// here: they go back first. The caller holds mu.
+func (r *run) leavesNow(it *item) bool {
+	return r.stopping && (r.noStart || it.lane == nil) && !it.behind()
 }
 
 // cut shortens a delay to what broker or lease allow.

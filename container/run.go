@@ -52,6 +52,7 @@ type run struct {
 	parked      parkHeap
 	manual      map[*longshore.Delivery]*item
 	dead        []*item // due to be moved to the dead-letter place again; counted as parked
+	moving      []*item // on their way to the dead-letter place
 	undertaking bool
 	resizeDue   bool
 	orphans     []*item // to be given back because what was before them is lost

@@ -22,6 +22,7 @@ type worker struct {
 	it     *item               // what it works on
 	d      *longshore.Delivery // its delivery, also when the item is gone (manual settling)
 	batch  []*item
+	ending []*item   // of a batch that has ended, those whose verdicts are not carried out yet
 	began  time.Time // of the batch
 	retire bool
 	stuck  bool // reported, and perhaps replaced
