@@ -86,6 +86,24 @@ type Error struct {
 	Source string // name of the source, destination or container concerned
 	Hint   string // what to do about it
 	Err    error  // the cause
+	// Fields are facts of the text that logs and JSON show apart: user, vhost, topic.
+	// Never a secret.
+	Fields []Field
+}
+
+// Field is one fact of an [Error].
+type Field struct{ Name, Value string }
+
+// FieldsOf returns the fields of the outermost [*Error] in err's tree that has some.
+func FieldsOf(err error) []Field {
+	var e *Error
+	for errors.As(err, &e) {
+		if len(e.Fields) > 0 {
+			return e.Fields
+		}
+		err = e.Err
+	}
+	return nil
 }
 
 // Error returns "longshore: what, to what: why; what to do".

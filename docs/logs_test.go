@@ -21,7 +21,8 @@ type logLine struct {
 
 // anywhere may be in every line.
 func anywhere() []string {
-	return []string{"container", "source", "transport", "code", "error", "help", "repeated", "at", "message_ids"}
+	return []string{"container", "source", "transport", "code", "error", "help", "repeated", "at", "message_ids",
+		"user", "vhost", "address", "topic", "region", "endpoint", "argument", "want", "have"}
 }
 
 // logPage reads reference/logs.md: the lines, and every field that is explained.

@@ -62,6 +62,9 @@ func (a *app) runDLQPurge(ctx context.Context, f dlqPurgeFlags, filter dlq.Filte
 	job.Progress = bar.show
 	res, err := dlq.Purge(ctx, job)
 	bar.end(res)
+	if err != nil && res.Looked == 0 && res.Done == 0 { // it has not begun
+		return err
+	}
 	if err != nil {
 		a.print.Notef("it ended before all was done: what is left stays where it is, and the same command goes on with it")
 	}

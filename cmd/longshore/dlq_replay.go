@@ -96,6 +96,9 @@ func (a *app) runDLQReplay(ctx context.Context, f dlqReplayFlags, filter dlq.Fil
 	res, err := dlq.Replay(ctx, dlq.Job{Source: src, Filter: filter, To: f.to, Limit: f.number, Batch: f.batch, Rate: rate,
 		Hold: f.look, Patience: a.timeout, Progress: bar.show})
 	bar.end(res)
+	if err != nil && res.Looked == 0 && res.Done == 0 { // it has not begun
+		return err
+	}
 	if err != nil {
 		a.print.Notef("it ended before all was done: what is left stays where it is, and the same command goes on with it")
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -53,15 +54,16 @@ func TestProblems(t *testing.T) {
 		err  error
 		want []Problem
 	}{
-		"one": {coded("auth"), []Problem{{"auth", "open x: no", "do y"}}},
+		"one": {coded("auth"), []Problem{{"auth", "open x: no", "do y", nil}}},
 		"several": {errors.Join(coded("auth"), errors.Join(&UsageError{"a", "b"}, nil), coded("vhost")),
-			[]Problem{{"auth", "open x: no", "do y"}, {"usage", "a", "b"}, {"vhost", "open x: no", "do y"}}},
-		"wrapped": {fmt.Errorf("peek: %w", coded("auth")), []Problem{{"auth", "peek: longshore: open x: no", "do y"}}},
-		"plain":   {errors.New("longshore: something"), []Problem{{"internal", "something", ""}}},
-		"code":    {fmt.Errorf("no more: %w", longshore.CodeDrain), []Problem{{"drain", "no more: drain", ""}}},
+			[]Problem{{"auth", "open x: no", "do y", nil}, {"usage", "a", "b", nil}, {"vhost", "open x: no", "do y", nil}}},
+		"wrapped": {fmt.Errorf("peek: %w", coded("auth")), []Problem{{"auth", "peek: longshore: open x: no", "do y", nil}}},
+		"plain":   {errors.New("longshore: something"), []Problem{{"internal", "something", "", nil}}},
+		"code":    {fmt.Errorf("no more: %w", longshore.CodeDrain), []Problem{{"drain", "no more: drain", "", nil}}},
+		"fields":  {&longshore.Error{Code: "auth", Op: "open x", Fields: []longshore.Field{{Name: "user", Value: "app"}}}, []Problem{{"auth", "open x", "", map[string]string{"user": "app"}}}},
 		"nothing": {&CodeError{Code: 1}, nil},
 	} {
-		if got := Problems(c.err); !slices.Equal(got, c.want) {
+		if got := Problems(c.err); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

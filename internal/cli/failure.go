@@ -14,6 +14,8 @@ type Problem struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Help    string `json:"help,omitempty"`
+	// Fields are facts of the message: user, vhost, topic.
+	Fields map[string]string `json:"fields,omitempty"`
 }
 
 // Problems takes an error apart: joined ones, and every *longshore.Error among
@@ -27,7 +29,7 @@ func Problems(err error) []Problem {
 	case *UsageError:
 		return []Problem{{Code: string(CodeUsage), Message: e.Text, Help: e.Hint}}
 	case *longshore.Error:
-		return []Problem{{Code: string(e.Code), Message: e.Text(), Help: help(e.Hint)}}
+		return []Problem{{Code: string(e.Code), Message: e.Text(), Help: help(e.Hint), Fields: fields(e)}}
 	case interface{ Unwrap() []error }:
 		var out []Problem
 		for _, part := range e.Unwrap() {
@@ -41,9 +43,20 @@ func Problems(err error) []Problem {
 	}
 	var inner *longshore.Error
 	if errors.As(err, &inner) {
-		return []Problem{{Code: string(inner.Code), Message: strings.TrimSuffix(text, "; "+inner.Hint), Help: help(inner.Hint)}}
+		return []Problem{{Code: string(inner.Code), Message: strings.TrimSuffix(text, "; "+inner.Hint), Help: help(inner.Hint), Fields: fields(inner)}}
 	}
 	return []Problem{{Code: string(plainCode(err)), Message: text}}
+}
+
+func fields(err error) map[string]string {
+	var all map[string]string
+	for _, f := range longshore.FieldsOf(err) {
+		if all == nil {
+			all = map[string]string{}
+		}
+		all[f.Name] = f.Value
+	}
+	return all
 }
 
 // help leaves out of a hint what only a program can do.

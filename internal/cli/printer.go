@@ -84,9 +84,14 @@ func (p *Printer) Printf(format string, args ...any) error {
 	return err
 }
 
-// Notef writes a line that is not the answer; -q silences it.
+// Notef writes a line that is not the answer; -q silences it. Beside errors in JSON it
+// is JSON too.
 func (p *Printer) Notef(format string, args ...any) {
-	if !p.Quiet {
+	switch {
+	case p.Quiet:
+	case p.JSON:
+		_ = encodeLine(p.Streams.Err, map[string]string{"note": strings.TrimSpace(fmt.Sprintf(format, args...))}) // nowhere left to tell of a broken stderr
+	default:
 		fmt.Fprintf(p.Streams.Err, format+"\n", args...)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
-// Failure are the fields of an error: code, error, and help if it has a hint.
+// Failure are the fields of an error: code, error, help if it has a hint, and its own.
 func Failure(err error) []zap.Field {
 	if err == nil {
 		return nil
@@ -23,6 +23,9 @@ func Failure(err error) []zap.Field {
 	var e *longshore.Error
 	if errors.As(err, &e) && e.Hint != "" {
 		fs = append(fs, zap.String("help", e.Hint))
+	}
+	for _, f := range longshore.FieldsOf(err) {
+		fs = append(fs, zap.String(f.Name, f.Value))
 	}
 	return fs
 }

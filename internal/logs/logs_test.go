@@ -35,6 +35,9 @@ func TestFailure(t *testing.T) {
 		t.Errorf("%v", fs)
 	}
 	fs := Failure(&longshore.Error{Code: longshore.CodeAuth, Op: "open q", Err: errors.New("refused"), Hint: "check the user"})
+	if own := Failure(&longshore.Error{Code: longshore.CodeAuth, Err: &longshore.Error{Fields: []longshore.Field{{Name: "user", Value: "app"}}}}); own[len(own)-1] != zap.String("user", "app") {
+		t.Errorf("%v", own)
+	}
 	if len(fs) != 3 || fs[0] != zap.String("code", "auth") || fs[1].Key != "error" || fs[2] != zap.String("help", "check the user") {
 		t.Errorf("%v", fs)
 	}

@@ -93,6 +93,14 @@ func (b *book) take(d *Directive, raw []byte, now time.Time) (repeated bool, err
 	return false, nil
 }
 
+// before is what is in force for d's target; nil: what is configured.
+func (b *book) before(d *Directive, now time.Time) *Directive {
+	if was := b.last[d.Target.key(b.scope)]; was != nil && was.live(now) && !was.d.Unset {
+		return was.d
+	}
+	return nil
+}
+
 // until is when the directive ends: what holds everything ends in any case, so
 // that a control plane that is gone cannot hold a fleet for ever.
 func (d *Directive) until() time.Time {

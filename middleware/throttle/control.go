@@ -112,6 +112,7 @@ func (c *control) read(ctx context.Context, raw []byte) (d *Directive, fresh boo
 		c.tell(events)
 		return d, joined
 	}
+	before := c.book.before(d, now)
 	repeated, err := c.book.take(d, raw, now)
 	if err == nil && !repeated {
 		c.applied = now
@@ -124,7 +125,7 @@ func (c *control) read(ctx context.Context, raw []byte) (d *Directive, fresh boo
 		c.refused(d, err)
 		return nil, false
 	case !repeated:
-		events = append(events, FleetEvent{Kind: FleetApplied, Directive: d, Reason: d.Reason})
+		events = append(events, FleetEvent{Kind: FleetApplied, Directive: d, Before: before, Reason: d.Reason})
 	}
 	c.tell(events)
 	return d, !repeated
@@ -274,7 +275,8 @@ func (c *control) log(e FleetEvent) {
 	c.mu.Unlock()
 	fields := []zap.Field{zap.String("scope", c.cfg.Scope), zap.String("reason", e.Reason)}
 	if d := e.Directive; d != nil {
-		fields = append(fields, zap.String("directive_id", cut(d.ID)), zap.Int64("seq", d.Seq), zap.String("by", cut(d.Issuer)), zap.String("target", cut(d.Target.key(d.Scope))), zap.String("to", asked(d)))
+		fields = append(fields, zap.String("directive_id", cut(d.ID)), zap.Int64("seq", d.Seq), zap.String("by", cut(d.Issuer)), zap.String("target", cut(d.Target.key(d.Scope))))
+		fields = append(fields, e.span()...)
 		if !d.ExpiresAt.IsZero() {
 			fields = append(fields, zap.Time("until", d.ExpiresAt))
 		}
@@ -294,9 +296,20 @@ func (c *control) log(e FleetEvent) {
 	}
 }
 
+// span is what was in force for the target, and what is.
+func (e *FleetEvent) span() []zap.Field {
+	switch e.Kind {
+	case FleetApplied:
+		return []zap.Field{zap.String("from", asked(e.Before)), zap.String("to", asked(e.Directive))}
+	case FleetExpired:
+		return []zap.Field{zap.String("from", asked(e.Directive)), zap.String("to", asked(nil))}
+	}
+	return []zap.Field{zap.String("to", asked(e.Directive))}
+}
+
 // asked is what a directive says, in one word or two.
 func asked(d *Directive) string {
-	if d.Unset {
+	if d == nil || d.Unset {
 		return "configured"
 	}
 	var parts []string

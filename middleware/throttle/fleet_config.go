@@ -60,6 +60,9 @@ type FleetEvent struct {
 	Refused string
 	// Directive is what it is about; nil: nothing that could be read.
 	Directive *Directive
+	// Before is, with FleetApplied, what was in force for the same target; nil: what is
+	// configured.
+	Before *Directive
 	// Instance is who came or went.
 	Instance string
 }

@@ -93,13 +93,15 @@ func (s *settings) brokerError(op, source string, err error) *longshore.Error {
 	switch e.Code {
 	case amqp091.NotFound:
 		out.Code, out.Err = longshore.CodeNotFound, fmt.Errorf("%s (404 NOT_FOUND)", missing(e.Reason))
-		out.Hint = "create it, or set Declare"
+		out.Hint, out.Fields = "create it, or set Declare", []longshore.Field{{Name: "vhost", Value: s.addr.vhost}}
 	case amqp091.ResourceLocked:
 		out.Code, out.Hint = longshore.CodeExclusive, "another connection holds it exclusively"
 	case amqp091.AccessRefused:
 		out.Code, out.Hint = longshore.CodeForbidden, fmt.Sprintf("give user %q the permission", s.User)
 		if strings.Contains(e.Reason, "exclusive") {
 			out.Code, out.Hint = longshore.CodeExclusive, "another consumer has the queue for itself; it is tried again until it is free"
+		} else {
+			out.Fields = []longshore.Field{{Name: "user", Value: s.User}, {Name: "vhost", Value: s.addr.vhost}}
 		}
 	case amqp091.PreconditionFailed:
 		s.precondition(out, e.Reason)
@@ -116,6 +118,7 @@ func (s *settings) precondition(out *longshore.Error, reason string) {
 	switch m := parseMismatch(reason); {
 	case m != nil:
 		out.Code, out.Err = longshore.CodeDiffers, m
+		out.Fields = []longshore.Field{{Name: "argument", Value: m.Argument}, {Name: "want", Value: m.Want}, {Name: "have", Value: m.Have}}
 		out.Hint = "change Declare, or leave it empty to use the " + m.Kind + " as it is"
 	case strings.Contains(reason, "acknowledgement") && strings.Contains(reason, "timed out"):
 		out.Code = longshore.CodeAckTimeout
@@ -133,9 +136,12 @@ func missing(reason string) string {
 	return rest
 }
 
+// at is the field of a failure to connect.
+func at(n node) []longshore.Field { return []longshore.Field{{Name: "address", Value: n.String()}} }
+
 // refused explains a handshake that the broker did not like.
 func (s *settings) refused(n node, err error, hungUp bool) error {
-	out := &longshore.Error{Code: longshore.CodeUnreachable, Op: "connect to rabbitmq at " + n.String(), Err: err,
+	out := &longshore.Error{Code: longshore.CodeUnreachable, Op: "connect to rabbitmq at " + n.String(), Err: err, Fields: at(n),
 		Hint: "it hung up before the connection was open: check that the port is AMQP's, and that TLS is used on both sides or on none"}
 	e, ok := asAMQP(err)
 	if !ok {
@@ -149,11 +155,14 @@ func (s *settings) refused(n node, err error, hungUp bool) error {
 	case e.Server && e.Code == amqp091.NotAllowed:
 		out.Code, out.Err = longshore.CodeVhost, fmt.Errorf("vhost %q does not exist or user %q may not enter it (530 NOT_ALLOWED)", s.addr.vhost, s.User)
 		out.Hint = `create it or grant access (the URL's path is the vhost, none means "/")`
+		out.Fields = append(out.Fields, longshore.Field{Name: "vhost", Value: s.addr.vhost}, longshore.Field{Name: "user", Value: s.User})
 	case e.Server && e.Code == amqp091.AccessRefused, e == amqp091.ErrCredentials && hungUp:
 		// Without a word the broker hangs up during login only when it refuses it.
 		out.Code, out.Err = longshore.CodeAuth, fmt.Errorf("login refused for user %q (403 ACCESS_REFUSED)", s.User)
 		out.Hint = "check the user and the password from " + s.Password.From()
-		if s.External {
+		if !s.External {
+			out.Fields = append(out.Fields, longshore.Field{Name: "user", Value: s.User})
+		} else {
 			out.Err = errors.New("login by client certificate refused (403 ACCESS_REFUSED)")
 			out.Hint = "check the certificate and the user it names on the broker"
 		}
@@ -165,7 +174,7 @@ func (s *settings) refused(n node, err error, hungUp bool) error {
 }
 
 func (s *settings) unreachable(n node, err error) error {
-	out := &longshore.Error{Code: longshore.CodeUnreachable, Op: "connect to rabbitmq at " + n.String(), Err: err,
+	out := &longshore.Error{Code: longshore.CodeUnreachable, Op: "connect to rabbitmq at " + n.String(), Err: err, Fields: at(n),
 		Hint: "start the broker or check host and port"}
 	var dns *net.DNSError
 	var op *net.OpError
@@ -187,7 +196,7 @@ func isEnd(err error) bool {
 
 // tlsError says which check of the peer failed.
 func (s *settings) tlsError(n node, err error) error {
-	out := &longshore.Error{Code: longshore.CodeTLS, Op: "connect to rabbitmq at " + n.String(), Err: err}
+	out := &longshore.Error{Code: longshore.CodeTLS, Op: "connect to rabbitmq at " + n.String(), Err: err, Fields: at(n)}
 	var (
 		name    x509.HostnameError
 		unknown x509.UnknownAuthorityError

@@ -62,6 +62,6 @@ func insist(ctx context.Context, ask func() error) error {
 
 // hungUp: the connection was there and ended, and the client cannot tell why.
 func hungUp(err error) bool {
-	return err != nil && !refusedLogin(err) &&
+	return err != nil && !loginFailed(err) &&
 		(errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
 }

@@ -28,7 +28,7 @@ func (s *groupSource) Browse(ctx context.Context, from string, n int) ([]*longsh
 	}
 	b := &browser{src: s, n: max(n, 1)}
 	ds, next, err := b.read(ctx, num, at)
-	return ds, next, brokerError("browse "+s.title()+" at "+s.b.address(), s.name(), err)
+	return ds, next, s.b.opened("browse "+s.title()+" at "+s.b.address(), s.name(), err)
 }
 
 func parseMark(from string) (num int32, at int64, err error) {

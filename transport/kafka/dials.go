@@ -55,7 +55,7 @@ func (p *Publisher) explain(topic string, err error) error {
 		return err
 	}
 	because := func(late error) error {
-		out := *longshoreError(brokerError(p.publishing(topic), topic, *dial))
+		out := *longshoreError(p.b.failure(p.publishing(topic), topic, *dial))
 		out.Err = fmt.Errorf("%w: %w", out.Err, late)
 		out.Hint = "it may have been written all the same; " + out.Hint
 		return &out

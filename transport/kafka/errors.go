@@ -48,7 +48,7 @@ func brokerError(op, source string, err error) error {
 		out.Err = errors.New("no connection within the time for it")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		out.Code, out.Err = longshore.CodeTimeout, fmt.Errorf("no answer from the cluster: %w", err)
-	case refusedLogin(err):
+	case loginFailed(err):
 		out.Code, out.Hint = longshore.CodeAuth, "check Mechanism, User and Password"
 	case errors.As(err, &ne), unreachable(err):
 		out.Code, out.Hint = longshore.CodeUnreachable, "start a broker, or check host and port"
@@ -57,15 +57,70 @@ func brokerError(op, source string, err error) error {
 	return out
 }
 
-// opened is brokerError for a first request. A broker that hangs up then, where a
+// failure is brokerError with what the broker's settings know: who logs in, and where.
+func (b *Broker) failure(op, source string, err error) error {
+	out := brokerError(op, source, err)
+	e, ok := out.(*longshore.Error) //nolint:errorlint // one that was made here and now
+	if !ok || out == err {          //nolint:errorlint // the same one, of which others may be reading
+		return out
+	}
+	e.Fields = append(e.Fields, longshore.Field{Name: "address", Value: b.address()})
+	var ke *kerr.Error
+	switch known, user := errors.As(err, &ke), b.cfg.SASL.User; {
+	case e.Code == longshore.CodeForbidden && user != "":
+		e.Fields = append(e.Fields, longshore.Field{Name: "user", Value: user})
+		e.Hint = fmt.Sprintf("give user %q the permission: Read and Describe on the topic and Read on the group to consume, Write to publish", user)
+	case e.Code != longshore.CodeAuth || !known:
+	case ke.Code == kerr.UnsupportedSaslMechanism.Code:
+		e.Hint = fmt.Sprintf("the broker does not know %s: set another Mechanism", b.cfg.SASL.name())
+	default:
+		return b.refusedLogin(e, ke)
+	}
+	return out
+}
+
+// refusedLogin completes the error of a login: of whom, and where the password is from.
+func (b *Broker) refusedLogin(e *longshore.Error, why error) error {
+	s := &b.cfg.SASL
+	who := ""
+	e.Hint = "check Mechanism, User and Password"
+	switch {
+	case s.User != "":
+		who = fmt.Sprintf(" for user %q", s.User)
+		e.Fields = append(e.Fields, longshore.Field{Name: "user", Value: s.User})
+		e.Hint = fmt.Sprintf("check the user and the password from %s, and that the broker knows the user for %s", s.Password.From(), s.name())
+	case s.Native == nil && !s.Password.IsZero():
+		e.Hint = "check the token from " + s.Password.From()
+	}
+	var ke *kerr.Error
+	if errors.As(why, &ke) {
+		e.Err = &wireError{text: "login refused" + who, kafka: ke}
+	} else {
+		e.Err = fmt.Errorf("login refused%s: %w", who, why)
+	}
+	return e
+}
+
+// name is the mechanism as Kafka writes it.
+func (s *SASL) name() string {
+	if s.Native != nil {
+		return s.Native.Name()
+	}
+	if s.Mechanism == "" {
+		return string(Plain)
+	}
+	return string(s.Mechanism)
+}
+
+// opened is failure for a first request. A broker that hangs up then, where a
 // login is configured, has most likely refused it: not all say so.
 func (b *Broker) opened(op, source string, err error) error {
 	var first *kgo.ErrFirstReadEOF
 	if err != nil && errors.Is(err, io.EOF) && !errors.As(err, &first) && b.cfg.SASL.mechanism() != nil {
-		return &longshore.Error{Code: longshore.CodeAuth, Op: op, Source: source,
-			Err: fmt.Errorf("the broker hung up during the login: %w", err), Hint: "check Mechanism, User and Password"}
+		return b.refusedLogin(&longshore.Error{Code: longshore.CodeAuth, Op: op, Source: source, Fields: []longshore.Field{{Name: "address", Value: b.address()}}},
+			fmt.Errorf("the broker hung up during it: %w", err))
 	}
-	return brokerError(op, source, err)
+	return b.failure(op, source, err)
 }
 
 // unreachable tells errors of dialling, which the client wraps in text.
@@ -85,8 +140,8 @@ func shortDial(err error) error {
 	return err
 }
 
-// refusedLogin: a broker that hangs up during the login has refused it.
-func refusedLogin(err error) bool {
+// loginFailed: a broker that hangs up during the login has refused it.
+func loginFailed(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "SASL") || strings.Contains(text, "sasl")
 }

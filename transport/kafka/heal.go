@@ -47,7 +47,7 @@ func (c *consumer) fetchError(e kgo.FetchError) {
 		c.tell.event(transport.Event{Kind: transport.EventSkipped, Err: err,
 			Text: fmt.Sprintf("%s: the log of %s/%d was cut off: read up to %d, reading on at %d", c.src.title(), e.Topic, e.Partition, loss.ConsumedTo, loss.ResetTo)})
 	case errors.Is(err, kerr.TopicAuthorizationFailed) && c.denied(e.Topic, time.Now()):
-		c.fail(brokerError("consume for "+c.src.title()+" at "+c.src.b.address(), c.src.name(), err))
+		c.fail(c.src.b.failure("consume for "+c.src.title()+" at "+c.src.b.address(), c.src.name(), err))
 	case errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.InconsistentTopicID),
 		errors.Is(err, kerr.TopicAuthorizationFailed):
 		c.ail(e.Topic)
@@ -108,7 +108,7 @@ func (c *consumer) sessionError(err error) {
 		case kerr.GroupAuthorizationFailed, kerr.TopicAuthorizationFailed, kerr.ClusterAuthorizationFailed, kerr.SaslAuthenticationFailed, kerr.FencedInstanceID,
 			kerr.InconsistentGroupProtocol, kerr.InvalidGroupID, kerr.UnsupportedVersion, kerr.GroupMaxSizeReached,
 			kerr.InvalidSessionTimeout, kerr.InvalidRequest, kerr.UnsupportedAssignor, kerr.InvalidRegularExpression:
-			c.fail(brokerError(c.src.title()+" at "+c.src.b.address(), c.src.name(), ke))
+			c.fail(c.src.b.failure(c.src.title()+" at "+c.src.b.address(), c.src.name(), ke))
 			return
 		}
 	}

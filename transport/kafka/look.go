@@ -72,7 +72,7 @@ func topicError(s *groupSource, topic *string, err error) error {
 	if topic != nil {
 		name = *topic
 	}
-	return brokerError(s.opening()+fmt.Sprintf(": topic %q", name), name, err)
+	return s.b.failure(s.opening()+fmt.Sprintf(": topic %q", name), name, err)
 }
 
 // metadata asks one node after the other, each once.
@@ -195,8 +195,9 @@ func (s *groupSource) notFound(ctx context.Context, cl *kgo.Client, missing []st
 		}
 	}
 	return &longshore.Error{Code: longshore.CodeNotFound, Op: s.opening(), Source: s.name(),
-		Err:  fmt.Errorf("%w%s", &wireError{text: fmt.Sprintf("topic %q does not exist", strings.Join(missing, ",")), kafka: kerr.UnknownTopicOrPartition}, similar),
-		Hint: "correct the name, create it, or set Declare"}
+		Err:    fmt.Errorf("%w%s", &wireError{text: fmt.Sprintf("topic %q does not exist", strings.Join(missing, ",")), kafka: kerr.UnknownTopicOrPartition}, similar),
+		Hint:   "correct the name, create it, or set Declare",
+		Fields: []longshore.Field{{Name: "topic", Value: strings.Join(missing, ",")}, {Name: "address", Value: s.b.address()}}}
 }
 
 // closest returns the name with the fewest edits, at most a third of its length.

@@ -35,12 +35,12 @@ func (s *groupSource) Done(ctx context.Context) (func(*longshore.Delivery) bool,
 	}
 	read, err := kadm.NewClient(cl).FetchOffsets(ctx, s.group)
 	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
-		return nil, brokerError(op, s.name(), err)
+		return nil, s.b.failure(op, s.name(), err)
 	}
 	below, above := map[int32]int64{}, map[int32]*savedRuns{}
 	for num, r := range read[topic] {
 		if r.Err != nil {
-			return nil, brokerError(op, s.name(), r.Err)
+			return nil, s.b.failure(op, s.name(), r.Err)
 		}
 		mark := markOf(found.id, found.topics[topic].id, topic)
 		if former(r.Metadata, mark, r.At) {
@@ -79,7 +79,7 @@ func (s *groupSource) Truncate(ctx context.Context, before map[int32]int64) erro
 	}
 	resp, err := kadm.NewClient(cl).DeleteRecords(ctx, offsets)
 	if err != nil {
-		return brokerError(op, s.name(), err)
+		return s.b.failure(op, s.name(), err)
 	}
 	var errs []error
 	resp.Each(func(r kadm.DeleteRecordsResponse) {

@@ -32,7 +32,7 @@ func (s *groupSource) Settings(ctx context.Context) (map[string]string, error) {
 	topic := s.topics[0]
 	topics, err := adm.ListTopics(ctx, topic)
 	if err != nil {
-		return nil, brokerError(op, s.name(), err)
+		return nil, s.b.failure(op, s.name(), err)
 	}
 	out["partitions"] = strconv.Itoa(len(topics[topic].Partitions))
 	for _, p := range topics[topic].Partitions {
@@ -40,7 +40,7 @@ func (s *groupSource) Settings(ctx context.Context) (map[string]string, error) {
 	}
 	configs, err := adm.DescribeTopicConfigs(ctx, topic)
 	if err != nil && !denied(err) {
-		return nil, brokerError(op, s.name(), err)
+		return nil, s.b.failure(op, s.name(), err)
 	}
 	copyConfigs(out, configs, nil)
 	if len(topics[topic].Partitions) > 0 {

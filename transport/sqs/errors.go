@@ -102,6 +102,29 @@ func callError(op, source string, err error) *longshore.Error {
 	return e
 }
 
+// failure is an error of a call of its own, with where the queue is.
+func (s *queueSource) failure(op string, err error) *longshore.Error {
+	e := *callError(op, s.ref.name, err)
+	if p, unknown := s.place(); unknown == nil && len(e.Fields) == 0 {
+		e.Fields = p.fields(e.Code)
+	}
+	return &e
+}
+
+// fields are where it was, for an error that may lie in that.
+func (p *place) fields(code longshore.Code) []longshore.Field {
+	switch code {
+	case longshore.CodeAuth, longshore.CodeForbidden, longshore.CodeNotFound, longshore.CodeUnreachable, longshore.CodeTLS:
+	default:
+		return nil
+	}
+	fs := []longshore.Field{{Name: "region", Value: p.region}}
+	if u, err := url.Parse(p.endpoint); err == nil && u.Host != "" { // without a user
+		fs = append(fs, longshore.Field{Name: "endpoint", Value: u.Scheme + "://" + u.Host})
+	}
+	return fs
+}
+
 func apiCode(err error) string {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return strings.TrimPrefix(api.ErrorCode(), "AWS.SimpleQueueService.")

@@ -54,7 +54,7 @@ func (s *queueSource) link(ctx context.Context, opts transport.OpenOptions, decl
 	l := &link{b: s.b, api: api, fifo: isFIFO(s.ref.name)}
 	if err := s.establish(ctx, l, opts, declare); err != nil {
 		l.close()
-		return nil, callError(fmt.Sprintf("open %s in %s (from %s)", s.title(), p.region, p.regionFrom), s.ref.name, err)
+		return nil, s.failure(fmt.Sprintf("open %s in %s (from %s)", s.title(), p.region, p.regionFrom), err)
 	}
 	return l, nil
 }

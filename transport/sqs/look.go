@@ -47,7 +47,7 @@ func (b *Broker) Depth(ctx context.Context, queue string) (Depth, error) {
 			return d, nil
 		}
 	}
-	return Depth{}, callError("read the depth of "+s.title(), s.ref.name, err)
+	return Depth{}, s.failure("read the depth of "+s.title(), err)
 }
 
 func (l *link) depth(ctx context.Context) (Depth, error) {
@@ -77,7 +77,7 @@ func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
 	defer l.close()
 	attrs, err := l.attributes(ctx, c.url, "ApproximateNumberOfMessages", "VisibilityTimeout")
 	if err != nil {
-		return 0, time.Time{}, callError("read the depth of "+c.src.title(), c.src.ref.name, err)
+		return 0, time.Time{}, c.src.failure("read the depth of "+c.src.title(), err)
 	}
 	n, err := strconv.ParseInt(attrs["ApproximateNumberOfMessages"], 10, 64)
 	if err != nil {
@@ -118,7 +118,7 @@ func (s *queueSource) Browse(ctx context.Context, from string, n int) ([]*longsh
 		sub: &longshore.Subscription{Transport: "aws_sqs", Source: s.ref.name}}
 	fresh, end, err := c.look(ctx, known, max(n, 1))
 	if err != nil {
-		return nil, "", callError("browse "+s.title(), s.ref.name, err)
+		return nil, "", s.failure("browse "+s.title(), err)
 	}
 	ds := make([]*longshore.Delivery, len(fresh))
 	seen := maps.Clone(known)

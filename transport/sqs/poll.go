@@ -214,7 +214,7 @@ func (c *consumer) pollFailed(ctx context.Context, room int, err error, took, pa
 		passing = passing && (code == longshore.CodeBlocked || !c.src.away.Load())
 	}
 	c.mu.Unlock()
-	failure := callError("receive from "+c.src.title(), c.src.ref.name, err)
+	failure := c.src.failure("receive from "+c.src.title(), err)
 	switch {
 	case cut:
 		c.pauseFor(c.life, ghostTime)

@@ -356,9 +356,11 @@ func (p *Publisher) failure(ctx context.Context, dest string, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	e := *callError("publish to sqs queue "+quote(dest), dest, err)
+	at := &queueSource{b: p.b}
+	at.ref, _ = parseReference(dest) // what cannot be read is the error itself
+	e := at.failure("publish to sqs queue "+quote(dest), err)
 	e.Op, e.Source = "publish to sqs queue "+quote(dest), dest
-	return &e
+	return e
 }
 
 // unlink makes the next call look the queue up again.

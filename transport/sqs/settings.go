@@ -20,7 +20,7 @@ func (s *queueSource) Settings(ctx context.Context) (map[string]string, error) {
 		attrs, err = l.attributes(ctx, l.url, "All")
 	}
 	if err != nil {
-		return nil, callError("read the attributes of "+s.title(), s.ref.name, err)
+		return nil, s.failure("read the attributes of "+s.title(), err)
 	}
 	return attrs, nil
 }
