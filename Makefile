@@ -57,7 +57,7 @@ promql: ## the dashboard's and the pages' expressions, read by Prometheus's pars
 		cd scripts/promql && go run . $$page ../../telemetry/prom/dashboard.json ../../docs/how-to/scale-out.md
 
 .PHONY: observe
-observe: ## a Prometheus server looks at running containers: what the dashboard and the pages ask shows what happens
+observe: ## Prometheus, KEDA's scaler and a collector look at running containers: dashboard, pages and names show what happens
 	@scripts/observe
 
 .PHONY: model fuzz

@@ -8,7 +8,7 @@
 //	})
 //	stop, err := tel.Observe(c)
 //
-// Names follow OpenTelemetry's semantic conventions for messaging, version 1.37.0,
+// Names follow OpenTelemetry's semantic conventions for messaging, version 1.43.0,
 // which are in development; what they do not have begins with "longshore.". Labels
 // are bounded: no keys, no ids, no error texts, only the codes of errors. The list
 // is in docs/reference/metrics.md.

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
@@ -42,7 +43,7 @@ func New(cfg Config) *Telemetry {
 	if cfg.MeterProvider == nil {
 		cfg.MeterProvider = otel.GetMeterProvider()
 	}
-	t := &Telemetry{meter: cfg.MeterProvider.Meter(scope), propagator: cfg.Propagator}
+	t := &Telemetry{meter: cfg.MeterProvider.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL)), propagator: cfg.Propagator}
 	if cfg.TracerProvider == nil {
 		cfg.TracerProvider = otel.GetTracerProvider()
 		// The API's own provider, which records nothing until another one is set.
@@ -54,7 +55,7 @@ func New(cfg Config) *Telemetry {
 	if t.propagator == nil {
 		t.propagator = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 	}
-	t.fields, t.tracer = t.propagator.Fields(), cfg.TracerProvider.Tracer(scope)
+	t.fields, t.tracer = t.propagator.Fields(), cfg.TracerProvider.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL))
 	return t
 }
 

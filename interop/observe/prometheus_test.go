@@ -85,13 +85,15 @@ func start(t *testing.T, program string, listens *regexp.Regexp, args ...string)
 		}
 		_, _ = io.Copy(io.Discard, r)
 	}()
+	go func() {
+		_ = cmd.Wait()
+		_ = w.Close()
+	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		kill := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
-		_ = cmd.Wait()
-		kill.Stop()
-		_ = w.Close()
 		<-ended
+		kill.Stop()
 		if t.Failed() {
 			t.Logf("%s said:\n%s", filepath.Base(program), log.String())
 		}
@@ -99,9 +101,10 @@ func start(t *testing.T, program string, listens *regexp.Regexp, args ...string)
 	select {
 	case addr := <-found:
 		return addr
+	case <-ended:
 	case <-time.After(patience):
-		t.Fatalf("%s does not listen", program)
 	}
+	t.Fatalf("%s does not listen", program)
 	return ""
 }
 
