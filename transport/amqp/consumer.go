@@ -43,6 +43,8 @@ type consumer struct {
 	calm    time.Time
 	burst   int // settlements written in a short time
 	burstAt time.Time
+	heavy   bool // there were so many once that the channel may have kept some
+	others  int  // consumers of the queue that are not ours; -1: not known
 	tagStem string
 	made    int // consumers made on the channel, cancelled ones included
 
@@ -86,7 +88,7 @@ type job struct {
 func newConsumer(s *queueSource, sess *session, o transport.OpenOptions) *consumer {
 	c := &consumer{b: s.b, src: s, cfg: &s.cfg, sess: sess, base: o.Base, tags: newTags(),
 		jobs: make(chan *job), wake: make(chan struct{}, 1), ready: make(chan struct{}, 1), fetch: make(chan struct{}, 1),
-		stop: make(chan struct{}), sender: make(chan struct{}), gone: make(chan struct{}), wanted: o.Window}
+		stop: make(chan struct{}), sender: make(chan struct{}), gone: make(chan struct{}), wanted: o.Window, others: -1}
 	if c.base == nil {
 		c.base = context.Background()
 	}

@@ -177,7 +177,10 @@ func (c *consumer) finish() error {
 	if err := c.barrier(); err != nil {
 		return err
 	}
-	return c.rest()
+	if err := c.rest(); err != nil {
+		return err
+	}
+	return c.parted()
 }
 
 // release gives back the connections, once.

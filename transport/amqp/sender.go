@@ -160,36 +160,6 @@ func (c *consumer) write(b *batch) {
 	}
 }
 
-// A channel passes on to a quorum queue at most 32 settlements that the queue has
-// not carried out yet. The others it keeps, joins and sends when the queue has come
-// that far, or drops if it is closed before.
-const (
-	burstLimit = 24
-	burstRest  = 100 * time.Millisecond // for one round of the queue's log, slow disks included
-)
-
-func (c *consumer) noteBurst(methods int) {
-	now := time.Now()
-	if now.Sub(c.burstAt) > 5*burstRest {
-		c.burst = 0
-	}
-	c.burst, c.burstAt = c.burst+methods, now
-}
-
-// rest gives a quorum queue the time to take what the channel keeps for it: before
-// a channel is closed, or a flush tells that all is done.
-func (c *consumer) rest() error {
-	if c.burst < burstLimit || c.cfg.Declare.Type == Classic || c.cfg.AutoAck {
-		return nil
-	}
-	c.burst = 0
-	select {
-	case <-time.After(burstRest):
-	case <-c.gone:
-	}
-	return c.ch.Qos(c.qos, 0, false)
-}
-
 // barrier makes the broker answer on the channel: it has then read all that was
 // written before.
 func (c *consumer) barrier() error {

@@ -142,6 +142,7 @@ func (c *consumer) cancelNewest() error {
 func (c *consumer) dropAll() error {
 	if len(c.steps) > 0 {
 		c.settleDown()
+		c.countOthers()
 	}
 	for len(c.steps) > 0 {
 		if err := c.cancelNewest(); err != nil {
