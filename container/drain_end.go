@@ -80,7 +80,12 @@ func (r *run) lastSteps() (flushEnd, closeEnd time.Time) {
 	return r.hardEnd.Add(-left / 4), r.hardEnd.Add(-left / 8)
 }
 
-// abandoned begins the report. The caller holds mu.
+// reporting says that what becomes of a delivery now is counted in the report. When
+// what is left has been counted, closing only gives that back. The caller holds mu.
+func (r *run) reporting() bool { return r.stopping && r.phase < phaseClosing }
+
+// abandoned begins the report, and counts what is left: closing gives back what
+// follows a handler that does not return. The caller holds mu.
 func (r *run) abandoned() *Report {
 	rep := &Report{Container: r.s.name, Started: r.stopAt, Budget: r.drainEnd.Sub(r.stopAt)}
 	name := func(it *item) {
@@ -89,6 +94,7 @@ func (r *run) abandoned() *Report {
 		}
 	}
 	rep.Abandoned = r.running
+	r.tally.released += r.queued
 	for _, it := range r.manual {
 		name(it)
 	}
@@ -121,7 +127,7 @@ func (r *run) conclusion(rep *Report, flushErr, err error) {
 		r.report = rep
 	}
 	failed := !r.stopping
-	r.phase = phaseStopped
+	r.phase, r.tick.buffered = phaseStopped, 0
 	r.mu.Unlock()
 	if !failed {
 		r.emit(Event{Kind: EventDrained, Report: rep, Text: rep.String()})

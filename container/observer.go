@@ -24,7 +24,7 @@ func (o *observer) Lost(ds []*longshore.Delivery, cause error) {
 	r := o.r
 	r.mu.Lock()
 	r.count.lost += int64(len(ds))
-	if r.stopping {
+	if r.reporting() {
 		r.tally.lost += len(ds)
 	}
 	open := r.sweep()

@@ -139,7 +139,7 @@ func (r *run) returned(j judgement, due time.Time) {
 		r.awayUntil = due
 	}
 	r.away.add(due, j.end)
-	if r.stopping {
+	if r.reporting() {
 		r.tally.released++
 	}
 	r.mu.Unlock()
@@ -206,7 +206,7 @@ func (r *run) release(it *item, attempt int) {
 		verdict = r.refused(it, longshore.VerbNack, err)
 	}
 	r.mu.Lock()
-	if err == nil && r.stopping {
+	if err == nil && r.reporting() {
 		r.tally.released++
 	}
 	r.count.verdicts[verdict]++

@@ -225,7 +225,7 @@ func (r *run) lockDone(w *worker, it *item, j judgement) {
 	}
 	r.mu.Lock()
 	r.counts(w, j)
-	if r.stopping && j.final() {
+	if r.reporting() && j.final() {
 		r.tally.completed++
 	}
 	if j.verdict == longshore.VerdictLost || it.lane != nil && it.lane.gap && j.comesBack() {
