@@ -54,17 +54,34 @@ func TestProblems(t *testing.T) {
 		err  error
 		want []Problem
 	}{
-		"one": {coded("auth"), []Problem{{"auth", "open x: no", "do y", nil}}},
+		"one": {coded("auth"), []Problem{{"auth", "open x: no", "do y", nil, 0}}},
 		"several": {errors.Join(coded("auth"), errors.Join(&UsageError{"a", "b"}, nil), coded("vhost")),
-			[]Problem{{"auth", "open x: no", "do y", nil}, {"usage", "a", "b", nil}, {"vhost", "open x: no", "do y", nil}}},
-		"wrapped": {fmt.Errorf("peek: %w", coded("auth")), []Problem{{"auth", "peek: longshore: open x: no", "do y", nil}}},
-		"plain":   {errors.New("longshore: something"), []Problem{{"internal", "something", "", nil}}},
-		"code":    {fmt.Errorf("no more: %w", longshore.CodeDrain), []Problem{{"drain", "no more: drain", "", nil}}},
-		"fields":  {&longshore.Error{Code: "auth", Op: "open x", Fields: []longshore.Field{{Name: "user", Value: "app"}}}, []Problem{{"auth", "open x", "", map[string]string{"user": "app"}}}},
+			[]Problem{{"auth", "open x: no", "do y", nil, 0}, {"usage", "a", "b", nil, 0}, {"vhost", "open x: no", "do y", nil, 0}}},
+		"wrapped": {fmt.Errorf("peek: %w", coded("auth")), []Problem{{"auth", "peek: longshore: open x: no", "do y", nil, 0}}},
+		"plain":   {errors.New("longshore: something"), []Problem{{"internal", "something", "", nil, 0}}},
+		"code":    {fmt.Errorf("no more: %w", longshore.CodeDrain), []Problem{{"drain", "no more: drain", "", nil, 0}}},
+		"fields":  {&longshore.Error{Code: "auth", Op: "open x", Fields: []longshore.Field{{Name: "user", Value: "app"}}}, []Problem{{"auth", "open x", "", map[string]string{"user": "app"}, 0}}},
 		"nothing": {&CodeError{Code: 1}, nil},
 	} {
 		if got := Problems(c.err); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+func TestWhatFailsAThousandTimesIsSaidOnce(t *testing.T) {
+	var errs []error
+	for range 1000 {
+		errs = append(errs, coded("refused"))
+	}
+	for json, want := range map[bool]string{
+		false: "error[refused]: open x: no (1000 times)\nhelp: do y\nerror[usage]: a\nhelp: b\n",
+		true:  `{"code":"refused","message":"open x: no","help":"do y","times":1000}` + "\n" + `{"code":"usage","message":"a","help":"b"}` + "\n",
+	} {
+		var out strings.Builder
+		NewPrinter(Streams{Err: &out}, Options{JSON: json}).Failure(errors.Join(append(errs, &UsageError{"a", "b"})...))
+		if out.String() != want {
+			t.Errorf("%q, want %q", out.String(), want)
 		}
 	}
 }

@@ -16,6 +16,8 @@ type Problem struct {
 	Help    string `json:"help,omitempty"`
 	// Fields are facts of the message: user, vhost, topic.
 	Fields map[string]string `json:"fields,omitempty"`
+	// Times is how often it came, if that is more than once.
+	Times int `json:"times,omitempty"`
 }
 
 // Problems takes an error apart: joined ones, and every *longshore.Error among
@@ -74,6 +76,33 @@ func plainCode(err error) longshore.Code {
 	return longshore.CodeInternal
 }
 
+// counted tells what came several times once: a thousand messages may fail for one reason.
+func counted(all []Problem) (once []Problem) {
+	type text struct{ code, message, help string }
+	at := map[text]int{}
+	for _, x := range all {
+		key := text{x.Code, x.Message, x.Help}
+		i, seen := at[key]
+		switch {
+		case !seen:
+			at[key] = len(once)
+			once = append(once, x)
+		case once[i].Times == 0:
+			once[i].Times = 2
+		default:
+			once[i].Times++
+		}
+	}
+	return once
+}
+
+func times(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d times)", n)
+}
+
 // Failure writes an error: "error[code]: what" and, if there is something to do
 // about it, "help: what" below. A CodeError without a cause, an interrupt and nil
 // write nothing.
@@ -82,13 +111,13 @@ func (p *Printer) Failure(err error) {
 	if errors.As(err, &stopped) {
 		return
 	}
-	for _, x := range Problems(err) {
+	for _, x := range counted(Problems(err)) {
 		if p.JSON {
 			_ = encodeLine(p.Streams.Err, x) // nowhere left to report a broken stderr
 			continue
 		}
 		label := p.PaintErr(Red, "error["+x.Code+"]:")
-		fmt.Fprintf(p.Streams.Err, "%s %s\n", label, Printable(x.Message))
+		fmt.Fprintf(p.Streams.Err, "%s %s\n", label, Printable(x.Message)+times(x.Times))
 		if x.Help != "" {
 			fmt.Fprintf(p.Streams.Err, "%s %s\n", p.PaintErr(Cyan, "help:"), Printable(x.Help))
 		}
