@@ -138,7 +138,7 @@ func (k openBreaker) Watch(changed func(held bool, reason string)) func() {
 	return stop
 }
 
-// F-F07, F-B02: a container that is held from the beginning, as by a breaker that it
+// F-F07: a container that is held from the beginning, as by a breaker that it
 // shares, has started all the same, and subscribes when the hold is over. Nothing that is
 // started with it or after it waits for that.
 func TestStartWhileHeld(t *testing.T) {

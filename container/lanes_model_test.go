@@ -17,7 +17,7 @@ import (
 	"github.com/longshore-go/longshore/internal/modeltest"
 )
 
-// F-A01: whatever fails, is lost, held back, dead-lettered in vain or stopped, one by one
+// F-B03: whatever fails, is lost, held back, dead-lettered in vain or stopped, one by one
 // or in batches: of a key never two at once and none before an earlier one, no attempt
 // beyond the last, every message is done in the end, every place given back, and the
 // reports of the drains say what the broker saw.

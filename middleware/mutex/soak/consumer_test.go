@@ -54,7 +54,10 @@ func consume(ctx context.Context, p *plan) error {
 	if err != nil {
 		return err
 	}
-	return c.Run(ctx)
+	if err = c.Run(ctx); ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil // told to stop while it still started
+	}
+	return err
 }
 
 // till is where effects happen.
