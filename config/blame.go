@@ -248,7 +248,7 @@ func camel(key string) string {
 func yamlNames(text string) string {
 	words := yamlWords()
 	text = strings.NewReplacer("amqp.Unlimited", "unlimited", "amqp.NoLinger", "more", "autoscale.Adaptive.", "autoscale.", "autoscale.Consecutive.", "autoscale.",
-		" or -1 for none", "", "set Addr", "set listen", "The address", "listen").Replace(text)
+		", or -1 for none", ", or none", " or -1 for none", "", "set Addr", "set listen", "The address", "listen").Replace(text)
 	return goName.ReplaceAllStringFunc(text, func(name string) string {
 		parts := strings.Split(name, ".")
 		if _, ok := words[parts[0]]; !ok {

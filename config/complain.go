@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -81,6 +82,8 @@ func (l *loader) unknownKey(path string, key, value *yaml.Node, fs []field, kind
 	p := Problem{Code: CodeUnknownKey, Path: join(path, key.Value), Text: "unknown key `" + key.Value + "`"}
 	known := keys(fs, kind)
 	switch near := nearest(key.Value, known); {
+	case slices.Contains(known, elsewhere(key.Value)):
+		p.Hint = "here it is `" + elsewhere(key.Value) + "`"
 	case near != "":
 		p.Hint = "did you mean `" + near + "`?"
 		l.broken[join(path, near)] = true
@@ -92,6 +95,21 @@ func (l *loader) unknownKey(path string, key, value *yaml.Node, fs []field, kind
 		p.Hint = "known here: " + strings.Join(known, ", ")
 	}
 	l.report(l.spotOf(key), p)
+}
+
+// elsewhere is what a key of others is called here, "" if nobody knows.
+func elsewhere(key string) string {
+	switch strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(key)) {
+	case "concurrency", "maxconcurrency", "parallelism":
+		return "workers"
+	case "retry", "retries", "maxretries", "maxattempts":
+		return "redelivery"
+	case "dlq", "dlt", "deadletterqueue", "deadlettertopic":
+		return "dead_letter"
+	case "circuitbreaker":
+		return "breaker"
+	}
+	return ""
 }
 
 func (l *loader) unknownWord(path string, n *yaml.Node, f *field) {

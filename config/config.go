@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/longshore-go/longshore"
@@ -167,9 +168,18 @@ func (c *Config) Source(name string) (transport.Source, error) {
 	return c.source(s.Source)
 }
 
+// mostNamed is how many containers an error names.
+const mostNamed = 10
+
 func (c *Config) noContainer(name string) error {
 	e := &longshore.Error{Code: CodeMissing, Op: "configuration " + c.loader.name, Source: name,
 		Err: fmt.Errorf("there is no container %q", name), Hint: "add it below containers"}
+	if known := c.loader.order; len(known) > 0 {
+		e.Hint += ", which has " + strings.Join(known[:min(len(known), mostNamed)], ", ")
+		if len(known) > mostNamed {
+			e.Hint += fmt.Sprintf(" and %d more", len(known)-mostNamed)
+		}
+	}
 	if near := closest(name, c.loader.order); near != "" {
 		e.Hint = fmt.Sprintf("did you mean %q?", near)
 	}

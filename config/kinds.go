@@ -128,6 +128,11 @@ func parseFloat(text, none string) (float64, error) {
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		if number, ok := strings.CutSuffix(text, "/s"); ok {
+			if _, err := strconv.ParseFloat(number, 64); err == nil {
+				return 0, &wrong{"is `" + text + "`, which is not a number", "write " + number + ": it is per second as it is"}
+			}
+		}
 		return 0, &wrong{"is `" + text + "`, which is not a number", "write for example 0.5" + or(none, ", or ")}
 	}
 	return v, nil

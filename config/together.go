@@ -40,7 +40,7 @@ func (l *loader) needs(path string, s *sourceSection) (complete bool) {
 		default:
 			missing("queue", "source has no queue", "add queue: NAME")
 		}
-		if d := s.Declare; kind == onRabbit && !s.Broadcast && d != nil && d.Type == "" && len(d.Bindings) == 0 && len(d.Arguments) == 0 && !d.Transient && !d.AutoDelete {
+		if d := s.Declare; kind == onRabbit && !s.Broadcast && d != nil && d.Type == "" && !l.broken[joinAll(path, "declare", "type")] && len(d.Bindings) == 0 && len(d.Arguments) == 0 && !d.Transient && !d.AutoDelete {
 			missing("declare", "declare says nothing", "add type: quorum, or leave declare out if the queue exists")
 		}
 	}

@@ -37,6 +37,7 @@ func TestAContainersNameIsATarget(t *testing.T) {
 	}
 	for args, text := range map[string]string{
 		"peek order":      `error[missing]: configuration ` + file + `: there is no container "order"` + "\nhelp: did you mean \"orders\"?\n",
+		"peek invoices":   `error[missing]: configuration ` + file + `: there is no container "invoices"` + "\nhelp: add it below containers, which has orders, byurl, native\n",
 		"dlq list native": `error[config]: find the dead letters of container "native": it has no dead_letter.to in `,
 		"peek orders -c " + configFile(t, "contaners: {}\n"): `error[config]: find container "orders": `,
 		"peek orders -c nowhere.yaml":                        "error[usage]: read the configuration nowhere.yaml",

@@ -116,6 +116,9 @@ func nameOf(src transport.Source) string {
 		return "the source"
 	}
 	about := d.Describe()
+	if about.Transport == "kafka" {
+		about.Kind = "topic" // the name of a group's source is its topics
+	}
 	name := about.Transport + " " + about.Kind + " " + quote(about.Name)
 	if about.Address != "" {
 		name += " at " + about.Address

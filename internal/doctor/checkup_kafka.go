@@ -12,7 +12,7 @@ const drainDefault = 5 * time.Second
 // checkKafka judges the settings of a topic and of its group.
 func checkKafka(m map[string]string, handler time.Duration) []Check {
 	var f findings
-	f.add("queue", OK, "", "%s partitions, %s replicas", m["partitions"], m["replicas"])
+	f.add("queue", OK, "", "%s, %s", several(m["partitions"], "partition"), several(m["replicas"], "replica"))
 	kafkaReplicas(&f, number(m["replicas"]), number(m["min.insync.replicas"]))
 	kafkaGroup(&f, m)
 	if handler > drainDefault {
@@ -42,9 +42,9 @@ func kafkaGroup(f *findings, m map[string]string) {
 	switch {
 	case state == "":
 	case number(m["group.members"]) == 0 && lag > 0:
-		f.add("queue", Warn, "start a consumer", "%d records and no member in the group (%s)", lag, state)
+		f.add("queue", Warn, "start a consumer", "%s and no member in the group (%s)", several(strconv.Itoa(lag), "record"), state)
 	default:
-		f.add("queue", OK, "", "group %s, %s members, %d records behind", state, m["group.members"], lag)
+		f.add("queue", OK, "", "group %s, %s, %s behind", state, several(m["group.members"], "member"), several(strconv.Itoa(lag), "record"))
 	}
 }
 
@@ -72,6 +72,14 @@ func kafkaRetention(f *findings, m map[string]string, handler time.Duration) {
 		f.add("retention", Warn, "set offsets.retention.minutes of the brokers to more than the topic's retention",
 			"positions of a group without members are forgotten after %s, records later: the group then begins again at GroupConfig.Start", span(positions))
 	}
+}
+
+// several is a number and what is counted.
+func several(n, one string) string {
+	if n == "1" {
+		return n + " " + one
+	}
+	return n + " " + one + "s"
 }
 
 func number(text string) int {

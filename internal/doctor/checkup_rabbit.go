@@ -68,7 +68,7 @@ func judgeRabbit(q *rabbitQueue, handler time.Duration) []Check {
 	if q.Consumers == 0 && q.Ready > 0 {
 		f.add("queue", Warn, "start a consumer", "%s, %d ready and no consumer", q.Type, q.Ready)
 	} else {
-		f.add("queue", OK, "", "%s, %d ready, %d unacked, %d consumers", q.Type, q.Ready, q.Unacked, q.Consumers)
+		f.add("queue", OK, "", "%s, %d ready, %d unacked, %s", q.Type, q.Ready, q.Unacked, several(strconv.Itoa(q.Consumers), "consumer"))
 	}
 	if !q.Durable {
 		f.add("queue", Warn, "declare it durable", "the queue and its messages are gone when the broker restarts")

@@ -34,6 +34,8 @@ func checkSQS(queue, dead map[string]string, handler time.Duration) []Check {
 	case deadKeeps > 0 && deadKeeps <= keeps:
 		f.add("retention", Warn, "set the dead-letter queue's MessageRetentionPeriod to the longest, 14 days",
 			"the dead-letter queue keeps messages for %s, the queue for %s: the age counts on, so one that waited long is deleted soon after", span(deadKeeps), span(keeps))
+	case keeps == 0:
+		f.add("retention", Unknown, "look at the server's own settings", "the server does not tell how long messages are kept")
 	default:
 		f.add("retention", OK, "", "messages are kept for %s", span(keeps))
 	}

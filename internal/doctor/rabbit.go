@@ -68,7 +68,7 @@ func bare(told map[string]string, why, hint string) []Check {
 	if told["consumers"] == "0" && told["messages"] != "0" {
 		f.add("queue", Warn, "start a consumer", "%s ready and no consumer", told["messages"])
 	} else {
-		f.add("queue", OK, "", "%s ready, %s consumers", told["messages"], told["consumers"])
+		f.add("queue", OK, "", "%s ready, %s", told["messages"], several(told["consumers"], "consumer"))
 	}
 	f.add("limit", Unknown, hint, "alarms, type, limits, leases and where dead letters go were not looked at: %s", why)
 	return f
