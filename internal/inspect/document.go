@@ -40,7 +40,7 @@ func NewDocument(n int, d *longshore.Delivery) Document {
 		Position: d.Origin.Position, Attempt: d.Attempt, ContentType: d.ContentType, Size: len(d.Body)}
 	doc.Key, doc.KeyBase64 = texts(d.Key)
 	doc.Body, doc.BodyBase64 = texts(d.Body)
-	if t := timeOf(d); !t.IsZero() {
+	if t := d.Timestamp; !t.IsZero() {
 		doc.Time = &t
 	}
 	for _, h := range d.Headers {
@@ -86,7 +86,7 @@ func jsonValue(v any) any {
 // size and the beginning of the body.
 func Row(n int, d *longshore.Delivery, width int) []string {
 	at := "-"
-	if t := timeOf(d); !t.IsZero() {
+	if t := d.Timestamp; !t.IsZero() {
 		at = t.Local().Format("15:04:05.000")
 	}
 	key, kind := "-", "-"

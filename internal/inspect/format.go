@@ -100,7 +100,7 @@ func value(verb byte, n int, d *longshore.Delivery) string {
 	case 'o':
 		return strconv.FormatUint(d.Origin.Position, 10)
 	case 'T':
-		if t := timeOf(d); !t.IsZero() {
+		if t := d.Timestamp; !t.IsZero() {
 			return t.UTC().Format(time.RFC3339Nano)
 		}
 		return ""
@@ -121,13 +121,6 @@ func headerText(hs longshore.Headers) string {
 		parts[i] = fmt.Sprintf("%s=%v", h.Name, plain(h.Value))
 	}
 	return strings.Join(parts, ",")
-}
-
-func timeOf(d *longshore.Delivery) time.Time {
-	if !d.Timestamp.IsZero() {
-		return d.Timestamp
-	}
-	return d.Origin.ReceivedAt
 }
 
 // plain makes bytes that are text readable.

@@ -118,3 +118,12 @@ func TestRows(t *testing.T) {
 		t.Errorf("%q", row)
 	}
 }
+
+// The time of a look says nothing about a message.
+func TestAMessageWithoutATimeShowsNone(t *testing.T) {
+	d := delivery()
+	d.Timestamp, d.Origin.ReceivedAt = time.Time{}, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	if doc, row := NewDocument(1, d), Row(1, d, 20); doc.Time != nil || row[2] != "-" {
+		t.Errorf("%v, %q", doc.Time, row)
+	}
+}
