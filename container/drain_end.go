@@ -27,7 +27,7 @@ func (r *run) giveUp(g *generation) {
 	}
 	flushEnd, closeEnd := r.lastSteps()
 	for _, o := range gens {
-		if o.down == nil {
+		if r.alive(o) {
 			errs = append(errs, r.bounded(flushEnd, o.c.Flush))
 		}
 	}

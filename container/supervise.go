@@ -154,7 +154,7 @@ func (r *run) closeOld(g *generation) {
 	}
 	r.mu.Unlock()
 	until := r.s.clock.Now().Add(r.s.grace)
-	if g.down == nil {
+	if r.alive(g) {
 		if err := r.bounded(until, g.c.Flush); err != nil {
 			r.notice(err, "flushing a cancelled consumer failed")
 		}
