@@ -25,8 +25,8 @@ func edits() []edit {
 	mutexTests := []string{"./middleware/mutex"}
 	return []edit{
 		{"skip Flush", "container/drain_end.go",
-			"\t\tif o.down == nil {\n\t\t\terrs = append(errs, r.bounded(flushEnd, o.c.Flush))",
-			"\t\tif o.down == nil && flushEnd.IsZero() {\n\t\t\terrs = append(errs, r.bounded(flushEnd, o.c.Flush))",
+			"\t\tif r.alive(o) {\n\t\t\terrs = append(errs, r.bounded(flushEnd, o.c.Flush))",
+			"\t\tif r.alive(o) && flushEnd.IsZero() {\n\t\t\terrs = append(errs, r.bounded(flushEnd, o.c.Flush))",
 			[]string{"./faults"}},
 		{"drop the revoke fence", "transport/kafka/rebalance.go",
 			"\t\tp.close(c.taken(p.key, \"the partition went to another member before its handler had ended\"))",

@@ -35,10 +35,11 @@ func answering(t *testing.T, b *amqp.Broker, answer func(context.Context, *longs
 			}
 			for _, d := range ds {
 				wg.Go(func() {
-					if err := h.Handle(ctx, d); err != nil {
+					work := context.WithoutCancel(ctx) // the request may have its reply before the reply is confirmed
+					if err := h.Handle(work, d); err != nil {
 						t.Error(err)
 					}
-					_ = d.Ack(ctx)
+					_ = d.Ack(work)
 				})
 			}
 		}
