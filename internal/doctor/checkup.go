@@ -31,7 +31,9 @@ type Check struct {
 
 // Patient is a queue to be checked.
 type Patient struct {
-	Source, Dead transport.Source // Dead may be nil
+	// Dead is where the container moves its dead letters, or where the broker's own go
+	// (SQS). nil: not known.
+	Source, Dead transport.Source
 	// Management is the HTTP API of RabbitMQ with user and password; "" if it is not
 	// known. It counts only if it is of the broker of Source.
 	Management string

@@ -20,6 +20,8 @@ func checkSQS(queue, dead map[string]string, handler time.Duration) []Check {
 	_ = json.Unmarshal([]byte(queue["RedrivePolicy"]), &policy) // absent or not to be read is the same here
 	limit, _ := strconv.Atoi(strings.Trim(string(policy.Max), `"`))
 	switch {
+	case policy.Target == "" && dead != nil:
+		f.add("limit", OK, "", "no redrive policy; the container moves dead letters itself")
 	case policy.Target == "":
 		f.add("limit", Warn, "set a redrive policy, or DeadLetter.To of the container", "no redrive policy: what fails comes back until the retention deletes it")
 	case limit < 3:

@@ -71,6 +71,8 @@ func TestRabbitSettings(t *testing.T) {
 		"limit without DLX":           {rabbitQueue{Type: "quorum", Durable: true, Arguments: m{"x-delivery-limit": 5.0}}, 0, []string{"bad limit: delivery limit 5 without"}},
 		"the limit of 4.0":            {rabbitQueue{Version: "4.0.5", Type: "quorum", Durable: true}, 0, []string{"bad limit: delivery limit 20 without"}},
 		"no limit before 4.0":         {rabbitQueue{Version: "3.10.8", Type: "quorum", Durable: true}, 0, []string{"warn limit: no dead-letter exchange"}},
+		"moved by the container":      {rabbitQueue{Version: "3.10.8", Type: "quorum", Durable: true, Moved: true}, 0, nil},
+		"a limit and moved":           {rabbitQueue{Version: "4.0.5", Type: "quorum", Durable: true, Moved: true}, 0, []string{"bad limit: delivery limit 20 without"}},
 		"a limit of -1 is none":       {rabbitQueue{Version: "4.1.0", Type: "quorum", Durable: true, Arguments: m{"x-delivery-limit": -1.0}}, 0, []string{"warn limit: no dead-letter exchange"}},
 		"a policy counts":             {rabbitQueue{Type: "quorum", Durable: true, DLXBound: true, Policy: m{"dead-letter-exchange": "dlx", "delivery-limit": 2.0}}, 0, []string{"warn limit: delivery limit 2"}},
 		"DLX leads nowhere":           {rabbitQueue{Type: "classic", Durable: true, Arguments: good}, 0, []string{`bad limit: the dead-letter exchange "dlx" leads to no queue`}},
@@ -120,14 +122,15 @@ func TestSQSSettings(t *testing.T) {
 		handler      time.Duration
 		want         []string
 	}{
-		"all well":             {nil, map[string]string{"MessageRetentionPeriod": "1209600"}, time.Minute, nil},
-		"no redrive":           {map[string]string{"RedrivePolicy": ""}, nil, 0, []string{"warn limit: no redrive policy"}},
-		"one receive, as text": {map[string]string{"RedrivePolicy": fmt.Sprintf(redrive, `"1"`)}, nil, 0, []string{"warn limit: maxReceiveCount 1"}},
-		"an hour hidden":       {map[string]string{"VisibilityTimeout": "3600"}, nil, 0, []string{"warn lease: visibility timeout 1h0m0s"}},
-		"a second hidden":      {map[string]string{"VisibilityTimeout": "1"}, nil, 0, []string{"warn lease: visibility timeout 1s"}},
-		"a day of handling":    {nil, nil, 24 * time.Hour, []string{"bad lease: a handler may take 24h0m0s"}},
-		"retention not told":   {map[string]string{"MessageRetentionPeriod": ""}, nil, 0, []string{"unknown retention: the server does not tell"}},
-		"kept for an hour":     {map[string]string{"MessageRetentionPeriod": "3600"}, nil, 0, []string{"warn retention: messages are deleted after 1h0m0s"}},
+		"all well":               {nil, map[string]string{"MessageRetentionPeriod": "1209600"}, time.Minute, nil},
+		"no redrive":             {map[string]string{"RedrivePolicy": ""}, nil, 0, []string{"warn limit: no redrive policy"}},
+		"moved by the container": {map[string]string{"RedrivePolicy": ""}, map[string]string{"MessageRetentionPeriod": "1209600"}, 0, nil},
+		"one receive, as text":   {map[string]string{"RedrivePolicy": fmt.Sprintf(redrive, `"1"`)}, nil, 0, []string{"warn limit: maxReceiveCount 1"}},
+		"an hour hidden":         {map[string]string{"VisibilityTimeout": "3600"}, nil, 0, []string{"warn lease: visibility timeout 1h0m0s"}},
+		"a second hidden":        {map[string]string{"VisibilityTimeout": "1"}, nil, 0, []string{"warn lease: visibility timeout 1s"}},
+		"a day of handling":      {nil, nil, 24 * time.Hour, []string{"bad lease: a handler may take 24h0m0s"}},
+		"retention not told":     {map[string]string{"MessageRetentionPeriod": ""}, nil, 0, []string{"unknown retention: the server does not tell"}},
+		"kept for an hour":       {map[string]string{"MessageRetentionPeriod": "3600"}, nil, 0, []string{"warn retention: messages are deleted after 1h0m0s"}},
 		"dead letters go first": {nil, map[string]string{"MessageRetentionPeriod": "345600", "RedrivePolicy": "{}"}, 0,
 			[]string{"warn retention: the dead-letter queue keeps messages for 4 days", "warn limit: the dead-letter queue has a redrive policy"}},
 	} {
