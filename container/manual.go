@@ -22,8 +22,9 @@ func (r *run) Settle(ctx context.Context, d *longshore.Delivery, s longshore.Set
 }
 
 // settleEarly is a verb in a handler whose result settles. An ack is carried out
-// at once, unless a middleware has something to commit first. The others wait for the handler's return: carried out now, the message
-// could be handled again beside this handler, or overtaken by its followers.
+// at once, unless a middleware has something to commit first. The others wait for the
+// handler's return: carried out now, the message could be handled again beside this
+// handler, or overtaken by its followers.
 func (r *run) settleEarly(ctx context.Context, d *longshore.Delivery, s longshore.Settlement) error {
 	r.mu.Lock()
 	_, it := r.find(d)

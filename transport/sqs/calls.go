@@ -71,8 +71,8 @@ func (c *consumer) carried(kind opKind, batch []*op, out *result) (failed []*op,
 	return failed, why
 }
 
-// whenGone is what it means for a delete that its receipt is no longer good. For a message that
-// nobody else can have had, and whose last delete got no answer, that delete was
+// whenGone is what it means for a delete that its receipt is no longer good. For a
+// message that nobody else can have had, and whose last delete got no answer, that delete was
 // carried out: not every server takes a second one for a success, as AWS does.
 func (o *op) whenGone(now time.Time, err error) error {
 	switch {
