@@ -71,7 +71,11 @@ func (s *Server) needs(least role, next http.HandlerFunc) http.Handler {
 			next(w, r.WithContext(context.WithValue(r.Context(), whoKey{}, name)))
 		case has == nobody:
 			w.Header().Set("WWW-Authenticate", `Bearer realm="longshore"`)
-			fail(w, http.StatusUnauthorized, longshore.CodeAuth, "a token is needed", "send Authorization: Bearer TOKEN; longshore ctl takes it from LONGSHORE_TOKEN or --token-file")
+			text := "a token is needed"
+			if r.Header.Get("Authorization") != "" {
+				text = "the token is nobody's here"
+			}
+			fail(w, http.StatusUnauthorized, longshore.CodeAuth, text, "send Authorization: Bearer TOKEN; longshore ctl takes it from LONGSHORE_TOKEN or --token-file")
 		default:
 			fail(w, http.StatusForbidden, longshore.CodeForbidden, "a viewer may look, not change", "use an operator's token")
 		}

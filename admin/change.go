@@ -24,11 +24,15 @@ func (s *Server) pause(w http.ResponseWriter, r *http.Request) {
 	if c == nil || !read(w, r, &b) {
 		return
 	}
+	was := c.State()
+	if ended(w, c, "pause") {
+		return
+	}
 	s.mu.Lock()
 	s.paused[c.Name()] = pausedBy{By: who(r.Context()), At: time.Now(), Reason: b.Reason}
 	s.mu.Unlock()
 	c.Pause()
-	s.note(r, c, "paused", b.Reason)
+	s.note(r, c, deed{verb: "pause", text: "paused", reason: b.Reason, from: string(was), to: string(c.State())})
 	answer(w, http.StatusOK, s.status(c))
 }
 
@@ -38,16 +42,26 @@ func (s *Server) resume(w http.ResponseWriter, r *http.Request) {
 	if c == nil || !read(w, r, &b) {
 		return
 	}
-	if st := c.State(); st == container.StateDraining || st == container.StateStopped {
-		refuse(w, &longshore.Error{Code: longshore.CodeState, Op: fmt.Sprintf("resume container %q", c.Name()), Err: fmt.Errorf("it is %s", st), Hint: "start the service again"})
+	was := c.State()
+	if ended(w, c, "resume") {
 		return
 	}
 	s.mu.Lock()
 	delete(s.paused, c.Name())
 	s.mu.Unlock()
 	c.Resume()
-	s.note(r, c, "resumed", b.Reason)
+	s.note(r, c, deed{verb: "resume", text: "resumed", reason: b.Reason, from: string(was), to: string(c.State())})
 	answer(w, http.StatusOK, s.status(c))
+}
+
+// ended answers a change that makes no sense on a container that stops or has stopped.
+func ended(w http.ResponseWriter, c *container.ListenerContainer, verb string) bool {
+	st := c.State()
+	if st != container.StateDraining && st != container.StateStopped {
+		return false
+	}
+	refuse(w, &longshore.Error{Code: longshore.CodeState, Op: fmt.Sprintf("%s container %q", verb, c.Name()), Err: fmt.Errorf("it is %s", st), Hint: "start the service again"})
+	return true
 }
 
 // drain answers when the container has drained. It goes on when the client does
@@ -58,7 +72,7 @@ func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
 	if c == nil || !read(w, r, &b) {
 		return
 	}
-	s.note(r, c, "drain asked for", b.Reason)
+	s.note(r, c, deed{verb: "drain", text: "drain asked for", reason: b.Reason, from: string(c.State())})
 	err := c.Stop(context.WithoutCancel(r.Context()))
 	rep := c.Report()
 	if rep == nil {
@@ -88,6 +102,9 @@ func (s *Server) scale(w http.ResponseWriter, r *http.Request) {
 	if c == nil || !read(w, r, &b) {
 		return
 	}
+	if ended(w, c, "scale") {
+		return
+	}
 	st := c.Stats()
 	lo, hi := st.Min, st.Max
 	if b.Min != nil {
@@ -104,7 +121,8 @@ func (s *Server) scale(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	s.note(r, c, fmt.Sprintf("workers %d..%d → %d..%d", st.Min, st.Max, lo, hi), b.Reason)
+	from, to := span(st.Min, st.Max), span(lo, hi)
+	s.note(r, c, deed{verb: "scale", text: "workers " + from + " → " + to, reason: b.Reason, from: from, to: to})
 	answer(w, http.StatusOK, map[string]any{"before": Workers{Now: st.Workers, Busy: st.Busy, Min: st.Min, Max: st.Max}, "container": s.status(c)})
 }
 
@@ -186,7 +204,11 @@ func (s *Server) throttle(w http.ResponseWriter, r *http.Request) {
 	} else {
 		override(r.Context(), l, &b, d)
 	}
-	s.note(r, c, b.String(), b.Reason)
+	done := deed{verb: "throttle", text: b.String(), reason: b.Reason, from: limitsText(before.Limits), to: limitsText(l.State().Limits), limits: b.Scope != "fleet"}
+	if d > 0 {
+		done.until = time.Now().Add(d)
+	}
+	s.note(r, c, done)
 	res["container"] = s.status(c)
 	answer(w, http.StatusOK, res)
 }

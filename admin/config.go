@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 
+	"go.uber.org/zap"
+
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/middleware/throttle"
@@ -38,6 +40,8 @@ type Config struct {
 	TLS *tls.Config
 	// Metrics is served at /metrics; nil: not found.
 	Metrics http.Handler
+	// Logger gets a line for each change, at level info. nil: stderr.
+	Logger *zap.Logger
 }
 
 const minToken = 16
@@ -50,6 +54,9 @@ func (c *Config) check() error {
 	}
 	if c.Addr == "" {
 		c.Addr = DefaultAddr
+	}
+	if c.Logger == nil {
+		c.Logger = stderrLogger()
 	}
 	host, _, err := net.SplitHostPort(c.Addr)
 	switch {

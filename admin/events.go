@@ -126,11 +126,6 @@ func eventOf(e container.Event) Event {
 	return v
 }
 
-// note makes an event of what an operator did.
-func (s *Server) note(r *http.Request, c *container.ListenerContainer, text, reason string) {
-	s.hub.add(Event{Time: time.Now(), Container: c.Name(), Kind: "operator", Text: text, Reason: clip(reason), By: who(r.Context())})
-}
-
 // events streams: a snapshot, then what changes, at most twice a second, and what
 // happens. Last-Event-ID resumes.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {

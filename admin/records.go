@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/transport"
@@ -91,18 +93,18 @@ type oneRecord struct {
 }
 
 func (s *Server) retryNow(w http.ResponseWriter, r *http.Request) {
-	s.intervene(w, r, "record retried now", (*container.ListenerContainer).RetryNow)
+	s.intervene(w, r, "retry-now", "record retried now", (*container.ListenerContainer).RetryNow)
 }
 
 func (s *Server) deadLetter(w http.ResponseWriter, r *http.Request) {
-	s.intervene(w, r, "record dead-lettered", (*container.ListenerContainer).DeadLetterNow)
+	s.intervene(w, r, "dead-letter", "record dead-lettered", (*container.ListenerContainer).DeadLetterNow)
 }
 
 func (s *Server) release(w http.ResponseWriter, r *http.Request) {
-	s.intervene(w, r, "record given back to the broker", (*container.ListenerContainer).ReleaseNow)
+	s.intervene(w, r, "release", "record given back to the broker", (*container.ListenerContainer).ReleaseNow)
 }
 
-func (s *Server) intervene(w http.ResponseWriter, r *http.Request, done string, do func(*container.ListenerContainer, container.Intervention) (container.Held, error)) {
+func (s *Server) intervene(w http.ResponseWriter, r *http.Request, verb, done string, do func(*container.ListenerContainer, container.Intervention) (container.Held, error)) {
 	var b oneRecord
 	c := s.find(w, r)
 	if c == nil || !read(w, r, &b) {
@@ -120,7 +122,7 @@ func (s *Server) intervene(w http.ResponseWriter, r *http.Request, done string, 
 	if h.State == container.HeldRunning || h.State == container.HeldStuck {
 		done += " when its handler returns"
 	}
-	s.note(r, c, done+": "+clip(h.Record), b.Reason)
+	s.note(r, c, deed{verb: verb, text: done + ": " + clip(h.Record), reason: b.Reason, from: string(h.State), facts: recordFacts(h)})
 	answer(w, http.StatusOK, map[string]any{"done": done, "record": recordOf(h), "container": s.status(c)})
 }
 
@@ -183,7 +185,8 @@ func (s *Server) seek(w http.ResponseWriter, r *http.Request) {
 	}
 	list := []map[string]any{}
 	for _, m := range moved {
-		s.note(r, c, fmt.Sprintf("position of %s/%d moved from %d to %d", m.Topic, m.Partition, m.From, m.To), b.Reason)
+		s.note(r, c, deed{verb: "seek", text: fmt.Sprintf("position of %s/%d moved from %d to %d", m.Topic, m.Partition, m.From, m.To), reason: b.Reason,
+			from: strconv.FormatInt(m.From, 10), to: strconv.FormatInt(m.To, 10), facts: []zap.Field{zap.String("topic", m.Topic), zap.Int32("partition", m.Partition)}})
 		list = append(list, map[string]any{"topic": m.Topic, "partition": m.Partition, "from": m.From, "to": m.To})
 	}
 	answer(w, http.StatusOK, map[string]any{"moved": list, "container": s.status(c)})

@@ -143,7 +143,9 @@ func (c *Config) Components(handlers Handlers, code Code) ([]lifecycle.Component
 	}
 	parts = append(parts, shared...)
 	if s := c.loader.file.Admin; s != nil {
-		a, err := admin.New(s.settings(made, c.meters.handler()))
+		cfg := s.settings(made, c.meters.handler())
+		cfg.Logger = code.Logger
+		a, err := admin.New(cfg)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/longshore-go/longshore/admin"
+	"github.com/longshore-go/longshore/config"
 	"github.com/longshore-go/longshore/internal/cli"
 )
 
@@ -24,7 +26,8 @@ func (a *app) ctl() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ctl",
 		Short: "Look at and steer running instances",
-		Long: "ctl talks to the admin API of running instances: --admin or LONGSHORE_ADMIN names them.\n" +
+		Long: "ctl talks to the admin API of running instances: --admin names them, else the file of -c, LONGSHORE_ADMIN,\n" +
+			"or admin.listen of ./" + config.DefaultFile + ", if there is one.\n" +
 			"Changes need an operator's token: LONGSHORE_TOKEN, --token-file, or on this host the one that the instance made.",
 		Example: "  longshore ctl status\n" +
 			"  longshore ctl throttle orders --permits 0 --for 10m --reason \"ledger down\"",
@@ -34,11 +37,17 @@ func (a *app) ctl() *cobra.Command {
 		},
 	}
 	f := cmd.PersistentFlags()
-	f.StringVar(&c.admin, "admin", "", "`addresses` of the admin APIs, separated by commas (default 127.0.0.1:8391)")
+	f.StringVar(&c.admin, "admin", "", "`addresses` of the admin APIs, separated by commas (default admin.listen of the file, "+admin.DefaultAddr+")")
+	f.StringVarP(&c.app.file, "config", "c", "", "`FILE` of the service, whose admin.listen is used (default $LONGSHORE_CONFIG, else ./"+config.DefaultFile+")")
 	f.StringVar(&c.tokenFile, "token-file", "", "`file` with the token")
 	f.BoolVar(&c.dryRun, "dry-run", false, "say what would be asked for, and ask for nothing")
 	cmd.AddCommand(c.statusVerb(), c.pauseVerb(), c.resumeVerb(), c.scaleVerb(), c.throttleVerb(), c.drainVerb(), c.eventsVerb())
 	cmd.AddCommand(c.recordVerbs()...)
+	for _, verb := range cmd.Commands() {
+		if strings.Contains(verb.Use, "CONTAINER") {
+			verb.ValidArgsFunction = c.completeTargets
+		}
+	}
 	return cmd
 }
 
@@ -168,6 +177,9 @@ func (c *ctl) scaleVerb() *cobra.Command {
 		Use: "scale CONTAINER --workers MIN:MAX", Short: "Change the bounds of the workers", Args: exactly("CONTAINER"),
 		Example: "  longshore ctl scale orders --workers 4:50\n  longshore ctl scale orders --workers :20    # the minimum stays",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !cmd.Flags().Changed("workers") {
+				return &cli.UsageError{Text: "scale needs --workers", Hint: "write for example --workers 4:50, :50 or 8"}
+			}
 			body, err := parseWorkers(workers)
 			if err != nil {
 				return err

@@ -10,87 +10,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/longshore-go/longshore"
-	"github.com/longshore-go/longshore/admin"
-	"github.com/longshore-go/longshore/internal/cli"
 )
-
-// target is an instance.
-type target struct {
-	addr, base string
-	token      string
-}
-
-// targets are the instances to talk to, each with its token.
-func (c *ctl) targets() ([]target, error) {
-	addrs := c.admin
-	if addrs == "" {
-		addrs = c.env("LONGSHORE_ADMIN")
-	}
-	if addrs == "" {
-		addrs = admin.DefaultAddr
-	}
-	token, err := c.givenToken()
-	if err != nil {
-		return nil, err
-	}
-	var ts []target
-	for _, addr := range strings.Split(addrs, ",") {
-		t := target{addr: strings.TrimSpace(addr), token: token}
-		t.base = t.addr
-		if !strings.Contains(t.base, "://") {
-			t.base = "http://" + t.base
-		}
-		u, err := url.Parse(t.base)
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-			return nil, &cli.UsageError{Text: "one of the admin addresses is not an address", Hint: "write host:port or https://host:port, separated by commas"}
-		}
-		t.base = strings.TrimSuffix(u.Scheme+"://"+u.Host+u.Path, "/")
-		if t.token == "" && here(u.Hostname()) {
-			t.token = ownToken(u.Host)
-		}
-		ts = append(ts, t)
-	}
-	return ts, nil
-}
-
-func (c *ctl) env(name string) string {
-	if c.streams.Env == nil {
-		return ""
-	}
-	v, _ := c.streams.Env(name)
-	return v
-}
-
-// givenToken is the token that the user gave.
-func (c *ctl) givenToken() (string, error) {
-	if c.tokenFile != "" {
-		raw, err := os.ReadFile(c.tokenFile)
-		if err != nil {
-			return "", &cli.UsageError{Text: "the token file cannot be read: " + err.Error(), Hint: "check --token-file"}
-		}
-		return strings.TrimSpace(string(raw)), nil
-	}
-	return c.env("LONGSHORE_TOKEN"), nil
-}
-
-func here(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// ownToken reads the token that an instance on this host made; "" if there is none.
-func ownToken(addr string) string {
-	raw, err := os.ReadFile(admin.TokenFile(addr))
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(raw))
-}
 
 const maxAnswer = 8 << 20
 
@@ -107,7 +31,7 @@ func (c *ctl) call(ctx context.Context, t target, method, path string, body map[
 	}
 	var answer map[string]any
 	if err := json.Unmarshal(raw, &answer); err != nil {
-		return nil, &longshore.Error{Code: longshore.CodeUnreachable, Op: "ask " + t.addr, Err: fmt.Errorf("it answered %s, and not as an admin API does", res.Status), Hint: "check --admin"}
+		return nil, &longshore.Error{Code: longshore.CodeUnreachable, Op: "ask " + t.addr, Err: fmt.Errorf("it answered %s, and not as an admin API does", res.Status), Hint: "check " + t.named}
 	}
 	if res.StatusCode >= 400 {
 		return nil, refusedBy(t, answer)
@@ -143,14 +67,18 @@ func (c *ctl) send(ctx context.Context, t target, method, path string, body map[
 }
 
 func unreachable(t target, err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	switch {
+	case errors.Is(err, context.Canceled):
 		return err
+	case errors.Is(err, context.DeadlineExceeded):
+		return &longshore.Error{Code: longshore.CodeTimeout, Op: "ask the admin API at " + t.addr, Err: errors.New("it did not answer within --timeout"),
+			Hint: "what was asked for may be done all the same, a drain goes on: see longshore ctl status"}
 	}
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
 	}
-	return &longshore.Error{Code: longshore.CodeUnreachable, Op: "ask the admin API at " + t.addr, Err: err, Hint: "is the service running, with an admin server? check --admin or LONGSHORE_ADMIN"}
+	return &longshore.Error{Code: longshore.CodeUnreachable, Op: "ask the admin API at " + t.addr, Err: err, Hint: "is the service running, with an admin server? check " + t.named}
 }
 
 // refusedBy is the error that the API answered with.
@@ -160,8 +88,13 @@ func refusedBy(t target, answer map[string]any) error {
 		return s
 	}
 	e := &longshore.Error{Code: longshore.Code(text("code")), Op: t.addr, Err: errors.New(text("message")), Hint: text("help")}
-	if e.Hint == "see GET /api/containers" { // the API speaks to programs
+	switch { // the API speaks to programs
+	case e.Code == longshore.CodeAuth:
+		e.Hint = t.tokenHint()
+	case e.Hint == "see GET /api/containers":
 		e.Hint = "see longshore ctl status"
+	case strings.HasPrefix(e.Hint, "see GET /"):
+		e.Hint = "see longshore ctl --help; is the service of another version than this command?"
 	}
 	return e
 }

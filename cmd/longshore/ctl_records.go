@@ -81,10 +81,12 @@ type found struct {
 	list    []foundRecord
 	total   int
 	several bool // instances
+	none    bool // no instance has answered
 }
 
 // records asks every instance for records.
 func (c *ctl) records(ctx context.Context, path string) (f found, err error) {
+	f.none = true
 	err = c.askAll(ctx, path, func(t target, answer map[string]any, more bool) error {
 		raw, err := json.Marshal(answer["records"])
 		if err != nil {
@@ -94,7 +96,7 @@ func (c *ctl) records(ctx context.Context, path string) (f found, err error) {
 		if err := json.Unmarshal(raw, &rs); err != nil {
 			return err
 		}
-		f.several = more
+		f.several, f.none = more, false
 		f.total += int(number(answer["total"]))
 		for _, r := range rs {
 			f.list = append(f.list, foundRecord{t.addr, r})
@@ -126,6 +128,9 @@ func (c *ctl) inflightVerb() *cobra.Command {
 
 func (c *ctl) printRecords(f found) error {
 	list, total, several := f.list, f.total, f.several
+	if f.none {
+		return nil // "none" would be an answer
+	}
 	if c.print.JSON {
 		if list == nil {
 			list = []foundRecord{}
@@ -306,5 +311,5 @@ func tellSeek(name string, a map[string]any) string {
 	for _, m := range moved {
 		parts = append(parts, fmt.Sprintf("%v/%.0f %.0f → %.0f", at(m, "topic"), number(at(m, "partition")), number(at(m, "from")), number(at(m, "to"))))
 	}
-	return fmt.Sprintf("%s     %d partitions moved: %s", name, len(moved), strings.Join(parts, ", "))
+	return fmt.Sprintf("%s     %s moved: %s", name, counted(len(moved), "partition"), strings.Join(parts, ", "))
 }

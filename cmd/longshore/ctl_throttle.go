@@ -65,6 +65,9 @@ func (f *throttleFlags) body(cmd *cobra.Command) (map[string]any, error) {
 	if f.clear {
 		body["clear"] = true
 	}
+	if given("permits") && given("add") {
+		return nil, &cli.UsageError{Text: "--permits and --add exclude each other", Hint: "--permits sets the number, --add changes the one of now"}
+	}
 	if f.permits < 0 || f.rate < 0 || f.burst < 0 {
 		return nil, &cli.UsageError{Text: "--permits, --rate and --burst must be 0 or more", Hint: "0 holds everything; --add -2 takes two permits away; --clear goes back to what is configured"}
 	}
@@ -80,6 +83,9 @@ func (f *throttleFlags) body(cmd *cobra.Command) (map[string]any, error) {
 	if f.share != "" && f.share != "each" && f.share != "total" {
 		return nil, &cli.UsageError{Text: "--share " + f.share + " is not known", Hint: "use each or total"}
 	}
+	if f.share != "" && !f.fleet {
+		return nil, &cli.UsageError{Text: "--share is for a fleet", Hint: "add --fleet, or leave it out"}
+	}
 	body = with(body, "share", f.share)
 	return with(body, "reason", f.reason), nil
 }
@@ -91,10 +97,13 @@ func tellThrottle(name string, a map[string]any) string {
 	if number(at(before, "rate")) >= 0 || number(at(after, "rate")) >= 0 {
 		parts = append(parts, fmt.Sprintf("rate %s → %s", limitText(at(before, "rate")), limitText(at(after, "rate"))))
 	}
+	if from, to := number(at(before, "burst")), number(at(after, "burst")); from != to {
+		parts = append(parts, fmt.Sprintf("burst %v → %v", from, to))
+	}
 	for _, layer := range []string{"operator", "fleet"} {
 		if until, ok := at(after, layer, "until").(string); ok {
 			if t, err := time.Parse(time.RFC3339, until); err == nil {
-				parts = append(parts, "until "+t.Local().Format("15:04:05")+" (then "+limitText(at(after, "configured", "permits"))+")")
+				parts = append(parts, "until "+t.Local().Format("15:04:05")+" (then "+thenText(at(after, layer), at(after, "configured"))+")")
 				break
 			}
 		}
@@ -107,6 +116,19 @@ func tellThrottle(name string, a map[string]any) string {
 		}
 	}
 	return name + "     " + strings.Join(parts, "     ")
+}
+
+// thenText is what is configured of what a layer limits.
+func thenText(layer, configured any) string {
+	switch permits, rate := at(layer, "permits") != nil, at(layer, "rate") != nil; {
+	case permits && rate:
+		return limitText(at(configured, "permits")) + ", rate " + limitText(at(configured, "rate"))
+	case rate:
+		return "rate " + limitText(at(configured, "rate"))
+	case permits:
+		return limitText(at(configured, "permits"))
+	}
+	return "what is configured"
 }
 
 // limitText is a limit for people.

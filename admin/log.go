@@ -1,0 +1,94 @@
+package admin
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/middleware/throttle"
+)
+
+// stderrLogger is for servers that were given none. What somebody changes by hand is
+// told at level info: it is rare, and who reads the log later has to know of it.
+func stderrLogger() *zap.Logger {
+	cfg := zap.NewProductionEncoderConfig()
+	cfg.EncodeTime = zapcore.ISO8601TimeEncoder
+	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(cfg), zapcore.Lock(os.Stderr), zapcore.InfoLevel))
+}
+
+// deed is what an operator did. What is empty is not told.
+type deed struct {
+	verb, text, reason string
+	from, to           string
+	until              time.Time
+	facts              []zap.Field // of one record or partition
+	limits             bool        // of this instance's throttle
+}
+
+// note makes an event and a log line of what an operator did.
+func (s *Server) note(r *http.Request, c *container.ListenerContainer, d deed) {
+	d.reason = clip(d.reason)
+	s.hub.add(Event{Time: time.Now(), Container: c.Name(), Kind: "operator", Text: d.text, Reason: d.reason, By: who(r.Context())})
+	st := c.Stats()
+	fields := []zap.Field{zap.String("container", st.Name), zap.String("source", st.Source), zap.String("transport", st.Transport),
+		zap.String("by", who(r.Context())), zap.String("remote", remote(r))}
+	if d.from != "" {
+		fields = append(fields, zap.String("from", d.from))
+	}
+	if d.to != "" {
+		fields = append(fields, zap.String("to", d.to))
+	}
+	if !d.until.IsZero() {
+		fields = append(fields, zap.Time("until", d.until))
+	}
+	if d.reason != "" {
+		fields = append(fields, zap.String("reason", d.reason))
+	}
+	if d.limits { // as a fleet's
+		s.cfg.Logger.Info("throttle changed", append(fields, zap.String("scope", "instance"))...)
+		return
+	}
+	fields = append(fields, zap.String("verb", d.verb), zap.String("text", d.text))
+	s.cfg.Logger.Info("changed by operator", append(fields, d.facts...)...)
+}
+
+// remote is the host from which somebody asked.
+func remote(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+// limitsText is what a throttle lets through.
+func limitsText(l throttle.Limits) string {
+	var parts []string
+	if l.Permits >= 0 {
+		parts = append(parts, fmt.Sprintf("permits %d", l.Permits))
+	}
+	if l.Rate >= 0 {
+		parts = append(parts, fmt.Sprintf("rate %g", l.Rate))
+	}
+	if l.Burst > 0 {
+		parts = append(parts, fmt.Sprintf("burst %d", l.Burst))
+	}
+	if len(parts) == 0 {
+		return "no limit"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// recordFacts are those of a record somebody changed.
+func recordFacts(h container.Held) []zap.Field {
+	return []zap.Field{zap.String("message_id", clip(h.MessageID)), zap.String("key", h.Key), zap.Int("attempt", h.Attempt)}
+}
+
+func span(lo, hi int) string { return fmt.Sprintf("%d..%d", lo, hi) }
