@@ -181,7 +181,7 @@ func TestCtlFleet(t *testing.T) {
 func TestCtlEvents(t *testing.T) {
 	one := running(t, nil)
 	seen := make(chan outcome)
-	go func() { seen <- reach(one).run(t, "ctl", "events", "-n", "2") }()
+	go func() { seen <- reach(one).run(t, "ctl", "events", "-n", "20") }() // those of the start may come first
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {

