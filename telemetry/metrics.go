@@ -21,8 +21,7 @@ import (
 func (t *Telemetry) Metrics() longshore.Middleware {
 	m := &metrics{}
 	var errs [5]error
-	m.duration, errs[0] = t.meter.Float64Histogram("messaging.process.duration", metric.WithUnit("s"), seconds(),
-		metric.WithDescription("Time a handler took, without waiting for permits and locks."))
+	m.duration, errs[0] = t.timer("messaging.process.duration", "Time a handler took, without waiting for permits and locks.")
 	m.age, errs[1] = t.meter.Float64Histogram("longshore.delivery.age", metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries(0.01, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14400, 86400),
 		metric.WithDescription("Age of messages, by their timestamps, when their handlers began; a sample."))
@@ -49,10 +48,11 @@ func (t *Telemetry) counter(name, what string, err *error) metric.Int64Observabl
 }
 
 type metrics struct {
-	duration, age metric.Float64Histogram
-	problem       error
-	points        sync.Map    // of series to *point; bounded: sources × verdicts × attempts × codes
-	usual         memo[usual] // those without an error, found faster
+	duration func(attribute.Set) func(time.Duration)
+	age      metric.Float64Histogram
+	problem  error
+	points   sync.Map    // of series to *point; bounded: sources × verdicts × attempts × codes
+	usual    memo[usual] // those without an error, found faster
 }
 
 // series is what the labels of one point come from.
@@ -67,7 +67,7 @@ type series struct {
 type point struct {
 	n       atomic.Int64
 	aged    atomic.Int64 // when an age was recorded last, Unix nanoseconds
-	process []metric.RecordOption
+	process func(took time.Duration)
 	age     []metric.RecordOption
 }
 
@@ -119,10 +119,9 @@ func (m *metrics) Outcome(d *longshore.Delivery, o longshore.Outcome) {
 	}
 	p := m.find(d.Origin.Subscription, o.Verdict, placeOf(d.Attempt), o.Err)
 	p.n.Add(1)
-	ctx := context.Background() // exemplars are the trace's business
-	m.duration.Record(ctx, o.Took.Seconds(), p.process...)
+	p.process(o.Took)
 	if at := d.Received().Timestamp; !at.IsZero() && p.ageDue(o.Started) {
-		m.age.Record(ctx, max(o.Started.Sub(at).Seconds(), 0), p.age...)
+		m.age.Record(context.Background(), max(o.Started.Sub(at).Seconds(), 0), p.age...)
 	}
 }
 
@@ -156,7 +155,7 @@ func (m *metrics) point(s series) *point {
 		process = append(process, attrErrorType.String(s.code))
 	}
 	p := &point{
-		process: []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(process...))},
+		process: m.duration(attribute.NewSet(process...)),
 		age:     []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(s.attributes()...))},
 	}
 	v, _ := m.points.LoadOrStore(s, p)

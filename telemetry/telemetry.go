@@ -36,6 +36,7 @@ type Telemetry struct {
 	fields     []string // the headers that it reads
 	silent     bool
 	unset      trace.TracerProvider // the global one if none was set; nil: there was one
+	keeper     keeper               // counts durations; nil: the meter does
 }
 
 // New makes one.
@@ -52,6 +53,7 @@ func New(cfg Config) *Telemetry {
 		}
 	}
 	_, t.silent = cfg.TracerProvider.(noop.TracerProvider)
+	t.keeper, _ = cfg.MeterProvider.(keeper)
 	if t.propagator == nil {
 		t.propagator = propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 	}
@@ -97,9 +99,4 @@ func codeOf(err error) string {
 		return string(e.Code)
 	}
 	return "_OTHER"
-}
-
-// seconds are the boundaries that the conventions advise for durations.
-func seconds() metric.HistogramOption {
-	return metric.WithExplicitBucketBoundaries(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
 }

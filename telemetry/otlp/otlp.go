@@ -10,11 +10,13 @@ import (
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/metric"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/telemetry/histogram"
 )
 
 // Exporter is a tracer provider and a meter provider whose spans and numbers go to a
@@ -22,6 +24,7 @@ import (
 type Exporter struct {
 	traces  *sdktrace.TracerProvider // nil with NoTraces
 	metrics *sdkmetric.MeterProvider // nil with NoMetrics
+	meters  metric.MeterProvider     // the same, with its own way to count durations
 	client  *http.Client
 	ended   context.Context //nolint:containedctx // ends what is being sent, like a closed channel
 	end     context.CancelFunc
@@ -88,8 +91,25 @@ func (e *Exporter) startMetrics(cfg *Config, who *resource.Resource) error {
 	if cfg.Interval > 0 {
 		every = append(every, sdkmetric.WithInterval(cfg.Interval))
 	}
+	durations := &histogram.Set{}
+	if plain(out) {
+		every = append(every, sdkmetric.WithProducer(durations))
+	}
 	e.metrics = sdkmetric.NewMeterProvider(sdkmetric.WithResource(who), sdkmetric.WithReader(sdkmetric.NewPeriodicReader(numbers{out, e}, every...)))
+	if e.meters = e.metrics; plain(out) {
+		e.meters = durations.Provider(e.metrics)
+	}
 	return nil
+}
+
+// plain tells whether histograms are sent as a histogram.Set has them: the variables of
+// OpenTelemetry can ask for others.
+func plain(out sdkmetric.Exporter) bool {
+	switch out.Aggregation(sdkmetric.InstrumentKindHistogram).(type) {
+	case sdkmetric.AggregationDefault, sdkmetric.AggregationExplicitBucketHistogram:
+		return out.Temporality(sdkmetric.InstrumentKindHistogram) == metricdata.CumulativeTemporality
+	}
+	return false
 }
 
 // TracerProvider is what telemetry.Config takes, and otel.SetTracerProvider. nil with
@@ -104,10 +124,7 @@ func (e *Exporter) TracerProvider() trace.TracerProvider {
 // MeterProvider is what telemetry.Config takes, and otel.SetMeterProvider. nil with
 // NoMetrics.
 func (e *Exporter) MeterProvider() metric.MeterProvider {
-	if e.metrics == nil {
-		return nil
-	}
-	return e.metrics
+	return e.meters
 }
 
 // Close sends what is left and ends the providers: what is measured later goes nowhere.

@@ -38,6 +38,7 @@ type collector struct {
 	mu      sync.Mutex
 	spans   []string
 	metrics []string
+	kinds   []string // of histograms: temporality and how their buckets are
 	headers []string // of x-key
 	service string
 	paths   map[string]int
@@ -95,6 +96,12 @@ func (c *collector) numbers(body []byte) error {
 		for _, sm := range rm.GetScopeMetrics() {
 			for _, m := range sm.GetMetrics() {
 				c.metrics = append(c.metrics, m.GetName())
+				if h := m.GetHistogram(); h != nil {
+					c.kinds = append(c.kinds, m.GetName()+" "+h.GetAggregationTemporality().String()+" explicit")
+				}
+				if h := m.GetExponentialHistogram(); h != nil {
+					c.kinds = append(c.kinds, m.GetName()+" "+h.GetAggregationTemporality().String()+" exponential")
+				}
 			}
 		}
 	}
@@ -155,6 +162,45 @@ func TestACollectorGetsTracesAndMetrics(t *testing.T) {
 		if h != "first" {
 			t.Errorf("headers %q", c.headers)
 		}
+	}
+}
+
+// What the variables of OpenTelemetry ask for holds for the histogram of each message
+// too, though it is not the SDK's otherwise; and it comes once.
+func TestHistogramsAreAsTheVariablesAsk(t *testing.T) {
+	const name = "messaging.process.duration "
+	for _, tt := range []struct{ variable, value, want string }{
+		{"", "", name + "AGGREGATION_TEMPORALITY_CUMULATIVE explicit"},
+		{"OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "delta", name + "AGGREGATION_TEMPORALITY_DELTA explicit"},
+		{"OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION", "base2_exponential_bucket_histogram", name + "AGGREGATION_TEMPORALITY_CUMULATIVE exponential"},
+	} {
+		t.Run(tt.value, func(t *testing.T) {
+			if tt.variable != "" {
+				t.Setenv(tt.variable, tt.value)
+			}
+			c := &collector{}
+			server := httptest.NewServer(c)
+			defer server.Close()
+			out, err := otlp.New(otlp.Config{Endpoint: server.URL, NoTraces: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			handle(t, out)
+			if err := out.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			var got []string
+			for _, k := range c.kinds {
+				if strings.HasPrefix(k, name) {
+					got = append(got, k)
+				}
+			}
+			if len(got) != 1 || got[0] != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
 	}
 }
 

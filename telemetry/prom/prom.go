@@ -12,6 +12,7 @@ import (
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/telemetry/histogram"
 )
 
 // Config of a [Page]. The zero value shows what is measured through its provider,
@@ -26,8 +27,9 @@ type Config struct {
 // Page is a meter provider and the page that shows it. It is safe for concurrent
 // use.
 type Page struct {
-	provider *sdkmetric.MeterProvider
-	registry *prometheus.Registry
+	provider  *sdkmetric.MeterProvider
+	durations histogram.Set
+	registry  *prometheus.Registry
 }
 
 // New makes one. It does no I/O and starts nothing; the error is one of the
@@ -39,7 +41,7 @@ func New(cfg Config) (*Page, error) {
 		p.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})) // an empty registry takes them
 	}
 	// Scope and target would be two labels more on each series, the same everywhere.
-	reader, err := exporter.New(exporter.WithRegisterer(p.registry), exporter.WithoutScopeInfo(), exporter.WithoutTargetInfo())
+	reader, err := exporter.New(exporter.WithRegisterer(p.registry), exporter.WithoutScopeInfo(), exporter.WithoutTargetInfo(), exporter.WithProducer(&p.durations))
 	if err != nil {
 		return nil, &longshore.Error{Code: longshore.CodeConfig, Op: "show metrics to Prometheus", Err: err, Hint: "use one page for a registry"}
 	}
@@ -48,7 +50,7 @@ func New(cfg Config) (*Page, error) {
 }
 
 // MeterProvider is what telemetry.Config takes, and otel.SetMeterProvider.
-func (p *Page) MeterProvider() metric.MeterProvider { return p.provider }
+func (p *Page) MeterProvider() metric.MeterProvider { return p.durations.Provider(p.provider) }
 
 // Handler serves the page, in the format that the scraper asks for. A metric that
 // cannot be read leaves the others on the page.
