@@ -169,7 +169,8 @@ func (l *lab) harness() transporttest.Harness {
 		return as[transport.Describer](t, src).Describe().Name
 	}
 	h := transporttest.Harness{
-		Source: func(t testing.TB) transport.Source { return l.source(t, nil) },
+		Parallel: true, // every source has a server or a vhost, and a proxy, of its own
+		Source:   func(t testing.TB) transport.Source { return l.source(t, nil) },
 		Batched: func(t testing.TB) transport.Source {
 			return l.source(t, func(c *amqp.QueueConfig) { c.SettleLinger = time.Hour })
 		},

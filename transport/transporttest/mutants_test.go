@@ -88,7 +88,7 @@ var mutants = []struct{ bug, check, also string }{
 	{"publish-fails-all-for-one", "publish-partial", ""},
 	{"publish-returns-before-confirm", "publish-confirmed", "latency"},
 	{"publish-hides-refusal", "publish-failure", "publish-closed publish-confirmed"},
-	{"publish-twice", "publish", ""},
+	{"publish-twice", "publish", "headers"}, // which come one after another through one queue
 	{"publish-loses-every-20th", "publish-concurrent", ""},
 	{"publisher-stays-open", "publish-closed", ""},
 	{"window-ignored", "window", ""},
