@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -79,11 +80,28 @@ func (e *endurance) send(p transport.Publisher, dest string, first int) error {
 			good++
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := p.Publish(ctx, dest, msgs...); err != nil {
+	if err := e.confirmed(p, dest, msgs); err != nil {
 		return err
 	}
 	e.child.published(good)
 	return nil
+}
+
+// confirmed publishes until the broker has confirmed all: a busy machine lets it miss
+// its time now and then, which is not what is tried here.
+func (e *endurance) confirmed(p transport.Publisher, dest string, msgs []*longshore.Message) error {
+	for try := 1; ; try++ {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		err := p.Publish(ctx, dest, msgs...)
+		cancel()
+		var part *transport.PartialError
+		if err == nil || try == 5 || !errors.As(err, &part) {
+			return err
+		}
+		left := make([]*longshore.Message, 0, len(part.Failed))
+		for _, i := range part.Indexes() {
+			left = append(left, msgs[i])
+		}
+		msgs = left
+	}
 }
