@@ -175,16 +175,19 @@ func (c *Config) stopFor(parts []lifecycle.Component) time.Duration {
 }
 
 // Module is the same for an fx application: it takes Handlers, and a *zap.Logger and
-// a Code if there are such, from the graph. Give it last, in place of lifecycle.Module.
+// a Code if there are such, from the graph; what [lifecycle.ProvideMiddleware] added goes
+// around the Code's middlewares. Give it last, in place of lifecycle.Module.
 func (c *Config) Module() fx.Option {
 	type in struct {
 		fx.In
 		Handlers Handlers
 		Code     Code        `optional:"true"`
 		Logger   *zap.Logger `optional:"true"`
+		Chain    lifecycle.Chain
 	}
 	return fx.Options(
 		lifecycle.ProvideAll(func(p in) ([]lifecycle.Component, error) {
+			p.Code.Middleware = append(slices.Clone(p.Chain), p.Code.Middleware...)
 			if p.Code.Logger == nil {
 				p.Code.Logger = p.Logger
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/container/autoscale"
+	"github.com/longshore-go/longshore/lifecycle"
 	"github.com/longshore-go/longshore/middleware"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/memory"
@@ -264,9 +265,15 @@ func publish(t *testing.T, c *Config, name string) {
 
 func TestModuleRunsTheFile(t *testing.T) {
 	c := load(t, nowhere(), "containers: {a: {source: mem://a}}")
-	var n atomic.Int32
+	var n, wrapped atomic.Int32
 	done := make(chan struct{})
 	app := fxtest.New(t,
+		lifecycle.ProvideMiddleware(1, func() longshore.Middleware {
+			return longshore.MiddlewareFunc(func(next longshore.Handler) longshore.Handler {
+				wrapped.Add(1)
+				return next
+			})
+		}),
 		fx.Provide(func() Handlers {
 			return Handlers{"a": longshore.HandlerFunc(func(context.Context, *longshore.Delivery) error {
 				if n.Add(1) == 1 {
@@ -279,4 +286,7 @@ func TestModuleRunsTheFile(t *testing.T) {
 	publish(t, c, "a")
 	<-done
 	app.RequireStop()
+	if wrapped.Load() != 1 {
+		t.Errorf("the chain of the application wrapped %d handlers", wrapped.Load())
+	}
 }

@@ -20,7 +20,13 @@ func callAll(ctx context.Context, parts []Component, method func(Component, cont
 		go func() { results[i] <- call(ctx, c, method) }()
 	}
 	late = &lateness{over: make(chan struct{})}
-	late.unhook = context.AfterFunc(ctx, func() { time.AfterFunc(obey, func() { close(late.over) }) })
+	late.unhook = context.AfterFunc(ctx, func() {
+		patience := obey
+		if errors.Is(ctx.Err(), context.Canceled) {
+			patience = obeyCancel
+		}
+		time.AfterFunc(patience, func() { close(late.over) })
+	})
 	return results, late
 }
 

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxevent"
@@ -38,7 +39,8 @@ func ProvideAll(constructors ...any) fx.Option {
 // one fx hook, and sets fx.StopTimeout to cfg.StopTimeout. Give it last: fx obeys
 // the last StopTimeout, and with a smaller one the drain is cut short (a warning
 // says so). fx's own default of 15 s for all hooks together would skip the hooks
-// behind a slow one.
+// behind a slow one. Of fx.StartTimeout a quarter, at most 5 s, is kept to undo a start
+// that takes too long.
 //
 // Components get the application's *zap.Logger if there is one, and so do fx's
 // events.
@@ -62,16 +64,31 @@ func Module(cfg Config) fx.Option {
 			if err != nil {
 				return err
 			}
-			lc.Append(fx.StartStopHook(
-				func(ctx context.Context) error {
-					if err := m.Start(ctx); err != nil {
-						return fmt.Errorf("lifecycle: %w", err)
-					}
-					return nil
-				}, m.Stop))
+			lc.Append(fx.StartStopHook(m.startHook, m.Stop))
 			return nil
 		}),
+		fx.Provide(newChain),
 	)
+}
+
+// undoMost is what is kept of a start's time to undo it, where a quarter is more.
+const undoMost = 5 * time.Second
+
+// startHook keeps a part of the time that fx gives a start for undoing it. fx does not wait
+// for a hook whose time is over and calls no stop of it; App.Run then ends the process
+// (uber-go/fx #767, #1035).
+func (m *Manager) startHook(ctx context.Context) error {
+	var undoBy time.Time
+	if end, ok := ctx.Deadline(); ok {
+		kept := min(time.Until(end)/4, undoMost)
+		early, cancel := context.WithDeadline(ctx, end.Add(-kept))
+		defer cancel()
+		ctx, undoBy = early, end.Add(-kept/8) // fx prefers its own error, without a name, to one that comes late
+	}
+	if err := m.start(ctx, undoBy); err != nil {
+		return fmt.Errorf("lifecycle: %w", err)
+	}
+	return nil
 }
 
 type optionalLogger struct {

@@ -36,6 +36,9 @@ const (
 	leastPhase = 250 * time.Millisecond
 	// obey is how long a component may take to notice that its context has ended.
 	obey = time.Second
+	// obeyCancel is the same where it was cancelled: a container then gives handlers its
+	// CancelGrace, 2 s, and knows only behind it what it abandons.
+	obeyCancel = 2500 * time.Millisecond
 )
 
 // Manager starts components phase by phase and stops them in reverse. All
@@ -172,7 +175,10 @@ func (m *Manager) StopTimeout() time.Duration { return m.stopTimeout }
 // work. If one fails, ctx ends or Stop is called, everything that had started is stopped
 // again and the error says which one it was. A Start while started does nothing. One
 // that ignores its context is left behind a second after its end, as by Stop.
-func (m *Manager) Start(ctx context.Context) error {
+func (m *Manager) Start(ctx context.Context) error { return m.start(ctx, time.Time{}) }
+
+// start is Start with an end for undoing it; zero is StopTimeout after its failure.
+func (m *Manager) start(ctx context.Context, undoBy time.Time) error {
 	m.turn.Lock()
 	defer m.turn.Unlock()
 	ctx, cancel := context.WithCancel(ctx)
@@ -186,21 +192,24 @@ func (m *Manager) Start(ctx context.Context) error {
 	}
 	m.stop, m.starting = nil, s
 	m.mu.Unlock()
-	live, err := m.startPhases(ctx)
+	live, err := m.startPhases(ctx, undoBy)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.live, m.started, m.starting = live, err == nil, nil
 	return err
 }
 
-func (m *Manager) startPhases(ctx context.Context) (live [][]Component, err error) {
+func (m *Manager) startPhases(ctx context.Context, undoBy time.Time) (live [][]Component, err error) {
 	for _, p := range m.phases {
 		touched, err := startPhase(ctx, p)
 		live = append(live, touched)
 		if err == nil {
 			continue
 		}
-		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.stopTimeout)
+		if undoBy.IsZero() {
+			undoBy = time.Now().Add(m.stopTimeout)
+		}
+		undo, cancel := context.WithDeadline(context.WithoutCancel(ctx), undoBy)
 		defer cancel()
 		if serr := m.stopPhases(undo, live); serr != nil {
 			m.log.Warn("undoing a failed start left something behind", logs.Failure(serr)...)
@@ -231,8 +240,8 @@ func startPhase(ctx context.Context, p phase) (touched []Component, _ error) {
 // Stop stops the phases in descending order within StopTimeout, or ctx's
 // deadline if that is earlier; a ctx that is cancelled ends the waiting for what
 // runs. A phase that takes too long does not keep the others from being stopped, and
-// neither does a component that ignores its context: it is left behind a second later,
-// and the error says so. Containers stop in two steps of their own: DrainTimeout for what
+// neither does a component that ignores its context: it is left behind a second later (2.5 s
+// where ctx was cancelled), and the error says so. Containers stop in two steps of their own: DrainTimeout for what
 // runs, then CancelGrace to cancel, flush and close. A second Stop waits for the first and returns the
 // same; on a manager that never started it does nothing. A Start that runs is ended, and
 // undoes itself.

@@ -102,3 +102,93 @@ func TestAtLeastOnceFindsOutWhoNeedsAnOrder(t *testing.T) {
 		t.Errorf("not found out: %q", r.errors)
 	}
 }
+
+// steps is a world with two accounts, and a handler that moves 1 from one to the other: it is
+// to know its message, and to take and give by steps, between which it looks at its context.
+type steps struct {
+	mu          sync.Mutex
+	known       map[string]bool
+	taken, gave int
+}
+
+func (s *steps) knows(id string) bool { s.mu.Lock(); defer s.mu.Unlock(); return s.known[id] }
+
+func (s *steps) do(f func()) { s.mu.Lock(); defer s.mu.Unlock(); f() }
+
+// Handlers that are wrong, each in the way that one kind of fault brings to light.
+func TestAtLeastOnceFindsEachKindOfMistake(t *testing.T) {
+	type handle func(ctx context.Context, d *longshore.Delivery, w *steps) error
+	right := func(ctx context.Context, d *longshore.Delivery, w *steps) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		w.do(func() {
+			if !w.known[d.ID] {
+				w.known[d.ID] = true
+				w.taken++
+				w.gave++
+			}
+		})
+		return ctx.Err()
+	}
+	for name, tc := range map[string]struct {
+		h     handle
+		found string
+	}{
+		"right": {right, ""},
+		"does it each time": {func(_ context.Context, _ *longshore.Delivery, w *steps) error {
+			w.do(func() { w.taken++; w.gave++ })
+			return nil
+		}, "messages come twice"},
+		"takes what comes again for done": {func(ctx context.Context, d *longshore.Delivery, w *steps) error {
+			if d.Attempt > 1 {
+				return nil
+			}
+			return right(ctx, d, w)
+		}, "crash before the effect"},
+		"remembers before it does": {func(ctx context.Context, d *longshore.Delivery, w *steps) error {
+			if w.knows(d.ID) {
+				return nil
+			}
+			w.do(func() { w.known[d.ID] = true })
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			w.do(func() { w.taken++; w.gave++ })
+			return nil
+		}, "delivery lost while it is worked on, when it looked at its context for the 1. time"},
+		"does it by halves": {func(ctx context.Context, d *longshore.Delivery, w *steps) error {
+			if ctx.Err() != nil || w.knows(d.ID) {
+				return ctx.Err()
+			}
+			w.do(func() { w.taken++ })
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			default:
+			}
+			w.do(func() { w.gave++; w.known[d.ID] = true })
+			return nil
+		}, "delivery lost while it is worked on, when it looked at its context for the 2. time"},
+		"takes the end of its context for success": {func(ctx context.Context, d *longshore.Delivery, w *steps) error {
+			if ctx.Err() == nil {
+				return right(ctx, d, w)
+			}
+			return nil
+		}, "stop in the middle, before its first step"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := containertest.Subject{New: func() (longshore.Handler, func() any) {
+				w := &steps{known: map[string]bool{}}
+				return longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error { return tc.h(ctx, d, w) }),
+					func() any { w.mu.Lock(); defer w.mu.Unlock(); return [2]int{w.taken, w.gave} }
+			}, Messages: []*longshore.Message{{}, {}, {}, {}}}
+			r := &recorder{TB: t}
+			containertest.AtLeastOnce(r, s, 11)
+			all := strings.Join(r.errors, "\n")
+			if tc.found == "" && all != "" || !strings.Contains(all, tc.found) {
+				t.Errorf("wanted %q, got\n%s", tc.found, all)
+			}
+		})
+	}
+}

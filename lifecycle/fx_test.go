@@ -1,0 +1,105 @@
+package lifecycle_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/fx"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/lifecycle"
+)
+
+// F-A07: fx gives up a hook whose time is over and stops nothing of it, so a start that
+// takes too long is undone before that, and says who it was.
+func TestFxStartThatTakesTooLongIsUndoneInItsTime(t *testing.T) {
+	for _, limit := range []time.Duration{time.Second, 15 * time.Second, 10 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			var undone []string
+			note := func(name string, phase int) lifecycle.Component {
+				return lifecycle.Hook(name, phase, nil, func(context.Context) error { undone = append(undone, name); return nil })
+			}
+			app := fx.New(
+				lifecycle.Provide(
+					func() lifecycle.Component { return note("db", lifecycle.PhasePools) },
+					func() lifecycle.Component { return note("publisher", lifecycle.PhasePublishers) },
+					func() lifecycle.Component {
+						return lifecycle.Hook("orders", lifecycle.PhaseContainers, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, nil)
+					}),
+				lifecycle.Module(lifecycle.Config{}))
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			begin := time.Now()
+			err := app.Start(ctx)
+			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), `start "orders"`) {
+				t.Errorf("limit %v: start: %v", limit, err)
+			}
+			if took := time.Since(begin); took < limit*3/4 || took >= limit {
+				t.Errorf("limit %v: it took %v", limit, took)
+			}
+			if !slices.Equal(undone, []string{"publisher", "db"}) {
+				t.Errorf("limit %v: undone before Start returned: %v", limit, undone)
+			}
+			synctest.Wait()
+		})
+	}
+}
+
+func named(name string, trace *[]string) longshore.Middleware {
+	return longshore.MiddlewareFunc(func(next longshore.Handler) longshore.Handler {
+		return longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
+			*trace = append(*trace, name)
+			return next.Handle(ctx, d)
+		})
+	})
+}
+
+// Middlewares come from anywhere in an fx application and stand at their places.
+func TestFxMiddlewaresStandAtTheirPlaces(t *testing.T) {
+	for range 20 { // the order of a value group is random
+		var trace []string
+		var chain lifecycle.Chain
+		app := fx.New(fx.NopLogger,
+			lifecycle.ProvideMiddleware(50, func() (longshore.Middleware, error) { return named("mutex", &trace), nil }),
+			fx.Module("telemetry", lifecycle.ProvideMiddleware(-10,
+				func() longshore.Middleware { return named("trace", &trace) },
+				func() longshore.Middleware { return named("metrics", &trace) })),
+			lifecycle.ProvideMiddleware(20, func() longshore.Middleware { return named("log", &trace) }),
+			lifecycle.Module(lifecycle.Config{}), fx.Populate(&chain))
+		if app.Err() != nil {
+			t.Fatal(app.Err())
+		}
+		h := longshore.Chain(longshore.HandlerFunc(func(context.Context, *longshore.Delivery) error { return nil }), chain...)
+		if err := h.Handle(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"trace", "metrics", "log", "mutex"}; !slices.Equal(trace, want) {
+			t.Fatalf("got %v, want %v", trace, want)
+		}
+	}
+}
+
+func TestFxMiddlewaresThatCannotBeOrderedOrMade(t *testing.T) {
+	one := func() longshore.Middleware { return named("one", new([]string)) }
+	var chain lifecycle.Chain
+	for name, tc := range map[string]struct {
+		opt  fx.Option
+		text string
+	}{
+		"one place twice":          {fx.Options(lifecycle.ProvideMiddleware(1, one), lifecycle.ProvideMiddleware(1, one)), "place 1"},
+		"a constructor that fails": {lifecycle.ProvideMiddleware(1, func() (longshore.Middleware, error) { return nil, errors.New("no table") }), "no table"},
+	} {
+		err := fx.New(fx.NopLogger, tc.opt, lifecycle.Module(lifecycle.Config{}), fx.Populate(&chain)).Err()
+		if err == nil || !strings.Contains(err.Error(), tc.text) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := fx.New(fx.NopLogger, lifecycle.Module(lifecycle.Config{}), fx.Populate(&chain)).Err(); err != nil || len(chain) != 0 {
+		t.Errorf("none: %v, %v", chain, err)
+	}
+}
