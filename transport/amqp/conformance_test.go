@@ -33,7 +33,6 @@ func TestConformanceOnRabbitMQ(t *testing.T) {
 	for _, kind := range []amqp.QueueType{amqp.Classic, amqp.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			h := real(kind).harness()
-			h.Patience = 20 * time.Second
 			h.Quiet = 400 * time.Millisecond
 			transporttest.Run(t, h)
 		})
@@ -170,6 +169,7 @@ func (l *lab) harness() transporttest.Harness {
 	}
 	h := transporttest.Harness{
 		Parallel: true, // every source has a server or a vhost, and a proxy, of its own
+		Patience: 20 * time.Second,
 		Source:   func(t testing.TB) transport.Source { return l.source(t, nil) },
 		Batched: func(t testing.TB) transport.Source {
 			return l.source(t, func(c *amqp.QueueConfig) { c.SettleLinger = time.Hour })
