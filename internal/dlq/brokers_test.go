@@ -3,6 +3,7 @@ package dlq_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
@@ -26,7 +27,10 @@ import (
 	"github.com/longshore-go/longshore/transport/urls"
 )
 
+// Most of these tests wait most of their time, for leases and groups; -parallel on the
+// command line wins.
 func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "4")
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} { // a local server takes any
 		if os.Getenv(name) == "" {
 			_ = os.Setenv(name, "x") // also for the process that is killed
@@ -97,13 +101,25 @@ func kafkaSite(t *testing.T, addrs []string) site {
 		t.Fatal(err)
 	}
 	defer cl.Close()
-	resp, err := kadm.NewClient(cl).CreateTopics(t.Context(), 2, 1, nil, orders, orders+".dlq")
+	adm := kadm.NewClient(cl)
+	resp, err := adm.CreateTopics(t.Context(), 2, 1, nil, orders, orders+".dlq")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range resp {
 		if r.Err != nil {
 			t.Fatal(r.Err)
+		}
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); ; <-tick.C { // created is not yet known to those who publish
+		topics, err := adm.ListTopics(t.Context(), orders, orders+".dlq")
+		if err == nil && topics.Error() == nil && len(topics) == 2 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the topics are not there: %v %v", err, topics.Error())
 		}
 	}
 	at := "kafka://" + strings.Join(addrs, ",") + "/" + orders
@@ -310,9 +326,13 @@ func TestReplayOnEveryBroker(t *testing.T) {
 // killed is the variable that makes this test binary a replay that is to be killed.
 const killed = "LONGSHORE_TEST_REPLAY"
 
+// The rate gives whoever is to kill it seconds, also on a busy machine: what is sent is
+// seen late there.
 const (
 	killedBatch = 10
-	killedTotal = 120
+	killedTotal = 200
+	killedRate  = 40
+	killedSeen  = 15
 )
 
 func TestReplayThatIsToBeKilled(t *testing.T) {
@@ -324,7 +344,7 @@ func TestReplayThatIsToBeKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := dlq.Replay(t.Context(), dlq.Job{Source: src, Batch: killedBatch, Rate: 100})
+	res, err := dlq.Replay(t.Context(), dlq.Job{Source: src, Batch: killedBatch, Rate: killedRate})
 	t.Log(res, err)
 }
 
@@ -345,7 +365,7 @@ func TestKilledReplay(t *testing.T) {
 		count := func(d *longshore.Delivery) {
 			seen[d.Headers.String(longshore.HeaderID)]++
 			total++
-			if total >= 35 && !dead {
+			if total >= killedSeen && !dead {
 				dead = true
 				_ = cmd.Process.Kill()
 			}
