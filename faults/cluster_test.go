@@ -27,6 +27,7 @@ func bothNodes(t *testing.T, first, second *brokertest.Node) string {
 // F-B01: the node that a container is connected to is killed, and the queue lives
 // on the other. Both are killed in turn, so the used one is among them.
 func TestClusterLosesTheNodeThatIsUsed(t *testing.T) {
+	t.Parallel()
 	first, second := brokertest.Cluster(t)
 	l := oracle.New()
 	q := newRabbitQueue(t, second.URL, "orders", nil)
@@ -54,6 +55,7 @@ func TestClusterLosesTheNodeThatIsUsed(t *testing.T) {
 // F-B01: a quorum queue without a majority takes and gives nothing. When the
 // majority is back everything goes on by itself.
 func TestClusterWithoutAMajorityIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	first, second := brokertest.Cluster(t)
 	l := oracle.New()
 	q := newRabbitQueue(t, second.URL, "orders", amqp091.Table{"x-queue-type": "quorum", "x-quorum-initial-group-size": int32(2)})

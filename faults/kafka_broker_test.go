@@ -106,6 +106,7 @@ func (k *kafkaTopic) committed() (at, end int64, err error) {
 // is frozen beyond the groups' sessions. Nothing is lost, the order of each key
 // holds, and what ran twice was in work, or not yet committed. F-B01, F-C02
 func TestKafkaBrokerRestartsLoseNothing(t *testing.T) {
+	t.Parallel()
 	node := brokertest.FaultKafka(t)
 	const each = 2000
 	type run struct {

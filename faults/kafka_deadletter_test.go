@@ -23,6 +23,7 @@ import (
 // stays at 5 while all others are done; after a restart 5 comes again and they do not.
 // When the topic takes it, the position moves, and not before.
 func TestKafkaSuccessDoesNotPassAFailureThatCannotBeMoved(t *testing.T) {
+	t.Parallel()
 	fake, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "orders", "orders.dlt"))
 	if err != nil {
 		t.Fatal(err)

@@ -275,6 +275,7 @@ func TestMemoryAlarmBlocksOnlyWhatHasToPublish(t *testing.T) {
 
 // The node goes away and comes back in mid-flight: rabbitmqctl stop_app, then kill -9.
 func TestBrokerRestartsLoseNothing(t *testing.T) {
+	t.Parallel()
 	node := brokertest.FaultNode(t)
 	queueKinds(t, func(t *testing.T, args amqp091.Table) {
 		l := oracle.New()
