@@ -83,6 +83,7 @@ const (
 	attrVerdict      = attribute.Key("verdict")
 	attrContainer    = attribute.Key("longshore.container")
 	attrOutbox       = attribute.Key("longshore.outbox")
+	attrMutex        = attribute.Key("longshore.mutex")
 	attrDirection    = attribute.Key("direction")
 	attrOutcome      = attribute.Key("outcome")
 	attrAttempt      = attribute.Key("attempt")
