@@ -159,13 +159,13 @@ func (a *app) harmless(ctx context.Context, raw string, src transport.Source) er
 	return &told
 }
 
-// confirmed asks before something is changed.
-func (a *app) confirmed(ctx context.Context, yes bool, question string) error {
+// confirmed asks before something is changed. hint is for where nobody can be asked.
+func (a *app) confirmed(ctx context.Context, yes bool, question, hint string) error {
 	if yes {
 		return nil
 	}
 	if !a.streams.InTerminal || a.print.JSON {
-		return &cli.UsageError{Text: "this changes the broker", Hint: "--yes does it, --dry-run says what it would do"}
+		return &cli.UsageError{Text: "this changes the broker", Hint: hint}
 	}
 	fmt.Fprintf(a.streams.Err, "%s [y/N] ", question)
 	answer, err := cli.Await(ctx, func() (typed string, _ error) {

@@ -50,7 +50,7 @@ func (a *app) runDLQPurge(ctx context.Context, f dlqPurgeFlags, filter dlq.Filte
 	if f.dryRun {
 		return a.dryPurge(ctx, src, name, f, job)
 	}
-	if err := a.confirmed(ctx, f.yes, "remove dead letters from "+name+" for good?"); err != nil {
+	if err := a.confirmed(ctx, f.yes, "remove dead letters from "+name+" for good?", dryHint(src, job.Filter)); err != nil {
 		return err
 	}
 	if !filter.All() && !f.force {

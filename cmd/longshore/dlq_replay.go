@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -84,7 +82,7 @@ func (a *app) runDLQReplay(ctx context.Context, f dlqReplayFlags, filter dlq.Fil
 	if f.dryRun {
 		return a.dryReplay(ctx, src, name, f, filter)
 	}
-	if err := a.confirmed(ctx, f.yes, "send dead letters from "+name+" to where they came from?"); err != nil {
+	if err := a.confirmed(ctx, f.yes, "send dead letters from "+name+" to where they came from?", dryHint(src, filter)); err != nil {
 		return err
 	}
 	if !filter.All() && !f.force {
@@ -175,6 +173,9 @@ func (a *app) dryReplay(ctx context.Context, src transport.Source, name string, 
 		}
 		return f.number == 0 || res.Done < f.number
 	})
+	if n, counted := a.countInstead(ctx, src, f, filter, err); counted {
+		return a.showCounted(res, n, f.to)
+	}
 	if err != nil {
 		return err
 	}
@@ -202,18 +203,4 @@ func (a *app) dryReplay(ctx context.Context, src transport.Source, name string, 
 	}
 	return a.print.Printf("would send %s from %s to %s, oldest first; %s; run again with --yes\n", messages(res.Done), name,
 		cli.Printable(strings.Join(places, ", ")), replayed)
-}
-
-// parseRate reads "50/s", "100/m", "5/h" or "50" a second; "" is no limit.
-func parseRate(s string) (float64, error) {
-	if s == "" {
-		return 0, nil
-	}
-	number, unit, _ := strings.Cut(s, "/")
-	n, err := strconv.ParseFloat(number, 64)
-	per, known := map[string]time.Duration{"": time.Second, "s": time.Second, "m": time.Minute, "h": time.Hour}[unit]
-	if err != nil || !known || !(n > 0) || n > 1e9 {
-		return 0, &cli.UsageError{Text: fmt.Sprintf("--rate %.32q is not a rate", s), Hint: "write for example 50/s, 100/m or 5/h"}
-	}
-	return n / per.Seconds(), nil
 }

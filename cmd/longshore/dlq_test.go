@@ -180,7 +180,7 @@ func TestPurgeOfAllIsCountedByTheBroker(t *testing.T) {
 
 // The count comes from a queue that may be a quorum one, and nothing is taken from it;
 // an absent one is not empty.
-func TestPurgeOfAllOfRabbitMQAndSQSIsCountedWithoutALook(t *testing.T) {
+func TestAllOfRabbitMQAndSQSIsCountedWithoutALook(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "x")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "x")
 	server := sqstest.New(t)
@@ -207,8 +207,35 @@ func TestPurgeOfAllOfRabbitMQAndSQSIsCountedWithoutALook(t *testing.T) {
 		if got := w.run(t, "dlq", "purge", target, "--dry-run"); got.code != 0 || !strings.HasPrefix(got.out, "would remove 2 messages from ") {
 			t.Errorf("%+v", got)
 		}
+		for _, verb := range []string{"replay", "purge"} {
+			if got := w.run(t, "dlq", verb, target, "--reason", "panic"); got.code != 2 || !strings.Contains(got.err, "needs --force where that counts as a delivery") {
+				t.Errorf("%s: %+v", verb, got)
+			}
+		}
 	}
 	if got := (world{}).run(t, "dlq", "purge", strings.Replace(rabbit, "orders.dlq", "absent", 1), "--dry-run"); got.code != 1 || !strings.HasPrefix(got.err, "error[not-found]") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Where a look is refused, as of a quorum queue, a dry run of all is counted; where each
+// would go is not known then. What is offered where nobody can be asked works.
+func TestReplayOfAllOfAQuorumQueueIsCounted(t *testing.T) {
+	target := declared(t, "orders.dlq", amqp091.Table{"x-queue-type": "quorum"})
+	w := world{in: "a\nb\n"}
+	if got := w.run(t, "publish", target, "-l"); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	if got := w.run(t, "dlq", "replay", target); got.code != 2 || !strings.Contains(got.err, "--dry-run says what it would do\n") {
+		t.Errorf("%+v", got)
+	}
+	if got := w.run(t, "dlq", "replay", target, "--dry-run"); got.code != 0 || !strings.HasPrefix(got.out, "would send 2 messages from ") || !strings.HasSuffix(got.out, " to where each came from; run again with --yes\n") || !strings.Contains(got.err, "--force looks") {
+		t.Errorf("%+v", got)
+	}
+	if got := w.run(t, "dlq", "replay", target, "--dry-run", "--to", "orders", "-n", "1", "--json"); got.code != 0 || !strings.Contains(got.out, `"orders": 1`) {
+		t.Errorf("%+v", got)
+	}
+	if got := w.run(t, "dlq", "replay", target, "--dry-run", "--reason", "panic"); got.code != 1 || !strings.Contains(got.err, "--force") {
 		t.Errorf("%+v", got)
 	}
 }
