@@ -73,6 +73,16 @@ func (c *Config) DeadLetters(name string, o urls.Options) (Place, error) {
 	return c.on(at, src), nil
 }
 
+// OwnDeadLetters tells whether the file says what a container does with its dead letters
+// itself: dead_letter.to, wherever that is, or a policy that leaves nothing to the broker.
+func (c *Config) OwnDeadLetters(name string) bool {
+	s, ok := c.loader.file.Containers[name]
+	if !ok || s.DeadLetter == nil {
+		return false
+	}
+	return s.DeadLetter.To != "" || s.DeadLetter.Policy == "keep" || s.DeadLetter.Policy == "discard"
+}
+
 func (c *Config) noPlace(name, why string) error {
 	return &longshore.Error{Code: longshore.CodeConfig, Op: "find the dead letters of container " + fmt.Sprintf("%q", name), Source: name,
 		Err: errors.New("it " + why + " in " + c.loader.name), Hint: "give the URL of the queue or topic in which they are"}

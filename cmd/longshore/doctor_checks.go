@@ -44,7 +44,7 @@ func (a *app) checkup(ctx context.Context, f doctorFlags, target string, queue, 
 	}
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
-	p := doctor.Patient{Source: queue, Dead: dead, Management: f.management, From: doctor.Named, Handler: f.handler}
+	p := doctor.Patient{Source: queue, Dead: dead, Management: f.management, From: doctor.Named, Handler: f.handler, Own: a.ownDeadLetters(target)}
 	if p.Management == "" {
 		p.From = doctor.Ambient
 		if a.streams.Env != nil {
@@ -58,6 +58,17 @@ func (a *app) checkup(ctx context.Context, f doctorFlags, target string, queue, 
 		a.print.Notef("asking the management API at %s", api)
 	}
 	return doctor.Checkup(ctx, p)
+}
+
+// ownDeadLetters tells whether the file says what the container does with its dead
+// letters. An exchange, or a place on another broker, cannot be looked into, but is one.
+func (a *app) ownDeadLetters(target string) bool {
+	if !isContainer(target) {
+		return false
+	}
+	opts, path := a.configFile(a.file)
+	c, _, err := opts.Inspect(path)
+	return err == nil && c != nil && c.OwnDeadLetters(target)
 }
 
 // fromTarget completes what RabbitMQ's HTTP API needs: the virtual host, and where it

@@ -121,3 +121,30 @@ func TestDoctorWithoutAManagementAPI(t *testing.T) {
 		}
 	}
 }
+
+// What the file says about a container's dead letters counts, also where they go to an
+// exchange or are kept: there is nothing to set.
+func TestDoctorKnowsWhatAContainerDoesWithDeadLetters(t *testing.T) {
+	server := amqptest.New(t, amqptest.Config{VHosts: []string{"team/a"}})
+	declareOn(t, server, "orders", nil)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answers := map[string]string{
+			"/api/queues/team%2Fa/orders": `{"name":"orders","type":"classic","durable":true,"consumers":1,"arguments":{}}`,
+			"/api/overview":               `{"rabbitmq_version":"3.10.8","cluster_name":"amqptest"}`, "/api/nodes": `[]`,
+		}
+		_, _ = w.Write([]byte(answers[r.URL.EscapedPath()]))
+	}))
+	t.Cleanup(api.Close)
+	text := "brokers:\n  rabbit: {url: \"" + server.URL + "\"}\ncontainers:\n"
+	for name, dead := range map[string]string{"queue": "{to: orders.dlq}", "exchange": "{to: dead/orders}", "kept": "{policy: keep}", "lost": "{policy: discard}"} {
+		text += "  " + name + ": {source: {broker: rabbit, queue: orders}, dead_letter: " + dead + "}\n"
+	}
+	text += "  silent: {source: {broker: rabbit, queue: orders}}\n"
+	w := world{env: map[string]string{"AMQP_MANAGEMENT": withPassword(api.URL), "LONGSHORE_CONFIG": configFile(t, text)}}
+	for _, name := range []string{"queue", "exchange", "kept", "lost", "silent"} {
+		got := w.run(t, "doctor", name)
+		if warned := strings.Contains(got.out, "no dead-letter exchange"); got.code != 0 || warned != (name == "silent") {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -34,6 +34,8 @@ type Patient struct {
 	// Dead is where the container moves its dead letters, or where the broker's own go
 	// (SQS). nil: not known.
 	Source, Dead transport.Source
+	// Own says that the container sees to its dead letters itself, wherever they go.
+	Own bool
 	// Management is the HTTP API of RabbitMQ with user and password; "" if it is not
 	// known. It counts only if it is of the broker of Source.
 	Management string
@@ -44,6 +46,8 @@ type Patient struct {
 	// Handler is how long a handler may take. 0: not known.
 	Handler time.Duration
 }
+
+func (p *Patient) own() bool { return p.Own || p.Dead != nil }
 
 // Origin says who has named a management API.
 type Origin int
@@ -100,7 +104,7 @@ func Checkup(ctx context.Context, p Patient) ([]Check, error) {
 			return nil, err
 		}
 	}
-	return checkSQS(queue, dead, p.Handler), nil
+	return checkSQS(queue, dead, p.own(), p.Handler), nil
 }
 
 // findings collects.

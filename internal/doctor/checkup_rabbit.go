@@ -11,7 +11,7 @@ type rabbitQueue struct {
 	Version   string         `json:"-"`
 	Alarm     string         `json:"-"` // "memory", "disk" or ""
 	DLXBound  bool           `json:"-"` // the dead-letter exchange exists and leads to a queue
-	Moved     bool           `json:"-"` // the container moves dead letters by itself
+	Own       bool           `json:"-"` // the container sees to its dead letters itself
 	Type      string         `json:"type"`
 	Durable   bool           `json:"durable"`
 	Ready     int            `json:"messages_ready"`
@@ -91,8 +91,8 @@ func rabbitDeadLetters(f *findings, q *rabbitQueue) {
 		f.add("limit", Warn, "set delivery-limit to 5 or more", "delivery limit %d: a crash or two of consumers dead-letters messages that never failed", limit)
 	case limited:
 		f.add("limit", OK, "", "dead-lettered after %d returns, crashes of consumers among them", limit)
-	case !has && q.Moved:
-		f.add("limit", OK, "", "no delivery limit; the container moves dead letters itself")
+	case !has && q.Own:
+		f.add("limit", OK, "", "no delivery limit; the container sees to its dead letters itself")
 	case !has:
 		f.add("limit", Warn, "set DeadLetter.To of the container, or x-dead-letter-exchange", "no dead-letter exchange: RabbitMQ drops what is rejected")
 	default:

@@ -8,8 +8,8 @@ import (
 )
 
 // checkSQS judges the attributes of a queue and of its dead-letter queue (nil: not
-// known).
-func checkSQS(queue, dead map[string]string, handler time.Duration) []Check {
+// known). own: the container sees to its dead letters itself.
+func checkSQS(queue, dead map[string]string, own bool, handler time.Duration) []Check {
 	var f findings
 	f.add("queue", OK, "", "%s visible, %s hidden, %s delayed", count(queue, ""), count(queue, "NotVisible"), count(queue, "Delayed"))
 	sqsLease(&f, seconds(queue["VisibilityTimeout"]), handler)
@@ -20,8 +20,8 @@ func checkSQS(queue, dead map[string]string, handler time.Duration) []Check {
 	_ = json.Unmarshal([]byte(queue["RedrivePolicy"]), &policy) // absent or not to be read is the same here
 	limit, _ := strconv.Atoi(strings.Trim(string(policy.Max), `"`))
 	switch {
-	case policy.Target == "" && dead != nil:
-		f.add("limit", OK, "", "no redrive policy; the container moves dead letters itself")
+	case policy.Target == "" && own:
+		f.add("limit", OK, "", "no redrive policy; the container sees to its dead letters itself")
 	case policy.Target == "":
 		f.add("limit", Warn, "set a redrive policy, or DeadLetter.To of the container", "no redrive policy: what fails comes back until the retention deletes it")
 	case limit < 3:

@@ -71,8 +71,8 @@ func TestRabbitSettings(t *testing.T) {
 		"limit without DLX":           {rabbitQueue{Type: "quorum", Durable: true, Arguments: m{"x-delivery-limit": 5.0}}, 0, []string{"bad limit: delivery limit 5 without"}},
 		"the limit of 4.0":            {rabbitQueue{Version: "4.0.5", Type: "quorum", Durable: true}, 0, []string{"bad limit: delivery limit 20 without"}},
 		"no limit before 4.0":         {rabbitQueue{Version: "3.10.8", Type: "quorum", Durable: true}, 0, []string{"warn limit: no dead-letter exchange"}},
-		"moved by the container":      {rabbitQueue{Version: "3.10.8", Type: "quorum", Durable: true, Moved: true}, 0, nil},
-		"a limit and moved":           {rabbitQueue{Version: "4.0.5", Type: "quorum", Durable: true, Moved: true}, 0, []string{"bad limit: delivery limit 20 without"}},
+		"moved by the container":      {rabbitQueue{Version: "3.10.8", Type: "quorum", Durable: true, Own: true}, 0, nil},
+		"a limit and moved":           {rabbitQueue{Version: "4.0.5", Type: "quorum", Durable: true, Own: true}, 0, []string{"bad limit: delivery limit 20 without"}},
 		"a limit of -1 is none":       {rabbitQueue{Version: "4.1.0", Type: "quorum", Durable: true, Arguments: m{"x-delivery-limit": -1.0}}, 0, []string{"warn limit: no dead-letter exchange"}},
 		"a policy counts":             {rabbitQueue{Type: "quorum", Durable: true, DLXBound: true, Policy: m{"dead-letter-exchange": "dlx", "delivery-limit": 2.0}}, 0, []string{"warn limit: delivery limit 2"}},
 		"DLX leads nowhere":           {rabbitQueue{Type: "classic", Durable: true, Arguments: good}, 0, []string{`bad limit: the dead-letter exchange "dlx" leads to no queue`}},
@@ -140,7 +140,7 @@ func TestSQSSettings(t *testing.T) {
 				q[k] = v
 			}
 		}
-		expect(t, name, checkSQS(q, c.dead, c.handler), c.want...)
+		expect(t, name, checkSQS(q, c.dead, c.dead != nil, c.handler), c.want...)
 	}
 }
 

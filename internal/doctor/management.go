@@ -39,7 +39,7 @@ func askManagement(ctx context.Context, p Patient, cluster, name string) ([]Chec
 	if q == nil {
 		return noQueue(p.VHost, name), nil
 	}
-	q.Version, q.Moved = about.Version, p.Dead != nil
+	q.Version, q.Own = about.Version, p.own()
 	return judgeRabbit(q, p.Handler), nil
 }
 
