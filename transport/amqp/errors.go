@@ -97,11 +97,11 @@ func (s *settings) brokerError(op, source string, err error) *longshore.Error {
 	case amqp091.ResourceLocked:
 		out.Code, out.Hint = longshore.CodeExclusive, "another connection holds it exclusively"
 	case amqp091.AccessRefused:
-		out.Code, out.Hint = longshore.CodeForbidden, fmt.Sprintf("give user %q the permission", s.User)
+		out.Code, out.Hint = longshore.CodeForbidden, "give "+s.who()+" the permission"
 		if strings.Contains(e.Reason, "exclusive") {
 			out.Code, out.Hint = longshore.CodeExclusive, "another consumer has the queue for itself; it is tried again until it is free"
 		} else {
-			out.Fields = []longshore.Field{{Name: "user", Value: s.User}, {Name: "vhost", Value: s.addr.vhost}}
+			out.Fields = append(s.userField(), longshore.Field{Name: "vhost", Value: s.addr.vhost})
 		}
 	case amqp091.PreconditionFailed:
 		s.precondition(out, e.Reason)
@@ -139,6 +139,25 @@ func missing(reason string) string {
 // at is the field of a failure to connect.
 func at(n node) []longshore.Field { return []longshore.Field{{Name: "address", Value: n.String()}} }
 
+// who is the user in an error's text: with EXTERNAL it is known to the broker alone.
+func (s *settings) who() string {
+	switch {
+	case s.External:
+		return "the user that the client certificate names"
+	case s.User == "":
+		return "a user without a name"
+	}
+	return fmt.Sprintf("user %q", s.User)
+}
+
+// userField is nil where the user is not known here.
+func (s *settings) userField() []longshore.Field {
+	if s.External || s.User == "" {
+		return nil
+	}
+	return []longshore.Field{{Name: "user", Value: s.User}}
+}
+
 // refused explains a handshake that the broker did not like.
 func (s *settings) refused(n node, err error, hungUp bool) error {
 	out := &longshore.Error{Code: longshore.CodeUnreachable, Op: "connect to rabbitmq at " + n.String(), Err: err, Fields: at(n),
@@ -153,16 +172,15 @@ func (s *settings) refused(n node, err error, hungUp bool) error {
 		out.Code, out.Err = longshore.CodeAuth, errors.New("the broker offers no login mechanism that is configured here")
 		out.Hint = "EXTERNAL needs a plugin on the broker and a client certificate; else use User and Password"
 	case e.Server && e.Code == amqp091.NotAllowed:
-		out.Code, out.Err = longshore.CodeVhost, fmt.Errorf("vhost %q does not exist or user %q may not enter it (530 NOT_ALLOWED)", s.addr.vhost, s.User)
+		out.Code, out.Err = longshore.CodeVhost, fmt.Errorf("vhost %q does not exist or %s may not enter it (530 NOT_ALLOWED)", s.addr.vhost, s.who())
 		out.Hint = `create it or grant access (the URL's path is the vhost, none means "/")`
-		out.Fields = append(out.Fields, longshore.Field{Name: "vhost", Value: s.addr.vhost}, longshore.Field{Name: "user", Value: s.User})
+		out.Fields = append(append(out.Fields, longshore.Field{Name: "vhost", Value: s.addr.vhost}), s.userField()...)
 	case e.Server && e.Code == amqp091.AccessRefused, e == amqp091.ErrCredentials && hungUp:
 		// Without a word the broker hangs up during login only when it refuses it.
-		out.Code, out.Err = longshore.CodeAuth, fmt.Errorf("login refused for user %q (403 ACCESS_REFUSED)", s.User)
+		out.Code, out.Err = longshore.CodeAuth, fmt.Errorf("login refused for %s (403 ACCESS_REFUSED)", s.who())
 		out.Hint = "check the user and the password from " + s.Password.From()
-		if !s.External {
-			out.Fields = append(out.Fields, longshore.Field{Name: "user", Value: s.User})
-		} else {
+		out.Fields = append(out.Fields, s.userField()...)
+		if s.External {
 			out.Err = errors.New("login by client certificate refused (403 ACCESS_REFUSED)")
 			out.Hint = "check the certificate and the user it names on the broker"
 		}

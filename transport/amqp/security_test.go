@@ -306,13 +306,18 @@ func TestInsecureIsLoud(t *testing.T) {
 func TestLoginByCertificate(t *testing.T) {
 	ours := newAuthority(t)
 	soon := time.Now().Add(time.Hour)
-	srv := amqptest.New(t, amqptest.Config{Users: []amqptest.User{{Name: "app"}}, TLS: &tls.Config{ClientCAs: ours.pool(),
+	srv := amqptest.New(t, amqptest.Config{Users: []amqptest.User{{Name: "app"}, {Name: "reader", Configure: "^$"}}, TLS: &tls.Config{ClientCAs: ours.pool(),
 		ClientAuth: tls.VerifyClientCertIfGiven, Certificates: []tls.Certificate{ours.issue(t, soon, "127.0.0.1")}}})
-	for user, want := range map[string]error{"app": nil, "stranger": longshore.CodeAuth} {
+	for user, want := range map[string]error{"app": nil, "stranger": longshore.CodeAuth, "reader": longshore.CodeForbidden} {
 		b := amqp.New("amqps://"+srv.Addr, amqp.Config{External: true, TLS: &tls.Config{RootCAs: ours.pool(), Certificates: []tls.Certificate{ours.issue(t, soon, user)}}})
 		_, err := tryOpen(t, b.Queue("q", amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Classic}}), transport.OpenOptions{})
 		if want != nil {
 			wants(t, user, err, want, "certificate")
+			for _, f := range longshore.FieldsOf(err) { // who it is only the broker knows
+				if f.Name == "user" || strings.Contains(err.Error(), `""`) {
+					t.Errorf("%s: %v, %v", user, err, f)
+				}
+			}
 		} else if err != nil {
 			t.Errorf("%s: %v", user, err)
 		}

@@ -36,7 +36,7 @@ func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
 	}
 	ends, err := c.listOffsets(ctx, ask, -1)
 	if err != nil {
-		return 0, time.Time{}, brokerError("read the backlog of "+c.src.title(), c.src.name(), err)
+		return 0, time.Time{}, c.src.b.failure("read the backlog of "+c.src.title(), c.src.name(), err)
 	}
 	for k, end := range ends {
 		sum += max(0, end-from[k])

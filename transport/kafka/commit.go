@@ -154,7 +154,7 @@ func (c *consumer) answered(batch map[tp]*pending, resp *kmsg.OffsetCommitRespon
 				c.ail(t.Topic)
 			}
 			if err != nil && (failed == nil || passes(err) && !passes(failed)) {
-				failed = brokerError("commit "+one.p.key.String()+" for "+c.src.title(), c.src.name(), err)
+				failed = c.src.b.failure("commit "+one.p.key.String()+" for "+c.src.title(), c.src.name(), err)
 			}
 		}
 	}

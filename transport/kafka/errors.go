@@ -38,7 +38,7 @@ func brokerError(op, source string, err error) error {
 	case tlsFailed(err, out):
 	case strings.Contains(err.Error(), "invalid large response size"):
 		out.Code, out.Err = longshore.CodeUnreachable, errors.New("what answers there is not Kafka")
-		out.Hint = "check host and port"
+		out.Hint = "check host and port, and whether the port is that of a TLS listener"
 	case errors.Is(err, kgo.ErrClientClosed):
 		return longshore.ErrClosed
 	case errors.Is(err, kgo.ErrRecordTimeout), errors.Is(err, kgo.ErrRecordRetries):
@@ -48,6 +48,9 @@ func brokerError(op, source string, err error) error {
 		out.Err = errors.New("no connection within the time for it")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		out.Code, out.Err = longshore.CodeTimeout, fmt.Errorf("no answer from the cluster: %w", err)
+	case strings.Contains(err.Error(), "is SASL missing"):
+		out.Code, out.Hint = longshore.CodeAuth, "set SASL (in a URL a user, its password and sasl), if the port is that of a listener for logins"
+		out.Err = errors.New("it hung up on a client that does not log in")
 	case loginFailed(err):
 		out.Code, out.Hint = longshore.CodeAuth, "check Mechanism, User and Password"
 	case errors.As(err, &ne), unreachable(err):
@@ -71,6 +74,8 @@ func (b *Broker) failure(op, source string, err error) error {
 		e.Fields = append(e.Fields, longshore.Field{Name: "user", Value: user})
 		e.Hint = fmt.Sprintf("give user %q the permission: Read and Describe on the topic and Read on the group to consume, Write to publish", user)
 	case e.Code != longshore.CodeAuth || !known:
+	case ke.Code == kerr.IllegalSaslState.Code:
+		e.Err, e.Hint = &wireError{text: "it takes no login on this port", kafka: ke}, "use the port of a listener for logins, or leave SASL out"
 	case ke.Code == kerr.UnsupportedSaslMechanism.Code:
 		e.Hint = fmt.Sprintf("the broker does not know %s: set another Mechanism", b.cfg.SASL.name())
 	default:
@@ -166,6 +171,9 @@ func tlsFailed(err error, out *longshore.Error) bool {
 		out.Hint = "check the certificates on both sides"
 	case strings.Contains(err.Error(), "tls: private key"), strings.Contains(err.Error(), "tls: failed to find"):
 		out.Hint = "the client's own certificate cannot be used: give certificate and key of one pair"
+	case strings.Contains(err.Error(), "tls endpoint"):
+		out.Err = errors.New("it answers as TLS does")
+		out.Hint = "set TLS, or TLSConfig (in a URL kafkas://), or use the port of a listener without TLS"
 	case strings.Contains(err.Error(), "is TLS missing"):
 		out.Hint = "it hung up on a client without TLS: set TLS, or TLSConfig, if the port is that of a TLS listener"
 	case errors.As(err, &record), strings.Contains(err.Error(), "is TLS m"):

@@ -51,8 +51,9 @@ func (c *consumer) fetchError(e kgo.FetchError) {
 	case errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.InconsistentTopicID),
 		errors.Is(err, kerr.TopicAuthorizationFailed):
 		c.ail(e.Topic)
-		c.trouble("topic "+e.Topic, transport.Event{Kind: transport.EventNotice, Err: err,
-			Text: fmt.Sprintf("%s: topic %q: %v; it is looked for, and subscribed to anew", c.src.title(), e.Topic, brokerError("", e.Topic, err))})
+		why := c.src.b.failure(fmt.Sprintf("%s: topic %q", c.src.title(), e.Topic), e.Topic, err)
+		c.trouble("topic "+e.Topic, transport.Event{Kind: transport.EventNotice, Err: why,
+			Text: fmt.Sprintf("%s; it is looked for, and subscribed to anew", longshoreError(why).Text())})
 	case errors.Is(err, kerr.OffsetOutOfRange) && c.src.cfg.OutOfRange == Fail:
 		c.fail(&longshore.Error{Code: longshore.CodeRefused, Op: fmt.Sprintf("read %s/%d for %s", e.Topic, e.Partition, c.src.title()), Source: c.src.name(),
 			Err: errors.New("the position is not in the log any more (OFFSET_OUT_OF_RANGE)"), Hint: "set the group's offset by hand, or OutOfRange to ToEarliest or ToLatest"})

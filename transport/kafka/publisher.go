@@ -129,7 +129,7 @@ func (p *Publisher) Publish(ctx context.Context, dest string, msgs ...*longshore
 		return p.explain(topic, err)
 	}
 	b.alone(ctx, with.cl)
-	return p.explain(topic, b.result())
+	return p.explain(topic, b.result(p))
 }
 
 // parseDest reads "topic" or "topic/partition".
@@ -240,13 +240,13 @@ func overClient(cl *kgo.Client, r *kgo.Record) bool {
 	return weight(r)-256 > int64(limit)
 }
 
-func (b *batch) result() error {
+func (b *batch) result(p *Publisher) error {
 	if len(b.errs) == 0 {
 		return nil
 	}
 	failed := make(map[int]error, len(b.errs))
 	for i, err := range b.errs {
-		failed[i] = brokerError(fmt.Sprintf("publish to kafka topic %q", b.topic), b.topic, err)
+		failed[i] = p.b.failure(p.publishing(b.topic), b.topic, err)
 	}
 	return &transport.PartialError{Failed: failed, Total: len(b.recs)}
 }

@@ -53,16 +53,16 @@ func (c *consumer) Seek(ctx context.Context, to transport.Position, drain time.D
 func (c *consumer) targets(ctx context.Context, nums map[string][]int32, to transport.Position) (map[tp]int64, error) {
 	starts, err := c.listOffsets(ctx, nums, -2)
 	if err != nil {
-		return nil, brokerError("seek in "+c.src.title(), c.src.name(), err)
+		return nil, c.src.b.failure("seek in "+c.src.title(), c.src.name(), err)
 	}
 	ends, err := c.listOffsets(ctx, nums, -1)
 	if err != nil {
-		return nil, brokerError("seek in "+c.src.title(), c.src.name(), err)
+		return nil, c.src.b.failure("seek in "+c.src.title(), c.src.name(), err)
 	}
 	var then map[tp]int64
 	if !to.Time.IsZero() {
 		if then, err = c.listOffsets(ctx, nums, to.Time.UnixMilli()); err != nil {
-			return nil, brokerError("seek in "+c.src.title(), c.src.name(), err)
+			return nil, c.src.b.failure("seek in "+c.src.title(), c.src.name(), err)
 		}
 	}
 	at := map[tp]int64{}
@@ -134,7 +134,7 @@ func (c *consumer) move(ctx context.Context, ps []*partition, at map[tp]int64) (
 	}
 	if err := c.send(ctx, batch); err != nil {
 		c.swap(ps, nil)
-		return nil, brokerError("seek in "+c.src.title(), c.src.name(), err)
+		return nil, c.src.b.failure("seek in "+c.src.title(), c.src.name(), err)
 	}
 	c.swap(ps, next)
 	return moved, nil

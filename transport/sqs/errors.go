@@ -80,26 +80,33 @@ func callError(op, source string, err error) *longshore.Error {
 		return typed
 	}
 	code, _ := codeOf(err)
-	e := &longshore.Error{Code: code, Op: op, Source: source, Err: plain(err)}
-	switch code {
-	case longshore.CodeNotFound:
+	e := &longshore.Error{Code: code, Op: op, Source: source, Err: plain(err), Hint: hintFor(code, apiCode(err))}
+	if code == longshore.CodeNotFound {
 		e.Err = fmt.Errorf("it does not exist for this account (%s)", apiCode(err))
-		e.Hint = "set Region, give the queue's URL or ARN, create it, or set Declare"
-	case longshore.CodeAuth:
-		e.Hint = "check the clock, and the credentials: Config.Credentials, or what the SDK finds in environment, profile and role; a local server takes any, for example AWS_ACCESS_KEY_ID=x AWS_SECRET_ACCESS_KEY=x"
-	case longshore.CodeForbidden:
-		e.Hint = "allow sqs:ReceiveMessage, DeleteMessage, ChangeMessageVisibility, SendMessage, GetQueueUrl and GetQueueAttributes as needed"
-	case longshore.CodeUnreachable, longshore.CodeTimeout:
-		e.Hint = "check region, endpoint and network"
-	case longshore.CodeTLS:
-		e.Hint = "the certificate must be for the endpoint's host; AWS_CA_BUNDLE names further authorities"
-	case longshore.CodeBlocked:
-		e.Hint = "SQS asks for fewer calls; they are tried again"
-	}
-	if code != longshore.CodeBlocked && strings.HasPrefix(strings.ToUpper(apiCode(err)), "KMS") {
-		e.Hint = "look at the key that encrypts the queue: it must be enabled, and allow kms:Decrypt to consume, kms:GenerateDataKey besides to send"
 	}
 	return e
+}
+
+// hintFor says what to do about an error of a call, or of an entry of one. name is SQS's.
+func hintFor(code longshore.Code, name string) string {
+	if code != longshore.CodeBlocked && strings.HasPrefix(strings.ToUpper(name), "KMS") {
+		return "look at the key that encrypts the queue: it must be enabled, and allow kms:Decrypt to consume, kms:GenerateDataKey besides to send"
+	}
+	switch code {
+	case longshore.CodeNotFound:
+		return "set Region, give the queue's URL or ARN, create it, or set Declare"
+	case longshore.CodeAuth:
+		return "check the clock, and the credentials: Config.Credentials, or what the SDK finds in environment, profile and role; a local server takes any, for example AWS_ACCESS_KEY_ID=x AWS_SECRET_ACCESS_KEY=x"
+	case longshore.CodeForbidden:
+		return "allow sqs:ReceiveMessage, DeleteMessage, ChangeMessageVisibility, SendMessage, GetQueueUrl and GetQueueAttributes as needed"
+	case longshore.CodeUnreachable, longshore.CodeTimeout:
+		return "check region, endpoint and network"
+	case longshore.CodeTLS:
+		return "the certificate must be for the endpoint's host; AWS_CA_BUNDLE names further authorities"
+	case longshore.CodeBlocked:
+		return "SQS asks for fewer calls; they are tried again"
+	}
+	return ""
 }
 
 // failure is an error of a call of its own, with where the queue is.
@@ -118,6 +125,11 @@ func (p *place) fields(code longshore.Code) []longshore.Field {
 	default:
 		return nil
 	}
+	return p.where()
+}
+
+// where the queue is.
+func (p *place) where() []longshore.Field {
 	fs := []longshore.Field{{Name: "region", Value: p.region}}
 	if u, err := url.Parse(p.endpoint); err == nil && u.Host != "" { // without a user
 		fs = append(fs, longshore.Field{Name: "endpoint", Value: u.Scheme + "://" + u.Host})

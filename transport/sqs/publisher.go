@@ -330,7 +330,7 @@ func (p *Publisher) verdict(ctx context.Context, dest string, outs []*outgoing) 
 	for _, o := range outs {
 		switch {
 		case o.err != nil:
-			failed[o.index] = o.err
+			failed[o.index] = p.placed(dest, o.err)
 			e, ok := errors.AsType[*longshore.Error](o.err)
 			alike = alike && ok && (same == nil || same.Code == e.Code)
 			same = e
@@ -361,6 +361,24 @@ func (p *Publisher) failure(ctx context.Context, dest string, err error) error {
 	e := at.failure("publish to sqs queue "+quote(dest), err)
 	e.Op, e.Source = "publish to sqs queue "+quote(dest), dest
 	return e
+}
+
+// placed is the error of one message, with the queue and where that is.
+func (p *Publisher) placed(dest string, err error) error {
+	e, ok := errors.AsType[*longshore.Error](err)
+	if !ok {
+		return err
+	}
+	out := *e // one call's is that of all its messages
+	at := &queueSource{b: p.b}
+	if at.ref, err = parseReference(dest); err != nil {
+		return e
+	}
+	out.Op, out.Source = "publish to sqs queue "+quote(dest), dest
+	if where, err := at.place(); err == nil && len(out.Fields) == 0 {
+		out.Fields = where.where()
+	}
+	return &out
 }
 
 // unlink makes the next call look the queue up again.

@@ -87,7 +87,7 @@ func (r *result) failed(f *types.BatchResultErrorEntry) {
 // failedSend is failed, for an entry without a receipt.
 func (r *result) failedSend(f *types.BatchResultErrorEntry) {
 	code, passing := codeOfName(aws.ToString(f.Code), f.SenderFault)
-	r.put(f.Id, passing, refused(code, fmt.Errorf("%s (%s)", aws.ToString(f.Message), aws.ToString(f.Code)), ""))
+	r.put(f.Id, passing, refused(code, fmt.Errorf("%s (%s)", aws.ToString(f.Message), aws.ToString(f.Code)), hintFor(code, strings.TrimPrefix(aws.ToString(f.Code), "AWS.SimpleQueueService."))))
 }
 
 func newResult(call error) result { return result{call: call} }

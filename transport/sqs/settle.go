@@ -312,8 +312,12 @@ func (c *consumer) reportFailed(ops []*op, err error) {
 	if c.opts.Observer == nil {
 		return
 	}
+	var where []longshore.Field
+	if p, unknown := c.src.place(); unknown == nil {
+		where = p.where()
+	}
 	for _, o := range ops {
-		c.opts.Observer.SettleFailed(o.h.d, o.verb, &longshore.Error{Code: longshore.CodeSettle,
+		c.opts.Observer.SettleFailed(o.h.d, o.verb, &longshore.Error{Code: longshore.CodeSettle, Fields: where,
 			Op: fmt.Sprintf("%s message %s of %s", o.verb.Verb, o.h.id, c.src.title()), Source: c.src.ref.name, Err: err, Hint: "it is delivered again"})
 	}
 }
