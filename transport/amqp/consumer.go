@@ -39,9 +39,9 @@ type consumer struct {
 	fixed   int   // the window where it cannot follow; 0 = unlimited
 	first   int   // the least size of the first step
 	ordered bool  // what is given back at the end must keep its place
-	stays   bool  // for that it waits for the channel's end
 	calm    time.Time
-	burst   int // settlements written in a short time
+	again   time.Time // when a cancel that was put off is tried again; zero: none was
+	burst   int       // settlements written in a short time
 	burstAt time.Time
 	heavy   bool // there were so many once that the channel may have kept some
 	others  int  // consumers of the queue that are not ours; -1: not known
@@ -66,7 +66,9 @@ type consumer struct {
 	wanted   int    // as Resize said
 	end      error  // what Receive returns for ever; nil while the channel lives
 	leaving  bool   // Cancel or Close was called
-	canceled bool   // we have ended all consumers on the channel
+	canceled bool   // we have ended all consumers on the channel, or are deaf to them
+	deaf     bool   // they could not be ended: what comes goes back with the channel
+	stays    bool   // what is given back waits for the channel's end, to keep its place
 	paused   bool
 	muted    bool // nothing more may be sent
 	stopped  bool // stop is closed
@@ -151,13 +153,10 @@ func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
 		c.queues = append(c.queues, q.Name)
 		c.subs = append(c.subs, &longshore.Subscription{Transport: "rabbitmq", Source: source, Tag: c.cfg.Tag})
 	}
-	// Without a delivery limit, which up to 3.13 is the default, a quorum queue puts
-	// what basic.nack gives back at its end, behind messages of the same key, and
-	// what a closing channel leaves at its front.
 	c.ordered = o.Ordered && !c.cfg.AutoAck
-	c.stays = c.ordered && c.cfg.Declare.Type != Classic && c.sess.version[0] < 4
+	c.stays = c.keepsByClosing()
 	c.standby = c.cfg.SingleActive && declared[0].Consumers > 0
-	if err := c.begin(); err != nil {
+	if err := c.begin(ctx); err != nil {
 		return err
 	}
 	if c.standby {
@@ -170,6 +169,13 @@ func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
 	}
 	c.wg.Go(func() { c.watch(closes, cancels) }) //nolint:contextcheck // outlives the opening
 	return nil
+}
+
+// keepsByClosing: without a delivery limit, which up to 3.13 is the default, a quorum
+// queue puts what basic.nack gives back at its end, behind messages of the same key, and
+// what a closing channel leaves at its front.
+func (c *consumer) keepsByClosing() bool {
+	return c.ordered && c.cfg.Declare.Type != Classic && c.sess.version[0] < 4
 }
 
 // abort ends a consumer that was never handed out.

@@ -41,7 +41,7 @@ func (s *queueSource) measure(ctx context.Context) (measured, error) {
 		m.version, _ = sess.conn.Properties["version"].(string)
 		m.cluster, _ = sess.conn.Properties["cluster_name"].(string)
 		for _, name := range s.queues {
-			q, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+			q, err := ask(ch, name)
 			if err != nil {
 				return err
 			}

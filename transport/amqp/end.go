@@ -6,10 +6,12 @@ import (
 	"fmt"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
 )
 
 // Cancel sends basic.cancel for every consumer on the channel and waits until
-// all that the broker had sent before it confirmed is in the buffer.
+// all that the broker had sent before it confirmed is in the buffer. Where that cannot be
+// (see dropAll) what still comes is held until Close, which tries again.
 func (c *consumer) Cancel(ctx context.Context) error {
 	c.mu.Lock()
 	c.leaving = true
@@ -22,16 +24,32 @@ func (c *consumer) Cancel(ctx context.Context) error {
 		return nil
 	}
 	c.halt()
-	if err := c.do(ctx, c.dropAll); err != nil {
-		if c.over() {
-			return nil // lost meanwhile: nothing more comes
-		}
-		return c.b.set.brokerError("cancel "+c.src.title(), c.src.name(), err)
+	err := c.do(ctx, func() error { return c.leave(ctx) })
+	if err == nil || c.over() { // lost meanwhile: nothing more comes
+		return nil
+	}
+	return c.b.set.brokerError("cancel "+c.src.title(), c.src.name(), err)
+}
+
+// leave cancels, or is deaf from now on. Then nothing may go back before the channel
+// ends: it would come to us again.
+func (c *consumer) leave(ctx context.Context) error {
+	gone, err := c.dropAll(ctx)
+	if err != nil {
+		return err
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.canceled = true
+	if !gone {
+		c.deaf, c.stays = true, true
+		c.tags.stay()
+	}
 	signal(c.ready)
+	c.mu.Unlock()
+	if !gone {
+		c.tell.event(transport.Event{Kind: transport.EventNotice,
+			Text: c.src.title() + " does not answer, or still sends what is due to its consumer, which is not cancelled therefore: what is unsettled goes back when it is closed"})
+	}
 	return nil
 }
 
@@ -119,7 +137,7 @@ func (c *consumer) Close(ctx context.Context) error {
 	c.leaving = true
 	c.mu.Unlock()
 	c.halt()
-	err := c.do(ctx, c.finish)
+	err := c.do(ctx, func() error { return c.finish(ctx) })
 	if errors.Is(err, longshore.ErrClosed) { // the sender has left before
 		err = nil
 	}
@@ -149,26 +167,33 @@ func (c *consumer) Close(ctx context.Context) error {
 // broker would give the next one what is newer before it takes back what is here, and
 // a classic queue might give it nothing before the next message is published. With
 // the channel all goes at once.
-func (c *consumer) finish() error {
+//
+// The same goes for one that cannot be cancelled: the order is kept by the channel's end.
+func (c *consumer) finish(ctx context.Context) error {
 	c.mu.Lock()
 	asOne := c.cfg.SingleActive && !c.cfg.AutoAck && !c.canceled
 	c.mu.Unlock()
 	if !asOne {
-		if err := c.dropAll(); err != nil {
+		gone, err := c.dropAll(ctx)
+		if err != nil {
 			return err
 		}
+		asOne = !gone
 	}
 	c.mu.Lock()
 	if c.end != nil {
 		c.mu.Unlock()
 		return nil
 	}
-	c.muted = true
-	c.tags.collect(&c.batch, true)
-	highest := c.tags.highest()
+	if c.deaf || asOne { // what was given back goes with all else, in the order it came
+		c.tags.stay()
+	}
+	c.muted, c.stays = true, asOne || c.keepsByClosing()
+	c.tags.collect(&c.batch, true, false)
+	highest, stays := c.tags.highest(), c.stays
 	c.mu.Unlock()
 	c.write(&c.batch)
-	if highest > 0 && !c.cfg.AutoAck && !c.stays && !asOne {
+	if highest > 0 && !c.cfg.AutoAck && !stays {
 		_ = c.ch.Nack(highest, true, true)
 	}
 	if c.src.cast != nil {

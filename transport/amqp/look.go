@@ -20,7 +20,7 @@ func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
 	err := c.sess.scratch(ctx, func(ch channel) error {
 		var r reading
 		for _, name := range c.queues {
-			q, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+			q, err := ask(ch, name)
 			if err != nil {
 				return err
 			}
@@ -118,7 +118,7 @@ func (s *queueSource) browsable(from string) (at position, err error) {
 func (s *queueSource) look(ch channel, at position, n int) (p page, err error) {
 	p.at = at
 	if at.total == 0 {
-		q, err := ch.QueueDeclarePassive(s.queues[0], true, false, false, false, nil)
+		q, err := ask(ch, s.queues[0])
 		if err != nil {
 			return p, err
 		}

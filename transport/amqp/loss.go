@@ -122,23 +122,29 @@ func (c *consumer) canceledBy(tag string) error {
 
 // exists asks the broker for a queue.
 func (c *consumer) exists(queue string) error {
-	_, err := c.inspect(queue)
+	_, _, err := c.inspect(queue)
 	return err
 }
 
-func (c *consumer) inspect(queue string) (st amqp091.Queue, err error) {
+// inspect looks at a queue; known is false where only the broker answered.
+func (c *consumer) inspect(queue string) (st amqp091.Queue, known bool, err error) {
+	type answer struct {
+		st    amqp091.Queue
+		known bool
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	found := make(chan amqp091.Queue, 1)
+	found := make(chan answer, 1)
 	err = c.sess.scratch(ctx, func(ch channel) error {
-		st, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
-		found <- st
+		st, known, err := stat(ch, queue, 0)
+		found <- answer{st, known}
 		return err
 	})
-	if err == nil {
-		st = <-found
+	if err != nil {
+		return st, false, err
 	}
-	return st, err
+	a := <-found
+	return a.st, a.known, nil
 }
 
 // oldest returns the lowest delivery that was handed out and is open.

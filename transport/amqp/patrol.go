@@ -42,11 +42,11 @@ func (p *patrol) look(c *consumer) error {
 	}
 	short, ready := false, false
 	for _, name := range c.queues {
-		st, err := c.inspect(name)
+		st, known, err := c.inspect(name)
 		if e, ok := asAMQP(err); ok && e.Code == amqp091.NotFound {
 			return c.orphaned(fmt.Errorf("queue %q was deleted", name))
 		}
-		if err != nil {
+		if err != nil || !known {
 			return nil
 		}
 		short = short || st.Consumers < want

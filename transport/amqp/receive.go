@@ -28,6 +28,10 @@ func (c *consumer) arrived(raw *amqp091.Delivery, queue int) {
 		return // it goes back with the channel
 	}
 	c.tags.arrive(tag, d)
+	if c.deaf {
+		c.tags.hold(tag)
+		return
+	}
 	if c.standby {
 		c.activate()
 	}

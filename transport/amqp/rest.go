@@ -40,17 +40,6 @@ const (
 	partedPause = 20 * time.Millisecond
 )
 
-// countOthers notes what the queue shows without us. It runs before a cancel.
-func (c *consumer) countOthers() {
-	c.others = -1
-	if c.cfg.AutoAck || c.cfg.Declare.Type == Classic || len(c.queues) != 1 {
-		return
-	}
-	if st, err := c.ch.QueueDeclarePassive(c.queues[0], false, false, false, false, nil); err == nil {
-		c.others = max(st.Consumers-len(c.steps), 0)
-	}
-}
-
 // parted waits until a slow queue has carried out what the channel keeps for it: at
 // the channel's end it would be dropped, and what was acked come again.
 func (c *consumer) parted() error {
@@ -60,10 +49,16 @@ func (c *consumer) parted() error {
 	if !c.heavy || held || c.others < 0 {
 		return nil
 	}
+	silent := 0
 	for range partedAsks {
-		st, err := c.ch.QueueDeclarePassive(c.queues[0], false, false, false, false, nil)
-		if err != nil || st.Consumers <= c.others {
+		switch st, known, err := stat(c.ch, c.queues[0], c.qos); {
+		case err != nil || known && st.Consumers <= c.others:
 			return err
+		case !known:
+			silent++
+		}
+		if silent == 2*askTimes {
+			return nil
 		}
 		select {
 		case <-time.After(partedPause):

@@ -88,7 +88,7 @@ func (c *consumer) send() {
 			confirming = false
 			_ = c.barrier()
 		case <-shrink.C:
-			_ = c.adjust()
+			_ = c.adjust(c.intake)
 		}
 		switch n := c.unconfirmed(); {
 		case n >= maxUnconfirmed:
@@ -97,7 +97,10 @@ func (c *consumer) send() {
 			confirm.Reset(confirmEvery)
 			confirming = true
 		}
-		if !c.calm.IsZero() {
+		switch {
+		case !c.again.IsZero():
+			shrink.Reset(max(time.Until(c.again), time.Millisecond))
+		case !c.calm.IsZero():
 			shrink.Reset(max(time.Until(c.calm.Add(shrinkAfter)), time.Millisecond))
 		}
 	}
@@ -131,7 +134,8 @@ func (c *consumer) pass(all bool) (more bool) {
 		c.mu.Unlock()
 		return false
 	}
-	c.tags.collect(&c.batch, all)
+	// What goes back before the broker has confirmed the cancel would come here again.
+	c.tags.collect(&c.batch, all, c.leaving && len(c.steps) > 0)
 	more = c.tags.unsent > 0
 	c.mu.Unlock()
 	c.write(&c.batch)

@@ -26,6 +26,8 @@ const (
 	howReject            // basic.reject to the dead-letter exchange
 )
 
+func (h settleHow) returns() bool { return h == howNack || h == howRequeue }
+
 type slot struct {
 	d     *longshore.Delivery
 	s     longshore.Settlement
@@ -140,15 +142,21 @@ type pending struct {
 
 // collect moves what is to be sent from the ring into b. Acks above an unsettled
 // delivery go singly, and only in the second pass that sees them, or if all are
-// asked for: most of them become part of the contiguous ones meanwhile.
-func (t *tags) collect(b *batch, all bool) {
+// asked for: most of them become part of the contiguous ones meanwhile. With keep,
+// what goes back to the queue waits.
+func (t *tags) collect(b *batch, all, keep bool) {
 	b.alone, b.islands, b.upTo, b.multiple = b.alone[:0], b.islands[:0], 0, false
+	kept := t.alone[:0]
 	for _, tag := range t.alone {
 		s := t.at(tag)
+		if keep && s.how.returns() {
+			kept = append(kept, tag)
+			continue
+		}
 		b.alone = append(b.alone, single{tag, s.how})
 		t.leave(s, b)
 	}
-	t.alone = t.alone[:0]
+	t.alone = kept
 	acks, tag := 0, t.base
 	for ; tag < t.top && (t.at(tag).state == tagAcked || t.at(tag).state == tagSent); tag++ {
 		if t.at(tag).state == tagAcked {
@@ -189,8 +197,31 @@ func (t *tags) advance() {
 	t.next = max(t.next, t.base)
 }
 
+// stay keeps all that was given back, and not sent, unsettled until the channel closes.
+func (t *tags) stay() {
+	kept := t.alone[:0]
+	for _, tag := range t.alone {
+		if s := t.at(tag); s.how.returns() {
+			s.stay()
+			continue
+		}
+		kept = append(kept, tag)
+	}
+	t.alone = kept
+}
+
 // stay keeps a delivery that was given back unsettled until the channel closes.
 func (s *slot) stay() { s.state, s.d = tagBusy, nil }
+
+// hold keeps what has just arrived from being handed out.
+func (t *tags) hold(tag uint64) {
+	if s := t.find(tag); s != nil {
+		s.stay()
+	}
+	for t.next < t.top && t.at(t.next).state == tagBusy {
+		t.next++
+	}
+}
 
 // highest returns the highest tag that is not sent, 0 if there is none.
 func (t *tags) highest() uint64 {

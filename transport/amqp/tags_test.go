@@ -76,11 +76,11 @@ func TestTagsSettleExactlyWhatWasSettled(t *testing.T) {
 					ring.accept(tag, ring.find(tag), longshore.Settlement{}, howAck)
 				}
 			default:
-				ring.collect(pass, r.IntN(3) == 0)
+				ring.collect(pass, r.IntN(3) == 0, false)
 				b.apply(pass)
 			}
 		}
-		ring.collect(pass, true)
+		ring.collect(pass, true, false)
 		b.apply(pass)
 		for tag, how := range want {
 			if b.done[tag] != how {
@@ -102,14 +102,14 @@ func TestAcksAboveASlowDeliveryAreSent(t *testing.T) {
 			ring.accept(tag, ring.find(tag), longshore.Settlement{}, howAck)
 		}
 	}
-	ring.collect(pass, false)
+	ring.collect(pass, false, false)
 	first := len(pass.islands)
-	ring.collect(pass, false)
+	ring.collect(pass, false, false)
 	if pass.upTo != 0 || first != 0 || len(pass.islands) != 99 || len(ring.ring) < 100 {
 		t.Errorf("upTo %d, islands %d then %d, ring of %d", pass.upTo, first, len(pass.islands), len(ring.ring))
 	}
 	ring.accept(1, ring.find(1), longshore.Settlement{}, howAck)
-	ring.collect(pass, false)
+	ring.collect(pass, false, false)
 	if pass.upTo != 1 || pass.multiple || ring.base != 101 {
 		t.Errorf("then upTo %d multiple %v base %d", pass.upTo, pass.multiple, ring.base)
 	}

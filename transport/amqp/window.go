@@ -31,7 +31,7 @@ type part struct {
 }
 
 // begin starts consuming.
-func (c *consumer) begin() error {
+func (c *consumer) begin(ctx context.Context) error {
 	c.tagStem = c.cfg.Tag
 	if c.tagStem == "" {
 		c.tagStem = "longshore-" + rand.Text()[:10]
@@ -44,7 +44,7 @@ func (c *consumer) begin() error {
 		c.wg.Go(c.pull)
 		return nil
 	}
-	return c.adjust()
+	return c.adjust(ctx)
 }
 
 // addStep adds one consumer for each queue; size 0 is unlimited. It runs on the
@@ -116,13 +116,8 @@ func (c *consumer) pump(p *part, in <-chan amqp091.Delivery) {
 	}
 }
 
-// dropNewest cancels the consumers of the newest step and waits until all that
+// cancelNewest cancels the consumers of the newest step and waits until all that
 // the broker had sent them is in the ring. It runs on the sender.
-func (c *consumer) dropNewest() error {
-	c.settleDown()
-	return c.cancelNewest()
-}
-
 func (c *consumer) cancelNewest() error {
 	st := c.steps[len(c.steps)-1]
 	for _, p := range st.parts {
@@ -138,79 +133,24 @@ func (c *consumer) cancelNewest() error {
 	return nil
 }
 
-// dropAll cancels all consumers: the broker sends no more.
-func (c *consumer) dropAll() error {
+// dropAll cancels all consumers: the broker sends no more. It leaves them (gone is
+// false) where the cancel would have to wait for a queue that does not answer, or would
+// meet deliveries that have an order to keep.
+func (c *consumer) dropAll(ctx context.Context) (gone bool, err error) {
 	if len(c.steps) > 0 {
-		c.settleDown()
-		c.countOthers()
+		if quiet, answers := c.quiet(ctx); !answers || !quiet && c.ordered {
+			return false, nil
+		}
 	}
-	for len(c.steps) > 0 {
+	for len(c.steps) > 0 && !c.over() {
 		if err := c.cancelNewest(); err != nil {
-			return err
+			return false, err
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stale = c.tags.top
-	return nil
-}
-
-const (
-	stillFor = 20 * time.Millisecond
-	stillMax = time.Second
-)
-
-// settleDown waits until the broker has nothing under way to us, so that a cancel
-// meets no delivery: what a quorum queue has sent to a cancelled consumer the
-// broker itself gives back, at the queue's end, behind messages of the same key.
-// Acks are what makes it send more, and they are written by the sender, which
-// waits here. So it is over when the window is full, or when nothing came for a
-// while and nothing is ready in the queues.
-func (c *consumer) settleDown() {
-	if c.cfg.AutoAck || c.cfg.Declare.Type == Classic {
-		return
-	}
-	tick := time.NewTicker(stillFor / 4)
-	defer tick.Stop()
-	begin := time.Now()
-	last, since := uint64(0), begin
-	for time.Since(begin) < stillMax {
-		c.mu.Lock()
-		top, full, over := c.tags.top, c.window > 0 && c.tags.openFrom(c.stale) >= c.window, c.end != nil
-		standby := c.standby
-		c.mu.Unlock()
-		switch {
-		case full || over || standby:
-			return
-		case top != last:
-			last, since = top, time.Now()
-		case time.Since(since) >= stillFor:
-			if !c.anyReady() {
-				return
-			}
-			since = time.Now()
-		}
-		select {
-		case <-tick.C:
-		case <-c.gone:
-			return
-		}
-	}
-}
-
-// anyReady tells whether a queue has messages that could be sent to us. It runs
-// on the sender.
-func (c *consumer) anyReady() bool {
-	for _, q := range c.queues {
-		st, err := c.ch.QueueDeclarePassive(q, false, false, false, false, nil)
-		if err != nil {
-			return false // the channel has ended
-		}
-		if st.Messages > 0 {
-			return true
-		}
-	}
-	return false
+	return true, nil
 }
 
 // goal is the wanted window within its bounds, 0 if nothing may come.
@@ -226,11 +166,16 @@ func (c *consumer) goal() (goal, have int) {
 // adjust makes the window follow. It grows at once, at least to the double so
 // that it takes few consumers, and shrinks when it was four times too large for a
 // while. It runs on the sender.
-func (c *consumer) adjust() error {
+func (c *consumer) adjust(ctx context.Context) error {
 	goal, have := c.goal()
+	c.again = time.Time{}
 	if goal == 0 {
 		c.calm = time.Time{}
-		return c.dropAll()
+		gone, err := c.dropAll(ctx)
+		if err == nil && !gone {
+			c.again = time.Now().Add(putOff)
+		}
+		return err
 	}
 	if !c.cfg.live() {
 		if len(c.steps) == 0 {
@@ -260,7 +205,12 @@ func (c *consumer) adjust() error {
 	}
 	c.calm = time.Time{}
 	for len(c.steps) > 1 && have-c.steps[len(c.steps)-1].size >= goal {
-		if err := c.dropNewest(); err != nil {
+		if quiet, answers := c.quiet(ctx); !quiet || !answers {
+			c.again = time.Now().Add(putOff)
+			c.calm = time.Now().Add(-shrinkAfter)
+			return nil
+		}
+		if err := c.cancelNewest(); err != nil {
 			return err
 		}
 		_, have = c.goal()
@@ -299,7 +249,7 @@ func (c *consumer) reshape(ctx context.Context, what string) error {
 		signal(c.fetch)
 		return nil
 	}
-	err := c.do(ctx, c.adjust)
+	err := c.do(ctx, func() error { return c.adjust(ctx) })
 	if err != nil {
 		return c.b.set.brokerError(what+" "+c.src.title(), c.src.name(), err)
 	}

@@ -231,6 +231,22 @@ func (s *Server) ForgetConsumers(vhost, name string) bool {
 	})
 }
 
+// Suspend lets a queue do nothing until [Server.Resume], as a quorum queue without a
+// leader: nothing is delivered, and whoever declares it passively hears 250 ms later that
+// it has no messages and no consumers, which RabbitMQ says in its place. What is published
+// and settled is taken.
+func (s *Server) Suspend(vhost, name string) bool {
+	return s.withQueue(vhost, name, func(q *queue) { q.suspended = true })
+}
+
+// Resume ends [Server.Suspend].
+func (s *Server) Resume(vhost, name string) bool {
+	return s.withQueue(vhost, name, func(q *queue) {
+		q.suspended = false
+		s.touch(q)
+	})
+}
+
 func (s *Server) withQueue(vhost, name string, fn func(*queue)) bool {
 	s.begin()
 	defer s.end()

@@ -8,7 +8,7 @@ import (
 // dispatch hands out what is ready to the consumers that may take it, drops
 // what has expired and what is too much.
 func (q *queue) dispatch() {
-	if q.gone {
+	if q.gone || q.suspended {
 		return
 	}
 	for q.count > 0 {

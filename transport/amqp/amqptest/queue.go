@@ -23,6 +23,7 @@ type queue struct {
 
 	consumers []*consumer // by priority, then by whose turn it is
 	active    *consumer   // of a single-active-consumer queue
+	suspended bool        // see [Server.Suspend]
 	dirty     bool
 	ttlAlarm  alarm
 	idleAlarm alarm

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"strings"
+	"time"
 )
 
 func (ch *channel) queueDeclare(d *decoder) error {
@@ -29,11 +30,21 @@ func (ch *channel) queueDeclare(d *decoder) error {
 	}
 	ch.lastQueue = q.name
 	q.used()
+	ready, consumers := q.ready(), len(q.consumers)
+	if q.suspended {
+		ready, consumers = 0, 0
+		delay := &ch.s.controls.delay
+		defer func(d time.Duration) { *delay = d }(*delay)
+		*delay += silence
+	}
 	if !noWait {
-		ch.queueDeclareOk(q.name, q.ready(), len(q.consumers))
+		ch.queueDeclareOk(q.name, ready, consumers)
 	}
 	return nil
 }
+
+// silence is how long RabbitMQ waits for a queue before it answers in its place.
+const silence = 250 * time.Millisecond
 
 func (ch *channel) queueDeclareOk(name string, ready, consumers int) {
 	ch.send(queueDeclareOk, func(b []byte) []byte {
