@@ -78,6 +78,10 @@ func (o *observer) Event(e transport.Event) {
 		kind, r.standby = EventActive, false
 	case transport.EventSkipped:
 		kind = EventSkipped
+		if r.count.skipped == nil {
+			r.count.skipped = map[transport.SkipReason]int64{}
+		}
+		r.count.skipped[e.Skipped]++
 	case transport.EventDeclared:
 		kind = EventDeclared
 	}

@@ -21,8 +21,10 @@ type Scaling struct {
 	From, To int
 	At       time.Time
 	Reason   string
-	// Ups and Downs count the changes of this run.
+	// Ups and Downs count the changes of this run, Reasons the same for each word of the
+	// policy; beyond 32 words they are counted as "other".
 	Ups, Downs int64
+	Reasons    map[string]Moves
 	// Limit names what keeps the target from growing now: "max", "permits", "lanes",
 	// "knee" and so on; empty when nothing does. See the constants of autoscale.
 	Limit string
@@ -30,13 +32,29 @@ type Scaling struct {
 	Knee int
 }
 
+// Moves counts changes of the target.
+type Moves struct{ Ups, Downs int64 }
+
+// mostReasons bounds what is a label of metrics, and comes from the user's policy.
+const mostReasons = 32
+
 func (s *Scaling) note(now time.Time, from, to int, reason string) {
 	s.From, s.To, s.At, s.Reason = from, to, now, reason
+	if _, known := s.Reasons[reason]; !known && len(s.Reasons) >= mostReasons {
+		reason = "other"
+	}
+	if s.Reasons == nil {
+		s.Reasons = map[string]Moves{}
+	}
+	m := s.Reasons[reason]
 	if to > from {
 		s.Ups++
+		m.Ups++
 	} else {
 		s.Downs++
+		m.Downs++
 	}
+	s.Reasons[reason] = m
 }
 
 // sample closes a tick. The caller holds mu.

@@ -1,6 +1,7 @@
 package container
 
 import (
+	"maps"
 	"math"
 	"time"
 
@@ -18,6 +19,7 @@ type counters struct {
 	dead                  map[longshore.Code]int64
 	settle                map[longshore.Code]int64
 	reopens               map[longshore.Code]int64
+	skipped               map[transport.SkipReason]int64
 	deadFailed            int64
 	lost                  int64
 	stuck                 int64
@@ -150,8 +152,10 @@ type Stats struct {
 	DeadLetterFailures          int64
 	SettleFailures              map[longshore.Code]int64
 	Reopens                     map[longshore.Code]int64
-	Stuck                       int   // handlers that are stuck now
-	StuckTotal                  int64 // that ever were
+	// Skipped counts how often messages were skipped, as EventSkipped tells.
+	Skipped    map[transport.SkipReason]int64
+	Stuck      int   // handlers that are stuck now
+	StuckTotal int64 // that ever were
 	// StuckHeads are the messages that hold their partitions back, on logs (Kafka): the
 	// oldest that are not done, the longest first, at most 100.
 	StuckHeads []transport.StuckHead
@@ -191,6 +195,7 @@ func (r *run) stats(st *Stats) {
 	st.Live, st.Ready, st.Reason = r.health()
 	st.Workers, st.Target, st.Min, st.Max = r.live, r.target, r.min, r.max
 	st.Scaling = r.tick.scaling
+	st.Scaling.Reasons = maps.Clone(st.Scaling.Reasons)
 	st.InFlight, st.ReadyToStart, st.Queued = r.ready.n+r.queued+r.running, r.ready.n, r.queued
 	st.Parked, st.Window, st.Lanes, st.Bytes = r.waitPark, r.window(), r.lanes.n, r.bytes+r.parkBytes
 	st.Generation, st.Capacity, st.Buffered = r.gens, r.tick.capacity, r.tick.buffered
@@ -207,6 +212,7 @@ func (r *run) stats(st *Stats) {
 	st.Acked, st.Retried, st.Rejected = c.verdicts[longshore.VerdictAck], c.verdicts[longshore.VerdictRetry], c.verdicts[longshore.VerdictReject]
 	st.Discarded, st.Released, st.VerdictLost = c.verdicts[longshore.VerdictDiscard], c.verdicts[longshore.VerdictRelease], c.verdicts[longshore.VerdictLost]
 	st.DeadLetters, st.SettleFailures, st.Reopens = clone(c.dead), clone(c.settle), clone(c.reopens)
+	st.Skipped = clone(c.skipped)
 	st.DeadLetterFailures, st.StuckTotal = c.deadFailed, c.stuck
 	r.ages(st, now)
 	st.HotShare = r.hotShare()
@@ -237,8 +243,8 @@ func (r *run) ages(st *Stats, now time.Time) {
 	}
 }
 
-func clone(m map[longshore.Code]int64) map[longshore.Code]int64 {
-	c := make(map[longshore.Code]int64, len(m))
+func clone[K comparable](m map[K]int64) map[K]int64 {
+	c := make(map[K]int64, len(m))
 	for k, v := range m {
 		c[k] = v
 	}

@@ -50,7 +50,7 @@ type observer struct {
 	state, workers, target, most, permits, inflight, lanes, parked, stuck, backlog metric.Int64ObservableGauge
 	live, ready, accepting                                                         metric.Int64ObservableGauge
 	busy, capacity, rate, oldest, last, backlogAge                                 metric.Float64ObservableGauge
-	redelivered, deadLetters, settleFailures, reopens, decisions, drained          metric.Int64ObservableCounter
+	redelivered, deadLetters, settleFailures, reopens, skipped, decisions, drained metric.Int64ObservableCounter
 	drainTook                                                                      metric.Float64ObservableGauge
 }
 
@@ -78,7 +78,8 @@ func (o *observer) make() {
 	o.deadLetters = o.total("longshore.deadletters", "{message}", "Messages moved to the dead-letter place, by reason.")
 	o.settleFailures = o.total("longshore.settle.failures", "{message}", "Settlements that were accepted and failed later.")
 	o.reopens = o.total("longshore.reopens", "{reopen}", "Subscriptions that ended, by code.")
-	o.decisions = o.total("longshore.scale.decisions", "{decision}", "Changes of the wanted workers, by direction.")
+	o.decisions = o.total("longshore.scale.decisions", "{decision}", "Changes of the wanted workers, by direction and reason.")
+	o.skipped = o.total("longshore.skipped", "1", "How often messages were skipped: expired, truncated.")
 	o.drained = o.total("longshore.drain.deliveries", "{message}", "What became of deliveries in drains: completed, released, abandoned, unflushed, lost.")
 	o.drainTook = o.share("longshore.drain.duration", "s", "Time that the last drain took.")
 }
@@ -145,6 +146,23 @@ func (r reading) byCode(c metric.Int64Observable, key attribute.Key, usual []lon
 	}
 }
 
+func (r reading) moves(c metric.Int64Observable, by map[string]container.Moves) {
+	move := func(direction, reason string, n int64) {
+		r.out.ObserveInt64(c, n, r.with(attrDirection.String(direction), attrReason.String(reason)))
+	}
+	for direction, reasons := range usualMoves() {
+		for _, reason := range reasons {
+			if _, seen := by[reason]; !seen {
+				move(direction, reason, 0)
+			}
+		}
+	}
+	for reason, m := range by {
+		move("up", reason, m.Ups)
+		move("down", reason, m.Downs)
+	}
+}
+
 func (o *observer) observe(out metric.Observer, w *watched) {
 	s := w.c.Stats()
 	r := read(out, s)
@@ -196,8 +214,10 @@ func (o *observer) totals(r reading, s container.Stats) {
 	r.byCode(o.deadLetters, "reason", usualReasons(), s.DeadLetters)
 	r.byCode(o.settleFailures, "code", usualSettleFailures(), s.SettleFailures)
 	r.byCode(o.reopens, "code", usualReopens(), s.Reopens)
-	r.out.ObserveInt64(o.decisions, s.Scaling.Ups, r.with(attrDirection.String("up")))
-	r.out.ObserveInt64(o.decisions, s.Scaling.Downs, r.with(attrDirection.String("down")))
+	for _, reason := range usualSkips() {
+		r.out.ObserveInt64(o.skipped, s.Skipped[reason], r.with(attrReason.String(string(reason))))
+	}
+	r.moves(o.decisions, s.Scaling.Reasons)
 }
 
 // watched is a container and its drains as far as they were seen.

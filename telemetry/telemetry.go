@@ -84,6 +84,7 @@ const (
 	attrContainer    = attribute.Key("longshore.container")
 	attrOutbox       = attribute.Key("longshore.outbox")
 	attrMutex        = attribute.Key("longshore.mutex")
+	attrReason       = attribute.Key("reason")
 	attrDirection    = attribute.Key("direction")
 	attrOutcome      = attribute.Key("outcome")
 	attrAttempt      = attribute.Key("attempt")

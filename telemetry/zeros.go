@@ -1,6 +1,10 @@
 package telemetry
 
-import "github.com/longshore-go/longshore"
+import (
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/autoscale"
+	"github.com/longshore-go/longshore/transport"
+)
 
 // What happens now and then is counted under codes that are not known before. A series
 // that begins with its first event is invisible: Prometheus's increase and rate are about
@@ -26,4 +30,14 @@ func usualReopens() []longshore.Code {
 // verdicts are all that a message can come to.
 func verdicts() []longshore.Verdict {
 	return []longshore.Verdict{longshore.VerdictAck, longshore.VerdictRetry, longshore.VerdictReject, longshore.VerdictDiscard, longshore.VerdictRelease, longshore.VerdictLost}
+}
+
+// usualSkips are all reasons for which messages are skipped.
+func usualSkips() []transport.SkipReason {
+	return []transport.SkipReason{transport.SkippedExpired, transport.SkippedTruncated}
+}
+
+// usualMoves are the words of the policies for what happens to everybody.
+func usualMoves() map[string][]string {
+	return map[string][]string{"up": {autoscale.Demand, autoscale.Saturated}, "down": {autoscale.Idle, autoscale.FewerMay}}
 }

@@ -88,3 +88,34 @@ func eventually(t *testing.T, cond func() bool) {
 		}
 	}
 }
+
+// A policy's words are labels: each is counted for itself, and there are no more than
+// were ever used.
+func TestDecisionsHaveTheirReasons(t *testing.T) {
+	r := newRig(t)
+	c := r.container(t, func(context.Context, *longshore.Delivery) error { return nil }, container.Config{Workers: container.Workers{Min: 1, Max: 8}})
+	stop, err := r.tel.Observe(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stop() }()
+	const by = "longshore.scale.decisions direction="
+	before := r.points(t)
+	for _, want := range []string{by + "up longshore.container=orders messaging.destination.name=orders messaging.system=memory reason=demand 0",
+		by + "down longshore.container=orders messaging.destination.name=orders messaging.system=memory reason=idle 0",
+		"longshore.skipped longshore.container=orders messaging.destination.name=orders messaging.system=memory reason=expired 0"} {
+		wantPoint(t, before, want)
+	}
+	if err := c.Scale(3, 8); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Scale(1, 2); err != nil {
+		t.Fatal(err)
+	}
+	after := r.points(t)
+	wantPoint(t, after, by+"up longshore.container=orders messaging.destination.name=orders messaging.system=memory reason=bounds changed 1")
+	wantPoint(t, after, by+"down longshore.container=orders messaging.destination.name=orders messaging.system=memory reason=bounds changed 1")
+	if s := c.Stats(); s.Scaling.Reasons["bounds changed"] != (container.Moves{Ups: 1, Downs: 1}) {
+		t.Errorf("%+v", s.Scaling.Reasons)
+	}
+}

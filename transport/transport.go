@@ -106,7 +106,18 @@ type Event struct {
 	Kind EventKind
 	Text string // one line for the log
 	Err  error  // may be nil
+	// Skipped says why, with EventSkipped.
+	Skipped SkipReason
 }
+
+// SkipReason is why messages were skipped, a label of metrics.
+type SkipReason string
+
+// The reasons.
+const (
+	SkippedExpired   SkipReason = "expired"   // retention had deleted them before they were read
+	SkippedTruncated SkipReason = "truncated" // the log ends before the position: cut off, or made anew
+)
 
 // EventKind tells kinds of [Event] apart.
 type EventKind uint8

@@ -303,11 +303,12 @@ func (c *consumer) inRange(key partitionOf, position int64, log extent) (at int6
 		return position, false, nil // the fetch will tell
 	}
 	var gap string
+	reason := transport.SkippedExpired
 	switch {
 	case position < log.start:
 		gap = fmt.Sprintf("%d offsets were deleted before they were read", log.start-position)
 	case position > log.end:
-		gap = fmt.Sprintf("it lies %d offsets beyond the end", position-log.end)
+		gap, reason = fmt.Sprintf("it lies %d offsets beyond the end", position-log.end), transport.SkippedTruncated
 	default:
 		return position, false, nil
 	}
@@ -324,7 +325,7 @@ func (c *consumer) inRange(key partitionOf, position int64, log extent) (at int6
 		c.fail(err)
 		return 0, false, err
 	}
-	c.tell.event(transport.Event{Kind: transport.EventSkipped,
+	c.tell.event(transport.Event{Kind: transport.EventSkipped, Skipped: reason,
 		Text: fmt.Sprintf("%s: position %d of %s is not in the log (%d to %d): %s; reading on %s, offset %d", c.src.title(), position, key, log.start, log.end, gap, policy, at)})
 	return at, true, nil
 }

@@ -44,7 +44,7 @@ func (c *consumer) fetchError(e kgo.FetchError) {
 	case errors.As(err, &session):
 		c.sessionError(session.Err)
 	case errors.As(err, &loss):
-		c.tell.event(transport.Event{Kind: transport.EventSkipped, Err: err,
+		c.tell.event(transport.Event{Kind: transport.EventSkipped, Err: err, Skipped: transport.SkippedTruncated,
 			Text: fmt.Sprintf("%s: the log of %s/%d was cut off: read up to %d, reading on at %d", c.src.title(), e.Topic, e.Partition, loss.ConsumedTo, loss.ResetTo)})
 	case errors.Is(err, kerr.TopicAuthorizationFailed) && c.denied(e.Topic, time.Now()):
 		c.fail(c.src.b.failure("consume for "+c.src.title()+" at "+c.src.b.address(), c.src.name(), err))

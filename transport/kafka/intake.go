@@ -190,7 +190,7 @@ func (c *consumer) rewound(p *partition, to int64) *partition {
 	}
 	next := p.before(to)
 	p.mu.Unlock()
-	c.tell.event(transport.Event{Kind: transport.EventSkipped,
+	c.tell.event(transport.Event{Kind: transport.EventSkipped, Skipped: transport.SkippedTruncated,
 		Text: fmt.Sprintf("%s: the log of %s ends before offset %d, which was to be read next; reading on at %d", c.src.title(), p.key, p.expected(), next.next)})
 	p.close(c.taken(p.key, "the log was cut off below it"))
 	c.forfeit(p)
@@ -226,7 +226,7 @@ func (p *partition) expected() int64 {
 
 // skipped tells of records that were lost to retention before they were read.
 func (c *consumer) skipped(key partitionOf, from, to int64) {
-	c.tell.event(transport.Event{Kind: transport.EventSkipped,
+	c.tell.event(transport.Event{Kind: transport.EventSkipped, Skipped: transport.SkippedExpired,
 		Text: fmt.Sprintf("%s: %d offsets of %s, %d to %d, were deleted before they were read; check the topic's retention", c.src.title(), to-from, key, from, to-1)})
 }
 

@@ -285,11 +285,12 @@ func TestCommitOutsideTheLog(t *testing.T) {
 		commit int64
 		first  string // body, "" for nothing
 		text   string
+		why    transport.SkipReason
 	}{
-		"overtaken, earliest": {kafka.ToEarliest, 3, "10", "7 offsets were deleted"},
-		"overtaken, latest":   {kafka.ToLatest, 3, "", "7 offsets were deleted"},
-		"beyond, earliest":    {kafka.ToEarliest, 50, "10", "30 offsets beyond the end"},
-		"beyond, latest":      {kafka.ToLatest, 50, "", "30 offsets beyond the end"},
+		"overtaken, earliest": {kafka.ToEarliest, 3, "10", "7 offsets were deleted", transport.SkippedExpired},
+		"overtaken, latest":   {kafka.ToLatest, 3, "", "7 offsets were deleted", transport.SkippedExpired},
+		"beyond, earliest":    {kafka.ToEarliest, 50, "10", "30 offsets beyond the end", transport.SkippedTruncated},
+		"beyond, latest":      {kafka.ToLatest, 50, "", "30 offsets beyond the end", transport.SkippedTruncated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -306,7 +307,7 @@ func TestCommitOutsideTheLog(t *testing.T) {
 				if got := m.take(1)[0]; string(got.Body) != or(c.first, "20") {
 					t.Errorf("first came %s, want %s", got.Body, or(c.first, "20"))
 				}
-				if told := m.told(transport.EventSkipped); len(told) != 1 || !strings.Contains(told[0], c.text) {
+				if told := m.told(transport.EventSkipped); len(told) != 1 || !strings.HasPrefix(told[0], string(c.why)+": ") || !strings.Contains(told[0], c.text) {
 					t.Errorf("told %q, want one with %q", told, c.text)
 				}
 			})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -229,7 +230,7 @@ func (o *observer) told(kind transport.EventKind) []string {
 	var texts []string
 	for _, e := range o.events {
 		if e.Kind == kind {
-			texts = append(texts, e.Text)
+			texts = append(texts, strings.TrimPrefix(string(e.Skipped)+": "+e.Text, ": "))
 		}
 	}
 	return texts
