@@ -40,7 +40,9 @@ func (c *consumer) quiet(ctx context.Context) (quiet, answers bool) {
 			return true, c.countOthers()
 		case top != last:
 			last, since = top, time.Now()
-			moved = since
+			if c.cfg.Prefetch != Unlimited { // else what comes has no end
+				moved = since
+			}
 		case time.Since(since) >= stillFor:
 			ready, known := c.anyReady()
 			answers = answers || known
