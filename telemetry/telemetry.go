@@ -85,6 +85,7 @@ const (
 	attrOutbox       = attribute.Key("longshore.outbox")
 	attrMutex        = attribute.Key("longshore.mutex")
 	attrReason       = attribute.Key("reason")
+	attrControl      = attribute.Key("longshore.control")
 	attrDirection    = attribute.Key("direction")
 	attrOutcome      = attribute.Key("outcome")
 	attrAttempt      = attribute.Key("attempt")

@@ -208,7 +208,7 @@ func (f *Fleet) lost(err error) {
 	f.linkMu.Lock()
 	was := f.connected
 	f.connected, f.lastErr = false, err
-	if was {
+	if was || f.since.IsZero() {
 		f.since = f.now()
 	}
 	f.linkMu.Unlock()

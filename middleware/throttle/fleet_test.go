@@ -424,6 +424,9 @@ func TestStartWithoutControlBroker(t *testing.T) {
 		if took := time.Since(began); took > 3*time.Second || in.permits() != 20 {
 			t.Errorf("Start took %v, %d permits", took, in.permits())
 		}
+		if st := in.Status(); st.Connected || st.Since.IsZero() || st.Since.Sub(began) > 3*time.Second {
+			t.Errorf("not connected since %v", st.Since)
+		}
 		_ = in.Stop(t.Context())
 		f, err := throttle.NewFleet(src, throttle.FleetConfig{RequireSnapshot: true})
 		if err != nil {

@@ -91,9 +91,11 @@ func (c *consumer) deleteAll(ctx context.Context, batch []*op) result {
 		in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: aws.String(entryID(i)), ReceiptHandle: aws.String(o.receipt)})
 	}
 	c.mu.Unlock()
+	began := time.Now()
 	out, err := c.api.DeleteMessageBatch(ctx, in)
 	r := newResult(err)
 	if err == nil {
+		c.tookFor(time.Since(began))
 		for _, e := range out.Successful {
 			r.done(e.Id)
 		}
@@ -136,9 +138,11 @@ func (c *consumer) hideAll(ctx context.Context, batch []*op) result {
 }
 
 func (c *consumer) changeVisibility(ctx context.Context, in *awssqs.ChangeMessageVisibilityBatchInput) result {
+	began := time.Now()
 	out, err := c.api.ChangeMessageVisibilityBatch(ctx, in)
 	r := newResult(err)
 	if err == nil {
+		c.tookFor(time.Since(began))
 		for _, e := range out.Successful {
 			r.done(e.Id)
 		}

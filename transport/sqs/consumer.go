@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -30,6 +31,7 @@ type consumer struct {
 	end  context.CancelFunc
 	crew crew
 	kick chan struct{} // the loop looks again
+	slow atomic.Int64  // nanoseconds of a settlement, the longest of the last ones
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when somebody who waits should look

@@ -15,11 +15,13 @@ import (
 
 const (
 	// cutTime bounds the call that asks for what a poll of a FIFO queue may have been
-	// given when it was cut off.
-	cutTime = 70 * time.Millisecond
+	// given when it was cut off, where the broker does not need more.
+	cutTime = 500 * time.Millisecond
 	// ghostTime is how long a poll that was cut off counts as open: until the broker
 	// has heard of it, it would be given what goes back, and hide it for its lease.
 	ghostTime = 50 * time.Millisecond
+	// slowest is what a stop waits at most for a broker that answers slowly.
+	slowest = time.Second
 	// quietLease is the lease that a poll asks for while the queue is quiet. If its
 	// answer is lost, by our own cutting off or on the wire, the messages come again
 	// after this time and not after the queue's own, which may be hours. Under load,
@@ -175,10 +177,21 @@ func (c *consumer) receive(cut context.Context, room int, patience, lease time.D
 // off. With the attempt's id a FIFO queue hands out the same again; on a standard
 // queue it comes back when quietLease ends.
 func (c *consumer) afterCut(in *awssqs.ReceiveMessageInput) (*awssqs.ReceiveMessageOutput, error) {
-	ctx, cancel := context.WithTimeout(c.life, cutTime)
+	ctx, cancel := context.WithTimeout(c.life, c.atLeast(cutTime))
 	defer cancel()
 	in.WaitTimeSeconds = 0
 	return c.api.ReceiveMessage(ctx, in, checkedHere)
+}
+
+// atLeast is d, or twice what the broker has lately needed for a settlement: one that is
+// busy hears late of a poll that was cut off.
+func (c *consumer) atLeast(d time.Duration) time.Duration {
+	return min(max(d, 2*time.Duration(c.slow.Load())), max(d, slowest))
+}
+
+// tookFor notes how long a settlement took. A slow one counts for less with each that follows.
+func (c *consumer) tookFor(d time.Duration) {
+	c.slow.Store(max(int64(d), c.slow.Load()*3/4))
 }
 
 // pollFailed waits before the next poll, or ends the consumer.
@@ -217,7 +230,7 @@ func (c *consumer) pollFailed(ctx context.Context, room int, err error, took, pa
 	failure := c.src.failure("receive from "+c.src.title(), err)
 	switch {
 	case cut:
-		c.pauseFor(c.life, ghostTime)
+		c.pauseFor(c.life, c.atLeast(ghostTime))
 	case !passing:
 		c.fail(failure)
 	default:

@@ -119,6 +119,39 @@ func TestPollCutOffAtTheMomentMessagesArrive(t *testing.T) {
 	}
 }
 
+// F-D01: a broker that answers slowly hears late of a poll that was cut off, and is asked
+// for what it gave it for as long as it needs.
+func TestPollCutOffOnASlowBroker(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sqstest.Server) {
+		s.CreateQueue(t, "orders.fifo", map[string]string{"VisibilityTimeout": "200"})
+		broker := sqs.New(s.Config())
+		handled := make(chan struct{}, 1)
+		_, stop := run(t, broker.Queue("orders.fifo", sqs.QueueConfig{}), func(context.Context, *longshore.Delivery) error {
+			handled <- struct{}{}
+			return nil
+		}, container.Config{})
+		s.Inject(sqstest.Fault{Action: "DeleteMessageBatch", Latency: 700 * time.Millisecond})
+		publish(t, broker, "orders.fifo", "g", "a")
+		<-handled
+		until(t, 5*time.Second, "a is deleted", func() bool { return state(t, s, "orders.fifo") == sqstest.QueueState{} })
+		hold := make(chan struct{})
+		s.Inject(sqstest.Fault{Action: "ReceiveMessage", Hold: hold, Times: 1})
+		s.Inject(sqstest.Fault{Action: "ReceiveMessage", Latency: 700 * time.Millisecond})
+		wait(25 * time.Second) // the poll that was open is over
+		publish(t, broker, "orders.fifo", "g", "b", "c")
+		until(t, time.Second, "a poll", func() bool { return state(t, s, "orders.fifo").Hidden > 0 })
+		start := time.Now()
+		stop()
+		if took := time.Since(start); took > 1500*time.Millisecond {
+			t.Errorf("Stop took %s", took)
+		}
+		if st := state(t, s, "orders.fifo"); st != (sqstest.QueueState{Visible: 2}) {
+			t.Errorf("%+v after Stop", st)
+		}
+		close(hold)
+	})
+}
+
 // F-A04: an answer is held until 100 ms after Stop began, with a deep backlog.
 func TestAnswerAfterStopGoesBack(t *testing.T) {
 	for _, queue := range []string{"orders", "orders.fifo"} {
