@@ -134,7 +134,7 @@ node-address { protocol = http, host = "127.0.0.1", port = $port, context-path =
 rest-sqs { enabled = true, bind-port = $port, bind-hostname = "127.0.0.1", sqs-limits = strict }
 rest-stats { enabled = false }
 CONF
-  launch elasticmq java -Xmx256m -XX:+UseSerialGC -Dconfig.file="$dir/emq.conf" -cp "$JARS/*" org.elasticmq.server.Main
+  launch elasticmq java "-Xmx${ELASTICMQ_HEAP:-256m}" -XX:+UseSerialGC -Dconfig.file="$dir/emq.conf" -cp "$JARS/*" org.elasticmq.server.Main
   await elasticmq 240 elasticmq_ready elasticmq
   export_line SQS_ENDPOINT "http://127.0.0.1:$port" >"$dir/env"
 }
