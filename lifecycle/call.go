@@ -12,8 +12,9 @@ import (
 // errDeaf is a component that goes on after the end of its context.
 var errDeaf = errors.New("it does not return, and is left as it is")
 
-// callAll calls one method of all components at once, and says until when to wait.
-func callAll(ctx context.Context, parts []Component, method func(Component, context.Context) error) (results []chan error, late *lateness) {
+// callAll calls one method of all components at once, and says until when to wait: for
+// patience after the end of ctx's time, obeyCancel after a cancel.
+func callAll(ctx context.Context, parts []Component, patience time.Duration, method func(Component, context.Context) error) (results []chan error, late *lateness) {
 	results = make([]chan error, len(parts))
 	for i, c := range parts {
 		results[i] = make(chan error, 1)
@@ -21,7 +22,6 @@ func callAll(ctx context.Context, parts []Component, method func(Component, cont
 	}
 	late = &lateness{over: make(chan struct{})}
 	late.unhook = context.AfterFunc(ctx, func() {
-		patience := obey
 		if errors.Is(ctx.Err(), context.Canceled) {
 			patience = obeyCancel
 		}

@@ -50,6 +50,41 @@ func TestFxStartThatTakesTooLongIsUndoneInItsTime(t *testing.T) {
 	}
 }
 
+// A start that ignores its context is left behind early enough for the others to be undone,
+// however short the time is.
+func TestFxStartThatIgnoresItsContextIsNamedAndTheOthersUndone(t *testing.T) {
+	for _, limit := range []time.Duration{time.Second, 4 * time.Second, 15 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			var undone []string
+			forever := make(chan struct{})
+			app := fx.New(
+				lifecycle.Provide(
+					func() lifecycle.Component {
+						return lifecycle.Hook("db", lifecycle.PhasePools, nil, func(context.Context) error { undone = append(undone, "db"); return nil })
+					},
+					func() lifecycle.Component {
+						return lifecycle.Hook("orders", lifecycle.PhaseContainers, func(context.Context) error { <-forever; return nil }, nil)
+					}),
+				lifecycle.Module(lifecycle.Config{}))
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			begin := time.Now()
+			err := app.Start(ctx)
+			if err == nil || !strings.Contains(err.Error(), `start "orders"`) {
+				t.Errorf("limit %v: start: %v", limit, err)
+			}
+			if took := time.Since(begin); took >= limit {
+				t.Errorf("limit %v: it took %v", limit, took)
+			}
+			if !slices.Equal(undone, []string{"db"}) {
+				t.Errorf("limit %v: undone before Start returned: %v", limit, undone)
+			}
+			close(forever)
+			synctest.Wait()
+		})
+	}
+}
+
 func named(name string, trace *[]string) longshore.Middleware {
 	return longshore.MiddlewareFunc(func(next longshore.Handler) longshore.Handler {
 		return longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {

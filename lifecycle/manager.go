@@ -200,8 +200,12 @@ func (m *Manager) start(ctx context.Context, undoBy time.Time) error {
 }
 
 func (m *Manager) startPhases(ctx context.Context, undoBy time.Time) (live [][]Component, err error) {
+	patience := obey
+	if end, ok := ctx.Deadline(); ok && !undoBy.IsZero() {
+		patience = min(obey, undoBy.Sub(end)/2) // the other half is for the undoing
+	}
 	for _, p := range m.phases {
-		touched, err := startPhase(ctx, p)
+		touched, err := startPhase(ctx, p, patience)
 		live = append(live, touched)
 		if err == nil {
 			continue
@@ -221,8 +225,8 @@ func (m *Manager) startPhases(ctx context.Context, undoBy time.Time) (live [][]C
 
 // startPhase returns the components that a Stop is owed: those that started
 // and those that had not returned when ctx ended.
-func startPhase(ctx context.Context, p phase) (touched []Component, _ error) {
-	results, late := callAll(ctx, p.parts, Component.Start)
+func startPhase(ctx context.Context, p phase, patience time.Duration) (touched []Component, _ error) {
+	results, late := callAll(ctx, p.parts, patience, Component.Start)
 	defer late.forget()
 	var errs []error
 	for i, c := range p.parts {
@@ -317,7 +321,7 @@ func (m *Manager) stopPhases(ctx context.Context, live [][]Component) error {
 // budget and all by ctx; then, for one that does not obey, an end of the waiting, so that
 // what comes after is stopped all the same.
 func (m *Manager) stopPhase(ctx context.Context, parts []Component) error {
-	results, late := callAll(ctx, parts, Component.Stop)
+	results, late := callAll(ctx, parts, obey, Component.Stop)
 	defer late.forget()
 	var errs []error
 	for i, c := range parts {

@@ -91,7 +91,7 @@ func (c *ctl) place() (adminPlace, error) {
 	case err != nil && meant:
 		return adminPlace{}, unreadable(err)
 	case err != nil: // no file at all
-		return adminPlace{addrs: admin.DefaultAddr, named: "--admin or LONGSHORE_ADMIN"}, nil
+		return adminPlace{addrs: admin.DefaultAddr, named: "--admin or LONGSHORE_ADMIN, or name its file: -c"}, nil
 	case conf == nil:
 		return adminPlace{}, &longshore.Error{Code: longshore.CodeConfig, Op: "find the admin API", Err: fmt.Errorf("%s in %s", counted(r.Errors(), "mistake"), r.File),
 			Hint: "longshore config check shows them; --admin names the address without the file"}

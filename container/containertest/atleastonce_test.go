@@ -156,7 +156,7 @@ func TestAtLeastOnceFindsEachKindOfMistake(t *testing.T) {
 			}
 			w.do(func() { w.taken++; w.gave++ })
 			return nil
-		}, "delivery lost while it is worked on, when it looked at its context for the 1. time"},
+		}, "delivery lost while it is worked on, when it looked at its context for the first time"},
 		"does it by halves": {func(ctx context.Context, d *longshore.Delivery, w *steps) error {
 			if ctx.Err() != nil || w.knows(d.ID) {
 				return ctx.Err()
@@ -169,7 +169,7 @@ func TestAtLeastOnceFindsEachKindOfMistake(t *testing.T) {
 			}
 			w.do(func() { w.gave++; w.known[d.ID] = true })
 			return nil
-		}, "delivery lost while it is worked on, when it looked at its context for the 2. time"},
+		}, "delivery lost while it is worked on, when it looked at its context for the second time"},
 		"takes the end of its context for success": {func(ctx context.Context, d *longshore.Delivery, w *steps) error {
 			if ctx.Err() == nil {
 				return right(ctx, d, w)

@@ -81,7 +81,7 @@ func (p *play) name(f fault) string {
 	case !p.reached.Load():
 		return f.name + ", at its end"
 	}
-	return fmt.Sprintf("%s, when it looked at its context for the %d. time", f.name, p.place)
+	return fmt.Sprintf("%s, when it looked at its context for the %s time", f.name, [looks]string{"first", "second", "third"}[p.place-1])
 }
 
 func (p *play) config(cfg container.Config) container.Config {
