@@ -164,7 +164,7 @@ func (r *run) result() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.report != nil && r.report.Bad() {
-		return &DrainError{Report: r.report}
+		return &DrainError{Report: r.report, wanted: r.s.drain}
 	}
 	return nil
 }

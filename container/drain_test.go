@@ -502,6 +502,30 @@ func TestStopIsBoundedByATransportThatHangs(t *testing.T) {
 	})
 }
 
+// Who cut a drain short is not told to raise what he did not reach.
+func TestADrainThatWasCutShortSaysSo(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := memory.New(memory.Config{})
+			publish(t, b, "q", numbered(1)...)
+			forever := make(chan struct{})
+			c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(*longshore.Delivery) error { <-forever; return nil }), container.Config{DrainTimeout: 8 * time.Second})
+			synctest.Wait()
+			ctx, cancel := context.WithCancel(context.Background())
+			if cut {
+				ctx, cancel = context.WithTimeout(ctx, 4*time.Second)
+			}
+			defer cancel()
+			err := c.Stop(ctx)
+			if err == nil || strings.Contains(err.Error(), "cut short of DrainTimeout 8s") != cut || strings.Contains(err.Error(), "raise DrainTimeout") == cut {
+				t.Errorf("cut short %v: %v", cut, err)
+			}
+			close(forever)
+			synctest.Wait()
+		})
+	}
+}
+
 // unreturnable is a source whose deliveries cannot be given back.
 type unreturnable struct {
 	transport.Source

@@ -59,7 +59,10 @@ func (r *Report) fields() []zap.Field {
 }
 
 // DrainError is what Stop returns when something was left behind.
-type DrainError struct{ Report *Report }
+type DrainError struct {
+	Report *Report
+	wanted time.Duration // the configured DrainTimeout
+}
 
 // Error names what was left behind.
 func (e *DrainError) Error() string {
@@ -68,7 +71,13 @@ func (e *DrainError) Error() string {
 	if ids := append(append([]string{}, e.Report.AbandonedIDs...), e.Report.UnflushedIDs...); len(ids) > 0 {
 		fmt.Fprintf(&b, " (%s)", strings.Join(ids, ", "))
 	}
-	b.WriteString("; what was left comes back from the broker: raise DrainTimeout, or let handlers obey their context")
+	b.WriteString("; what was left comes back from the broker: ")
+	if e.Report.Budget < e.wanted*9/10 {
+		fmt.Fprintf(&b, "the stop was cut short of DrainTimeout %v, by its context or a StopTimeout: give it more", round(e.wanted))
+	} else {
+		b.WriteString("raise DrainTimeout")
+	}
+	b.WriteString(", or let handlers obey their context")
 	return b.String()
 }
 
