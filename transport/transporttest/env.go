@@ -138,12 +138,17 @@ func (e *env) leftover(src transport.Source) []string {
 	var got []string
 	seen := false
 	deadline := time.Now().Add(e.h.Patience)
-	for {
-		wait := e.h.Quiet
+	var slowest time.Duration // of what came behind the first: a busy broker is not at its end yet
+	for first := true; ; first = false {
+		wait := max(e.h.Quiet, 3*slowest)
 		if !seen {
 			wait = time.Until(deadline)
 		}
+		began := time.Now()
 		ds, err := s.within(wait, 10)
+		if err == nil && !first {
+			slowest = max(slowest, time.Since(began))
+		}
 		if errors.Is(err, context.DeadlineExceeded) {
 			break
 		}
