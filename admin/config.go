@@ -8,9 +8,11 @@ import (
 	"net/http"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/internal/logs"
 	"github.com/longshore-go/longshore/middleware/throttle"
 	"github.com/longshore-go/longshore/transport"
 )
@@ -56,7 +58,7 @@ func (c *Config) check() error {
 		c.Addr = DefaultAddr
 	}
 	if c.Logger == nil {
-		c.Logger = stderrLogger()
+		c.Logger = logs.Stderr(zapcore.InfoLevel) // rare, and who reads the log later has to know of it
 	}
 	host, _, err := net.SplitHostPort(c.Addr)
 	switch {

@@ -4,24 +4,14 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/middleware/throttle"
 )
-
-// stderrLogger is for servers that were given none. What somebody changes by hand is
-// told at level info: it is rare, and who reads the log later has to know of it.
-func stderrLogger() *zap.Logger {
-	cfg := zap.NewProductionEncoderConfig()
-	cfg.EncodeTime = zapcore.ISO8601TimeEncoder
-	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(cfg), zapcore.Lock(os.Stderr), zapcore.InfoLevel))
-}
 
 // deed is what an operator did. What is empty is not told.
 type deed struct {

@@ -2,7 +2,6 @@ package config
 
 import (
 	"math"
-	"os"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -10,6 +9,7 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/container/autoscale"
+	"github.com/longshore-go/longshore/internal/logs"
 	"github.com/longshore-go/longshore/middleware"
 	"github.com/longshore-go/longshore/middleware/breaker"
 	"github.com/longshore-go/longshore/middleware/throttle"
@@ -100,7 +100,7 @@ func (s *containerSection) chain(code []longshore.Middleware, log *zap.Logger) (
 	var chain []longshore.Middleware
 	if s.LogEach {
 		if log == nil {
-			log = stderr(zapcore.InfoLevel)
+			log = logs.Stderr(zapcore.InfoLevel)
 		}
 		chain = append(chain, middleware.Log(log))
 	}
@@ -158,16 +158,9 @@ func (s *containerSection) logger(given *zap.Logger) *zap.Logger {
 	case s.LogLevel == "" || err != nil:
 		return given
 	case given == nil:
-		return stderr(level)
+		return logs.Stderr(level)
 	case level <= given.Level():
 		return given
 	}
 	return given.WithOptions(zap.IncreaseLevel(level))
-}
-
-// stderr writes like a container without a logger does.
-func stderr(level zapcore.Level) *zap.Logger {
-	enc := zap.NewProductionEncoderConfig()
-	enc.EncodeTime = zapcore.ISO8601TimeEncoder
-	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(enc), zapcore.Lock(os.Stderr), level))
 }

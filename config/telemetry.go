@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/internal/logs"
 	"github.com/longshore-go/longshore/lifecycle"
 	"github.com/longshore-go/longshore/middleware/mutex"
 	"github.com/longshore-go/longshore/telemetry"
@@ -142,7 +143,7 @@ func (m *meters) use(log *zap.Logger) (*live, error) {
 	if m.otlp != nil {
 		to := *m.otlp
 		if to.Logger = log; log == nil {
-			to.Logger = stderr(zapcore.WarnLevel)
+			to.Logger = logs.Stderr(zapcore.WarnLevel)
 		}
 		out, err := otlp.New(to)
 		if err != nil {

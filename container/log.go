@@ -1,21 +1,12 @@
 package container
 
 import (
-	"os"
-
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/logs"
 )
-
-// stderrLogger is for containers that were given none.
-func stderrLogger() *zap.Logger {
-	cfg := zap.NewProductionEncoderConfig()
-	cfg.EncodeTime = zapcore.ISO8601TimeEncoder
-	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(cfg), zapcore.Lock(os.Stderr), zapcore.WarnLevel))
-}
 
 // limitedLog writes events as log lines; what repeats is limited, see repeats.
 type limitedLog struct {

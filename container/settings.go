@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container/autoscale"
 	"github.com/longshore-go/longshore/internal/backoff"
 	"github.com/longshore-go/longshore/internal/clock"
+	"github.com/longshore-go/longshore/internal/logs"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -110,7 +112,7 @@ func resolve(src transport.Source, cfg Config, batch bool) (*settings, Workers, 
 	p := &problems{source: s.name}
 	s.clock, s.log, s.system = clock.Or(cfg.Clock), cfg.Logger, cfg.Clock == nil
 	if s.log == nil {
-		s.log = stderrLogger()
+		s.log = logs.Stderr(zapcore.WarnLevel)
 	}
 	w := s.workers(p, cfg)
 	s.intake(p, cfg, w, batch)

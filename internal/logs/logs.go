@@ -6,13 +6,22 @@ package logs
 
 import (
 	"errors"
+	"os"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/longshore-go/longshore"
 )
+
+// Stderr is for who was given no logger: lines for people, on stderr.
+func Stderr(level zapcore.Level) *zap.Logger {
+	cfg := zap.NewProductionEncoderConfig()
+	cfg.EncodeTime = zapcore.ISO8601TimeEncoder
+	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(cfg), zapcore.Lock(os.Stderr), level))
+}
 
 // Failure are the fields of an error: code, error, help if it has a hint, and its own.
 func Failure(err error) []zap.Field {

@@ -3,13 +3,13 @@ package mutex
 import (
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/logs"
 )
 
 // HeaderMutex is the header with the id of the mutex row.
@@ -142,7 +142,7 @@ func (c Config) defaults() Config {
 		c.Identity = longshore.Identity
 	}
 	if c.Logger == nil {
-		c.Logger = stderrLogger()
+		c.Logger = logs.Stderr(zapcore.WarnLevel)
 	}
 	c.Tables = c.Tables.defaults()
 	return c
@@ -186,10 +186,4 @@ func orDuration(d *time.Duration, v time.Duration) {
 	if *d == 0 {
 		*d = v
 	}
-}
-
-func stderrLogger() *zap.Logger {
-	cfg := zap.NewProductionEncoderConfig()
-	cfg.EncodeTime = zapcore.ISO8601TimeEncoder
-	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(cfg), zapcore.Lock(os.Stderr), zapcore.WarnLevel))
 }

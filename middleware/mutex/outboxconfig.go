@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/logs"
 )
 
 // OutboxConfig is how an [Outbox] and its [Relay] work. The zero value works.
@@ -82,7 +84,7 @@ func (c OutboxConfig) defaults() OutboxConfig {
 	orInt(&c.Relays, defaultRelays)
 	orInt(&c.MaxAttempts, defaultMaxAttempts)
 	if c.Logger == nil {
-		c.Logger = stderrLogger()
+		c.Logger = logs.Stderr(zapcore.WarnLevel)
 	}
 	return c
 }

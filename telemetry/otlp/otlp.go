@@ -91,12 +91,12 @@ func (e *Exporter) startMetrics(cfg *Config, who *resource.Resource) error {
 	if cfg.Interval > 0 {
 		every = append(every, sdkmetric.WithInterval(cfg.Interval))
 	}
-	durations := &histogram.Set{}
-	if plain(out) {
+	durations, ours := &histogram.Set{}, plain(out)
+	if ours {
 		every = append(every, sdkmetric.WithProducer(durations))
 	}
 	e.metrics = sdkmetric.NewMeterProvider(sdkmetric.WithResource(who), sdkmetric.WithReader(sdkmetric.NewPeriodicReader(numbers{out, e}, every...)))
-	if e.meters = e.metrics; plain(out) {
+	if e.meters = e.metrics; ours {
 		e.meters = durations.Provider(e.metrics)
 	}
 	return nil

@@ -93,17 +93,11 @@ func (c *consumer) deleteAll(ctx context.Context, batch []*op) result {
 	c.mu.Unlock()
 	began := time.Now()
 	out, err := c.api.DeleteMessageBatch(ctx, in)
-	r := newResult(err)
-	if err == nil {
-		c.tookFor(time.Since(began))
-		for _, e := range out.Successful {
-			r.done(e.Id)
-		}
-		for i := range out.Failed {
-			r.failed(&out.Failed[i])
-		}
+	if err != nil {
+		return newResult(err)
 	}
-	return r
+	c.tookFor(time.Since(began))
+	return entriesOf(out.Successful, func(e *types.DeleteMessageBatchResultEntry) *string { return e.Id }, out.Failed, (*result).failed)
 }
 
 // overdue tells that the message of a return is visible by itself. Its receipt is an
@@ -140,17 +134,11 @@ func (c *consumer) hideAll(ctx context.Context, batch []*op) result {
 func (c *consumer) changeVisibility(ctx context.Context, in *awssqs.ChangeMessageVisibilityBatchInput) result {
 	began := time.Now()
 	out, err := c.api.ChangeMessageVisibilityBatch(ctx, in)
-	r := newResult(err)
-	if err == nil {
-		c.tookFor(time.Since(began))
-		for _, e := range out.Successful {
-			r.done(e.Id)
-		}
-		for i := range out.Failed {
-			r.failed(&out.Failed[i])
-		}
+	if err != nil {
+		return newResult(err)
 	}
-	return r
+	c.tookFor(time.Since(began))
+	return entriesOf(out.Successful, func(e *types.ChangeMessageVisibilityBatchResultEntry) *string { return e.Id }, out.Failed, (*result).failed)
 }
 
 // extend sends one batch of extensions.
@@ -232,14 +220,8 @@ func (c *consumer) copyAll(ctx context.Context, batch []*op) result {
 		in.Entries = append(in.Entries, e)
 	}
 	out, err := c.api.SendMessageBatch(ctx, in)
-	r := newResult(err)
-	if err == nil {
-		for _, e := range out.Successful {
-			r.done(e.Id)
-		}
-		for i := range out.Failed {
-			r.failed(&out.Failed[i])
-		}
+	if err != nil {
+		return newResult(err)
 	}
-	return r
+	return entriesOf(out.Successful, sentID, out.Failed, (*result).failedSend)
 }

@@ -115,6 +115,26 @@ func TestRejectMovesToTheRedriveQueue(t *testing.T) {
 	})
 }
 
+// A copy that the dead-letter queue refuses says nothing of the message's own receipt: the
+// message goes back at once, and is not left hidden until its lease ends.
+func TestRefusedCopyGivesTheMessageBack(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sqstest.Server) {
+		s.CreateQueue(t, "dead", nil)
+		s.CreateQueue(t, "orders", map[string]string{"RedrivePolicy": redrive(s, "dead", 10)})
+		broker := sqs.New(s.Config())
+		publish(t, broker, "orders", "k", "bad")
+		s.Inject(sqstest.Fault{Action: "SendMessageBatch", Times: 1, Entry: func(sqstest.Entry) string { return "InvalidParameterValue" }})
+		_, stop := run(t, broker.Queue("orders", sqs.QueueConfig{}), func(context.Context, *longshore.Delivery) error {
+			return longshore.Reject(errBad)
+		}, container.Config{})
+		until(t, 5e9, "the copy is there", func() bool { return len(s.Messages("dead")) == 1 })
+		stop()
+		if st := state(t, s, "orders"); st != (sqstest.QueueState{}) {
+			t.Errorf("left %+v", st)
+		}
+	})
+}
+
 func TestDepth(t *testing.T) {
 	bubble(t, func(t *testing.T, s *sqstest.Server) {
 		s.CreateQueue(t, "orders", nil)

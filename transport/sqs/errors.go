@@ -169,3 +169,21 @@ func plain(err error) error {
 	}
 	return err
 }
+
+// placed is the error of one message, with the queue and where that is.
+func (p *Publisher) placed(dest string, err error) error {
+	e, ok := errors.AsType[*longshore.Error](err)
+	if !ok {
+		return err
+	}
+	out := *e // one call's is that of all its messages
+	at := &queueSource{b: p.b}
+	if at.ref, err = parseReference(dest); err != nil {
+		return e
+	}
+	out.Op, out.Source = "publish to sqs queue "+quote(dest), dest
+	if where, err := at.place(); err == nil && len(out.Fields) == 0 {
+		out.Fields = where.where()
+	}
+	return &out
+}

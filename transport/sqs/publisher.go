@@ -297,12 +297,7 @@ func (p *Publisher) sendBatch(ctx context.Context, l *link, batch []*outgoing, t
 		return
 	}
 	if err == nil {
-		for _, e := range out.Successful {
-			r.done(e.Id)
-		}
-		for i := range out.Failed {
-			r.failedSend(&out.Failed[i])
-		}
+		r = entriesOf(out.Successful, sentID, out.Failed, (*result).failedSend)
 	}
 	for i, o := range batch {
 		err, passing := r.of(i)
@@ -361,24 +356,6 @@ func (p *Publisher) failure(ctx context.Context, dest string, err error) error {
 	e := at.failure("publish to sqs queue "+quote(dest), err)
 	e.Op, e.Source = "publish to sqs queue "+quote(dest), dest
 	return e
-}
-
-// placed is the error of one message, with the queue and where that is.
-func (p *Publisher) placed(dest string, err error) error {
-	e, ok := errors.AsType[*longshore.Error](err)
-	if !ok {
-		return err
-	}
-	out := *e // one call's is that of all its messages
-	at := &queueSource{b: p.b}
-	if at.ref, err = parseReference(dest); err != nil {
-		return e
-	}
-	out.Op, out.Source = "publish to sqs queue "+quote(dest), dest
-	if where, err := at.place(); err == nil && len(out.Fields) == 0 {
-		out.Fields = where.where()
-	}
-	return &out
 }
 
 // unlink makes the next call look the queue up again.

@@ -71,7 +71,18 @@ func (r *result) put(id *string, passing bool, err error) {
 	}
 }
 
-func (r *result) done(id *string) { r.put(id, false, nil) }
+// entriesOf reads an answer; failed is how to take an entry that was refused.
+func entriesOf[E any](done []E, id func(*E) *string, refused []types.BatchResultErrorEntry, failed func(*result, *types.BatchResultErrorEntry)) (r result) {
+	for i := range done {
+		r.put(id(&done[i]), false, nil)
+	}
+	for i := range refused {
+		failed(&r, &refused[i])
+	}
+	return r
+}
+
+func sentID(e *types.SendMessageBatchResultEntry) *string { return e.Id }
 
 func (r *result) failed(f *types.BatchResultErrorEntry) {
 	err := fmt.Errorf("%s (%s)", aws.ToString(f.Message), aws.ToString(f.Code))
