@@ -72,7 +72,7 @@ func (e BatchError) Unwrap() []error {
 // Middleware wraps a handler. The first in a list is the outermost.
 //
 // Besides Wrap a middleware may implement [Named], [Checker], [BatchWrapper],
-// [Watcher] and [OutcomeObserver].
+// [Watcher], [OutcomeObserver] and [OperationObserver].
 type Middleware interface {
 	Wrap(next Handler) Handler
 }
@@ -138,6 +138,35 @@ type Outcome struct {
 	Started time.Time     // when the handler was called
 	Took    time.Duration // without time spent in [Delivery.Wait]
 }
+
+// OperationObserver is a middleware that hears of the calls which a subscription makes
+// at its broker. It is called by several goroutines of the transport; it must be quick
+// and must not call the container.
+type OperationObserver interface {
+	Operation(o Operation)
+}
+
+// Operation is a call at a broker, or what was written to it together where the
+// protocol has no answer. One may be about several messages.
+type Operation struct {
+	Transport, Source string // as [Subscription] names them; the container fills them in
+	Kind              OperationKind
+	Took              time.Duration
+	Code              Code // of its failure, or of one of its messages'; empty: it was carried out
+}
+
+// OperationKind is what a call was for, a label of metrics.
+type OperationKind string
+
+// The kinds. Not every broker has each: RabbitMQ pushes and is never asked to receive,
+// Kafka knows nothing but positions and has no nack.
+const (
+	OperationReceive OperationKind = "receive" // waiting for messages included
+	OperationAck     OperationKind = "ack"
+	OperationNack    OperationKind = "nack"   // give back, at once or after a delay
+	OperationReject  OperationKind = "reject" // to the broker's own dead-letter place
+	OperationExtend  OperationKind = "extend" // of leases
+)
 
 // Facts is what a [Checker] may need to know of its container.
 type Facts struct {

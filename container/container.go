@@ -21,6 +21,7 @@ type ListenerContainer struct {
 	handler   longshore.Handler
 	batch     longshore.BatchHandler
 	observers []longshore.OutcomeObserver
+	operators []longshore.OperationObserver
 	checks    []longshore.Checker
 	watchers  []longshore.Watcher
 	names     []string // of the watchers
@@ -87,6 +88,9 @@ func build(src transport.Source, cfg Config, noHandler, batch bool) (*ListenerCo
 	for _, m := range cfg.Middleware {
 		if o, ok := m.(longshore.OutcomeObserver); ok {
 			c.observers = append(c.observers, o)
+		}
+		if o, ok := m.(longshore.OperationObserver); ok {
+			c.operators = append(c.operators, o)
 		}
 		if k, ok := m.(longshore.Checker); ok {
 			c.checks = append(c.checks, k)

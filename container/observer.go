@@ -89,6 +89,20 @@ func (o *observer) Event(e transport.Event) {
 	r.emit(Event{Kind: kind, Err: e.Err, Text: e.Text})
 }
 
+// Operation implements longshore.OperationObserver, for the middlewares that do.
+func (o *observer) Operation(op longshore.Operation) {
+	r := o.r
+	defer func() {
+		if p := recover(); p != nil {
+			r.notice(panicError(p), "a middleware panicked in Operation")
+		}
+	}()
+	op.Transport, op.Source = r.s.about.Transport, r.s.about.Name
+	for _, ob := range r.c.operators {
+		ob.Operation(op)
+	}
+}
+
 // loseAll tells every delivery of a closed consumer that it is lost, in case the
 // transport did not, and forgets those that no handler has. It returns how many
 // there were.

@@ -16,8 +16,12 @@ func (r *run) subscribe() {
 	r.gens++
 	g := &generation{id: r.gens, asked: r.wantedWindow()}
 	opts := r.s.wishes(r.max)
-	opts.Base, opts.Observer, opts.Window = r.base, &observer{r, g}, g.asked
+	o := &observer{r, g}
+	opts.Base, opts.Observer, opts.Window = r.base, o, g.asked
 	r.mu.Unlock()
+	if len(r.c.operators) > 0 {
+		opts.Operations.To = o
+	}
 	ctx, cancel := context.WithTimeout(r.open, openTimeout)
 	defer cancel()
 	c, err := r.openSource(ctx, opts)

@@ -15,16 +15,18 @@ import (
 
 // Metrics counts and times what handlers do with messages:
 // messaging.process.duration, messaging.client.consumed.messages,
-// longshore.verdicts, longshore.attempts and longshore.delivery.age. It lives on the verdicts that a
-// container tells its middlewares, so it reads no clock and works for batches too;
-// outside a container it does nothing. Make one and share it.
+// longshore.verdicts, longshore.attempts, longshore.delivery.age, and
+// messaging.client.operation.duration of the calls at the broker. It lives on the
+// verdicts and operations that a container tells its middlewares, so it reads no clock
+// for a message and works for batches too; outside a container it does nothing. Make one and share it.
 func (t *Telemetry) Metrics() longshore.Middleware {
 	m := &metrics{}
-	var errs [5]error
+	var errs [6]error
 	m.duration, errs[0] = t.timer("messaging.process.duration", "Time a handler took, without waiting for permits and locks.")
 	m.age, errs[1] = t.meter.Float64Histogram("longshore.delivery.age", metric.WithUnit("s"),
 		metric.WithExplicitBucketBoundaries(0.01, 0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 14400, 86400),
 		metric.WithDescription("Age of messages, by their timestamps, when their handlers began; a sample."))
+	m.calls.duration, errs[5] = t.operations()
 	all := totals{
 		t.counter("messaging.client.consumed.messages", "Messages that were given to a handler.", &errs[2]),
 		t.counter("longshore.verdicts", "What became of messages: ack, retry, reject, discard, release, lost.", &errs[3]),
@@ -50,6 +52,7 @@ func (t *Telemetry) counter(name, what string, err *error) metric.Int64Observabl
 type metrics struct {
 	duration func(attribute.Set) func(time.Duration)
 	age      metric.Float64Histogram
+	calls    operations
 	problem  error
 	points   sync.Map    // of series to *point; bounded: sources × verdicts × attempts × codes
 	usual    memo[usual] // those without an error, found faster

@@ -22,8 +22,7 @@ import (
 func (t *Telemetry) Publisher(system string, p transport.Publisher) transport.Publisher {
 	out := &publisher{Publisher: p, t: t, system: system}
 	var err, err2 error
-	out.duration, err = t.meter.Float64Histogram("messaging.client.operation.duration", metric.WithUnit("s"), metric.WithExplicitBucketBoundaries(seconds()...),
-		metric.WithDescription("Time a broker took to confirm what was published."))
+	out.duration, err = t.operations()
 	out.sent, err2 = t.meter.Int64Counter("messaging.client.sent.messages", metric.WithUnit("{message}"),
 		metric.WithDescription("Messages that were published; without error.type: that a broker has confirmed."))
 	out.silent = err != nil || err2 != nil

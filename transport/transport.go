@@ -30,6 +30,8 @@ type OpenOptions struct {
 	Base context.Context //nolint:containedctx // the parent of contexts made later, by design
 	// Observer hears what happens outside of calls; nil means nobody listens.
 	Observer Observer
+	// Operations hears how long calls at the broker took; zero means nobody listens.
+	Operations Operations
 	// Window is how many deliveries the container wants to hold now, MaxWindow
 	// how many at the most; 0 leaves it to the transport.
 	Window, MaxWindow int

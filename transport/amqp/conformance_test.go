@@ -9,6 +9,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
+	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/brokertest"
 	"github.com/longshore-go/longshore/internal/faultproxy"
 	"github.com/longshore-go/longshore/transport"
@@ -168,9 +169,10 @@ func (l *lab) harness() transporttest.Harness {
 		return as[transport.Describer](t, src).Describe().Name
 	}
 	h := transporttest.Harness{
-		Parallel: true, // every source has a server or a vhost, and a proxy, of its own
-		Patience: 20 * time.Second,
-		Source:   func(t testing.TB) transport.Source { return l.source(t, nil) },
+		Operations: []longshore.OperationKind{longshore.OperationAck, longshore.OperationNack},
+		Parallel:   true, // every source has a server or a vhost, and a proxy, of its own
+		Patience:   20 * time.Second,
+		Source:     func(t testing.TB) transport.Source { return l.source(t, nil) },
 		Batched: func(t testing.TB) transport.Source {
 			return l.source(t, func(c *amqp.QueueConfig) { c.SettleLinger = time.Hour })
 		},

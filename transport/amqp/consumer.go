@@ -20,14 +20,15 @@ import (
 // One goroutine, the sender, owns the channel: it writes settlements and calls
 // the methods that wait for an answer, in one order.
 type consumer struct {
-	b    *Broker
-	src  *queueSource
-	cfg  *QueueConfig
-	sess *session
-	base context.Context //nolint:containedctx // parent of the deliveries' contexts
-	tell teller
-	own  settler
-	subs []*longshore.Subscription // one for each queue
+	b          *Broker
+	src        *queueSource
+	cfg        *QueueConfig
+	sess       *session
+	base       context.Context //nolint:containedctx // parent of the deliveries' contexts
+	tell       teller
+	operations transport.Operations
+	own        settler
+	subs       []*longshore.Subscription // one for each queue
 
 	// Owned by the sender.
 	ch      channel
@@ -94,7 +95,7 @@ func newConsumer(s *queueSource, sess *session, o transport.OpenOptions) *consum
 	if c.base == nil {
 		c.base = context.Background()
 	}
-	c.tell.obs = o.Observer
+	c.tell.obs, c.operations = o.Observer, o.Operations
 	c.own.c = c
 	c.intake, c.halt = context.WithCancel(context.Background())
 	c.bound(o)

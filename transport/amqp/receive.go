@@ -111,7 +111,9 @@ func (c *consumer) get(queue string) (raw amqp091.Delivery, ok bool, err error) 
 	}
 	answers := make(chan answer, 1)
 	err = c.do(c.intake, func() error {
+		began := c.operations.Begin()
 		raw, ok, err := c.ch.Get(queue, c.cfg.AutoAck)
+		c.operations.End(longshore.OperationReceive, began, codeOr(err))
 		answers <- answer{raw, ok}
 		return err
 	})

@@ -145,23 +145,44 @@ func (c *consumer) pass(all bool) (more bool) {
 func (c *consumer) write(b *batch) {
 	c.noteBurst(len(b.alone) + len(b.islands) + 1)
 	for _, s := range b.alone {
-		switch s.how {
-		case howNack:
-			_ = c.ch.Nack(s.tag, false, true)
-		case howRequeue:
-			_ = c.ch.Reject(s.tag, true)
-		case howReject:
-			_ = c.ch.Reject(s.tag, false)
-		case howAck:
-			_ = c.ch.Ack(s.tag, false)
-		}
+		c.writeOne(s)
 	}
+	if b.upTo == 0 && len(b.islands) == 0 {
+		return
+	}
+	began := c.operations.Begin()
+	var err error
 	if b.upTo > 0 {
-		_ = c.ch.Ack(b.upTo, b.multiple)
+		err = c.ch.Ack(b.upTo, b.multiple)
 	}
 	for _, tag := range b.islands {
-		_ = c.ch.Ack(tag, false)
+		err = c.ch.Ack(tag, false)
 	}
+	c.operations.End(longshore.OperationAck, began, codeOr(err))
+}
+
+func (c *consumer) writeOne(s single) {
+	began, kind := c.operations.Begin(), longshore.OperationNack
+	var err error
+	switch s.how {
+	case howNack:
+		err = c.ch.Nack(s.tag, false, true)
+	case howRequeue:
+		err = c.ch.Reject(s.tag, true)
+	case howReject:
+		kind, err = longshore.OperationReject, c.ch.Reject(s.tag, false)
+	case howAck:
+		kind, err = longshore.OperationAck, c.ch.Ack(s.tag, false)
+	}
+	c.operations.End(kind, began, codeOr(err))
+}
+
+// codeOr is for what was written without an answer: it fails with the connection.
+func codeOr(err error) (code longshore.Code) {
+	if err != nil {
+		code = longshore.CodeConnLost
+	}
+	return code
 }
 
 // barrier makes the broker answer on the channel: it has then read all that was

@@ -125,12 +125,16 @@ func (p *partition) uncommitted() *pending {
 }
 
 func (c *consumer) send(ctx context.Context, batch map[tp]*pending) error {
+	began := c.operations.Begin()
 	resp, failed := c.byClient(ctx, batch)
 	if errors.Is(failed, errJoining) {
 		resp, failed = c.beside(ctx, batch)
 	}
 	if failed == nil {
 		failed = c.answered(batch, resp)
+	}
+	if !errors.Is(failed, errJoining) { // nobody was asked
+		c.operations.End(longshore.OperationAck, began, codeOr(failed))
 	}
 	if failed != nil && !errors.Is(failed, context.Canceled) {
 		c.trouble("commit", transport.Event{Kind: transport.EventNotice, Err: failed,

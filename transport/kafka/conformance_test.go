@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/brokertest"
 	"github.com/longshore-go/longshore/internal/faultproxy"
 	"github.com/longshore-go/longshore/transport"
@@ -153,7 +154,8 @@ func nameOf(src transport.Source) string {
 
 // harness is of a cluster; opts are those of the source with this name.
 func harness(addrs []string, p kafka.Protocol, opts func(t testing.TB, name string) []kgo.Opt) transporttest.Harness {
-	h := transporttest.Harness{Parallel: true, Patience: time.Minute, Quiet: 2 * time.Second, Delay: 3 * time.Second, UserID: "somebody"}
+	h := transporttest.Harness{Parallel: true, Patience: time.Minute, Quiet: 2 * time.Second, Delay: 3 * time.Second, UserID: "somebody",
+		Operations: []longshore.OperationKind{longshore.OperationReceive, longshore.OperationAck}}
 	source := func(t testing.TB, change func(*kafka.GroupConfig)) transport.Source {
 		cfg := kafka.GroupConfig{Protocol: p, Declare: kafka.Declare{Partitions: 3}, SettleLinger: 50 * time.Millisecond}
 		change(&cfg)

@@ -19,14 +19,15 @@ import (
 // the committer commits, the watcher looks whether the cluster still answers. The
 // client has its own for heartbeats, which hang on none of them.
 type consumer struct {
-	src    *groupSource
-	cl     *kgo.Client
-	kill   context.CancelFunc // ends all that the client does
-	base   context.Context    //nolint:containedctx // parent of the deliveries' contexts
-	tell   teller
-	link   link
-	window atomic.Int64
-	facts  cluster
+	src        *groupSource
+	cl         *kgo.Client
+	kill       context.CancelFunc // ends all that the client does
+	base       context.Context    //nolint:containedctx // parent of the deliveries' contexts
+	tell       teller
+	operations transport.Operations
+	link       link
+	window     atomic.Int64
+	facts      cluster
 
 	stop   context.Context //nolint:containedctx // ends at Cancel: no more polling
 	halt   context.CancelFunc
@@ -76,7 +77,7 @@ func newConsumer(s *groupSource, o transport.OpenOptions) *consumer {
 	if c.base == nil {
 		c.base = context.Background()
 	}
-	c.tell.obs = o.Observer
+	c.tell.obs, c.operations = o.Observer, o.Operations
 	c.stop, c.halt = context.WithCancel(context.Background())
 	c.over, c.finish = context.WithCancel(context.Background())
 	c.resize(max(o.Window, o.MaxWindow))

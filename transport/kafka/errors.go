@@ -16,6 +16,9 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
+// codeOr is that of a failure, for metrics.
+func codeOr(err error) longshore.Code { return longshore.CodeOf(brokerError("", "", err)) }
+
 // brokerError gives an error of the client its code. Its text never holds what the
 // login was made with: the client does not put it there.
 func brokerError(op, source string, err error) error {

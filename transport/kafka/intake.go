@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -79,9 +80,13 @@ func (c *consumer) pollAll() {
 		var errs []kgo.FetchError
 		records := 0
 		c.gate.poll(c.stop, func(ctx context.Context) {
+			began := c.operations.Begin()
 			fs := c.cl.PollFetches(ctx)
-			records = c.accept(fs)
 			errs = fs.Errors()
+			if ctx.Err() == nil { // else it was called off, by us
+				c.operations.End(longshore.OperationReceive, began, codeOr(fs.Err()))
+			}
+			records = c.accept(fs)
 		})
 		c.fetchErrors(errs)
 		if records == 0 && len(errs) > 0 && !errors.Is(errs[0].Err, context.Canceled) {

@@ -166,7 +166,7 @@ func (c *consumer) calledOff(now time.Time) time.Time {
 		return far
 	}
 	if in.polls > 0 {
-		if at := in.interrupted.Add(cancelGrace); at.After(now) {
+		if at := in.interrupted.Add(c.grace()); at.After(now) {
 			return at
 		}
 		c.cutPolls()

@@ -18,6 +18,7 @@ func (c *consumer) carry(kind opKind, batch []*op) {
 	ctx, cancel := context.WithTimeout(c.life, callTimeout)
 	defer cancel()
 	var out result
+	began := c.opts.Operations.Begin()
 	switch kind {
 	case opDelete:
 		out = c.deleteAll(ctx, batch)
@@ -27,6 +28,7 @@ func (c *consumer) carry(kind opKind, batch []*op) {
 		out = c.copyAll(ctx, batch)
 	case opExtend, kinds:
 	}
+	c.opts.Operations.End(kind.operation(), began, out.code())
 	failed, why := c.carried(kind, batch, &out)
 	c.wake()
 	c.tellFailed(failed, why)
@@ -160,7 +162,9 @@ func (c *consumer) extend(batch []*held) {
 	c.mu.Unlock()
 	r := newResult(nil)
 	if len(in.Entries) > 0 {
+		began := c.opts.Operations.Begin()
 		r = c.changeVisibility(ctx, in)
+		c.opts.Operations.End(opExtend.operation(), began, r.code())
 	}
 	var lost []*longshore.Delivery
 	outcomes := make([]error, len(batch))

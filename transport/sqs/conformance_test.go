@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/sqs"
 	"github.com/longshore-go/longshore/transport/sqs/sqstest"
@@ -118,8 +119,13 @@ func (l *lab) source(t testing.TB, cfg sqs.QueueConfig) transport.Source {
 	return src
 }
 
+func sqsOperations() []longshore.OperationKind {
+	return []longshore.OperationKind{longshore.OperationReceive, longshore.OperationAck, longshore.OperationNack}
+}
+
 func (l *lab) harness() transporttest.Harness {
 	h := transporttest.Harness{
+		Operations: sqsOperations(),
 		Source: func(t testing.TB) transport.Source {
 			return l.source(t, sqs.QueueConfig{VisibilityTimeout: 6 * time.Second})
 		},
@@ -156,6 +162,9 @@ func (l *lab) harness() transporttest.Harness {
 			st, _ := l.server(src).Queue(nameOf(src))
 			return st.Visible, st.Hidden
 		},
+	}
+	if l.suffix == "" {
+		h.Hidden = 7 * time.Second // a little more than the lease
 	}
 	if l.redrive {
 		h.DeadLettered = func(_ testing.TB, src transport.Source) int {

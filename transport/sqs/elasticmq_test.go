@@ -153,6 +153,7 @@ func counts(t testing.TB, c *awssqs.Client, name string) (visible, hidden int) {
 func (l *remoteLab) harness(t testing.TB) transporttest.Harness {
 	c := l.client(t)
 	h := transporttest.Harness{
+		Operations: sqsOperations(), Hidden: 4 * time.Second,
 		// ElasticMQ is at fault here: a poll whose client went away still takes the next
 		// message that is visible and hides it for its lease (faults,
 		// TestElasticMQGivesMessagesToPollsThatHaveEnded). key-order-redelivered fails

@@ -18,10 +18,19 @@ const cancelGrace = 200 * time.Millisecond
 func (c *consumer) endPolls(ctx context.Context) error {
 	in := &c.intake
 	if in.polls > 0 && in.cutAt.IsZero() {
-		in.cutAt = time.Now().Add(cancelGrace)
+		in.cutAt = time.Now().Add(c.grace())
 		c.wake()
 	}
 	return c.until(ctx, func() bool { return in.polls == 0 || in.cutAt.IsZero() })
+}
+
+// grace is longer where the broker has lately been slow: it may be about to answer. A
+// FIFO queue is asked again after the cut.
+func (c *consumer) grace() time.Duration {
+	if c.fifo {
+		return cancelGrace
+	}
+	return c.atLeast(cancelGrace)
 }
 
 // cutLate cuts off polls that are unwanted when their time is over, and returns

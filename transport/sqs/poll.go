@@ -104,6 +104,9 @@ func (c *consumer) poll(ctx context.Context, room int, loaded bool) {
 	out, err := c.receive(ctx, room, patience, lease)
 	now := time.Now()
 	took := now.Sub(began)
+	if ctx.Err() == nil { // else it was cut off, by us
+		c.opts.Operations.End(longshore.OperationReceive, began, codeOr(err))
+	}
 	if err != nil {
 		c.pollFailed(ctx, room, err, took, patience)
 		return

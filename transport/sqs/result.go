@@ -43,6 +43,19 @@ func (r *result) of(i int) (err error, passing bool) { //nolint:revive // the er
 	return errors.New("the answer does not mention it"), true
 }
 
+// code is that of the call's failure, or says that an entry failed.
+func (r *result) code() longshore.Code {
+	if r.call != nil {
+		return codeOr(r.call)
+	}
+	for i := range r.entries {
+		if r.entries[i].err != nil {
+			return longshore.CodeSettle
+		}
+	}
+	return ""
+}
+
 // inCompany says that a call for several entries was refused as a whole, for what may
 // be the fault of one, or of their number. Each by itself may go through.
 func (r *result) inCompany(entries int) bool {

@@ -19,6 +19,12 @@ const (
 	kinds
 )
 
+// operation is what metrics call it.
+func (k opKind) operation() longshore.OperationKind {
+	return [kinds]longshore.OperationKind{opDelete: longshore.OperationAck, opReturn: longshore.OperationNack,
+		opDead: longshore.OperationReject, opExtend: longshore.OperationExtend}[k]
+}
+
 // op is a settlement on its way.
 type op struct {
 	kind    opKind

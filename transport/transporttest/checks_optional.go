@@ -19,6 +19,7 @@ func optionalChecks() []check {
 		{name: "browse", run: browses},
 		{name: "describe", run: describes},
 		{name: "probe", run: probes},
+		{name: "operations", needs: needs("Operations"), run: operations},
 	}
 }
 

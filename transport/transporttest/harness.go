@@ -65,6 +65,13 @@ type Harness struct {
 	// LossCounts says that the broker counts a lost connection as an attempt although
 	// it does not count what is given back (RabbitMQ's quorum queues from 4.3 on).
 	LossCounts bool
+	// Hidden is how long what the broker hands out at the very moment of a cancel may
+	// stay away: the answer to a poll that is cut off is lost, and a standard queue of
+	// SQS does not give it again before its lease ends. Zero: nothing does.
+	Hidden time.Duration
+	// Operations are the kinds of calls that a consumer tells OpenOptions.Operations of
+	// for a message that is received and acked, and one that is given back. Zero: none.
+	Operations []longshore.OperationKind
 	// UserID is a Message.UserID that the broker accepts. Zero: none is sent.
 	UserID string
 

@@ -53,11 +53,24 @@ func (s *mutantSettler) refused(ctx context.Context, d *longshore.Delivery) (don
 	return false, nil
 }
 
+// told tells of a call, which took no time.
+func (s *mutantSettler) told(kind longshore.OperationKind) {
+	var code longshore.Code
+	switch bug := s.c.bug(); {
+	case bug == "operations-without-nack" && kind == longshore.OperationNack:
+		return
+	case bug == "operations-all-fail":
+		code = longshore.CodeSettle
+	}
+	s.c.ops.End(kind, s.c.ops.Begin(), code)
+}
+
 func (s *mutantSettler) Ack(ctx context.Context, tag uint64) error {
 	d := s.find(tag)
 	if d == nil {
 		return longshore.ErrLost
 	}
+	s.told(longshore.OperationAck)
 	if done, err := s.refused(ctx, d); done {
 		return err
 	}
@@ -100,6 +113,7 @@ func (s *mutantSettler) Nack(ctx context.Context, tag uint64, delay time.Duratio
 	if d == nil {
 		return longshore.ErrLost
 	}
+	s.told(longshore.OperationNack)
 	if done, err := s.refused(ctx, d); done {
 		return err
 	}

@@ -77,7 +77,7 @@ func (m *mutant) untilCleanup() context.Context {
 }
 
 func (m *mutant) Open(ctx context.Context, o transport.OpenOptions) (transport.Consumer, error) {
-	c := &mutantConsumer{m: m, obs: o.Observer, base: o.Base, byInner: map[*longshore.Delivery]*longshore.Delivery{}, held: map[uint64]*longshore.Delivery{}, untold: make(chan func(), 10), alone: make(chan struct{}, 1)}
+	c := &mutantConsumer{m: m, obs: o.Observer, ops: o.Operations, base: o.Base, byInner: map[*longshore.Delivery]*longshore.Delivery{}, held: map[uint64]*longshore.Delivery{}, untold: make(chan func(), 10), alone: make(chan struct{}, 1)}
 	if c.base == nil || m.bug == "base-ignored" {
 		c.base = context.Background()
 	}
@@ -117,6 +117,7 @@ type mutantConsumer struct {
 	obs   transport.Observer
 	base  context.Context
 	own   *mutantSettler
+	ops   transport.Operations
 
 	mu       sync.Mutex
 	tag      uint64

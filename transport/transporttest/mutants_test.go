@@ -99,6 +99,8 @@ var mutants = []struct{ bug, check, also string }{
 	{"backlog-is-zero", "backlog", ""},
 	{"browse-takes", "browse", ""},
 	{"browse-never-ends", "browse", ""},
+	{"operations-without-nack", "operations", ""},
+	{"operations-all-fail", "operations", ""},
 }
 
 func TestEveryMutantIsCaughtByItsCheck(t *testing.T) {
@@ -148,7 +150,8 @@ func mutantHarness(t testing.TB, bug string) Harness {
 		return m.name()
 	}
 	h := Harness{
-		Source: func(t testing.TB) transport.Source { return source(t, memory.QueueConfig{}) },
+		Operations: []longshore.OperationKind{longshore.OperationAck, longshore.OperationNack},
+		Source:     func(t testing.TB) transport.Source { return source(t, memory.QueueConfig{}) },
 		Batched: func(t testing.TB) transport.Source {
 			return source(t, memory.QueueConfig{SettleLinger: time.Hour})
 		},

@@ -92,6 +92,7 @@ func needs(fields ...string) func(h *Harness) string {
 			"BadAuth": h.BadAuth != nil, "Drop": h.Drop != nil, "TakeBack": h.TakeBack != nil,
 			"Latency": h.Latency != nil, "Stall": h.Stall != nil, "FailSettle": h.FailSettle != nil,
 			"FailPublish": h.FailPublish != nil, "Depth": h.Depth != nil, "DeadLettered": h.DeadLettered != nil,
+			"Operations": len(h.Operations) > 0,
 		}
 		for _, f := range fields {
 			if !set[f] {
