@@ -22,11 +22,17 @@ const (
 // askAny returns the first answer; the first error if nobody answers. Those that the
 // cluster has told of come first: the seeds may be gone for long.
 func askAny(ctx context.Context, cl *kgo.Client, req kmsg.Request) (resp kmsg.Response, first error) {
-	for _, node := range append(cl.DiscoveredBrokers(), cl.SeedBrokers()...) {
-		err := insist(ctx, func() (err error) {
-			resp, err = node.Request(ctx, req)
+	nodes := append(cl.DiscoveredBrokers(), cl.SeedBrokers()...)
+	for i, node := range nodes {
+		until, cancel := ctx, context.CancelFunc(func() {})
+		if i < len(nodes)-1 { // one that takes the request and is silent has not the time of the others too
+			until, cancel = context.WithTimeout(ctx, answerWait)
+		}
+		err := insist(until, func() (err error) {
+			resp, err = node.Request(until, req)
 			return err
 		})
+		cancel()
 		if err == nil {
 			return resp, nil
 		}

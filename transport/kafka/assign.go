@@ -153,12 +153,13 @@ func (c *consumer) measure(ctx context.Context, nums map[string][]int32) (map[tp
 		c.learn(resp)
 	}
 	logs := map[tp]extent{}
+	began := time.Now()
 	for try := 0; ; try++ {
 		starts, err := c.listOffsets(ctx, nums, -2)
 		if err != nil {
 			return nil, err
 		}
-		ends, err := c.listOffsets(ctx, nums, -1)
+		ends, err := c.listOffsets(ctx, those(nums, starts), -1)
 		if err != nil {
 			return nil, err
 		}
@@ -171,7 +172,7 @@ func (c *consumer) measure(ctx context.Context, nums map[string][]int32) (map[tp
 			}
 			missing = missing || !ok1 || !ok2
 		}
-		if !missing || try == measureTries {
+		if !missing || try == measureTries || time.Since(began) >= measureMost {
 			return logs, ctx.Err()
 		}
 		// The group may know new partitions before the client does.
@@ -184,6 +185,17 @@ func (c *consumer) measure(ctx context.Context, nums map[string][]int32) (map[tp
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// those are the partitions that an answer knows.
+func those(nums map[string][]int32, known map[tp]int64) map[string][]int32 {
+	some := map[string][]int32{}
+	for k := range each(nums) {
+		if _, ok := known[k]; ok {
+			some[k.topic] = append(some[k.topic], k.num)
+		}
+	}
+	return some
 }
 
 // each goes over all partitions.
@@ -222,11 +234,17 @@ func (c *consumer) learn(resp *kmsg.MetadataResponse) {
 const (
 	measureTries = 10
 	measurePause = 250 * time.Millisecond
+	measureMost  = measureTries * measurePause
 )
 
 // listOffsets asks for the offset at a time: -2 the start, -1 the end, else
-// milliseconds. Partitions that cannot say are missing.
+// milliseconds. Partitions that cannot say, or not soon enough, are missing.
 func (c *consumer) listOffsets(ctx context.Context, nums map[string][]int32, at int64) (map[tp]int64, error) {
+	if len(nums) == 0 {
+		return nil, ctx.Err()
+	}
+	soon, cancel := context.WithTimeout(ctx, answerWait)
+	defer cancel()
 	req := kmsg.NewPtrListOffsetsRequest()
 	if c.src.cfg.Isolation == ReadCommitted {
 		req.IsolationLevel = 1
@@ -242,7 +260,7 @@ func (c *consumer) listOffsets(ctx context.Context, nums map[string][]int32, at 
 		req.Topics = append(req.Topics, t)
 	}
 	found := map[tp]int64{}
-	for _, shard := range c.cl.RequestSharded(ctx, req) {
+	for _, shard := range c.cl.RequestSharded(soon, req) {
 		resp, ok := shard.Resp.(*kmsg.ListOffsetsResponse)
 		if shard.Err != nil || !ok {
 			continue
@@ -357,7 +375,10 @@ func (c *consumer) startOf(ctx context.Context, key partitionOf, log extent) (in
 	if err != nil {
 		return 0, err
 	}
-	if at, ok := found[tp{key.topic, key.num}]; ok && at >= 0 {
+	switch at, ok := found[tp{key.topic, key.num}]; {
+	case !ok: // its leader has gone silent meanwhile
+		return -1, nil
+	case at >= 0:
 		return at, nil
 	}
 	return log.end, nil // all records are older

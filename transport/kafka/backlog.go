@@ -7,14 +7,20 @@ import (
 
 // Backlog is how many records of the assigned partitions were not handed out yet:
 // what waits here and what the fetches told of the logs' ends. Only for partitions
-// which nothing was fetched of is the cluster asked. Gaps count as records.
+// which nothing was fetched of is the cluster asked. Gaps count as records. While a leader
+// does not answer nobody knows: that nothing comes of it does not mean that nothing is there.
 func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
 	now := time.Now()
 	var sum int64
 	ask := map[string][]int32{}
 	from := map[tp]int64{}
+	asked := map[tp]*partition{}
+	var silent []*partition
 	for _, p := range c.assigned() {
 		p.mu.Lock()
+		if !p.silent.IsZero() {
+			silent = append(silent, p)
+		}
 		at := p.t.base
 		if n := p.t.tail; n > p.t.head {
 			at = p.t.offsets[p.t.slot(n-1)] + 1
@@ -26,10 +32,14 @@ func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
 		sum += waiting
 		if unknown {
 			ask[p.key.topic] = append(ask[p.key.topic], p.key.num)
-			from[tp{p.key.topic, p.key.num}] = at
+			k := tp{p.key.topic, p.key.num}
+			from[k], asked[k] = at, p
 			continue
 		}
 		sum += max(0, end-at)
+	}
+	if len(silent) > 0 {
+		return 0, time.Time{}, c.src.silentError(silent)
 	}
 	if len(ask) == 0 {
 		return sum, now, nil
@@ -38,8 +48,15 @@ func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
 	if err != nil {
 		return 0, time.Time{}, c.src.b.failure("read the backlog of "+c.src.title(), c.src.name(), err)
 	}
-	for k, end := range ends {
+	for k, p := range asked {
+		end, ok := ends[k]
+		if !ok && p.active() {
+			silent = append(silent, p)
+		}
 		sum += max(0, end-from[k])
+	}
+	if len(silent) > 0 {
+		return 0, time.Time{}, c.src.silentError(silent)
 	}
 	return sum, now, nil
 }

@@ -47,7 +47,7 @@ func (c *consumer) broadcastTopic(ctx context.Context, topic string) error {
 	for _, num := range fresh {
 		log := logs[tp{topic, num}]
 		if !log.known {
-			return errors.New("a partition has no leader yet")
+			return errors.New("a partition has no leader yet, or one that does not answer")
 		}
 		p, err := c.begin(ctx, partitionOf{topic, c.topicID(topic), num}, commitRead{}, false, log)
 		if err != nil {

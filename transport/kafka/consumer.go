@@ -64,6 +64,8 @@ type consumer struct {
 	surveyed time.Time // whether the topics are there
 	looked   time.Time // for new partitions of a broadcast
 
+	listened time.Time // when leaders were asked; the watcher's own
+
 	// Receive's own.
 	turn []*partition // those with something to hand out, in turn
 	out  []*longshore.Delivery

@@ -48,6 +48,8 @@ type partition struct {
 	toldSince        time.Time
 	headSince        time.Time
 	headSeq          uint64
+	silent           time.Time // since when its leader is asked in vain; zero: it is not
+	muteTold         bool
 
 	stint *stint // of the member with the partition; a seek goes on with it
 }

@@ -38,6 +38,10 @@ func (c *consumer) revoked(_ context.Context, _ *kgo.Client, m map[string][]int3
 		Text: fmt.Sprintf("%s: %d partitions went to other members after %s", c.src.title(), len(ps), time.Since(started).Round(time.Millisecond))})
 }
 
+// fencedHint leaves the cause to the error that the client gives behind this: a login that
+// is refused, say. There is none where the group alone has ended the session.
+const fencedHint = "joining again; if no error follows that says why, look for a frozen process or a network gap"
+
 // lost is called when the group has thrown this member out: its partitions are
 // with others already, and nothing may be committed for them.
 func (c *consumer) lost(_ context.Context, _ *kgo.Client, m map[string][]int32) {
@@ -46,7 +50,7 @@ func (c *consumer) lost(_ context.Context, _ *kgo.Client, m map[string][]int32) 
 		return
 	}
 	cause := &longshore.Error{Code: longshore.CodeFenced, Op: c.src.title(), Source: c.src.name(),
-		Err: fmt.Errorf("the group has removed this member: %w", longshore.ErrLost), Hint: "look for a frozen process or a network gap; joining again"}
+		Err: fmt.Errorf("this member's session in the group is over: %w", longshore.ErrLost), Hint: fencedHint}
 	handlers := 0
 	for _, p := range ps {
 		handlers += p.close(cause)
@@ -54,8 +58,8 @@ func (c *consumer) lost(_ context.Context, _ *kgo.Client, m map[string][]int32) 
 	}
 	c.remove(ps)
 	c.tell.event(transport.Event{Kind: transport.EventNotice, Err: cause,
-		Text: fmt.Sprintf("%s: member fenced; %d partitions lost, %d handlers cancelled (ErrLost), nothing committed for them; look for a frozen process or network gap; joining again",
-			c.src.title(), len(ps), handlers)})
+		Text: fmt.Sprintf("%s: member fenced; %d partitions lost, %d handlers cancelled (ErrLost), nothing committed for them; %s",
+			c.src.title(), len(ps), handlers, fencedHint)})
 }
 
 // retire stops handing out and returns the partitions concerned.

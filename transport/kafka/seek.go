@@ -69,7 +69,8 @@ func (c *consumer) targets(ctx context.Context, nums map[string][]int32, to tran
 	for k := range each(nums) {
 		start, ok1 := starts[k]
 		end, ok2 := ends[k]
-		if !ok1 || !ok2 {
+		offset, ok3 := then[k]
+		if !ok1 || !ok2 || !ok3 && !to.Time.IsZero() {
 			return nil, &longshore.Error{Code: longshore.CodeUnreachable, Op: "seek in " + c.src.title(), Source: c.src.name(),
 				Err: fmt.Errorf("the ends of %s/%d are not known", k.topic, k.num), Hint: "try again when its leader answers"}
 		}
@@ -80,7 +81,7 @@ func (c *consumer) targets(ctx context.Context, nums map[string][]int32, to tran
 			at[k] = end
 		case !to.Time.IsZero():
 			at[k] = end // all records are older
-			if offset, ok := then[k]; ok && offset >= 0 {
+			if offset >= 0 {
 				at[k] = offset
 			}
 		default:

@@ -26,6 +26,7 @@ const (
 type link struct {
 	last   atomic.Pointer[time.Time]
 	dialed atomic.Pointer[error]
+	nodes  nodes
 }
 
 func (l *link) alive() {
@@ -41,9 +42,10 @@ func (l *link) silence() time.Duration {
 }
 
 // OnBrokerRead is a hook of the client.
-func (l *link) OnBrokerRead(_ kgo.BrokerMetadata, _ int16, _ int, _, _ time.Duration, err error) {
+func (l *link) OnBrokerRead(m kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
 	if err == nil {
 		l.alive()
+		l.nodes.answered(m.NodeID, key)
 	}
 }
 
@@ -68,6 +70,7 @@ func (c *consumer) watch() {
 		if c.link.silence() > quietAfter {
 			c.ask()
 		}
+		c.listen()
 		c.heal()
 		for _, p := range c.assigned() {
 			p.warn(time.Now())
