@@ -14,7 +14,7 @@ import (
 
 // A queue that does not answer is no reason for a stop to wait, and a consumer that is
 // not cancelled none to lose the order: nothing goes back before the cancel is confirmed
-// or the channel closes, whatever is given back when, and whether Cancel had its time.
+// or the channel closes, whatever is given back when, and whether Cancel had its time. F-A06
 func TestCancelOfASilentQueueKeepsTheOrder(t *testing.T) {
 	for name, x := range map[string]struct {
 		flavor amqptest.Flavor
@@ -84,7 +84,7 @@ func at(s *site, name string) int {
 }
 
 // A pause of a queue that does not answer ends, and the consumer is cancelled when the
-// queue is back.
+// queue is back. F-A06
 func TestPauseOfASilentQueue(t *testing.T) {
 	t.Parallel()
 	s := embeddedSite(t, amqptest.Config{Flavor: amqptest.V4_3})
@@ -104,7 +104,7 @@ func TestPauseOfASilentQueue(t *testing.T) {
 }
 
 // What the broker says in the place of a queue that does not answer is not what the
-// queue holds.
+// queue holds. F-L04
 func TestSilenceIsNotEmptiness(t *testing.T) {
 	t.Parallel()
 	s := embeddedSite(t, amqptest.Config{Flavor: amqptest.V4_3})
