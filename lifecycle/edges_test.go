@@ -87,3 +87,46 @@ func TestPanicOfAComponent(t *testing.T) {
 		wants(t, err, j.lines, "stop db")
 	}
 }
+
+// F-A07: a component whose Start and Stop both ignore their contexts, within fx's limits,
+// however short: fx waits for no hook beyond them, and whatever is not done then is not done.
+func TestDeafAtBothEndsKeepsToTheTimeThatThereIs(t *testing.T) {
+	for _, limit := range []time.Duration{200 * time.Millisecond, time.Second, 4 * time.Second, 15 * time.Second, time.Minute} {
+		for _, end := range []string{"start", "stop"} {
+			synctest.Test(t, func(t *testing.T) {
+				j := &journal{}
+				forever := make(chan struct{})
+				deafStart := func(context.Context) error { <-forever; return nil }
+				if end == "stop" {
+					deafStart = nil
+				}
+				m, err := New(Config{}, &part{journal: j, name: "db"}, &part{journal: j, name: "pub", phase: PhasePublishers},
+					Hook("deaf", PhaseContainers, deafStart, func(context.Context) error { <-forever; return nil }))
+				if err != nil {
+					t.Fatal(err)
+				}
+				call := m.startHook
+				if end == "stop" {
+					call = m.stopHook
+					if err := m.Start(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				defer cancel()
+				begin := time.Now()
+				if err := call(ctx); !errors.Is(err, errDeaf) || !strings.Contains(err.Error(), end+` "deaf"`) {
+					t.Errorf("%s within %v: %v", end, limit, err)
+				}
+				if took := time.Since(begin); took >= limit {
+					t.Errorf("%s within %v took %v", end, limit, took)
+				}
+				if undone := j.lines[2:]; !slices.Equal(undone, []string{"stop pub", "stop db"}) {
+					t.Errorf("%s within %v: %v", end, limit, j.lines)
+				}
+				close(forever)
+				synctest.Wait()
+			})
+		}
+	}
+}

@@ -64,7 +64,7 @@ func Module(cfg Config) fx.Option {
 			if err != nil {
 				return err
 			}
-			lc.Append(fx.StartStopHook(m.startHook, m.Stop))
+			lc.Append(fx.StartStopHook(m.startHook, m.stopHook))
 			return nil
 		}),
 		fx.Provide(newChain),
@@ -89,6 +89,16 @@ func (m *Manager) startHook(ctx context.Context) error {
 		return fmt.Errorf("lifecycle: %w", err)
 	}
 	return nil
+}
+
+// stopHook ends before the time that fx gives a stop, for the same reason: behind its
+// limit fx says that it is over, and nobody hears who did not stop.
+func (m *Manager) stopHook(ctx context.Context) error {
+	var doneBy time.Time
+	if end, ok := ctx.Deadline(); ok {
+		doneBy = end.Add(-min(time.Until(end)/32, undoMost/8))
+	}
+	return m.stopBy(ctx, doneBy)
 }
 
 type optionalLogger struct {

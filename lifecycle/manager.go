@@ -210,12 +210,13 @@ func (m *Manager) startPhases(ctx context.Context, undoBy time.Time) (live [][]C
 		if err == nil {
 			continue
 		}
+		end := undoBy
 		if undoBy.IsZero() {
-			undoBy = time.Now().Add(m.stopTimeout)
+			end = time.Now().Add(m.stopTimeout)
 		}
-		undo, cancel := context.WithDeadline(context.WithoutCancel(ctx), undoBy)
+		undo, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
 		defer cancel()
-		if serr := m.stopPhases(undo, live); serr != nil {
+		if serr := m.stopPhases(undo, live, undoBy); serr != nil {
 			m.log.Warn("undoing a failed start left something behind", logs.Failure(serr)...)
 		}
 		return nil, err
@@ -249,7 +250,11 @@ func startPhase(ctx context.Context, p phase, patience time.Duration) (touched [
 // runs, then CancelGrace to cancel, flush and close. A second Stop waits for the first and returns the
 // same; on a manager that never started it does nothing. A Start that runs is ended, and
 // undoes itself.
-func (m *Manager) Stop(ctx context.Context) error {
+func (m *Manager) Stop(ctx context.Context) error { return m.stopBy(ctx, time.Time{}) }
+
+// stopBy is Stop that returns before an end, whoever ignores what; zero: a second behind
+// its time for each of them.
+func (m *Manager) stopBy(ctx context.Context, doneBy time.Time) error {
 	m.mu.Lock()
 	for m.starting != nil {
 		s := m.starting
@@ -287,21 +292,29 @@ func (m *Manager) Stop(ctx context.Context) error {
 		m.log.Warn("stop has less time than StopTimeout, the drain is cut short",
 			zap.Duration("have", time.Until(deadline)), zap.Duration("need", m.stopTimeout))
 	}
-	s.err = m.stopPhases(ctx, live)
+	s.err = m.stopPhases(ctx, live, doneBy)
 	close(s.done)
 	return s.err
 }
 
-func (m *Manager) stopPhases(ctx context.Context, live [][]Component) error {
+func (m *Manager) stopPhases(ctx context.Context, live [][]Component, doneBy time.Time) error {
 	end, _ := ctx.Deadline()
 	var errs []error
 	for i := len(live) - 1; i >= 0; i-- {
 		// What later phases need is kept for them.
-		own := end
-		for _, p := range m.phases[:i] {
-			own = own.Add(-p.budget)
+		own, least, patience, kept := end, leastPhase, obey, time.Duration(0)
+		if !doneBy.IsZero() { // then something is kept for them in any case
+			half := time.Until(doneBy) / time.Duration(2*(i+1))
+			least, patience = min(least, half), min(patience, half)
+			kept = least
+			if last := doneBy.Add(-patience); last.Before(own) {
+				own = last
+			}
 		}
-		if least := time.Now().Add(leastPhase); own.Before(least) {
+		for _, p := range m.phases[:i] {
+			own = own.Add(-max(p.budget, kept))
+		}
+		if least := time.Now().Add(least); own.Before(least) {
 			own = least
 		}
 		pctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), own)
@@ -310,7 +323,7 @@ func (m *Manager) stopPhases(ctx context.Context, live [][]Component) error {
 				cancel()
 			}
 		})
-		errs = append(errs, m.stopPhase(pctx, live[i]))
+		errs = append(errs, m.stopPhase(pctx, live[i], patience))
 		unhook()
 		cancel()
 	}
@@ -320,8 +333,8 @@ func (m *Manager) stopPhases(ctx context.Context, live [][]Component) error {
 // stopPhase stops in two steps: the components' own Stop, each bounded by its own
 // budget and all by ctx; then, for one that does not obey, an end of the waiting, so that
 // what comes after is stopped all the same.
-func (m *Manager) stopPhase(ctx context.Context, parts []Component) error {
-	results, late := callAll(ctx, parts, obey, Component.Stop)
+func (m *Manager) stopPhase(ctx context.Context, parts []Component, patience time.Duration) error {
+	results, late := callAll(ctx, parts, patience, Component.Stop)
 	defer late.forget()
 	var errs []error
 	for i, c := range parts {
