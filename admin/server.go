@@ -102,7 +102,7 @@ func (s *Server) Start(ctx context.Context) error {
 	var lc net.ListenConfig
 	ln, err := lc.Listen(ctx, "tcp", s.cfg.Addr)
 	if err != nil {
-		return &longshore.Error{Code: longshore.CodeConfig, Op: "serve the admin API at " + s.cfg.Addr, Err: err, Hint: "is another instance running? set Addr"}
+		return &longshore.Error{Code: longshore.CodeConfig, Op: "serve the admin API at " + s.cfg.Addr, Err: err, Hint: "is another instance running? set another Addr (in longshore.yaml admin.listen)"}
 	}
 	if err := s.makeToken(ln.Addr().String()); err != nil {
 		return errors.Join(err, ln.Close())

@@ -43,6 +43,25 @@ func TestTheReferencePageIsCurrent(t *testing.T) {
 	}
 }
 
+// Words may be spelled as a source URL has them, the mechanism also as Kafka does.
+func TestWordsInTheirOtherSpellings(t *testing.T) {
+	for _, word := range []string{"scram_sha_256", "scram-sha-256", "SCRAM-SHA-256"} {
+		c := load(t, nowhere(), `
+brokers:
+  k: {url: "kafka://app:pw@k1:9092", sasl: {mechanism: `+word+`}}
+containers:
+  orders: {source: {broker: k, topics: [orders], group: g, isolation: read-uncommitted}, dead_letter: {policy: keep}}
+`)
+		shown := map[string]string{}
+		for _, v := range c.Show(false) {
+			shown[strings.Join(v.Path, ".")] = v.Value
+		}
+		if shown["brokers.k.sasl.mechanism"] != "scram_sha_256" || shown["containers.orders.source.isolation"] != "read_uncommitted" {
+			t.Errorf("%s: %v", word, shown)
+		}
+	}
+}
+
 func TestEveryFieldIsDocumented(t *testing.T) {
 	var walk func(typ reflect.Type, path string)
 	n := 0

@@ -256,7 +256,7 @@ func (l *loader) set(path string, n *yaml.Node, v reflect.Value, f *field) error
 		v.SetBool(b)
 		return err
 	}
-	if len(f.oneof) > 0 && !slices.Contains(f.oneof, text) {
+	if text = f.spelled(text); len(f.oneof) > 0 && !slices.Contains(f.oneof, text) {
 		l.unknownWord(path, n, f)
 		return nil
 	}

@@ -69,6 +69,18 @@ func (f *field) words() []string {
 	return f.oneof
 }
 
+// spelled is a word as the file has it, where it was written as a URL or Kafka has it.
+func (f *field) spelled(text string) string {
+	word := strings.ReplaceAll(text, "-", "_")
+	if f.key == "mechanism" {
+		word = strings.ToLower(word)
+	}
+	if slices.Contains(f.oneof, word) {
+		return word
+	}
+	return text
+}
+
 func (f *field) has(kind string) bool {
 	return kind == "" || len(f.on) == 0 || slices.Contains(f.on, kind)
 }

@@ -35,6 +35,7 @@ func openKafka(a *address, o Options) (transport.Source, error) {
 	if !o.Password.IsZero() {
 		cfg.SASL.Password = o.Password
 	}
+	a.spell("sasl") // as in longshore.yaml, or as Kafka writes it
 	cfg.SASL.Mechanism = mechanisms()[a.choice("sasl", "plain", "scram-sha-256", "scram-sha-512", "oauthbearer")]
 	hosts, path, _ := strings.Cut(place, "/")
 	var topics []string

@@ -182,6 +182,13 @@ func (a *address) choice(param string, words ...string) string {
 	return v
 }
 
+// spell makes a value lower case, with - in place of _: as the words of this package are.
+func (a *address) spell(param string) {
+	if a.values.Has(param) {
+		a.values.Set(param, strings.ReplaceAll(strings.ToLower(a.values.Get(param)), "_", "-"))
+	}
+}
+
 // noSuch reports a value that is none of the words. It is not shown: it may be the end of
 // a password.
 func (a *address) noSuch(param, value string, words []string) {

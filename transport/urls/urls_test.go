@@ -102,6 +102,15 @@ func TestBadURLSaysWhatIsKnownAndNoSecret(t *testing.T) {
 	}
 }
 
+// The word for a mechanism may be as longshore.yaml or as Kafka has it.
+func TestMechanismsInTheirOtherSpellings(t *testing.T) {
+	for _, word := range []string{"scram-sha-256", "scram_sha_256", "SCRAM-SHA-256"} {
+		if _, err := urls.Source("kafka://u:p@h/t?group=g&sasl=" + word); err != nil {
+			t.Errorf("%s: %v", word, err)
+		}
+	}
+}
+
 // The list of parameters is that of the transport too.
 func TestEveryParameterOfAnAMQPAddressIsTaken(t *testing.T) {
 	for p, v := range map[string]string{"auth_mechanism": "plain", "connection_timeout": "5000", "heartbeat": "20", "server_name_indication": "rabbit",
