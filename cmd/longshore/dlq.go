@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -117,7 +118,36 @@ func (a *app) lookAt(ctx context.Context, src transport.Source, force bool, limi
 	if cost := costOf(src); cost != "" && seen > 0 {
 		a.print.Notef("note: %s", cost)
 	}
-	return whole, nil
+	return whole && !a.unseen(ctx, src, seen), nil
+}
+
+// unseen tells whether SQS counts more than a look has brought, and says why.
+func (a *app) unseen(ctx context.Context, src transport.Source, seen int) bool {
+	d, ok := src.(transport.Describer)
+	if !ok || d.Describe().Transport != "aws_sqs" {
+		return false
+	}
+	settings, ok := src.(interface {
+		Settings(ctx context.Context) (map[string]string, error)
+	})
+	if !ok {
+		return false
+	}
+	counts, err := settings.Settings(ctx)
+	if err != nil {
+		return false // only a note hangs on it
+	}
+	visible, _ := strconv.Atoi(counts["ApproximateNumberOfMessages"])
+	hidden, _ := strconv.Atoi(counts["ApproximateNumberOfMessagesNotVisible"])
+	switch {
+	case strings.HasSuffix(d.Describe().Name, ".fifo") && visible > seen:
+		a.print.Notef("note: SQS counts %s: of a FIFO group only those that one receive brings can be seen", messages(visible))
+	case seen == 0 && hidden > 0:
+		a.print.Notef("note: SQS counts %s that somebody has received and not settled; they come back when their visibility timeout ends", messages(hidden))
+	default:
+		return false
+	}
+	return true
 }
 
 // costOf says what a look has done to the messages.

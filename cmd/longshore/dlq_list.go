@@ -99,10 +99,13 @@ func listed(name string, shown, matching, others, replayed int, whole bool) stri
 	if !whole {
 		total = "more than " + total
 	}
-	if matching+others == 0 {
-		total = "no dead letters in " + name
-	} else {
+	switch {
+	case matching+others > 0:
 		total = strconv.Itoa(shown) + " of " + total + " shown"
+	case whole:
+		total = "no dead letters in " + name
+	default:
+		total = "none of the dead letters in " + name + " could be seen"
 	}
 	if matching > shown {
 		total += ", " + strconv.Itoa(matching-shown) + " more match: raise -n"

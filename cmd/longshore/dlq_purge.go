@@ -68,7 +68,7 @@ func (a *app) runDLQPurge(ctx context.Context, f dlqPurgeFlags, filter dlq.Filte
 	if err != nil {
 		a.print.Notef("it ended before all was done: what is left stays where it is, and the same command goes on with it")
 	}
-	return errors.Join(a.showPurged(name, res, false), err, verdictOf(dlq.Result{Full: res.Full}, err))
+	return errors.Join(a.showPurged(name, res, false), err, verdictOf(dlq.Result{Full: res.Full, Behind: res.Behind}, err))
 }
 
 func (a *app) dryPurge(ctx context.Context, src transport.Source, name string, f dlqPurgeFlags, job dlq.Job) error {
@@ -136,7 +136,7 @@ func (a *app) depth(ctx context.Context, src transport.Source) (n int, counted b
 
 func (a *app) showPurged(name string, res dlq.Result, dry bool) error {
 	if a.print.JSON {
-		return a.print.Document(dlqResult{Target: name, DryRun: dry, Done: res.Done, Kept: res.Kept, Open: res.Open})
+		return a.print.Document(dlqResult{Target: name, DryRun: dry, Done: res.Done, Kept: res.Kept, Open: res.Open, Behind: res.Behind})
 	}
 	verb := "removed"
 	if dry {
@@ -147,7 +147,7 @@ func (a *app) showPurged(name string, res dlq.Result, dry bool) error {
 		line += fmt.Sprintf(", left %d", res.Kept)
 	}
 	if !dry {
-		a.noteLeft(name, dlq.Result{Full: res.Full})
+		a.noteLeft(name, dlq.Result{Full: res.Full, Behind: res.Behind})
 		if res.Open > 0 {
 			a.print.Notef("whether %s more are removed is not known", messages(res.Open))
 		}

@@ -33,6 +33,7 @@ type dlqResult struct {
 	Kept    int            `json:"kept"`
 	Unknown int            `json:"unknown_destination"`
 	Open    int            `json:"unsettled"`
+	Behind  int            `json:"not_reached"`
 	To      map[string]int `json:"to,omitempty"`
 }
 
@@ -111,7 +112,7 @@ func verdictOf(res dlq.Result, err error) error {
 		return nil
 	case res.First != nil:
 		return &cli.CodeError{Code: cli.ExitNo, Err: res.First}
-	case res.Failed > 0 || res.Unknown > 0 || res.Full:
+	case res.Failed > 0 || res.Unknown > 0 || res.Full || res.Behind > 0:
 		return &cli.CodeError{Code: cli.ExitNo}
 	}
 	return nil
@@ -119,7 +120,7 @@ func verdictOf(res dlq.Result, err error) error {
 
 func (a *app) showReplayed(name, to string, res dlq.Result) error {
 	if a.print.JSON {
-		return a.print.Document(dlqResult{Target: name, Done: res.Done, Failed: res.Failed, Kept: res.Kept, Unknown: res.Unknown, Open: res.Open})
+		return a.print.Document(dlqResult{Target: name, Done: res.Done, Failed: res.Failed, Kept: res.Kept, Unknown: res.Unknown, Open: res.Open, Behind: res.Behind})
 	}
 	if to == "" {
 		to = "the place it came from"
@@ -144,6 +145,9 @@ func (a *app) noteLeft(name string, res dlq.Result) {
 	}
 	if res.Open > 0 {
 		a.print.Notef("%s may have been sent and may still be there: the next replay sends them again", messages(res.Open))
+	}
+	if res.Behind > 0 {
+		a.print.Notef("%s more did not come: of a FIFO group nothing comes while one of it stays, and another consumer may have the queue to itself", messages(res.Behind))
 	}
 	if res.Full {
 		a.print.Notef("so many stay that what lies behind them was not reached; choose by other flags, or raise --look")
@@ -190,7 +194,7 @@ func (a *app) dryReplay(ctx context.Context, src transport.Source, name string, 
 			places = append(places, fmt.Sprintf("%s (%d)", to, res.To[to]))
 		}
 	}
-	if !whole && (f.number == 0 || res.Done < f.number) {
+	if !whole && res.Done+res.Kept+res.Unknown >= f.look && (f.number == 0 || res.Done < f.number) {
 		a.print.Notef("only the first %d were looked at: raise --look", f.look)
 	}
 	a.noteLeft(name, dlq.Result{Unknown: res.Unknown})

@@ -126,7 +126,7 @@ func TestReplayIsAskedForAndSaysWhatItDid(t *testing.T) {
 		t.Errorf("headers %v", h)
 	}
 	w.run(t, "dlq", "replay", "x", "--yes", "--json").want(t, 0,
-		"{\n  \"target\": \"memory queue \\\"orders.dlq\\\" at memory\",\n  \"done\": 1,\n  \"failed\": 0,\n  \"kept\": 0,\n  \"unknown_destination\": 0,\n  \"unsettled\": 0\n}\n", "")
+		"{\n  \"target\": \"memory queue \\\"orders.dlq\\\" at memory\",\n  \"done\": 1,\n  \"failed\": 0,\n  \"kept\": 0,\n  \"unknown_destination\": 0,\n  \"unsettled\": 0,\n  \"not_reached\": 0\n}\n", "")
 }
 
 func TestPurgeIsAskedFor(t *testing.T) {

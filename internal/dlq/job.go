@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/longshore-go/longshore"
@@ -48,6 +49,9 @@ type Result struct {
 	Open int
 	// Full: so many stay that what lies behind them was not reached.
 	Full bool
+	// Behind is how many the broker had and did not hand out: of a FIFO group nothing
+	// comes while one of it stays, and another consumer may have the queue to itself.
+	Behind int
 	// First is the first error of those that failed.
 	First error
 }
@@ -106,6 +110,7 @@ type run struct {
 	kept     []*longshore.Delivery
 	window   int
 	exact    bool            // Total is what there was
+	fifo     bool            // of SQS: what stays holds up its group
 	refused  int             // in a row
 	stuck    map[string]bool // keys of which one could not be sent: later ones must not overtake it
 }
@@ -169,8 +174,11 @@ func (r *run) count(ctx context.Context) {
 	if buf, ok := r.consumer.(transport.Bufferer); ok {
 		n += int64(buf.Buffered())
 	}
-	about, ok := r.Source.(transport.Describer)
-	r.exact = ok && about.Describe().Transport != "aws_sqs" // which counts approximately
+	if s, ok := r.Source.(transport.Describer); ok {
+		about := s.Describe()
+		r.exact = about.Transport != "aws_sqs" // which counts approximately
+		r.fifo = !r.exact && strings.HasSuffix(about.Name, ".fifo")
+	}
 	if r.Limit > 0 && r.Filter.All() {
 		n = min(n, int64(r.Limit))
 	}
@@ -287,8 +295,8 @@ func (r *run) receive(ctx context.Context, n int) (ds []*longshore.Delivery, end
 	return ds, false, err
 }
 
-// answers asks the broker something: where nothing comes any more it may be away, and
-// a source that polls does not say so.
+// answers asks the broker what is left: where nothing comes any more it may be away, and
+// a source that polls does not say so; or it holds back what there is.
 func (r *run) answers(ctx context.Context) error {
 	b, ok := r.consumer.(transport.Backlogger)
 	if !ok {
@@ -296,10 +304,15 @@ func (r *run) answers(ctx context.Context) error {
 	}
 	bounded, cancel := context.WithTimeout(ctx, r.Patience)
 	defer cancel()
-	if _, _, err := b.Backlog(bounded); err != nil && doubtful(err) {
+	n, _, err := b.Backlog(bounded)
+	switch {
+	case err != nil && doubtful(err):
 		return err
+	case err != nil: // it may also be that the count is not for us to know
+	case r.exact && int64(r.res.Looked) < r.res.Total, r.fifo && len(r.kept) > 0:
+		r.res.Behind = int(max(n, 0))
 	}
-	return nil // it may also be that the count is not for us to know
+	return nil
 }
 
 // choose decides what happens with a message; what is not chosen is kept.

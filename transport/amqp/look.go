@@ -117,11 +117,11 @@ func (s *queueSource) browsable(from string) (at position, err error) {
 // queue at its end: then the first message is not the first any more.
 func (s *queueSource) look(ch channel, at position, n int) (p page, err error) {
 	p.at = at
+	q, err := ask(ch, s.queues[0])
+	if err != nil {
+		return p, err
+	}
 	if at.total == 0 {
-		q, err := ask(ch, s.queues[0])
-		if err != nil {
-			return p, err
-		}
 		p.at.total = q.Messages
 	}
 	skip, last := at.seen, uint64(0)
@@ -150,7 +150,31 @@ func (s *queueSource) look(ch channel, at position, n int) (p page, err error) {
 	if last == 0 {
 		return p, nil
 	}
-	return p, ch.Nack(last, true, true)
+	if err := ch.Nack(last, true, true); err != nil {
+		return p, err
+	}
+	return p, s.back(ch, q.Messages)
+}
+
+const (
+	// backTime is how long a look waits at most for what it has given back: consumers
+	// may have taken some of it.
+	backTime  = time.Second
+	backPause = 5 * time.Millisecond
+)
+
+// back waits until the queue has as many messages again as it had before the look. The
+// broker gives them back on its own time, and until then the next look, or the next page,
+// would take what has not come back for gone.
+func (s *queueSource) back(ch channel, ready int) error {
+	tick := time.NewTicker(backPause)
+	defer tick.Stop()
+	for end := time.Now().Add(backTime); ; <-tick.C {
+		q, err := ask(ch, s.queues[0])
+		if err != nil || q.Messages >= ready || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 func fingerprint(raw *amqp091.Delivery) uint32 {

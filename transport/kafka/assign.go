@@ -284,6 +284,9 @@ func (c *consumer) begin(ctx context.Context, key partitionOf, r commitRead, com
 			return nil, err
 		} else if gone {
 			p := newPartition(c, key, at, -1)
+			if r.offset < log.start { // its head was deleted: what was done behind that still is
+				p.t.saved, _ = decodeRuns(r.saved, p.mark, r.offset)
+			}
 			p.t.ver++
 			return p, nil
 		}
