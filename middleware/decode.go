@@ -27,21 +27,30 @@ type DecodeConfig struct {
 	Codings map[string]func(io.Reader) (io.Reader, error)
 }
 
-const defaultMaxDecoded = 64 << 20
+const (
+	defaultMaxDecoded = 64 << 20
+	// maxWindow is what a zstd frame may ask for as its window where MaxBytes is less: it
+	// is allocated before the first byte. RFC 9659 allows 8 MiB; some encoders take more.
+	maxWindow = 32 << 20
+	// maxCodings in a row: each may unpack to the largest body.
+	maxCodings = 16
+)
 
 // Decode unpacks bodies by their content encoding, several in a row too ("zstd,
 // gzip" was packed with zstd first). What follows in the chain sees the plain body
 // and no encoding; a retry or a dead letter keeps what was received. Names of
-// character sets, which some producers write there, are left alone.
+// character sets, which some producers write there, are left alone, and so is a message
+// without a body, as a tombstone of Kafka, whose headers may be those of all others.
 //
 // An encoding that is not known, a body that does not unpack ([longshore.CodeUndecodable])
 // or becomes too large ([longshore.CodeTooLarge]) is rejected: retrying changes
 // nothing. In a batch only those are, and the handler gets the others.
 func Decode(cfg DecodeConfig) longshore.Middleware {
-	d := &decoder{limit: cfg.MaxBytes, codings: readers()}
-	if d.limit <= 0 {
-		d.limit = defaultMaxDecoded
+	limit := cfg.MaxBytes
+	if limit <= 0 {
+		limit = defaultMaxDecoded
 	}
+	d := newDecoder(limit)
 	maps.Copy(d.codings, cfg.Codings)
 	return d
 }
@@ -51,19 +60,20 @@ type decoder struct {
 	codings map[string]func(io.Reader) (io.Reader, error)
 }
 
-func readers() map[string]func(io.Reader) (io.Reader, error) {
+func newDecoder(limit int64) *decoder {
+	window := uint64(min(max(limit, maxWindow), zstd.MaxWindowSize)) //nolint:gosec // positive
 	unzip := func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
-	return map[string]func(io.Reader) (io.Reader, error){
+	return &decoder{limit: limit, codings: map[string]func(io.Reader) (io.Reader, error){
 		"gzip": unzip, "x-gzip": unzip,
 		"deflate": func(r io.Reader) (io.Reader, error) { return zlib.NewReader(r) },
 		"zstd": func(r io.Reader) (io.Reader, error) {
-			z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1))
+			z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window))
 			if err != nil {
 				return nil, err
 			}
 			return z.IOReadCloser(), nil
 		},
-	}
+	}}
 }
 
 // plain are values that say nothing about packing: character sets and words that
@@ -118,10 +128,13 @@ func (e *unpackError) Unwrap() error { return e.err }
 
 // plain returns the message unpacked, or itself if it is not packed.
 func (c *decoder) plain(m *longshore.Message) (*longshore.Message, error) {
-	if m.ContentEncoding == "" {
+	if m.ContentEncoding == "" || m.Body == nil {
 		return m, nil
 	}
 	names := strings.Split(strings.ToLower(m.ContentEncoding), ",")
+	if len(names) > maxCodings {
+		return m, &unpackError{"content encoding", fmt.Errorf("more than %d in a row", maxCodings)}
+	}
 	body, packed := m.Body, false
 	for _, name := range slices.Backward(names) {
 		name = strings.TrimSpace(name)
@@ -166,7 +179,10 @@ func (c *decoder) unpack(name string, body []byte) ([]byte, error) {
 func (c *decoder) failure(d *longshore.Delivery, name string, err error) error {
 	e := &longshore.Error{Code: longshore.CodeUndecodable, Op: fmt.Sprintf("unpack %q message %.64q", d.Origin.Source(), d.Received().ID), Source: d.Origin.Source(),
 		Err: fmt.Errorf("%s: %w", name, err), Hint: "add the encoding to DecodeConfig.Codings, or correct the producer"}
-	if errors.Is(err, errTooLarge) {
+	switch {
+	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		e.Code, e.Err, e.Hint = longshore.CodeTooLarge, fmt.Errorf("%s: its window is more than %d bytes", name, max(c.limit, maxWindow)), "raise DecodeConfig.MaxBytes, or let the producer use a smaller window"
+	case errors.Is(err, errTooLarge):
 		e.Code, e.Err, e.Hint = longshore.CodeTooLarge, fmt.Errorf("%s: more than %d bytes when unpacked", name, c.limit), "raise DecodeConfig.MaxBytes, or correct the producer"
 	}
 	return e

@@ -49,10 +49,13 @@ func TestDecodeRejectsWhatCannotBeUnpacked(t *testing.T) {
 		code     longshore.Code
 		says     string
 	}{
-		"unknown":   {"snappy", []byte("x"), longshore.CodeUndecodable, "deflate, gzip"},
-		"not it":    {"gzip", []byte("plain"), longshore.CodeUndecodable, "gzip"},
-		"cut off":   {"gzip", zipped(t, []byte("hello"))[:15], longshore.CodeUndecodable, "unexpected EOF"},
-		"empty":     {"zstd, gzip", nil, longshore.CodeUndecodable, "gzip"},
+		"unknown": {"snappy", []byte("x"), longshore.CodeUndecodable, "deflate, gzip"},
+		"not it":  {"gzip", []byte("plain"), longshore.CodeUndecodable, "gzip"},
+		"cut off": {"gzip", zipped(t, []byte("hello"))[:15], longshore.CodeUndecodable, "unexpected EOF"},
+		"empty":   {"zstd, gzip", []byte{}, longshore.CodeUndecodable, "gzip"},
+		"no end":  {strings.Repeat("gzip,", 20) + "gzip", zipped(t, []byte("x")), longshore.CodeUndecodable, "more than 16 in a row"},
+		// Twelve bytes that ask for a window of 256 MiB.
+		"wide":      {"zstd", []byte{0x28, 0xb5, 0x2f, 0xfd, 0, 0x90, 0x19, 0, 0, 'a', 'b', 'c'}, longshore.CodeTooLarge, "its window is more than 33554432 bytes"},
 		"too large": {"gzip", bomb, longshore.CodeTooLarge, "more than 1048576 bytes"},
 	} {
 		d := delivery(longshore.Message{ID: "m-1", Body: c.body, ContentEncoding: c.encoding})
@@ -62,6 +65,29 @@ func TestDecodeRejectsWhatCannotBeUnpacked(t *testing.T) {
 		}
 	}
 }
+
+// F-I04: a tombstone has nothing to unpack, whatever its headers say.
+func TestDecodeAndPackLeaveAMessageWithoutABody(t *testing.T) {
+	seen := 0
+	h := handle(func(_ context.Context, d *longshore.Delivery) error {
+		if seen++; d.Body != nil {
+			t.Errorf("body %q", d.Body)
+		}
+		return nil
+	})
+	if err := longshore.Chain(h, middleware.Decode(middleware.DecodeConfig{})).Handle(t.Context(), delivery(longshore.Message{ContentEncoding: "zstd, gzip"})); err != nil || seen != 1 {
+		t.Errorf("%v, handled %d times", err, seen)
+	}
+	var m longshore.Message
+	if err := middleware.Pack(bodiless{}, 0, "gzip").Encode(t.Context(), nil, &m); err != nil || m.Body != nil || m.ContentEncoding != "" {
+		t.Errorf("%+v %v", m, err)
+	}
+}
+
+// bodiless is a codec that writes tombstones.
+type bodiless struct{ longshore.JSON }
+
+func (bodiless) Encode(context.Context, any, *longshore.Message) error { return nil }
 
 // In a batch the handler gets the others, and its result is about them.
 func TestDecodeLeavesTheOthersOfABatch(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 //
 // An unknown coding is an error of each Encode.
 func Pack(codec longshore.Codec, atLeast int, codings ...string) longshore.Codec {
-	return packer{codec: codec, least: atLeast, codings: codings, unpack: &decoder{limit: defaultMaxDecoded, codings: readers()}}
+	return packer{codec: codec, least: atLeast, codings: codings, unpack: newDecoder(defaultMaxDecoded)}
 }
 
 type packer struct {
@@ -43,7 +43,7 @@ func (p packer) Encode(ctx context.Context, v any, m *longshore.Message) error {
 	if err := p.codec.Encode(ctx, v, m); err != nil {
 		return err
 	}
-	if len(m.Body) < p.least {
+	if m.Body == nil || len(m.Body) < p.least { // none is not an empty one
 		return nil
 	}
 	for _, name := range p.codings {
