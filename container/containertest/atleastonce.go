@@ -25,15 +25,17 @@ type Subject struct {
 
 // AtLeastOnce finds out whether a handler bears what every broker may do to it:
 // messages that come twice, a crash before the effect or between it and the ack, a
-// delivery taken back while it is worked on, another order of what has no key, a stop in
-// the middle. After each of them the effects must be those
-// of a run in which nothing happened; a difference fails the test and names the fault. seed
-// chooses which messages are hit; a failure says it, so that it can be played again.
+// delivery taken back while it is worked on, one that another process is given and has done
+// before the first goes on, another order of what has no key, a stop in the middle. After
+// each of them the effects must be those of a run in which nothing happened; a difference
+// fails the test and names the fault. seed chooses which messages are hit; a failure says
+// it, so that it can be played again.
 //
 // The middle of a handler is where it looks at its context, by itself or by a call that it
 // gives it to: a lost delivery and a stop come before its first step and at each of the
 // first three looks, and where there are none when it has ended, before the ack. They
-// end the context, as they do anywhere.
+// end the context, as they do anywhere. The other process is a second call of the handler,
+// through Config.Middleware, on a goroutine of its own: its world must bear that.
 //
 // It works on the memory transport, in the time that the handler needs.
 func AtLeastOnce(t testing.TB, s Subject, seed uint64) {
@@ -62,6 +64,7 @@ const queue = "containertest"
 func run(t testing.TB, s Subject, p *play) any {
 	t.Helper()
 	h, effects := s.New()
+	p.second = longshore.Chain(h, s.Config.Middleware...)
 	c, err := container.New(p.broker.Queue(queue, memory.QueueConfig{}), p.wrap(h), p.config(s.Config))
 	if err != nil {
 		t.Fatal(err)
@@ -75,19 +78,25 @@ func run(t testing.TB, s Subject, p *play) any {
 		}
 	}
 	start()
+	calm := 0
 	poll(idleWait, func() bool {
+		idle, err := c.Idle(t.Context())
 		select {
 		case <-p.stops:
 			_ = c.Stop(context.Background()) // abandoning is the fault
 			start()
+			idle = false
 		default:
 		}
-		idle, err := c.Idle(t.Context())
-		return len(p.stops) == 0 && (idle || err != nil)
+		if calm++; !idle {
+			calm = 0
+		}
+		return calm > 2 || err != nil // one look can miss a message on its way from the broker
 	})
 	WaitIdle(t, c)
 	if err := c.Stop(context.Background()); err != nil {
 		t.Errorf("stop: %v", err)
 	}
+	p.others.Wait()
 	return effects()
 }

@@ -170,6 +170,24 @@ func TestAtLeastOnceFindsEachKindOfMistake(t *testing.T) {
 			w.do(func() { w.gave++; w.known[d.ID] = true })
 			return nil
 		}, "delivery lost while it is worked on, when it looked at its context for the second time"},
+		"asks first whether it is done": {func(ctx context.Context, d *longshore.Delivery, w *steps) error {
+			if w.knows(d.ID) {
+				return nil
+			}
+			_ = ctx.Err() // as a call does that has it and succeeds all the same
+			w.do(func() { w.known[d.ID] = true; w.taken++; w.gave++ })
+			return nil
+		}, "delivery given to another while it is worked on, when it looked at its context for the first time"},
+		"holds a lock all the time": {func(ctx context.Context, d *longshore.Delivery, w *steps) (err error) {
+			w.do(func() {
+				if err = ctx.Err(); err == nil && !w.known[d.ID] {
+					w.known[d.ID] = true
+					w.taken++
+					w.gave++
+				}
+			})
+			return err
+		}, ""},
 		"takes the end of its context for success": {func(ctx context.Context, d *longshore.Delivery, w *steps) error {
 			if ctx.Err() == nil {
 				return right(ctx, d, w)

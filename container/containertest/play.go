@@ -34,6 +34,7 @@ func faults() []fault {
 		{"crash before the effect", 1, (*play).crashBefore},
 		{"crash after the effect", 1, (*play).crashAfter},
 		{"delivery lost while it is worked on", looks + 1, (*play).takeBack},
+		{"delivery given to another while it is worked on", looks + 1, (*play).giveAway},
 		{"another order", 1, (*play).shuffle},
 		{"stop in the middle", looks + 1, (*play).stopMidway},
 	}
@@ -50,7 +51,10 @@ type play struct {
 	strike  func(d *longshore.Delivery) // the fault, at its place
 	crash   func(h longshore.Handler, ctx context.Context, d *longshore.Delivery) error
 	stops   chan struct{}
-	reached atomic.Bool // a handler has looked so often
+	second  longshore.Handler // what another process would do with a delivery
+	others  sync.WaitGroup    // those who do
+	held    atomic.Bool       // one of them waits for the first
+	reached atomic.Bool       // a handler has looked so often
 
 	mu     sync.Mutex
 	struck map[string]bool
