@@ -226,6 +226,11 @@ func TestOffLoopback(t *testing.T) {
 			t.Errorf("%s without operators was accepted", addr)
 		}
 	}
+	for _, addr := range []string{"127.0.0.1:99999", "127.0.0.1:-1", "localhost:x y"} {
+		if _, err := admin.New(admin.Config{Addr: addr}); err == nil || !strings.Contains(err.Error(), "port") {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
 	for _, addr := range []string{"", "127.0.0.1:0", "localhost:0", "[::1]:0"} {
 		if _, err := admin.New(admin.Config{Addr: addr}); err != nil {
 			t.Errorf("%s: %v", addr, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -60,7 +61,12 @@ func (c *Config) check() error {
 	if c.Logger == nil {
 		c.Logger = logs.Stderr(zapcore.InfoLevel) // rare, and who reads the log later has to know of it
 	}
-	host, _, err := net.SplitHostPort(c.Addr)
+	host, port, err := net.SplitHostPort(c.Addr)
+	if err == nil {
+		if _, perr := strconv.ParseUint(port, 10, 16); perr != nil {
+			bad("write for example "+DefaultAddr, "the port of %q is not a number from 1 to 65535, or 0 for any", c.Addr)
+		}
+	}
 	switch {
 	case err != nil:
 		bad("write for example "+DefaultAddr, "the address %q is not host:port", c.Addr)

@@ -156,6 +156,11 @@ func TestMistakesInVariables(t *testing.T) {
 			}
 		})
 	}
+	// One that only looks like ours may be somebody else's.
+	ps := problems(t, nowhere("LONGSHORE_CONTAINER_AUDIT_TIMEOUT=3s", "LONGSHORE_DEFAULT_LOG_LEVEL=debug", "LONGSHORE_TEST_X=1"), text)
+	if len(ps) != 2 || len(fatal(ps)) != 0 || !strings.Contains(lines(ps), "did you mean LONGSHORE_CONTAINERS_AUDIT_TIMEOUT?") || !strings.Contains(lines(ps), "did you mean LONGSHORE_DEFAULTS_LOG_LEVEL?") {
+		t.Errorf("%s", lines(ps))
+	}
 	if ps := problems(t, nowhere("LONGSHORE_ADMIN=a", "LONGSHORE_TOKEN=b", "LONGSHORE_BROKERS=required", "LONGSHORE_CONFIG=c"), text); len(ps) > 0 {
 		t.Errorf("variables of the command are not ours: %s", lines(ps))
 	}

@@ -29,7 +29,7 @@ func (l *loader) override(top *yaml.Node) *yaml.Node {
 	values := map[string]string{}
 	for _, v := range l.Environ {
 		name, value, _ := strings.Cut(v, "=")
-		if len(all[name]) > 0 || l.ours(name, fields) {
+		if len(all[name]) > 0 || l.ours(name, fields) || strings.HasPrefix(name, envPrefix) && nearestVariable(name, all, 2) != "" {
 			set = append(set, name)
 			values[name] = value
 		}
@@ -41,7 +41,7 @@ func (l *loader) override(top *yaml.Node) *yaml.Node {
 	for _, name := range slices.Compact(set) {
 		switch ts := all[name]; len(ts) {
 		case 0:
-			l.unknownVariable(name, all)
+			l.unknownVariable(name, all, !l.ours(name, fields))
 		case 1:
 			top = l.put(top, ts[0], name, values[name])
 		default:
@@ -180,16 +180,23 @@ func (l *loader) put(top *yaml.Node, t target, name, value string) *yaml.Node {
 	return set(top, path)
 }
 
-func (l *loader) unknownVariable(name string, all map[string][]target) {
-	p := Problem{Code: CodeUnknownKey, Text: "this variable sets nothing", Hint: "longshore config reference lists all fields; containers and brokers are those of the file"}
-	best, least := "", 4
+// unknownVariable: one whose beginning is none of ours is only a warning; it may be
+// somebody else's.
+func (l *loader) unknownVariable(name string, all map[string][]target, warning bool) {
+	p := Problem{Code: CodeUnknownKey, Text: "this variable sets nothing", Hint: "longshore config reference lists all fields; containers and brokers are those of the file", Warning: warning}
+	if best := nearestVariable(name, all, 3); best != "" {
+		p.Hint = "did you mean " + best + "?"
+	}
+	l.report(spot{env: name}, p)
+}
+
+// nearestVariable is the known one with the fewest wrong letters, "" if none has so few.
+func nearestVariable(name string, all map[string][]target, most int) string {
+	best, least := "", most+1
 	for known := range all {
 		if d := edit.Distance(name, known); d < least || d == least && known < best {
 			best, least = known, d
 		}
 	}
-	if best != "" {
-		p.Hint = "did you mean " + best + "?"
-	}
-	l.report(spot{env: name}, p)
+	return best
 }
