@@ -16,6 +16,7 @@ import (
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/lifecycle"
 	"github.com/longshore-go/longshore/middleware/mutex"
+	"github.com/longshore-go/longshore/middleware/throttle"
 )
 
 // Handlers are handlers by the names of their containers.
@@ -32,6 +33,10 @@ type Code struct {
 	// Outboxes are shown by the telemetry section's metrics, by these names: backlog, parked
 	// rows and the age of the oldest one. Their relays start and stop as components.
 	Outboxes map[string]*mutex.Outbox
+	// Mutexes and Fleets are shown there too: what became of a mutex's looks at its rows,
+	// for how long throttle directives could not be read.
+	Mutexes map[string]*mutex.Mutex
+	Fleets  map[string]*throttle.Fleet
 	// Adjust may change what the file says of a container, as the last one: Classify,
 	// OnEvent, an order by a function.
 	Adjust func(name string, c *container.Config)

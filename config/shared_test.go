@@ -20,6 +20,7 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/lifecycle"
 	"github.com/longshore-go/longshore/middleware/mutex"
+	"github.com/longshore-go/longshore/middleware/throttle"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp"
 	"github.com/longshore-go/longshore/transport/amqp/amqptest"
@@ -175,8 +176,8 @@ containers: {orders: {source: mem://orders}}
 	}
 }
 
-// Outboxes of the code are on the page of metrics while the containers run.
-func TestOutboxesAreOnThePage(t *testing.T) {
+// What the code has is on the page of metrics while the containers run.
+func TestWhatTheCodeHasIsOnThePage(t *testing.T) {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "shop.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -194,7 +195,19 @@ func TestOutboxesAreOnThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := load(t, nowhere(), "admin: {listen: \"127.0.0.1:0\"}\ntelemetry: {metrics: prometheus}\ncontainers: {orders: {source: mem://orders}}\n")
-	code := Code{Logger: zap.NewNop(), Outboxes: map[string]*mutex.Outbox{"shop": outbox}}
+	once, err := mutex.New(mutex.SQL(db, mutex.SQLite), mutex.Config{Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fleet, err := throttle.NewFleet(memory.New(memory.Config{}).Broadcast("control", memory.BroadcastConfig{}), throttle.FleetConfig{Scope: "prod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fleet.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = fleet.Stop(context.Background()) }()
+	code := Code{Logger: zap.NewNop(), Fleets: map[string]*throttle.Fleet{"prod": fleet}, Outboxes: map[string]*mutex.Outbox{"shop": outbox}, Mutexes: map[string]*mutex.Mutex{"orders": once}}
 	parts, err := c.Shared(code)
 	if err != nil || len(parts) != 1 {
 		t.Fatalf("%v %v", parts, err)
@@ -207,13 +220,15 @@ func TestOutboxesAreOnThePage(t *testing.T) {
 	if err := parts[0].Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if text := page(); !strings.Contains(text, `longshore_outbox_backlog{longshore_outbox="shop"} 0`) {
-		t.Errorf("%s", text)
+	for _, series := range []string{`longshore_outbox_backlog{longshore_outbox="shop"} 0`, `longshore_mutex_outcomes_total{longshore_mutex="orders",outcome="busy"} 0`, `longshore_control_age_seconds{longshore_control="prod"} 0`} {
+		if text := page(); !strings.Contains(text, series) {
+			t.Errorf("no %s in\n%s", series, text)
+		}
 	}
 	if err := parts[0].Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(page(), "longshore_outbox_backlog{") {
+	if text := page(); strings.Contains(text, "longshore_outbox_backlog{") || strings.Contains(text, "longshore_mutex_outcomes_total{") {
 		t.Error("it is still there")
 	}
 }

@@ -3,9 +3,7 @@ package config
 import (
 	"context"
 	"errors"
-	"maps"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,7 +14,6 @@ import (
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/internal/logs"
 	"github.com/longshore-go/longshore/lifecycle"
-	"github.com/longshore-go/longshore/middleware/mutex"
 	"github.com/longshore-go/longshore/telemetry"
 	"github.com/longshore-go/longshore/telemetry/otlp"
 	"github.com/longshore-go/longshore/telemetry/prom"
@@ -194,7 +191,7 @@ func (m *meters) component(cs []*container.ListenerContainer, code Code) (lifecy
 	return lifecycle.Hook("telemetry", phase,
 		func(context.Context) (err error) {
 			if m.said.Metrics != "" {
-				stops, err = at.observe(cs, code.Outboxes)
+				stops, err = at.observe(cs, code)
 			}
 			return err
 		},
@@ -209,26 +206,33 @@ func (m *meters) component(cs []*container.ListenerContainer, code Code) (lifecy
 		}), nil
 }
 
-// observe begins with the gauges.
-func (a *live) observe(cs []*container.ListenerContainer, outboxes map[string]*mutex.Outbox) (stops []func() error, err error) {
+// observe begins with the gauges. What has begun before an error is returned too.
+func (a *live) observe(cs []*container.ListenerContainer, code Code) (stops []func() error, err error) {
+	add := func(stop func() error, failed error) {
+		if failed == nil {
+			stops = append(stops, stop)
+		}
+		err = errors.Join(err, failed)
+	}
 	if len(cs) > 0 {
-		stop, err := a.Observe(cs...)
-		if err != nil {
-			return nil, err
-		}
-		stops = append(stops, stop)
+		add(a.Observe(cs...))
 	}
-	for _, name := range slices.Sorted(maps.Keys(outboxes)) {
-		stop, err := a.ObserveOutbox(name, func(ctx context.Context) (telemetry.Backlog, error) {
-			b, err := outboxes[name].Backlog(ctx)
+	for name, outbox := range code.Outboxes {
+		add(a.ObserveOutbox(name, func(ctx context.Context) (telemetry.Backlog, error) {
+			b, err := outbox.Backlog(ctx)
 			return telemetry.Backlog(b), err
-		})
-		if err != nil {
-			return stops, err
-		}
-		stops = append(stops, stop)
+		}))
 	}
-	return stops, nil
+	for name, m := range code.Mutexes {
+		add(a.ObserveMutex(name, func() telemetry.MutexStats { return telemetry.MutexStats(m.Stats()) }))
+	}
+	for name, fleet := range code.Fleets {
+		add(a.ObserveControl(name, func() (bool, time.Time) {
+			s := fleet.Status()
+			return s.Connected, s.Since
+		}))
+	}
+	return stops, err
 }
 
 // close sends what is left. Who makes containers after it begins anew.
