@@ -88,10 +88,7 @@ func (r *run) buried(it *item, reason error, to string) {
 		code = longshore.CodeHandler
 	}
 	r.mu.Lock()
-	if r.count.dead == nil {
-		r.count.dead = map[longshore.Code]int64{}
-	}
-	r.count.dead[code]++
+	countCode(&r.count.dead, code)
 	r.mu.Unlock()
 	f := factsOf(it.d)
 	f.Of = r.s.attempts
@@ -103,18 +100,30 @@ func (r *run) buried(it *item, reason error, to string) {
 	r.emit(e)
 }
 
+// mostCodes are counted by their names; a handler makes codes of its own, and each is a
+// series of a metric.
+const mostCodes = 100
+
+// countCode counts what comes under too many codes under that of any error.
+func countCode(counts *map[longshore.Code]int64, code longshore.Code) {
+	if *counts == nil {
+		*counts = map[longshore.Code]int64{}
+	}
+	if _, known := (*counts)[code]; !known && len(*counts) >= mostCodes {
+		code = longshore.CodeHandler
+	}
+	(*counts)[code]++
+}
+
 // settleFailed counts a settlement that was not carried out.
 func (r *run) settleFailed(d *longshore.Delivery, s longshore.Settlement, err error) {
 	lost := errors.Is(err, longshore.ErrLost)
 	r.mu.Lock()
-	if r.count.settle == nil {
-		r.count.settle = map[longshore.Code]int64{}
-	}
 	code := longshore.CodeOf(err)
 	if lost && code == longshore.CodeHandler {
 		code = longshore.CodeConnLost
 	}
-	r.count.settle[code]++
+	countCode(&r.count.settle, code)
 	if r.stopping {
 		r.tally.unflushed++
 		if len(r.tally.unflushedIDs) < 10 {

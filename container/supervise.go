@@ -127,10 +127,7 @@ func (r *run) lose(g *generation) {
 	r.reopenTries++
 	delay := r.s.reopen.Delay(r.reopenTries, rnd())
 	r.reopenAt = now.Add(delay)
-	if r.count.reopens == nil {
-		r.count.reopens = map[longshore.Code]int64{}
-	}
-	r.count.reopens[longshore.CodeOf(err)]++
+	countCode(&r.count.reopens, longshore.CodeOf(err))
 	r.standby, r.blocked = false, false
 	if !r.stopping {
 		r.emit(Event{Kind: EventState, Text: string(StateRecovering)})

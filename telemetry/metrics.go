@@ -20,7 +20,7 @@ import (
 // verdicts and operations that a container tells its middlewares, so it reads no clock
 // for a message and works for batches too; outside a container it does nothing. Make one and share it.
 func (t *Telemetry) Metrics() longshore.Middleware {
-	m := &metrics{}
+	m := &metrics{codes: &t.codes}
 	var errs [6]error
 	m.duration, errs[0] = t.timer("messaging.process.duration", "Time a handler took, without waiting for permits and locks.")
 	m.age, errs[1] = t.meter.Float64Histogram("longshore.delivery.age", metric.WithUnit("s"),
@@ -54,6 +54,7 @@ type metrics struct {
 	age      metric.Float64Histogram
 	calls    operations
 	problem  error
+	codes    *names
 	points   sync.Map    // of series to *point; bounded: sources × verdicts × attempts × codes
 	usual    memo[usual] // those without an error, found faster
 }
@@ -135,7 +136,9 @@ func (m *metrics) find(sub *longshore.Subscription, v longshore.Verdict, attempt
 		s.transport, s.source, s.group = sub.Transport, sub.Source, sub.Group
 	}
 	if err != nil || int(v) > int(longshore.VerdictLost) {
-		s.code = codeOf(err)
+		if s.code = codeOf(err); s.code != "" {
+			s.code = m.codes.of(s.code)
+		}
 		return m.point(s)
 	}
 	place := &m.usual.get(sub, func(*longshore.Subscription) *usual { return &usual{} }).points[v][attempt]

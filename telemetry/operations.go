@@ -35,6 +35,9 @@ func (m *metrics) Operation(o longshore.Operation) {
 		return
 	}
 	of := operation{o.Transport, o.Source, o.Kind, o.Code}
+	if of.code != "" {
+		of.code = longshore.Code(m.codes.of(string(of.code)))
+	}
 	v, ok := m.calls.options.Load(of)
 	if !ok {
 		v, _ = m.calls.options.LoadOrStore(of, []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(of.attributes()...))})

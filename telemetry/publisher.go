@@ -63,9 +63,11 @@ func (p *publisher) Publish(ctx context.Context, dest string, msgs ...*longshore
 	if p.silent {
 		return err
 	}
+	attrs[1] = attrDestination.String(p.t.dests.of(dest))
+	typed = append(attrs[:len(attrs):len(attrs)], attrOpType.String("send"))
 	p.sent.Add(ctx, int64(len(msgs)-failed), metric.WithAttributes(attrs...))
 	if err != nil {
-		code := attrErrorType.String(codeOf(err))
+		code := attrErrorType.String(p.t.codes.of(codeOf(err)))
 		p.sent.Add(ctx, int64(failed), metric.WithAttributes(append(attrs[:len(attrs):len(attrs)], code)...))
 		typed = append(typed, code)
 	}

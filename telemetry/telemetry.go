@@ -37,6 +37,8 @@ type Telemetry struct {
 	silent     bool
 	unset      trace.TracerProvider // the global one if none was set; nil: there was one
 	keeper     keeper               // counts durations; nil: the meter does
+	codes      names
+	dests      names
 }
 
 // New makes one.
@@ -44,7 +46,8 @@ func New(cfg Config) *Telemetry {
 	if cfg.MeterProvider == nil {
 		cfg.MeterProvider = otel.GetMeterProvider()
 	}
-	t := &Telemetry{meter: cfg.MeterProvider.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL)), propagator: cfg.Propagator}
+	t := &Telemetry{meter: cfg.MeterProvider.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL)), propagator: cfg.Propagator,
+		codes: names{most: mostCodes}, dests: names{most: mostDestinations}}
 	if cfg.TracerProvider == nil {
 		cfg.TracerProvider = otel.GetTracerProvider()
 		// The API's own provider, which records nothing until another one is set.
@@ -92,7 +95,7 @@ const (
 	attempt          = attribute.Key("longshore.attempt")
 )
 
-// codeOf is the bounded name of an error.
+// codeOf names an error; [names] bounds how many there are.
 func codeOf(err error) string {
 	if err == nil {
 		return "" // before anything is allocated
@@ -101,5 +104,5 @@ func codeOf(err error) string {
 	if errors.As(err, &e) && e.Code != "" {
 		return string(e.Code)
 	}
-	return "_OTHER"
+	return otherName
 }
