@@ -21,6 +21,9 @@ import (
 const (
 	defaultTimeout = 30 * time.Second
 	defaultBatch   = 1000012
+	// unanswered is how much later than the client a Publish gives up.
+	unanswered = 500 * time.Millisecond
+	closeTime  = 1500 * time.Millisecond
 )
 
 // Publisher writes records. A destination is a topic, or a partition of one: see
@@ -64,6 +67,7 @@ func (b *Broker) Publisher(cfg PublisherConfig) (*Publisher, error) {
 		kgo.WithHooks(&p.dials),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.RecordDeliveryTimeout(timeout),
+		kgo.AllowIdempotentProduceCancellation(),
 		kgo.ProducerBatchMaxBytes(or(cfg.MaxBatchBytes, defaultBatch)),
 		kgo.ProducerLinger(cfg.Linger),
 		kgo.RecordPartitioner(chosen{or(cfg.Partitioner, kgo.StickyKeyPartitioner(nil))}),
@@ -124,7 +128,7 @@ func (p *Publisher) Publish(ctx context.Context, dest string, msgs ...*longshore
 		return err
 	}
 	b := newBatch(topic, partition, msgs)
-	b.produce(ctx, with.cl)
+	b.produce(ctx, p.timeout+unanswered, with.cl)
 	if err := b.wait(ctx); err != nil {
 		return p.explain(topic, err)
 	}
@@ -152,13 +156,17 @@ type batch struct {
 	recs  []*kgo.Record
 	done  chan struct{}
 
-	mu   sync.Mutex
-	left int
-	errs map[int]error
+	mu    sync.Mutex
+	left  int
+	errs  map[int]error
+	after time.Duration // without a confirmation the rest is given up
+	timer *time.Timer
+	end   context.CancelFunc // gives it up
+	late  chan struct{}      // closed when it was
 }
 
 func newBatch(topic string, partition int32, msgs []*longshore.Message) *batch {
-	b := &batch{topic: topic, recs: make([]*kgo.Record, len(msgs)), done: make(chan struct{}), errs: map[int]error{}}
+	b := &batch{topic: topic, recs: make([]*kgo.Record, len(msgs)), done: make(chan struct{}), late: make(chan struct{}), errs: map[int]error{}}
 	now := time.Now()
 	for i, m := range msgs {
 		r, err := encode(m, now)
@@ -176,10 +184,22 @@ func newBatch(topic string, partition int32, msgs []*longshore.Message) *batch {
 	return b
 }
 
-func (b *batch) produce(ctx context.Context, cl *kgo.Client) {
+// produce gives the records to the client. Its own limit is not for those that were sent
+// and not answered, so they have another one here. The caller's context ends only the
+// giving: were records taken back at its end, those of others behind them would be too.
+func (b *batch) produce(ctx context.Context, limit time.Duration, cl *kgo.Client) {
+	if b.left == 0 {
+		return
+	}
+	limited, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	b.mu.Lock()
+	b.after, b.end = limit, cancel
+	b.timer = time.AfterFunc(limit, func() { close(b.late); cancel() })
+	b.mu.Unlock()
+	defer context.AfterFunc(ctx, cancel)()
 	for i, r := range b.recs {
 		if r != nil {
-			cl.Produce(ctx, r, func(_ *kgo.Record, err error) { b.promised(i, err) })
+			cl.Produce(limited, r, func(_ *kgo.Record, err error) { b.promised(i, err) })
 		}
 	}
 }
@@ -188,19 +208,29 @@ func (b *batch) promised(i int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err != nil {
+		if errors.Is(err, context.Canceled) { // all that the client knows of a limit here, of this batch or of one before it
+			err = kgo.ErrRecordTimeout
+		}
 		b.errs[i] = err
 	}
 	if b.left--; b.left == 0 {
+		b.timer.Stop()
 		close(b.done)
+		b.end()
+	} else if b.timer.Stop() {
+		b.timer.Reset(b.after)
 	}
 }
 
-// wait returns what is known when ctx ends.
+// wait returns what is known when ctx or the time of the records ends.
 func (b *batch) wait(ctx context.Context) error {
+	why := kgo.ErrRecordTimeout
 	select {
 	case <-b.done:
 		return nil
+	case <-b.late: // the client takes its time to give them back
 	case <-ctx.Done():
+		why = ctx.Err()
 	}
 	select {
 	case <-b.done:
@@ -210,7 +240,7 @@ func (b *batch) wait(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return &longshore.Error{Code: longshore.CodeTimeout, Op: fmt.Sprintf("publish to kafka topic %q", b.topic), Source: b.topic,
-		Err: fmt.Errorf("%d of %d records were not confirmed: %w", b.left, len(b.recs), ctx.Err()), Hint: "they may have been written all the same"}
+		Err: fmt.Errorf("%d of %d records were not confirmed: %w", b.left, len(b.recs), why), Hint: "they may have been written all the same"}
 }
 
 // alone sends records by themselves whose batch was too large: the broker's limit
@@ -222,11 +252,13 @@ func (b *batch) alone(ctx context.Context, cl *kgo.Client) {
 	for i, r := range b.recs {
 		if errors.Is(b.errs[i], kerr.MessageTooLarge) && r != nil && !overClient(cl, r) {
 			again := &kgo.Record{Topic: r.Topic, Partition: b.partition(r), Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp}
-			if err := cl.ProduceSync(ctx, again).FirstErr(); err != nil {
+			soon, cancel := context.WithTimeout(ctx, b.after)
+			if err := cl.ProduceSync(soon, again).FirstErr(); err != nil {
 				b.errs[i] = err
 			} else {
 				delete(b.errs, i)
 			}
+			cancel()
 		}
 	}
 }
@@ -261,7 +293,13 @@ func (p *Publisher) Close(ctx context.Context) error {
 	p.closed = true
 	cl := p.now.cl
 	p.mu.Unlock()
-	err := cl.Flush(ctx)
+	flush, cancel := context.WithCancel(ctx)
+	if end, ok := ctx.Deadline(); ok { // the client's own end takes up to a second
+		left := time.Until(end)
+		flush, cancel = context.WithTimeout(ctx, left-min(left/4, closeTime))
+	}
+	defer cancel()
+	err := cl.Flush(flush)
 	gone := make(chan struct{})
 	go func() { defer close(gone); cl.Close(); p.replaced.Wait() }()
 	select {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,11 +20,20 @@ import (
 	"github.com/longshore-go/longshore/transport/kafka"
 )
 
-// muteNode is a dialer through which one broker answers nothing that is about its logs.
+// muteNode is a dialer through which one broker answers no requests of some kinds.
 type muteNode struct {
+	keys []kmsg.Key // zero: those to read logs
+
 	mu   sync.Mutex
 	addr string
 	dead []net.Conn
+}
+
+func (m *muteNode) drops(key kmsg.Key) bool {
+	if m.keys == nil {
+		return key == kmsg.Fetch || key == kmsg.ListOffsets
+	}
+	return slices.Contains(m.keys, key)
 }
 
 func (m *muteNode) mute(addr string) {
@@ -74,7 +84,7 @@ type muteConn struct {
 // client writes each whole.
 func (c *muteConn) Write(b []byte) (int, error) {
 	if len(b) > 6 && c.m.muted(c.addr) {
-		if key := kmsg.Key(binary.BigEndian.Uint16(b[4:])); key == kmsg.Fetch || key == kmsg.ListOffsets {
+		if key := kmsg.Key(binary.BigEndian.Uint16(b[4:])); c.m.drops(key) {
 			c.dead.Store(true)
 			c.m.died(c.Conn)
 		}
