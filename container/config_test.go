@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -149,6 +150,25 @@ func TestWrongOrdersAreWarnedOf(t *testing.T) {
 	}
 	cfg.Middleware = []longshore.Middleware{named("recover"), named("mutex")}
 	if w := container.Validate(cfg); len(w) != 0 {
+		t.Errorf("%v", w)
+	}
+}
+
+// The parts of a batch of Spring share one id: what remembers ids would skip all but the
+// first, and the whole would be acknowledged.
+func TestWhatRemembersIDsIsRefusedInsideOfSpringBatches(t *testing.T) {
+	for _, name := range []string{"dedupe", "mutex"} {
+		mws := []longshore.Middleware{named("spring-batches"), named(name)}
+		for range 2 {
+			_, err := container.New(memory.New(memory.Config{}).Queue("q", memory.QueueConfig{}), handle(func(*longshore.Delivery) error { return nil }), container.Config{Middleware: mws})
+			inside := mws[0] == named("spring-batches")
+			if (err != nil) != inside || inside && !strings.Contains(err.Error(), `put "`+name+`" first`) {
+				t.Errorf("%v: %v", mws, err)
+			}
+			slices.Reverse(mws)
+		}
+	}
+	if w := container.Validate(container.Config{Middleware: []longshore.Middleware{named("spring-batches"), named("decode")}}); len(w) != 1 || !strings.Contains(w[0], "as a whole") {
 		t.Errorf("%v", w)
 	}
 }

@@ -20,6 +20,25 @@ func (s *settings) middleware(p *problems, cfg Config, batch bool) {
 		}
 	}
 	s.warnings = wrongOrders(cfg.Middleware)
+	at := places(cfg.Middleware)
+	for _, inner := range []string{"dedupe", "mutex"} {
+		i, ok1 := at[inner]
+		b, ok2 := at["spring-batches"]
+		if ok1 && ok2 && b < i { // it would lose them, so it is more than a warning
+			p.addf("Middleware", "has %q inside of \"spring-batches\": the parts of a batch share one id, so all but the first would be taken for copies and skipped; put %q first", inner, inner)
+		}
+	}
+}
+
+// places are where middlewares are, by their names.
+func places(mws []longshore.Middleware) map[string]int {
+	at := map[string]int{}
+	for i, m := range mws {
+		if m != nil {
+			at[nameOf(m)] = i
+		}
+	}
+	return at
 }
 
 // nameOf names a middleware for people.
@@ -49,6 +68,7 @@ var wrong = []struct{ outer, inner, why string }{
 	{"dedupe", "mutex", "what was done a moment ago would cost a transaction"},
 	{"throttle", "mutex", "a transaction would be open while it waits for a permit"},
 	{"decode", "shadow", "the second handler would get the encoded body"},
+	{"decode", "spring-batches", "a batch is packed as a whole"},
 	{"trace", "log", "the line would not carry the trace"},
 }
 

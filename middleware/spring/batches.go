@@ -21,7 +21,8 @@ const (
 // settled once, by what came of all. At the first part that fails the rest is left, and
 // a retry begins with the first part again, so handlers must bear parts that they have
 // had; a dead letter is the whole message. With manual settling a handler would settle
-// all parts with the first: Start refuses that.
+// all parts with the first: Start refuses that. All parts have the id of the whole, so
+// what remembers ids (Dedupe, mutex) must be outside: container.New refuses it inside.
 //
 // A batch that cannot be taken apart, and a format that is not known, are rejected as
 // [longshore.CodeUndecodable]. Other messages pass untouched.
