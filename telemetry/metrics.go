@@ -20,7 +20,7 @@ import (
 // verdicts and operations that a container tells its middlewares, so it reads no clock
 // for a message and works for batches too; outside a container it does nothing. Make one and share it.
 func (t *Telemetry) Metrics() longshore.Middleware {
-	m := &metrics{codes: &t.codes}
+	m := &metrics{codes: t.codes}
 	var errs [6]error
 	m.duration, errs[0] = t.timer("messaging.process.duration", "Time a handler took, without waiting for permits and locks.")
 	m.age, errs[1] = t.meter.Float64Histogram("longshore.delivery.age", metric.WithUnit("s"),

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/longshore-go/longshore"
 )
 
 // Codes and destinations may come from anywhere: a handler makes codes of its own, and
@@ -22,6 +24,18 @@ type names struct {
 	n    atomic.Int64
 }
 
+// errorCodes are the codes of errors. Those of ours that a message or a call can end with
+// keep their names, however many a handler has made before.
+func errorCodes() *names {
+	s := &names{most: mostCodes}
+	for _, c := range []longshore.Code{longshore.CodePanic, longshore.CodeHandler, longshore.CodeUndecodable, longshore.CodeNoHandler, longshore.CodeTooLarge, longshore.CodeTimeout,
+		longshore.CodeUnreachable, longshore.CodeConnLost, longshore.CodeAuth, longshore.CodeForbidden, longshore.CodeNotFound, longshore.CodeBlocked, longshore.CodeRefused,
+		longshore.CodeUnroutable, longshore.CodeSettle, longshore.CodeLeaseLost, longshore.CodeFenced, longshore.CodeAckTimeout, longshore.CodeState, longshore.CodeInternal} {
+		s.seen.Store(string(c), true)
+	}
+	return s
+}
+
 // of is the name, or otherName where there are too many. Several who come at once may
 // make it a few more.
 func (s *names) of(name string) string {
@@ -32,7 +46,7 @@ func (s *names) of(name string) string {
 		return otherName
 	}
 	name = strings.Clone(name) // or the message that it was cut from would stay
-	if _, ok := s.seen.LoadOrStore(name, struct{}{}); !ok {
+	if _, ok := s.seen.LoadOrStore(name, true); !ok {
 		s.n.Add(1)
 	}
 	return name

@@ -17,6 +17,9 @@ import (
 func TestCodesAndDestinationsOfTheUserAreBounded(t *testing.T) {
 	r := newRig(t)
 	c := r.container(t, func(_ context.Context, d *longshore.Delivery) error {
+		if d.ID == "ours" {
+			return longshore.Reject(&longshore.Error{Code: longshore.CodeUndecodable})
+		}
 		return longshore.Reject(&longshore.Error{Code: longshore.Code("code-" + d.ID)})
 	}, container.Config{DeadLetter: container.DeadLetter{Policy: container.Discard}})
 	stop, err := r.tel.Observe(c)
@@ -54,6 +57,9 @@ func TestCodesAndDestinationsOfTheUserAreBounded(t *testing.T) {
 			t.Errorf("%d codes, %d destinations", codes, places)
 		}
 	}
+	containertest.PublishMessages(t, c, &longshore.Message{ID: "ours"}) // a late one keeps its name
+	containertest.WaitIdle(t, c)
+	wantPoint(t, r.points(t), "messaging.process.duration error.type=undecodable messaging.destination.name=orders messaging.operation.name=process messaging.system=memory 1")
 	if n := len(c.Stats().DeadLetters); n > 101 {
 		t.Errorf("%d reasons in the statistics", n)
 	}

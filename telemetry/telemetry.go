@@ -37,7 +37,7 @@ type Telemetry struct {
 	silent     bool
 	unset      trace.TracerProvider // the global one if none was set; nil: there was one
 	keeper     keeper               // counts durations; nil: the meter does
-	codes      names
+	codes      *names
 	dests      names
 }
 
@@ -47,7 +47,7 @@ func New(cfg Config) *Telemetry {
 		cfg.MeterProvider = otel.GetMeterProvider()
 	}
 	t := &Telemetry{meter: cfg.MeterProvider.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL)), propagator: cfg.Propagator,
-		codes: names{most: mostCodes}, dests: names{most: mostDestinations}}
+		codes: errorCodes(), dests: names{most: mostDestinations}}
 	if cfg.TracerProvider == nil {
 		cfg.TracerProvider = otel.GetTracerProvider()
 		// The API's own provider, which records nothing until another one is set.
