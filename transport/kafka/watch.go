@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/longshore-go/longshore"
 )
@@ -27,6 +28,7 @@ type link struct {
 	last   atomic.Pointer[time.Time]
 	dialed atomic.Pointer[error]
 	nodes  nodes
+	beat   atomic.Pointer[time.Time] // the last answer to a heartbeat of the consumer protocol
 }
 
 func (l *link) alive() {
@@ -46,6 +48,10 @@ func (l *link) OnBrokerRead(m kgo.BrokerMetadata, key int16, _ int, _, _ time.Du
 	if err == nil {
 		l.alive()
 		l.nodes.answered(m.NodeID, key)
+		if key == int16(kmsg.ConsumerGroupHeartbeat) {
+			now := time.Now()
+			l.beat.Store(&now)
+		}
 	}
 }
 
@@ -71,12 +77,31 @@ func (c *consumer) watch() {
 			c.ask()
 		}
 		c.listen()
+		c.checkSession()
 		c.heal()
 		for _, p := range c.assigned() {
 			p.warn(time.Now())
 			p.unblock() // nobody tells when a container begins to retry
 		}
 	}
+}
+
+// checkSession ends a consumer whose group has not heard of it for so long that its
+// partitions are with others. With the classic protocol the client sees to that; with the
+// other one it goes on reading what it had for as long as the coordinator is out of reach.
+func (c *consumer) checkSession() {
+	last := c.link.beat.Load()
+	cfg := &c.src.cfg
+	if cfg.Protocol != Consumer || last == nil {
+		return
+	}
+	silence := time.Since(*last)
+	if silence < max(or(cfg.SessionTimeout, defaultSession), cfg.rebalance()) {
+		return
+	}
+	c.fail(&longshore.Error{Code: longshore.CodeUnreachable, Op: c.src.title() + " at " + c.src.b.address(), Source: c.src.name(),
+		Err:  fmt.Errorf("the group's coordinator has not answered for %s: the session is over", silence.Round(time.Second)),
+		Hint: "look at the broker that coordinates the group, or at the network to it"})
 }
 
 // ask sends a request that any broker can answer. The answer itself says nothing
