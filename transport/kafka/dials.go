@@ -36,7 +36,7 @@ func (p *Publisher) reach(ctx context.Context, cl *kgo.Client, topic string) err
 	if p.dials.met.Load() {
 		return nil
 	}
-	if err := insist(ctx, func() error { return cl.Ping(ctx) }); err != nil {
+	if err := answers(ctx, cl); err != nil {
 		return p.b.opened(p.publishing(topic), topic, err)
 	}
 	p.dials.met.Store(true)

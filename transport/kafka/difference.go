@@ -97,14 +97,16 @@ func (s *groupSource) settingsOf(ctx context.Context, cl *kgo.Client, topics []s
 	if len(topics) == 0 || len(s.cfg.Declare.Settings) == 0 {
 		return nil, nil //nolint:nilnil // nothing to ask for
 	}
-	req := kmsg.NewPtrDescribeConfigsRequest()
-	for _, name := range topics {
-		r := kmsg.NewDescribeConfigsRequestResource()
-		r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, name
-		r.ConfigNames = slices.Sorted(maps.Keys(s.cfg.Declare.Settings))
-		req.Resources = append(req.Resources, r)
-	}
-	answer, err := askAny(ctx, cl, req)
+	answer, err := askAny(ctx, cl, func() kmsg.Request {
+		req := kmsg.NewPtrDescribeConfigsRequest()
+		for _, name := range topics {
+			r := kmsg.NewDescribeConfigsRequestResource()
+			r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, name
+			r.ConfigNames = slices.Sorted(maps.Keys(s.cfg.Declare.Settings))
+			req.Resources = append(req.Resources, r)
+		}
+		return req
+	})
 	if err != nil {
 		return nil, err
 	}

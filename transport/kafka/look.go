@@ -75,16 +75,18 @@ func topicError(s *groupSource, topic *string, err error) error {
 	return s.b.failure(s.opening()+fmt.Sprintf(": topic %q", name), name, err)
 }
 
-// metadata asks one node after the other, each once.
+// metadata asks whoever answers.
 func metadata(ctx context.Context, cl *kgo.Client, topics ...string) (*kmsg.MetadataResponse, error) {
-	req := kmsg.NewPtrMetadataRequest()
-	req.Topics = []kmsg.MetadataRequestTopic{}
-	for _, name := range topics {
-		t := kmsg.NewMetadataRequestTopic()
-		t.Topic = kmsg.StringPtr(name)
-		req.Topics = append(req.Topics, t)
-	}
-	resp, err := askAny(ctx, cl, req)
+	resp, err := askAny(ctx, cl, func() kmsg.Request {
+		req := kmsg.NewPtrMetadataRequest()
+		req.Topics = []kmsg.MetadataRequestTopic{}
+		for _, name := range topics {
+			t := kmsg.NewMetadataRequestTopic()
+			t.Topic = kmsg.StringPtr(name)
+			req.Topics = append(req.Topics, t)
+		}
+		return req
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -94,9 +96,11 @@ func metadata(ctx context.Context, cl *kgo.Client, topics ...string) (*kmsg.Meta
 // coordinated asks for the group's coordinator: a group that may not be used is
 // refused here, not later in the background.
 func (s *groupSource) coordinated(ctx context.Context, cl *kgo.Client) error {
-	req := kmsg.NewPtrFindCoordinatorRequest()
-	req.CoordinatorKey, req.CoordinatorKeys = s.group, []string{s.group}
-	answer, err := askAny(ctx, cl, req)
+	answer, err := askAny(ctx, cl, func() kmsg.Request {
+		req := kmsg.NewPtrFindCoordinatorRequest()
+		req.CoordinatorKey, req.CoordinatorKeys = s.group, []string{s.group}
+		return req
+	})
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func (c *consumer) checkSession() {
 func (c *consumer) ask() {
 	ctx, cancel := context.WithTimeout(c.over, quietAfter)
 	defer cancel()
-	err := c.cl.Ping(ctx)
+	err := answers(ctx, c.cl)
 	if err == nil || c.over.Err() != nil {
 		return
 	}
