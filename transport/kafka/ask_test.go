@@ -44,7 +44,9 @@ func TestASilentAddressBesideAGoodOne(t *testing.T) {
 	addrs := append([]string{silentAddress(t), silentAddress(t), silentAddress(t)}, f.ListenAddrs()...)
 	b := kafka.New(addrs, kafka.Config{})
 	src := b.Group("g", []string{"orders"}, kafka.GroupConfig{})
-	if err := src.(transport.Prober).Probe(t.Context()); err != nil {
+	if probe, ok := src.(transport.Prober); !ok {
+		t.Error("it cannot be probed")
+	} else if err := probe.Probe(t.Context()); err != nil {
 		t.Errorf("Probe: %v", err)
 	}
 	p := publisher(t, b, kafka.PublisherConfig{})
