@@ -1,6 +1,7 @@
 package histogram
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -31,6 +32,16 @@ func (s *Set) Provider(mp metric.MeterProvider) metric.MeterProvider { return Pr
 type Provider struct {
 	metric.MeterProvider
 	set *Set
+}
+
+// ForceFlush is that of the provider inside, where it has one: what asks for it finds it.
+func (p Provider) ForceFlush(ctx context.Context) error {
+	if inner, ok := p.MeterProvider.(interface {
+		ForceFlush(ctx context.Context) error
+	}); ok {
+		return inner.ForceFlush(ctx)
+	}
+	return nil
 }
 
 // Durations is what package telemetry asks a provider for: a histogram in seconds with

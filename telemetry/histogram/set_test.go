@@ -3,6 +3,7 @@ package histogram_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -170,5 +171,27 @@ func TestCollectingWhileRecording(t *testing.T) {
 	}
 	if scopes, _ := set.Produce(context.Background()); scopes[0].Scope != want {
 		t.Errorf("scope %v", scopes[0].Scope)
+	}
+}
+
+// flushes is a provider that can be flushed, and fails.
+type flushes struct {
+	metric.MeterProvider
+	err error
+}
+
+func (f flushes) ForceFlush(context.Context) error { return f.err }
+
+func TestTheProviderFlushesTheOneInside(t *testing.T) {
+	var set histogram.Set
+	gone := errors.New("the collector is away")
+	flush, ok := set.Provider(flushes{err: gone}).(interface {
+		ForceFlush(ctx context.Context) error
+	})
+	if !ok {
+		t.Fatal("it cannot be flushed")
+	}
+	if err := flush.ForceFlush(t.Context()); !errors.Is(err, gone) {
+		t.Errorf("%v", err)
 	}
 }
