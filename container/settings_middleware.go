@@ -20,13 +20,8 @@ func (s *settings) middleware(p *problems, cfg Config, batch bool) {
 		}
 	}
 	s.warnings = wrongOrders(cfg.Middleware)
-	at := places(cfg.Middleware)
-	for _, inner := range []string{"dedupe", "mutex"} {
-		i, ok1 := at[inner]
-		b, ok2 := at["spring-batches"]
-		if ok1 && ok2 && b < i { // it would lose them, so it is more than a warning
-			p.addf("Middleware", "has %q inside of \"spring-batches\": the parts of a batch share one id, so all but the first would be taken for copies and skipped; put %q first", inner, inner)
-		}
+	for _, text := range misplaced(places(cfg.Middleware), losing) {
+		p.addf("Middleware", "%s", text)
 	}
 }
 
@@ -54,10 +49,23 @@ func nameOf(m longshore.Middleware) string {
 // them.
 func Validate(cfg Config) []string { return wrongOrders(cfg.Middleware) }
 
-// wrong lists pairs of names of which the first must not be inside the second.
+// order is a pair of names of which the first must not be inside the second.
+type order struct{ outer, inner, why string }
+
+// losing are the orders that would lose messages: more than a warning.
 //
 //nolint:gochecknoglobals // a constant table
-var wrong = []struct{ outer, inner, why string }{
+var losing = []order{
+	{"dedupe", "spring-batches", sameID},
+	{"mutex", "spring-batches", sameID},
+}
+
+const sameID = "the parts of a batch share one id, so all but the first would be taken for copies and skipped"
+
+// wrong are the orders that are warned of.
+//
+//nolint:gochecknoglobals // a constant table
+var wrong = []order{
 	{"recover", "mutex", "a panic caught inside the transaction would be seen too late to roll it back"},
 	{"trace", "mutex", "the span would end before the commit"},
 	{"metrics", "mutex", "a failed commit would be counted as success"},
@@ -73,26 +81,31 @@ var wrong = []struct{ outer, inner, why string }{
 }
 
 func wrongOrders(mws []longshore.Middleware) []string {
-	at := map[string]int{}
 	var warnings []string
-	for i, m := range mws {
+	seen := map[string]bool{}
+	for _, m := range mws {
 		if m == nil {
 			continue
 		}
 		name := nameOf(m)
-		if _, twice := at[name]; twice && knownName(name) {
+		if seen[name] && knownName(name) {
 			warnings = append(warnings, fmt.Sprintf("middleware %q is there twice", name))
 		}
-		at[name] = i
+		seen[name] = true
 	}
-	for _, w := range wrong {
-		outer, ok1 := at[w.outer]
-		inner, ok2 := at[w.inner]
+	return append(warnings, misplaced(places(mws), wrong)...)
+}
+
+// misplaced says which rules are broken; at is where each middleware is.
+func misplaced(at map[string]int, rules []order) (texts []string) {
+	for _, r := range rules {
+		outer, ok1 := at[r.outer]
+		inner, ok2 := at[r.inner]
 		if ok1 && ok2 && outer > inner {
-			warnings = append(warnings, fmt.Sprintf("middleware %q is inside %q: %s; put %q first", w.outer, w.inner, w.why, w.outer))
+			texts = append(texts, fmt.Sprintf("middleware %q is inside %q: %s; put %q first", r.outer, r.inner, r.why, r.outer))
 		}
 	}
-	return warnings
+	return texts
 }
 
 func knownName(name string) bool {

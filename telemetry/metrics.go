@@ -136,9 +136,7 @@ func (m *metrics) find(sub *longshore.Subscription, v longshore.Verdict, attempt
 		s.transport, s.source, s.group = sub.Transport, sub.Source, sub.Group
 	}
 	if err != nil || int(v) > int(longshore.VerdictLost) {
-		if s.code = codeOf(err); s.code != "" {
-			s.code = m.codes.of(s.code)
-		}
+		s.code = m.codes.of(codeOf(err))
 		return m.point(s)
 	}
 	place := &m.usual.get(sub, func(*longshore.Subscription) *usual { return &usual{} }).points[v][attempt]

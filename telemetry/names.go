@@ -36,9 +36,12 @@ func errorCodes() *names {
 	return s
 }
 
-// of is the name, or otherName where there are too many. Several who come at once may
-// make it a few more.
+// of is the name, or otherName where there are too many; none stays none. Several who
+// come at once may make it a few more.
 func (s *names) of(name string) string {
+	if name == "" {
+		return ""
+	}
 	if _, ok := s.seen.Load(name); ok {
 		return name
 	}

@@ -21,7 +21,7 @@ type operations struct {
 type operation struct {
 	transport, source string
 	kind              longshore.OperationKind
-	code              longshore.Code
+	code              string
 }
 
 func (t *Telemetry) operations() (metric.Float64Histogram, error) {
@@ -34,10 +34,7 @@ func (m *metrics) Operation(o longshore.Operation) {
 	if m.problem != nil {
 		return
 	}
-	of := operation{o.Transport, o.Source, o.Kind, o.Code}
-	if of.code != "" {
-		of.code = longshore.Code(m.codes.of(string(of.code)))
-	}
+	of := operation{o.Transport, o.Source, o.Kind, m.codes.of(string(o.Code))}
 	v, ok := m.calls.options.Load(of)
 	if !ok {
 		v, _ = m.calls.options.LoadOrStore(of, []metric.RecordOption{metric.WithAttributeSet(attribute.NewSet(of.attributes()...))})
@@ -57,7 +54,7 @@ func (o operation) attributes() []attribute.KeyValue {
 	case longshore.OperationExtend:
 	}
 	if o.code != "" {
-		out = append(out, attrErrorType.String(string(o.code)))
+		out = append(out, attrErrorType.String(o.code))
 	}
 	return out
 }

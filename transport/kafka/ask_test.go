@@ -2,6 +2,7 @@ package kafka_test
 
 import (
 	"net"
+	"sync"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -10,38 +11,15 @@ import (
 	"github.com/longshore-go/longshore/transport/kafka"
 )
 
-// silentAddress takes connections and says nothing, as behind a firewall that drops.
-func silentAddress(t *testing.T) string {
-	t.Helper()
-	var lc net.ListenConfig
-	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			defer func() { _ = c.Close() }()
-		}
-	}()
-	t.Cleanup(func() {
-		_ = l.Close()
-		<-done
-	})
-	return l.Addr().String()
-}
+// silent says nothing, as behind a firewall that drops.
+func silent(net.Conn) {}
 
 // One address that takes connections and never answers does not take the time of the
 // others: what looks at the cluster, consumes and publishes goes on. F-B01
 func TestASilentAddressBesideAGoodOne(t *testing.T) {
 	t.Parallel()
 	f := fake(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "orders"))
-	addrs := append([]string{silentAddress(t), silentAddress(t), silentAddress(t)}, f.ListenAddrs()...)
+	addrs := append([]string{listening(t, silent), listening(t, silent), listening(t, silent)}, f.ListenAddrs()...)
 	b := kafka.New(addrs, kafka.Config{})
 	src := b.Group("g", []string{"orders"}, kafka.GroupConfig{})
 	if probe, ok := src.(transport.Prober); !ok {
@@ -58,4 +36,21 @@ func TestASilentAddressBesideAGoodOne(t *testing.T) {
 	if err := g.Flush(t.Context()); err != nil {
 		t.Errorf("Flush: %v", err)
 	}
+}
+
+// Nor does it fail some of those who come first and all at once: who asks the cluster
+// meanwhile is not disturbed by what another has found out. F-B01
+func TestManyWhoPublishFirstBesideASilentAddress(t *testing.T) {
+	t.Parallel()
+	f := fake(t, kfake.NumBrokers(1), kfake.SeedTopics(1, "orders"))
+	p := publisher(t, kafka.New(append([]string{listening(t, silent), listening(t, silent)}, f.ListenAddrs()...), kafka.Config{}), kafka.PublisherConfig{})
+	var all sync.WaitGroup
+	for i := range 30 {
+		all.Go(func() {
+			if err := p.Publish(t.Context(), "orders", messages("one")...); err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
+		})
+	}
+	all.Wait()
 }

@@ -19,6 +19,7 @@ import (
 type dials struct {
 	met  atomic.Bool // a broker has answered
 	last atomic.Pointer[error]
+	turn chan struct{} // one asks, the others wait: who finds silent addresses takes them from the client
 }
 
 // OnBrokerConnect implements kgo.HookBrokerConnect.
@@ -33,6 +34,17 @@ func (d *dials) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Con
 // reach asks the cluster for an answer before the first record: else a wrong
 // address or password would show only when the record's time is over.
 func (p *Publisher) reach(ctx context.Context, cl *kgo.Client, topic string) error {
+	if p.dials.met.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.timeout) // the turn may be with one whom nobody answers
+	defer cancel()
+	select {
+	case p.dials.turn <- struct{}{}:
+		defer func() { <-p.dials.turn }()
+	case <-ctx.Done():
+		return p.b.opened(p.publishing(topic), topic, ctx.Err())
+	}
 	if p.dials.met.Load() {
 		return nil
 	}

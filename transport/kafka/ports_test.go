@@ -15,8 +15,9 @@ import (
 	"github.com/longshore-go/longshore/transport/kafka"
 )
 
-// alerting answers as a TLS listener of Kafka does to who speaks plain text.
-func alerting(t *testing.T) (addr string) {
+// listening is an address at which answer is called with each connection, which stay open
+// until the end of the test unless it closes them.
+func listening(t *testing.T, answer func(net.Conn)) (addr string) {
 	t.Helper()
 	var lc net.ListenConfig
 	ln, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -31,13 +32,19 @@ func alerting(t *testing.T) (addr string) {
 			if err != nil {
 				return
 			}
-			_, _ = conn.Read(make([]byte, 64))
-			_, _ = conn.Write([]byte{21, 3, 3, 0, 2, 2, 80})
-			_ = conn.Close()
+			defer func() { _ = conn.Close() }()
+			answer(conn)
 		}
 	}()
 	t.Cleanup(func() { _ = ln.Close(); <-done })
 	return ln.Addr().String()
+}
+
+// alerting answers as a TLS listener of Kafka does to who speaks plain text.
+func alerting(conn net.Conn) {
+	_, _ = conn.Read(make([]byte, 64))
+	_, _ = conn.Write([]byte{21, 3, 3, 0, 2, 2, 80})
+	_ = conn.Close()
 }
 
 // A port of another kind is told from a wrong password, and what to do about it too.
@@ -60,7 +67,7 @@ func TestPortsOfAnotherKind(t *testing.T) {
 	}{
 		"a login where there is none":   {open.ListenAddrs(), kafka.Config{SASL: plain("app", "app-secret")}, longshore.CodeAuth, "takes no login on this port (ILLEGAL_SASL_STATE)", "leave SASL out"},
 		"none where there is one":       {locked.ListenAddrs(), kafka.Config{}, longshore.CodeAuth, "a client that does not log in", "set SASL"},
-		"plain text where there is TLS": {[]string{alerting(t)}, kafka.Config{}, longshore.CodeTLS, "it answers as TLS does", "kafkas://"},
+		"plain text where there is TLS": {[]string{listening(t, alerting)}, kafka.Config{}, longshore.CodeTLS, "it answers as TLS does", "kafkas://"},
 	} {
 		err := tryOpen(t, kafka.New(x.addrs, x.cfg))
 		var e *longshore.Error

@@ -62,7 +62,7 @@ func (b *Broker) Publisher(cfg PublisherConfig) (*Publisher, error) {
 		return nil, err
 	}
 	timeout := or(cfg.Timeout, defaultTimeout)
-	p := &Publisher{b: b, timeout: timeout}
+	p := &Publisher{b: b, timeout: timeout, dials: dials{turn: make(chan struct{}, 1)}}
 	opts := append(b.options(),
 		kgo.WithHooks(&p.dials),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
@@ -293,7 +293,7 @@ func (p *Publisher) Close(ctx context.Context) error {
 	p.closed = true
 	cl := p.now.cl
 	p.mu.Unlock()
-	flush, cancel := context.WithCancel(ctx)
+	flush, cancel := ctx, context.CancelFunc(func() {})
 	if end, ok := ctx.Deadline(); ok { // the client's own end takes up to a second
 		left := time.Until(end)
 		flush, cancel = context.WithTimeout(ctx, left-min(left/4, closeTime))

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -24,31 +23,22 @@ import (
 const answerWait = 3 * time.Second
 
 // nodes notes when each broker has answered last for its logs.
-type nodes struct{ last sync.Map } // int32 → *atomic.Pointer[time.Time]
+type nodes struct{ last sync.Map } // int32 → time.Time
 
 func (n *nodes) answered(id int32, key int16) {
-	if key != int16(kmsg.Fetch) && key != int16(kmsg.ListOffsets) {
-		return
+	if key == int16(kmsg.Fetch) || key == int16(kmsg.ListOffsets) {
+		n.last.Store(id, time.Now())
 	}
-	at, ok := n.last.Load(id)
-	if !ok {
-		at, _ = n.last.LoadOrStore(id, new(atomic.Pointer[time.Time]))
-	}
-	now := time.Now()
-	at.(*atomic.Pointer[time.Time]).Store(&now) //nolint:errcheck,forcetypeassert // all are
 }
 
 // silence is for how long a broker has not answered; the second is false if it never has.
 func (n *nodes) silence(id int32) (time.Duration, bool) {
-	at, ok := n.last.Load(id)
+	at, _ := n.last.Load(id)
+	last, ok := at.(time.Time)
 	if !ok {
 		return 0, false
 	}
-	last := at.(*atomic.Pointer[time.Time]).Load() //nolint:errcheck,forcetypeassert // all are
-	if last == nil {
-		return 0, false
-	}
-	return time.Since(*last), true
+	return time.Since(last), true
 }
 
 // listen asks for partitions that nothing was heard of, and tells of those whose leaders do

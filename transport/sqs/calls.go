@@ -18,7 +18,6 @@ func (c *consumer) carry(kind opKind, batch []*op) {
 	ctx, cancel := context.WithTimeout(c.life, callTimeout)
 	defer cancel()
 	var out result
-	began := c.opts.Operations.Begin()
 	switch kind {
 	case opDelete:
 		out = c.deleteAll(ctx, batch)
@@ -28,7 +27,6 @@ func (c *consumer) carry(kind opKind, batch []*op) {
 		out = c.copyAll(ctx, batch)
 	case opExtend, kinds:
 	}
-	c.opts.Operations.End(kind.operation(), began, out.code())
 	failed, why := c.carried(kind, batch, &out)
 	c.wake()
 	c.tellFailed(failed, why)
@@ -96,10 +94,18 @@ func (c *consumer) deleteAll(ctx context.Context, batch []*op) result {
 	began := time.Now()
 	out, err := c.api.DeleteMessageBatch(ctx, in)
 	if err != nil {
-		return newResult(err)
+		return c.called(opDelete, began, newResult(err))
 	}
-	c.tookFor(time.Since(began))
-	return entriesOf(out.Successful, func(e *types.DeleteMessageBatchResultEntry) *string { return e.Id }, out.Failed, (*result).failed)
+	return c.called(opDelete, began, entriesOf(out.Successful, func(e *types.DeleteMessageBatchResultEntry) *string { return e.Id }, out.Failed, (*result).failed))
+}
+
+// called notes how long a call took, for a stop and for metrics.
+func (c *consumer) called(kind opKind, began time.Time, r result) result {
+	if r.call == nil {
+		c.tookFor(time.Since(began))
+	}
+	c.opts.Operations.End(kind.operation(), began, r.code())
+	return r
 }
 
 // overdue tells that the message of a return is visible by itself. Its receipt is an
@@ -130,17 +136,16 @@ func (c *consumer) hideAll(ctx context.Context, batch []*op) result {
 	if len(in.Entries) == 0 {
 		return newResult(nil)
 	}
-	return c.changeVisibility(ctx, in)
+	return c.changeVisibility(ctx, opReturn, in)
 }
 
-func (c *consumer) changeVisibility(ctx context.Context, in *awssqs.ChangeMessageVisibilityBatchInput) result {
+func (c *consumer) changeVisibility(ctx context.Context, kind opKind, in *awssqs.ChangeMessageVisibilityBatchInput) result {
 	began := time.Now()
 	out, err := c.api.ChangeMessageVisibilityBatch(ctx, in)
 	if err != nil {
-		return newResult(err)
+		return c.called(kind, began, newResult(err))
 	}
-	c.tookFor(time.Since(began))
-	return entriesOf(out.Successful, func(e *types.ChangeMessageVisibilityBatchResultEntry) *string { return e.Id }, out.Failed, (*result).failed)
+	return c.called(kind, began, entriesOf(out.Successful, func(e *types.ChangeMessageVisibilityBatchResultEntry) *string { return e.Id }, out.Failed, (*result).failed))
 }
 
 // extend sends one batch of extensions.
@@ -162,9 +167,7 @@ func (c *consumer) extend(batch []*held) {
 	c.mu.Unlock()
 	r := newResult(nil)
 	if len(in.Entries) > 0 {
-		began := c.opts.Operations.Begin()
-		r = c.changeVisibility(ctx, in)
-		c.opts.Operations.End(opExtend.operation(), began, r.code())
+		r = c.changeVisibility(ctx, opExtend, in)
 	}
 	var lost []*longshore.Delivery
 	outcomes := make([]error, len(batch))
@@ -223,9 +226,10 @@ func (c *consumer) copyAll(ctx context.Context, batch []*op) result {
 		}
 		in.Entries = append(in.Entries, e)
 	}
+	began := time.Now()
 	out, err := c.api.SendMessageBatch(ctx, in)
 	if err != nil {
-		return newResult(err)
+		return c.called(opDead, began, newResult(err))
 	}
-	return entriesOf(out.Successful, sentID, out.Failed, (*result).failedSend)
+	return c.called(opDead, began, entriesOf(out.Successful, sentID, out.Failed, (*result).failedSend))
 }
