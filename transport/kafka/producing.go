@@ -3,10 +3,12 @@ package kafka
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/longshore-go/longshore"
 )
@@ -16,6 +18,16 @@ type producing struct {
 	cl    *kgo.Client
 	users int
 	over  bool // another has taken its place
+}
+
+// identities counts what brokers have said to clients that asked for an identity.
+type identities struct{ told atomic.Int64 }
+
+// OnBrokerRead implements kgo.HookBrokerRead.
+func (i *identities) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+	if err == nil && key == int16(kmsg.InitProducerID) {
+		i.told.Add(1)
+	}
 }
 
 // enter returns the client to publish with.
@@ -33,7 +45,7 @@ func (p *Publisher) enter() (*producing, error) {
 // asked for once: a client that was refused it fails each record from then on, also
 // when the permission has come or the broker is well again. So another takes its place.
 func (p *Publisher) leave(ctx context.Context, with *producing, failed error) {
-	stuck := failed != nil && ctx.Err() == nil && with.refused() //nolint:contextcheck // it answers from memory
+	stuck := failed != nil && ctx.Err() == nil && with.refused() != nil //nolint:contextcheck // it answers from memory
 	p.mu.Lock()
 	with.users--
 	if stuck && p.now == with && !p.closed {
@@ -50,12 +62,31 @@ func (p *Publisher) leave(ctx context.Context, with *producing, failed error) {
 	}
 }
 
-// refused: the client has no identity and never asks again, which it answers from
-// memory.
-func (w *producing) refused() bool {
+// refused is why the client has no identity and never asks again, which it answers from
+// memory; nil: it has one, or still asks.
+func (w *producing) refused() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_, _, err := w.cl.ProducerID(ctx)
 	var ke *kerr.Error
-	return errors.As(err, &ke) && !kerr.IsRetriable(ke)
+	if errors.As(err, &ke) && !kerr.IsRetriable(ke) {
+		return ke
+	}
+	return nil
+}
+
+// refusal returns what tells why with was refused an identity, should that happen while
+// a Publish waits: the client then fails what it holds, but now and then not what it
+// was given at that very moment, which would wait for nothing until its time is over.
+// It looks only after a broker has answered for an identity, so it does not ask one itself.
+func (p *Publisher) refusal(with *producing) func() error {
+	var seen int64
+	return func() error {
+		told := p.identities.told.Load()
+		if told == seen {
+			return nil
+		}
+		seen = told
+		return with.refused()
+	}
 }

@@ -34,6 +34,8 @@ type Publisher struct {
 	dials   dials
 	opts    []kgo.Opt
 
+	identities identities
+
 	mu       sync.Mutex
 	now      *producing
 	replaced sync.WaitGroup // clients that another took the place of, until they are closed
@@ -64,7 +66,7 @@ func (b *Broker) Publisher(cfg PublisherConfig) (*Publisher, error) {
 	timeout := or(cfg.Timeout, defaultTimeout)
 	p := &Publisher{b: b, timeout: timeout, dials: dials{turn: make(chan struct{}, 1)}}
 	opts := append(b.options(),
-		kgo.WithHooks(&p.dials),
+		kgo.WithHooks(&p.dials, &p.identities),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.RecordDeliveryTimeout(timeout),
 		kgo.AllowIdempotentProduceCancellation(),
@@ -129,8 +131,8 @@ func (p *Publisher) Publish(ctx context.Context, dest string, msgs ...*longshore
 	}
 	b := newBatch(topic, partition, msgs)
 	b.produce(ctx, p.timeout+unanswered, with.cl)
-	if err := b.wait(ctx); err != nil {
-		return p.explain(topic, err)
+	if err := b.wait(ctx, p.refusal(with)); err != nil {
+		return p.explain(topic, p.b.failure(p.publishing(topic), topic, err))
 	}
 	b.alone(ctx, with.cl)
 	return p.explain(topic, b.result(p))
@@ -222,23 +224,36 @@ func (b *batch) promised(i int, err error) {
 	}
 }
 
-// wait returns what is known when ctx or the time of the records ends.
-func (b *batch) wait(ctx context.Context) error {
-	why := kgo.ErrRecordTimeout
-	select {
-	case <-b.done:
-		return nil
-	case <-b.late: // the client takes its time to give them back
-	case <-ctx.Done():
-		why = ctx.Err()
+// wait returns what is known when ctx or the time of the records ends, or refused says
+// why none will be sent any more.
+func (b *batch) wait(ctx context.Context, refused func() error) error {
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for {
+		select {
+		case <-b.done:
+			return nil
+		case <-b.late: // the client takes its time to give them back
+			return b.unconfirmed(kgo.ErrRecordTimeout)
+		case <-ctx.Done():
+			return b.unconfirmed(ctx.Err())
+		case <-look.C:
+			if why := refused(); why != nil {
+				b.end()
+				return why
+			}
+		}
 	}
-	select {
-	case <-b.done:
-		return nil
-	default:
-	}
+}
+
+// unconfirmed is the error of records of which nothing is known; nil: all are confirmed
+// by now.
+func (b *batch) unconfirmed(why error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.left == 0 {
+		return nil
+	}
 	return &longshore.Error{Code: longshore.CodeTimeout, Op: fmt.Sprintf("publish to kafka topic %q", b.topic), Source: b.topic,
 		Err: fmt.Errorf("%d of %d records were not confirmed: %w", b.left, len(b.recs), why), Hint: "they may have been written all the same"}
 }
