@@ -16,6 +16,7 @@ require (
 	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c
 	go.uber.org/zap v1.28.0
 	gocloud.dev v0.49.0
+	gocloud.dev/pubsub/rabbitpubsub v0.49.0
 )
 
 require (

@@ -13,14 +13,14 @@ import (
 // so a crash loses what was being worked on, and keys have no order.
 //
 // longshore is a container, ordered by key, that commits contiguously.
-func kafkaCases(prefix string, c kafkaCluster) []benchCase {
+func kafkaCases(prefix, needs string, c kafkaCluster) []benchCase {
 	return []benchCase{
-		{prefix + "/10ms", "", c.run(kafkaSlow)},
-		{prefix + "/1ms", "", c.run(kafkaQuick)},
-		{prefix + "/no-op", "", c.run(kafkaNoop)},
-		{prefix + "/poison", "", c.run(kafkaPoison)},
-		{prefix + "/held", "", c.run(kafkaHeld)},
-		{prefix + "/idle", "", c.run(kafkaIdle)},
+		{prefix + "/10ms", needs, c.run(kafkaSlow)},
+		{prefix + "/1ms", needs, c.run(kafkaQuick)},
+		{prefix + "/no-op", needs, c.run(kafkaNoop)},
+		{prefix + "/poison", needs, c.run(kafkaPoison)},
+		{prefix + "/held", needs, c.run(kafkaHeld)},
+		{prefix + "/idle", needs, c.run(kafkaIdle)},
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 type kafkaCluster uint8
 
 const (
-	kafkaGiven    kafkaCluster = iota // at KAFKA_ADDRS; else embedded
+	kafkaGiven    kafkaCluster = iota // at KAFKA_ADDRS
 	kafkaEmbedded                     // franz-go's kfake, whose CPU time counts as ours
 )
 
@@ -36,9 +36,12 @@ type kafkaBroker struct {
 func (c kafkaCluster) run(f func(k *kafkaBroker, o options, r *report) error) func(o options, r *report) error {
 	return func(o options, r *report) error {
 		k := &kafkaBroker{name: "Kafka"}
-		if addrs := os.Getenv("KAFKA_ADDRS"); c == kafkaGiven && addrs != "" {
+		switch addrs := os.Getenv("KAFKA_ADDRS"); {
+		case c == kafkaGiven && addrs == "":
+			return errors.New("KAFKA_ADDRS is not set")
+		case c == kafkaGiven:
 			k.addrs = strings.Split(addrs, ",")
-		} else {
+		default:
 			fake, err := kfake.NewCluster(kfake.NumBrokers(1))
 			if err != nil {
 				return err

@@ -49,8 +49,7 @@ func kafkaPoison(k *kafkaBroker, o options, r *report) error {
 	if err != nil {
 		return err
 	}
-	// 10 s a variant: few rounds tell, the ratio does not swing.
-	ss, err := interleave(r.atMost(o.rounds, 4), []variant{{"none fails", good.run}, {"1 in 1000, in all partitions", all.run}, {"1 in 1000, all in one partition", one.run}})
+	ss, err := interleave(o.rounds, []variant{{"none fails", good.run}, {"1 in 1000, in all partitions", all.run}, {"1 in 1000, all in one partition", one.run}})
 	if err != nil {
 		return err
 	}

@@ -34,9 +34,13 @@ func clients() []string {
 	if !ok {
 		return nil
 	}
+	measured := []string{
+		"github.com/rabbitmq/amqp091-go", "github.com/twmb/franz-go", "github.com/aws/aws-sdk-go-v2/service/sqs", "gocloud.dev", "gocloud.dev/pubsub/rabbitpubsub",
+		"github.com/ThreeDotsLabs/watermill", "github.com/ThreeDotsLabs/watermill-amqp/v3", "github.com/ThreeDotsLabs/watermill-kafka/v3",
+	}
 	var out []string
 	for _, d := range info.Deps {
-		if slices.Contains([]string{"github.com/rabbitmq/amqp091-go", "github.com/twmb/franz-go", "github.com/aws/aws-sdk-go-v2/service/sqs"}, d.Path) {
+		if slices.Contains(measured, d.Path) {
 			out = append(out, strings.TrimPrefix(d.Path, "github.com/")+" "+d.Version)
 		}
 	}

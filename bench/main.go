@@ -38,7 +38,7 @@ func cases() []benchCase {
 		{"scale", "", scale},
 		{"rabbit", "AMQP_URL", rabbit},
 	}
-	return slices.Concat(cs, kafkaCases("kafka", kafkaGiven), kafkaCases("kafka-fake", kafkaEmbedded), sqsCases(), jvmCases())
+	return slices.Concat(cs, kafkaCases("kafka", "KAFKA_ADDRS", kafkaGiven), kafkaCases("kafka-fake", "", kafkaEmbedded), sqsCases(), jvmCases())
 }
 
 // chosen tells whether a case is to run. Those on kfake are not, unless asked for:
@@ -53,6 +53,44 @@ func chosen(name, only string) bool {
 	return slices.Contains(asked, name) || slices.Contains(asked, group)
 }
 
+// refuse says what is wrong with what was asked for: a case that there is not, or one
+// whose broker is not given, would otherwise end as if all had been measured and held.
+func (o options) refuse(only string, getenv func(string) string) error {
+	var errs []error
+	if o.rounds < 1 {
+		errs = append(errs, fmt.Errorf("-rounds %d: at least one is needed", o.rounds))
+	}
+	if !(o.scale > 0) { // not a number, too
+		errs = append(errs, fmt.Errorf("-scale %g: it is a factor above 0", o.scale))
+	}
+	if only == "" {
+		return errors.Join(errs...)
+	}
+	for _, asked := range strings.Split(only, ",") {
+		found := false
+		for _, c := range cases() {
+			if !chosen(c.name, asked) || asked == "" {
+				continue
+			}
+			if found = true; c.needs != "" && getenv(c.needs) == "" {
+				errs = append(errs, fmt.Errorf("case %s needs %s, which is not set (`make bench` starts the brokers)", c.name, c.needs))
+			}
+		}
+		if !found {
+			errs = append(errs, fmt.Errorf("there is no case %q; there are %s", asked, strings.Join(names(), " ")))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func names() []string {
+	var out []string
+	for _, c := range cases() {
+		out = append(out, c.name)
+	}
+	return out
+}
+
 func main() {
 	if serve() {
 		return
@@ -65,11 +103,34 @@ func main() {
 	page := flag.String("page", "", "write the tables into this page too, over those of the same cases")
 	flag.Parse()
 
+	if err := o.refuse(*only, os.Getenv); err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		os.Exit(2)
+	}
 	r := &report{w: os.Stdout}
 	fmt.Printf("%s %s/%s, %d cores, %s, %d rounds\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(),
 		time.Now().Format(time.DateOnly), o.rounds)
+	err := r.measure(o, *only)
+	held := r.finish()
+	if *page != "" {
+		err = errors.Join(err, writePage(*page, o, r))
+	}
+	if *into != "" {
+		err = errors.Join(err, writeInto(*into, o, r))
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+	}
+	if err != nil || !held {
+		os.Exit(1)
+	}
+}
+
+// measure runs the cases. One that fails has no section, and ends the run: those before
+// it keep theirs.
+func (r *report) measure(o options, only string) error {
 	for _, c := range cases() {
-		if !chosen(c.name, *only) {
+		if !chosen(c.name, only) {
 			continue
 		}
 		if c.needs != "" && os.Getenv(c.needs) == "" {
@@ -79,23 +140,9 @@ func main() {
 		fmt.Fprintf(os.Stderr, "%s ", c.name)
 		r.begin(c.name, o.rounds)
 		if err := c.run(o, r); err != nil {
-			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", c.name, err)
-			os.Exit(1)
+			r.drop()
+			return fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
-	held := r.finish()
-	var err error
-	if *page != "" {
-		err = writePage(*page, o, r)
-	}
-	if *into != "" {
-		err = errors.Join(err, writeInto(*into, o, r))
-	}
-	if err != nil {
-		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
-		os.Exit(1)
-	}
-	if !held {
-		os.Exit(1)
-	}
+	return nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/longshore-go/longshore/transport/amqp"
 )
 
-// rabbit compares with a hand-written loop over amqp091-go and with Watermill on
-// one queue of one node. All sides have the same prefetch; who acks each message
+// rabbit compares with a hand-written loop over amqp091-go, with Watermill and with
+// gocloud on one queue of one node. All sides have the same prefetch; who acks each message
 // and who coalesces is in the name.
 func rabbit(o options, r *report) error {
 	url := os.Getenv("AMQP_URL")
@@ -26,6 +26,7 @@ func rabbit(o options, r *report) error {
 		{"longshore, 1 worker, ack each", rabbitRun(url, rabbitQueue, o.count(40_000), func(n int) (sample, error) { return longshoreRabbit(url, n, 1, 0, ackEach) })},
 		{"longshore, 1 worker, coalesced acks", rabbitRun(url, rabbitQueue, o.count(40_000), func(n int) (sample, error) { return longshoreRabbit(url, n, 1, 0, 0) })},
 		{"watermill-amqp", rabbitRun(url, rabbitQueue, o.count(40_000), func(n int) (sample, error) { return watermillRabbit(url, n, 0) })},
+		{"gocloud rabbitpubsub, ack each", rabbitRun(url, rabbitQueue, o.count(40_000), func(n int) (sample, error) { return gocloudRabbit(url, n, 1, 0) })},
 	}
 	ss, err := interleave(o.rounds, quick)
 	if err != nil {
@@ -41,6 +42,7 @@ func rabbit(o options, r *report) error {
 	slow := []variant{
 		{"100 goroutines, ack each", rabbitRun(url, rabbitQueue, o.count(40_000), func(n int) (sample, error) { return handLoop(url, n, 100, 5*time.Millisecond) })},
 		{"longshore, 100 workers, coalesced acks", rabbitRun(url, rabbitQueue, o.count(40_000), func(n int) (sample, error) { return longshoreRabbit(url, n, 100, 5*time.Millisecond, 0) })},
+		{"gocloud rabbitpubsub, 100 goroutines, ack each", rabbitRun(url, rabbitQueue, o.count(40_000), func(n int) (sample, error) { return gocloudRabbit(url, n, 100, 5*time.Millisecond) })},
 	}
 	if ss, err = interleave(o.rounds, slow); err != nil {
 		return err

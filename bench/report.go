@@ -36,12 +36,8 @@ func (r *report) begin(name string, rounds int) {
 	r.sections = append(r.sections, &section{name: name, rounds: rounds})
 }
 
-// atMost limits the rounds of a case that takes long, and has its section say so.
-func (r *report) atMost(rounds, most int) int {
-	rounds = min(rounds, most)
-	r.sections[len(r.sections)-1].rounds = rounds
-	return rounds
-}
+// drop forgets the section of a case that failed.
+func (r *report) drop() { r.sections = r.sections[:len(r.sections)-1] }
 
 func (r *report) table(title string, header []string, rows [][]string) {
 	s := r.sections[len(r.sections)-1]
