@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -93,6 +94,29 @@ func (j jvmJob) longshore(src transport.Source, order container.Order) (sample, 
 	}
 	<-w.done
 	return w.took, c.Stop(context.Background())
+}
+
+// withTimer adds what the handlers alone would do: as many goroutines that sleep, and no
+// broker. A Go timer ends up to a millisecond late, one of the JVM earlier; where a
+// handler only sleeps, more than this no Go program can reach.
+func (j jvmJob) withTimer(vs []variant) []variant {
+	if j.work == 0 {
+		return vs
+	}
+	return append(vs, variant{"goroutines that sleep, no broker", func() (sample, error) {
+		var taken atomic.Int64
+		var all sync.WaitGroup
+		w := startWatch()
+		for range j.workers {
+			all.Go(func() {
+				for taken.Add(1) <= int64(j.n) {
+					time.Sleep(j.work) //nolint:forbidigo // as the handlers do
+				}
+			})
+		}
+		all.Wait()
+		return w.stop(j.n), nil
+	}})
 }
 
 // jvmWindow measures from the end of the warm-up to the last message.

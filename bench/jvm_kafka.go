@@ -33,6 +33,7 @@ func jvmKafka(k *kafkaBroker, o options, r *report) error {
 		if j.workers <= partitions {
 			vs = append(vs, variant{"spring-kafka, a consumer for each partition", j.onKafka(t, func(j jvmJob) (sample, error) { return j.java("kafka-spring") })})
 		}
+		vs = j.withTimer(vs)
 		ss, err := interleave(o.rounds, vs)
 		if err != nil {
 			return err

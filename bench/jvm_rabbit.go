@@ -35,6 +35,7 @@ func jvmRabbit(o options, r *report) error {
 			{"spring-rabbit, SimpleMessageListenerContainer, ack each", j.onRabbit(func() (sample, error) { return j.java("rabbit-spring") })},
 			{"spring-rabbit, DirectMessageListenerContainer, messagesPerAck", j.onRabbit(func() (sample, error) { return j.java("rabbit-direct") })},
 		}
+		vs = j.withTimer(vs)
 		ss, err := interleave(o.rounds, vs)
 		if err != nil {
 			return err

@@ -29,6 +29,7 @@ func jvmSQS(o options, r *report) error {
 			})},
 			{"spring-cloud-aws-sqs", j.onSQS(end, func(j jvmJob) (sample, error) { return j.java("sqs-spring") })},
 		}
+		vs = j.withTimer(vs)
 		ss, err := interleave(o.rounds, vs)
 		if err != nil {
 			return err
