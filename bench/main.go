@@ -102,6 +102,10 @@ func main() {
 	into := flag.String("into", "", "write the sections of this run into this page, between the lines that name their cases")
 	page := flag.String("page", "", "write the tables into this page too, over those of the same cases")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "bench: %q is no flag\n", flag.Args())
+		os.Exit(2)
+	}
 
 	if err := o.refuse(*only, os.Getenv); err != nil {
 		fmt.Fprintf(os.Stderr, "bench: %v\n", err)

@@ -34,6 +34,11 @@ func TestTwo(t *testing.T) {
 	kit.Run(t)
 }
 
+// No part of the fault suite: it needs an account.
+func TestElsewhere(t *testing.T) {
+	kit.Run(t)
+}
+
 func helper(t *testing.T) {}
 
 // F-A03 at nothing that runs.

@@ -7,6 +7,6 @@
 //
 // Tests on real brokers run where the variables say so (`make faults` starts them).
 // Results are kept in .cache/faults: the page shows the last one of each test.
-// The exit code is 1 if a test failed, a requirement has none, or a comment names an
-// id that no test carries.
+// The exit code is 1 if a test failed, a requirement has none or none of its tests could
+// run, or a comment names an id that no test carries.
 package main

@@ -31,6 +31,10 @@ func main() {
 	flag.BoolVar(&o.short, "short", false, "pass -short to the tests")
 	flag.DurationVar(&o.timeout, "timeout", 20*time.Minute, "for the tests of one package")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "faults: %q is no flag; several requirements go into one -run, with commas\n", flag.Args())
+		os.Exit(2)
+	}
 	if err := report(".", o); err != nil {
 		fmt.Fprintln(os.Stderr, "faults:", err)
 		os.Exit(1)
@@ -55,8 +59,8 @@ func report(root string, o options) error {
 		return err
 	}
 	revision := revisionOf(root)
-	for _, pkg := range inOrder(index.ByPackage(selected)) {
-		results, err := runPackage(root, pkg.folder, pkg.pattern, o)
+	for _, pkg := range byPackage(index, selected) {
+		results, err := runPackage(root, pkg.folder, pkg.tests, o)
 		if err != nil {
 			return err
 		}
@@ -102,22 +106,33 @@ func absent(r faultindex.Requirement) string {
 // verdict prints a line for each requirement and fails if one of them does not hold,
 // or cannot be told to.
 func verdict(index *faultindex.Index, s *store, selected []faultindex.Requirement) error {
-	var bad []string
+	by := map[string][]string{}
 	for _, r := range selected {
 		state := s.state(index.Tests(r.ID), r)
+		by[state] = append(by[state], r.ID)
 		fmt.Printf("%-14s %s %s\n", state, r.ID, r.Title)
-		if state == stateFailed || state == stateAbsent {
-			bad = append(bad, r.ID)
-			for _, t := range index.Tests(r.ID) {
-				if s.of(t).Result == failed {
-					fmt.Printf("               failed: %s %s:%d\n", t.Name, t.File, t.Line)
-				}
+		for _, t := range index.Tests(r.ID) {
+			switch x := s.of(t); {
+			case x.Result == failed:
+				fmt.Printf("               failed: %s %s:%d\n", t.Name, t.File, t.Line)
+			case x.Result != passed && !r.Unbuilt:
+				fmt.Printf("               not run: %s %s:%d\n", t.Name, t.File, t.Line)
 			}
 		}
 	}
+	fmt.Println()
+	for _, state := range states() {
+		if len(by[state]) > 0 {
+			fmt.Printf("%3d %s\n", len(by[state]), state)
+		}
+	}
 	var errs []error
-	if len(bad) > 0 {
-		errs = append(errs, fmt.Errorf("%d requirements do not hold: %s", len(bad), strings.Join(bad, " ")))
+	for _, bad := range []struct{ state, text string }{
+		{stateFailed, "do not hold"}, {stateAbsent, "have no test"}, {stateNotRun, "cannot be told to hold: no test of theirs ran (a broker that they need is not there, or -short)"},
+	} {
+		if ids := by[bad.state]; len(ids) > 0 {
+			errs = append(errs, fmt.Errorf("%d requirements %s: %s", len(ids), bad.text, strings.Join(ids, " ")))
+		}
 	}
 	for _, stray := range index.Stray {
 		errs = append(errs, errors.New(stray))
@@ -125,12 +140,25 @@ func verdict(index *faultindex.Index, s *store, selected []faultindex.Requiremen
 	return errors.Join(errs...)
 }
 
-type packageTests struct{ folder, pattern string }
+type packageTests struct {
+	folder string
+	tests  []string
+}
 
-func inOrder(byPackage map[string]string) []packageTests {
+// byPackage are the tests of requirements, by folder.
+func byPackage(index *faultindex.Index, selected []faultindex.Requirement) []packageTests {
 	var out []packageTests
-	for folder, pattern := range byPackage {
-		out = append(out, packageTests{folder, pattern})
+	for _, r := range selected {
+		for _, t := range index.Tests(r.ID) {
+			i := slices.IndexFunc(out, func(p packageTests) bool { return p.folder == t.Package })
+			if i < 0 {
+				i = len(out)
+				out = append(out, packageTests{folder: t.Package})
+			}
+			if !slices.Contains(out[i].tests, t.Name) {
+				out[i].tests = append(out[i].tests, t.Name)
+			}
+		}
 	}
 	slices.SortFunc(out, func(a, b packageTests) int { return strings.Compare(a.folder, b.folder) })
 	return out

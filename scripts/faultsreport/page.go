@@ -22,12 +22,12 @@ func writePage(root string, index *faultindex.Index, s *store) error {
 	for _, r := range index.Requirements {
 		counts[s.state(index.Tests(r.ID), r)]++
 	}
-	for _, state := range []string{stateHolds, statePartly, stateFailed, stateNotRun, stateAbsent, stateUnbuilt} {
+	for _, state := range states() {
 		if counts[state] > 0 {
 			fmt.Fprintf(&b, "- %s: %d\n", state, counts[state])
 		}
 	}
-	fmt.Fprintf(&b, "\n\"Partly\": a test, or all parts of it, need a broker that was not there, or have not been run since they were written. Ran with %s on %s/%s, on the embedded servers and on ",
+	fmt.Fprintf(&b, "\n\"Partly\": a test, or a part of one, needs a broker that was not there, or has not been run since it was written. Parts that are missing otherwise ask for what a transport cannot do. Ran with %s on %s/%s, on the embedded servers and on ",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	for i, name := range []string{"RabbitMQ", "Kafka", "ElasticMQ", "PostgreSQL", "MariaDB"} {
 		if i > 0 {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+
+	"github.com/longshore-go/longshore/internal/faultindex"
 )
 
 // event is a line of go test -json.
@@ -30,12 +32,16 @@ type outcome struct {
 	Seconds float64 `json:",omitempty"`
 	Skipped int     `json:",omitempty"` // parts that could not run here
 	Parts   int     `json:",omitempty"`
+	Absent  int     `json:",omitempty"` // of those: for want of a broker
 }
 
-// runPackage runs the tests that match pattern and returns what became of each. A
-// failing test is an outcome, not an error; what cannot be built is an error.
-func runPackage(root, folder, pattern string, o options) (map[string]outcome, error) {
-	args := []string{"test", "-json", "-count=1", "-timeout", o.timeout.String(), "-run", pattern}
+// absence is how internal/brokertest begins to say that a broker is not there.
+const absence = "not run here: "
+
+// runPackage runs tests of a package and returns what became of each. A failing test is
+// an outcome, not an error; what cannot be built is an error.
+func runPackage(root, folder string, tests []string, o options) (map[string]outcome, error) {
+	args := []string{"test", "-json", "-count=1", "-timeout", o.timeout.String(), "-run", faultindex.Pattern(tests)}
 	if o.race {
 		args = append(args, "-race")
 	}
@@ -62,12 +68,26 @@ func runPackage(root, folder, pattern string, o options) (map[string]outcome, er
 	}
 	if err != nil && !anyFailed(results) { // a panic, a leak, the end of its time
 		fmt.Print(tail)
+	}
+	return complete(results, tests, err), nil
+}
+
+// complete has an outcome for each test, so that no former one is taken for one of this
+// run: those behind a panic, or the end of the package's time, had no turn. Where the
+// package failed and no test did, all have.
+func complete(results map[string]outcome, tests []string, err error) map[string]outcome {
+	if err != nil && !anyFailed(results) {
 		for name, r := range results {
 			r.Result = failed
 			results[name] = r
 		}
 	}
-	return results, nil
+	for _, name := range tests {
+		if _, ran := results[name]; !ran {
+			results[name] = outcome{Result: notRun}
+		}
+	}
+	return results
 }
 
 // read follows the stream, shows the output of tests that fail, and keeps the last
@@ -87,6 +107,7 @@ func read(in io.Reader) (results map[string]outcome, tail string, err error) {
 		switch e.Action {
 		case "output":
 			output[top] = append(output[top], e.Output)
+			r.Absent += strings.Count(e.Output, absence)
 		case "run":
 			if e.Test != "" && r.Result == "" {
 				r.Result = failed // until it ends
@@ -111,13 +132,18 @@ func read(in io.Reader) (results map[string]outcome, tail string, err error) {
 			fmt.Printf("--- FAIL: %s\n%s", top, strings.Join(last(output[top], 60), ""))
 		}
 	}
-	for name, r := range results { // all of its parts were skipped, and so was it
+	skippedIsNotRun(results)
+	return results, strings.Join(last(output[""], 60), ""), sc.Err()
+}
+
+// skippedIsNotRun: where all parts of a test were skipped, so was it.
+func skippedIsNotRun(results map[string]outcome) {
+	for name, r := range results {
 		if r.Result == passed && r.Parts > 1 && r.Skipped == r.Parts-1 {
 			r.Result = notRun
 			results[name] = r
 		}
 	}
-	return results, strings.Join(last(output[""], 60), ""), sc.Err()
 }
 
 func last(lines []string, n int) []string { return lines[max(0, len(lines)-n):] }

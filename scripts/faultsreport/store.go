@@ -62,12 +62,17 @@ func (s *store) of(t faultindex.Test) record { return s.Tests[t.Package+"."+t.Na
 
 const (
 	stateHolds   = "holds"
-	statePartly  = "holds, partly" // some of its tests, or parts of them, could not run
+	statePartly  = "holds, partly" // some of its tests, or parts of them, had no broker
 	stateFailed  = "FAILED"
 	stateNotRun  = "not run"
 	stateAbsent  = "NO TEST"
 	stateUnbuilt = "not built"
 )
+
+// states are in the order in which they are counted.
+func states() []string {
+	return []string{stateHolds, statePartly, stateFailed, stateNotRun, stateAbsent, stateUnbuilt}
+}
 
 // state sums up the tests of a requirement.
 func (s *store) state(tests []faultindex.Test, r faultindex.Requirement) string {
@@ -79,7 +84,8 @@ func (s *store) state(tests []faultindex.Test, r faultindex.Requirement) string 
 	}
 	ran, absent := 0, 0
 	for _, t := range tests {
-		switch x := s.of(t); x.Result {
+		x := s.of(t)
+		switch x.Result {
 		case failed:
 			return stateFailed
 		case passed:
@@ -87,6 +93,7 @@ func (s *store) state(tests []faultindex.Test, r faultindex.Requirement) string 
 		default:
 			absent++
 		}
+		absent += x.Absent
 	}
 	switch {
 	case r.Unbuilt: // a transport keeps its part of it, nothing crosses yet

@@ -28,6 +28,10 @@ func main() {
 	commit := flag.Bool("commit", false, "break the last commit, not the files as they are")
 	within := flag.String("timeout", "5m", "for the tests of a package; more where much else runs")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "sabotage: %q is no flag\n", flag.Args())
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, *only, *within, *commit)
 	stop()
