@@ -354,7 +354,7 @@ func (c *consumer) inRange(key partitionOf, position int64, log extent) (at int6
 // somewhere is where the client begins to read a partition that nobody could tell of.
 func (c *consumer) somewhere(key partitionOf) kgo.Offset {
 	switch {
-	case c.src.cfg.Start == Earliest, c.src.starts.anew(key):
+	case c.src.cfg.Start == Earliest, c.src.starts.came(key):
 		return kgo.NewOffset().AtStart()
 	case c.src.cfg.Start == Latest:
 		return kgo.NewOffset().AtEnd()
@@ -363,13 +363,13 @@ func (c *consumer) somewhere(key partitionOf) kgo.Offset {
 }
 
 // startOf is where to begin without a position; -1 if the log cannot be asked, which
-// must not hold up the others. What is in a topic that was made anew came while it was
-// read.
+// must not hold up the others. What is in a topic that was made anew, or in partitions
+// that were added, came while it was read.
 func (c *consumer) startOf(ctx context.Context, key partitionOf, log extent) (int64, error) {
 	switch {
 	case !log.known:
 		return -1, nil
-	case c.src.cfg.Start == Earliest, c.src.starts.anew(key):
+	case c.src.cfg.Start == Earliest, c.src.starts.came(key):
 		return log.start, nil
 	case c.src.cfg.Start == Latest:
 		return log.end, nil

@@ -65,7 +65,9 @@ const (
 	// Earliest skips nothing. It is the zero value; Kafka's own default is the latest.
 	Earliest Start = 0
 	// Latest starts at the end as it is when the partition is first assigned; that
-	// position is committed then, so that nothing after it is missed.
+	// position is committed then, so that nothing after it is missed. Partitions that
+	// are added while the topic is read, and topics that come to match a pattern,
+	// are read from their first record.
 	Latest Start = -1
 )
 

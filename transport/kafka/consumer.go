@@ -124,6 +124,7 @@ func (c *consumer) subscribe(ctx context.Context, o transport.OpenOptions) error
 	for name, t := range found.topics {
 		c.ids[name] = t.id
 		c.src.starts.read(name, t.id)
+		c.src.starts.seen(name, t.partitions)
 	}
 	c.mu.Unlock()
 	if t := c.src.b.cfg.tls(); t != nil && t.InsecureSkipVerify {
@@ -131,6 +132,9 @@ func (c *consumer) subscribe(ctx context.Context, o transport.OpenOptions) error
 	}
 	if c.src.cast {
 		return c.broadcast(ctx)
+	}
+	if err := c.listTopics(ctx); err != nil {
+		return err
 	}
 	c.cl.AddConsumeTopics(c.src.topics...)
 	return nil

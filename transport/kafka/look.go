@@ -66,6 +66,26 @@ func (s *groupSource) look(ctx context.Context, cl *kgo.Client) (cluster, error)
 	return found, s.coordinated(ctx, cl)
 }
 
+// listTopics notes what topics there are before those of a pattern are read, for who
+// does not begin at their first records.
+func (c *consumer) listTopics(ctx context.Context) error {
+	if !c.src.cfg.Pattern || c.src.cfg.Start == Earliest {
+		return nil
+	}
+	resp, err := metadataOf(ctx, c.cl, nil)
+	if err != nil {
+		return err
+	}
+	topics := map[string]int{}
+	for _, t := range resp.Topics {
+		if t.Topic != nil {
+			topics[*t.Topic] = len(t.Partitions)
+		}
+	}
+	c.src.starts.listed(topics)
+	return nil
+}
+
 // topicError says which of the topics it is about.
 func topicError(s *groupSource, topic *string, err error) error {
 	name := s.name()
@@ -77,14 +97,20 @@ func topicError(s *groupSource, topic *string, err error) error {
 
 // metadata asks whoever answers.
 func metadata(ctx context.Context, cl *kgo.Client, topics ...string) (*kmsg.MetadataResponse, error) {
+	asked := []kmsg.MetadataRequestTopic{}
+	for _, name := range topics {
+		t := kmsg.NewMetadataRequestTopic()
+		t.Topic = kmsg.StringPtr(name)
+		asked = append(asked, t)
+	}
+	return metadataOf(ctx, cl, asked)
+}
+
+// metadataOf is of all topics if they are nil.
+func metadataOf(ctx context.Context, cl *kgo.Client, topics []kmsg.MetadataRequestTopic) (*kmsg.MetadataResponse, error) {
 	resp, err := askAny(ctx, cl, func() kmsg.Request {
 		req := kmsg.NewPtrMetadataRequest()
-		req.Topics = []kmsg.MetadataRequestTopic{}
-		for _, name := range topics {
-			t := kmsg.NewMetadataRequestTopic()
-			t.Topic = kmsg.StringPtr(name)
-			req.Topics = append(req.Topics, t)
-		}
+		req.Topics = topics
 		return req
 	})
 	if err != nil {
@@ -184,6 +210,9 @@ func (s *groupSource) create(ctx context.Context, cl *kgo.Client, settings map[s
 	for _, t := range resp.Sorted() {
 		if t.Err != nil && !errors.Is(t.Err, kerr.TopicAlreadyExists) {
 			return brokerError(fmt.Sprintf("declare kafka topic %q", t.Topic), t.Topic, t.Err)
+		}
+		if t.Err == nil {
+			s.starts.seen(t.Topic, 0)
 		}
 	}
 	return nil

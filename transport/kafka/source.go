@@ -34,6 +34,8 @@ type positions struct {
 	mu    sync.Mutex
 	at    map[partitionOf]int64
 	first map[string][16]byte // the identity that each topic had first; zero: another than now
+	parts map[string]int      // and how many partitions
+	all   bool                // they are all topics that there were
 }
 
 // tp names a partition of whatever has the topic's name now.
@@ -50,7 +52,7 @@ type partitionOf struct {
 }
 
 func newPositions() *positions {
-	return &positions{at: map[partitionOf]int64{}, first: map[string][16]byte{}}
+	return &positions{at: map[partitionOf]int64{}, first: map[string][16]byte{}, parts: map[string]int{}}
 }
 
 // read notes that a topic is read under an identity.
@@ -75,6 +77,36 @@ func (p *positions) anew(k partitionOf) bool {
 	defer p.mu.Unlock()
 	first, known := p.first[k.topic]
 	return known && k.id != [16]byte{} && first != k.id
+}
+
+// seen notes how many partitions a topic has, 0 before it was made.
+func (p *positions) seen(topic string, partitions int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, known := p.parts[topic]; !known {
+		p.parts[topic] = partitions
+	}
+}
+
+// listed notes all topics that there are before those of a pattern are read.
+func (p *positions) listed(topics map[string]int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.all {
+		p.parts, p.all = topics, true
+	}
+}
+
+// came: the partition was made while its topic, or its pattern, was read. It may have
+// records before anybody is assigned it.
+func (p *positions) came(k partitionOf) bool {
+	if p.anew(k) {
+		return true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n, known := p.parts[k.topic]
+	return known && int(k.num) >= n || !known && p.all
 }
 
 func (p *positions) get(k partitionOf) (int64, bool) {
