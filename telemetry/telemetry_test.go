@@ -252,6 +252,7 @@ func TestOneTraceFromEndToEnd(t *testing.T) {
 	}
 }
 
+// F-L03: of headers that are none.
 func TestHeadersThatAreNoContextAreIgnored(t *testing.T) {
 	r := newRig(t)
 	got := make(chan trace.SpanContext, 1)

@@ -52,6 +52,7 @@ func TestConfigCheckTellsTheGrace(t *testing.T) {
 	}
 }
 
+// F-J04 of the command line.
 func TestConfigShowNamesOriginsAndHidesSecrets(t *testing.T) {
 	path := configFile(t, "admin: {operators: {anna: env:TOKEN}}\ncontainers: {orders: {source: mem://orders}}\n")
 	got := world{env: map[string]string{"TOKEN": "s3cr3t", "LONGSHORE_CONTAINERS_ORDERS_WORKERS_MAX": "50"}}.run(t, "config", "show", "-c", path)

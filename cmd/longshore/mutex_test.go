@@ -32,7 +32,7 @@ func TestMutexDDL(t *testing.T) {
 }
 
 // A database that nobody answers for is told with what to check, on one line, and
-// without its password.
+// without its password. F-J01
 func TestDatabaseThatCannotBeReached(t *testing.T) {
 	w, _, _ := shop(t)
 	for _, db := range []string{"postgres://u:canary@127.0.0.1:1/x", "mysql://u:canary@127.0.0.1:1/x", "sqlite:/absent/x.db"} {

@@ -29,6 +29,7 @@ func filled(t *testing.T, msgs ...*longshore.Message) (world, *memory.Broker) {
 	return queue(b), b
 }
 
+// F-I05: nothing that a terminal would act upon is shown to one.
 func TestPeek(t *testing.T) {
 	w, b := filled(t, &longshore.Message{Key: []byte("c-91"), ContentType: "application/json", Body: []byte(`{"id":"o-17"}`)},
 		&longshore.Message{Body: []byte("\x1b]0;owned\x07\nx")}, &longshore.Message{Body: []byte("third")})

@@ -60,6 +60,47 @@ func (m *management) freshVhost(t testing.TB, broker string) string {
 	return u.String()
 }
 
+// AMQPAccounts makes users on the RabbitMQ of AMQP_URL, names to passwords, that may do
+// anything in a fresh vhost, and returns the broker's host:port. All is removed when t
+// ends. Users and vhosts are of the whole broker: let their names begin with [Name].
+func AMQPAccounts(t testing.TB, vhost string, users map[string]string) (addr string) {
+	t.Helper()
+	broker := value(t, RabbitMQ)
+	m, err := managementOf(broker, os.Getenv("AMQP_MANAGEMENT"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(broker)
+	if err != nil {
+		t.Fatal(hideURL(err))
+	}
+	if err := m.addVhost(vhost, u.User.Username()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.deleteVhost(vhost); err != nil {
+			t.Error(err)
+		}
+	})
+	for name, password := range users {
+		if err := m.addUser(name, password); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := m.deleteUser(name); err != nil {
+				t.Error(err)
+			}
+		})
+		if err := m.addVhost(vhost, name); err != nil { // it is there: only the permission
+			t.Fatal(err)
+		}
+	}
+	if u.Port() == "" {
+		return net.JoinHostPort(u.Hostname(), "5672")
+	}
+	return u.Host
+}
+
 // CloseConnections closes the connections of the vhost in amqpURL (one that
 // [AMQP] returned) from the broker's side; the client sees a connection.close
 // with code 320. It needs RABBITMQCTL, which `make test` sets.

@@ -2,6 +2,7 @@ package brokertest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -41,6 +42,18 @@ func (m *management) addVhost(vhost, user string) error {
 	}
 	all := `{"configure":".*","write":".*","read":".*"}`
 	return m.call(http.MethodPut, "/api/permissions/"+url.PathEscape(vhost)+"/"+url.PathEscape(user), all)
+}
+
+func (m *management) addUser(name, password string) error {
+	body, err := json.Marshal(map[string]string{"password": password, "tags": ""})
+	if err != nil {
+		return err
+	}
+	return m.call(http.MethodPut, "/api/users/"+url.PathEscape(name), string(body))
+}
+
+func (m *management) deleteUser(name string) error {
+	return m.call(http.MethodDelete, "/api/users/"+url.PathEscape(name), "")
 }
 
 func (m *management) deleteVhost(vhost string) error {

@@ -36,7 +36,13 @@ type Proxy struct {
 // fails t when there is no port, and closes the proxy when t ends.
 func New(t testing.TB, target string) *Proxy {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	return NewOn(t, "127.0.0.1:0", target)
+}
+
+// NewOn is New on an address of the test's choice.
+func NewOn(t testing.TB, address, target string) *Proxy {
+	t.Helper()
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatalf("faultproxy: listen: %v", err)
 	}

@@ -230,6 +230,7 @@ func TestTLSAndOneSignalAlone(t *testing.T) {
 }
 
 // A collector that refuses is a line in the log, with what to do, and nobody's failure.
+// The header that it refused is not in it: F-J01.
 func TestWhatIsRefusedIsLogged(t *testing.T) {
 	for status, want := range map[int]longshore.Code{http.StatusUnauthorized: longshore.CodeAuth, http.StatusNotFound: longshore.CodeNotFound, http.StatusInternalServerError: longshore.CodeUnreachable} {
 		server := httptest.NewServer(&collector{answer: func(w http.ResponseWriter) bool { http.Error(w, strings.Repeat("no ", 1000), status); return true }})

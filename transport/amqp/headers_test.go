@@ -212,7 +212,8 @@ func plain(v any) any {
 	return v
 }
 
-// F-I04, F-I05: nil is not empty, names repeat, order holds, bytes are any; through
+// F-I04, F-I05, F-I07: nil is not empty, names repeat, order holds, bytes are any, a time
+// keeps its nanoseconds; through
 // a delayed retry, a second publish of what was received, and back.
 func TestContentSurvivesEveryHop(t *testing.T) {
 	onBrokers(t, func(t *testing.T, s *site) {

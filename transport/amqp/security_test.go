@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/brokertest"
+	"github.com/longshore-go/longshore/internal/faultproxy"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp"
 	"github.com/longshore-go/longshore/transport/amqp/amqptest"
@@ -96,7 +98,57 @@ func TestRefusedLoginsHaveTheirCodes(t *testing.T) {
 	})
 }
 
-// F-K01 on a real broker: separate fields take raw text, an encoded URL works.
+// F-K01 on a real broker: a user and a password for each character, and a vhost with all
+// of them. Separate fields take raw text, an encoded URL works.
+func TestAnyCharacterAsLoginOnRabbitMQ(t *testing.T) {
+	t.Parallel()
+	begin := brokertest.Name(t, "login")
+	all := ` !"#$%&'()*+,-./:;<=>?@[\]^_` + "`{|}~" + `aZ09äß日€😀`
+	users := map[string]string{}
+	for _, c := range all {
+		text := "-" + string(c) + "-"
+		users[begin+text] = "pass" + text
+	}
+	users[begin+"-all"] = all
+	vhost := begin + all
+	addr := brokertest.AMQPAccounts(t, vhost, users)
+	encode := func(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
+	for user, password := range users {
+		for what, b := range map[string]*amqp.Broker{
+			"fields": amqp.New("amqp://"+addr+"/"+encode(vhost), amqp.Config{User: user, Password: transport.Static(password)}),
+			"URL":    amqp.New("amqp://"+encode(user)+":"+encode(password)+"@"+addr+"/"+encode(vhost), amqp.Config{}),
+		} {
+			ctx, cancel := within(patience)
+			err := as[transport.Prober](t, b.Queue("no-such-queue", amqp.QueueConfig{})).Probe(ctx)
+			cancel()
+			if err != nil && !errors.Is(err, longshore.CodeNotFound) { // logged in, and in the vhost
+				t.Errorf("%s, %q: %v", what, user, err)
+			}
+		}
+	}
+	b := amqp.New("amqp://"+addr+"/"+encode(vhost), amqp.Config{User: begin + "-all", Password: transport.Static(all)})
+	open(t, b.Queue("q", amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Classic}}), transport.OpenOptions{}).close()
+	wrong := amqp.New("amqp://"+addr+"/"+encode(vhost), amqp.Config{User: begin + "-all", Password: transport.Static(all[1:])})
+	_, err := tryOpen(t, wrong.Queue("q", amqp.QueueConfig{}), transport.OpenOptions{})
+	wants(t, "a password without its first character", err, longshore.CodeAuth)
+}
+
+// F-K03: a broker on an address of IPv6.
+func TestBrokerOfIPv6(t *testing.T) {
+	t.Parallel()
+	srv := amqptest.New(t, amqptest.Config{})
+	if l, err := net.Listen("tcp", "[::1]:0"); err != nil {
+		t.Skip("no IPv6 here:", err)
+	} else if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	at := faultproxy.NewOn(t, "[::1]:0", srv.Addr).Addr()
+	for _, u := range []string{"amqp://guest:guest@" + at, "amqp://guest:guest@127.0.0.1:1," + at} {
+		open(t, amqp.New(u, amqp.Config{}).Queue("q", amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Classic}}), transport.OpenOptions{}).close()
+	}
+}
+
+// F-K01: separate fields take raw text, an encoded URL works.
 func TestAnyCharacterAsLogin(t *testing.T) {
 	secret := `a b!"#$%&'()*+,-./:;<=>?@[\]^_` + "`{|}~äß日€"
 	srv := amqptest.New(t, amqptest.Config{Users: []amqptest.User{{Name: secret, Password: secret}}, VHosts: []string{secret}})

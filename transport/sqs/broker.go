@@ -3,7 +3,9 @@ package sqs
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -40,6 +42,21 @@ type sdkConfig struct {
 // New makes a broker. It does no I/O; what is wrong with the configuration is
 // reported by container.New, and by Open and Publisher.
 func New(cfg Config) *Broker { return &Broker{cfg: cfg} }
+
+// String names the broker without credentials.
+func (b *Broker) String() string {
+	if b.cfg.Endpoint == "" {
+		return strings.TrimSpace("sqs " + b.cfg.Region)
+	}
+	u, err := url.Parse(b.cfg.Endpoint)
+	if err != nil {
+		return "sqs at an endpoint that cannot be read"
+	}
+	return "sqs at " + u.Scheme + "://" + u.Host // what else is in it may be secret
+}
+
+// GoString is String: a Broker holds secrets that no format may show.
+func (b *Broker) GoString() string { return b.String() }
 
 // chain reads the SDK's configuration once: environment and files, no network.
 func (b *Broker) chain() *sdkConfig {

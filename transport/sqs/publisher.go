@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -352,7 +353,12 @@ func (p *Publisher) failure(ctx context.Context, dest string, err error) error {
 		return ctx.Err()
 	}
 	at := &queueSource{b: p.b}
-	at.ref, _ = parseReference(dest) // what cannot be read is the error itself
+	var unread error
+	if at.ref, unread = parseReference(dest); unread != nil && strings.Contains(dest, "://") {
+		e := at.failure("publish to an sqs queue", err) // the URL may hold a password
+		e.Op = "publish to an sqs queue"
+		return e
+	}
 	e := at.failure("publish to sqs queue "+quote(dest), err)
 	e.Op, e.Source = "publish to sqs queue "+quote(dest), dest
 	return e
