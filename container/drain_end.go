@@ -12,11 +12,21 @@ import (
 func (r *run) cutOff() {
 	r.baseCancel(longshore.ErrStopping)
 	r.mu.Lock()
-	r.armHard(earlier(r.hardEnd, r.s.clock.Now().Add(r.s.grace)))
+	rest := r.s.grace
+	if r.running == 0 { // of the time for handlers, none needs it
+		rest = max(rest, lastAnswer)
+	}
+	r.armHard(earlier(r.hardEnd, r.s.clock.Now().Add(rest)))
 	r.mu.Unlock()
 	r.waitFor(func() time.Time { return r.hardEnd.Add(-r.reserve()) }, func() bool { return r.running == 0 })
 	r.releaseReady()
 }
+
+// lastAnswer is the time for the last steps where all handlers have returned, as far as
+// the drain's own allows: a broker that is far away, throttles or chooses another leader
+// needs seconds, and what it does not confirm is done twice. It is not all that is left
+// of the drain's time, since a broker that is gone uses up whatever it is given.
+const lastAnswer = 5 * time.Second
 
 // giveUp flushes and closes, counts what is left behind and ends the workers.
 func (r *run) giveUp(g *generation) {

@@ -188,6 +188,32 @@ func TestSettlementsAreFlushedAtStop(t *testing.T) {
 	}
 }
 
+// F-A03: a broker that takes seconds to confirm has them, where the drain's time is not
+// over; what it would not confirm in time is done twice.
+func TestSlowBrokerHasTimeToConfirmTheLast(t *testing.T) {
+	for _, drain := range []time.Duration{0, time.Second, -1} {
+		synctest.Test(t, func(t *testing.T) {
+			b := memory.New(memory.Config{})
+			publish(t, b, "q", numbered(9)...)
+			c := start(t, b.Queue("q", memory.QueueConfig{SettleLinger: time.Hour}), handle(func(*longshore.Delivery) error { return nil }),
+				container.Config{DrainTimeout: drain})
+			synctest.Wait()
+			b.Delay(memory.OpFlush, 3*time.Second)
+			begin := time.Now()
+			err := c.Stop(context.Background())
+			took, rep := time.Since(begin), c.Report()
+			if wanted := 3 * time.Second; drain == 0 {
+				if err != nil || took != wanted {
+					t.Errorf("%v after %v: %v", err, took, rep)
+				}
+				wantHeld(t, b, "q", "ready 0, unsettled 0, delayed 0, acked 9")
+			} else if !errors.Is(err, longshore.CodeDrain) || took > c.StopBudget() || rep.Unflushed == 0 {
+				t.Errorf("with %v for handlers: %v after %v: %v", drain, err, took, rep)
+			}
+		})
+	}
+}
+
 // F-A04: what a receive brings after stop began is given back.
 func TestReceiveThatAnswersAfterStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

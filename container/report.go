@@ -72,12 +72,14 @@ func (e *DrainError) Error() string {
 		fmt.Fprintf(&b, " (%s)", strings.Join(ids, ", "))
 	}
 	b.WriteString("; what was left comes back from the broker: ")
-	if e.Report.Budget < e.wanted*9/10 {
-		fmt.Fprintf(&b, "the stop was cut short of DrainTimeout %v, by its context or a StopTimeout: give it more", round(e.wanted))
-	} else {
-		b.WriteString("raise DrainTimeout")
+	switch {
+	case e.Report.Budget < e.wanted*9/10:
+		fmt.Fprintf(&b, "the stop was cut short of DrainTimeout %v, by its context or a StopTimeout: give it more, or let handlers obey their context", round(e.wanted))
+	case e.Report.Abandoned == 0:
+		b.WriteString("the broker did not confirm in time: see that it is well, or raise CancelGrace")
+	default:
+		b.WriteString("raise DrainTimeout, or let handlers obey their context")
 	}
-	b.WriteString(", or let handlers obey their context")
 	return b.String()
 }
 
