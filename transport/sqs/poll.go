@@ -126,7 +126,7 @@ func (c *consumer) poll(ctx context.Context, room int, loaded bool) {
 	if now.Sub(in.impatient) > time.Hour { // perhaps it was only a bad time
 		in.patience = 0
 	}
-	in.loaded = len(arrived) == room && now.Sub(began) < time.Second
+	in.loaded = len(arrived) == room && took < c.atOnce()
 	switch {
 	case len(arrived) == 0:
 		in.wanted = 1
@@ -190,6 +190,13 @@ func (c *consumer) afterCut(in *awssqs.ReceiveMessageInput) (*awssqs.ReceiveMess
 // busy hears late of a poll that was cut off.
 func (c *consumer) atLeast(d time.Duration) time.Duration {
 	return min(max(d, 2*time.Duration(c.slow.Load())), max(d, slowest))
+}
+
+// atOnce is how long an answer may take that did not wait for messages: behind a slow
+// link, or with large messages, each takes seconds, and one poll after the other would
+// bring ten messages in as many.
+func (c *consumer) atOnce() time.Duration {
+	return min(max(time.Second, 2*time.Duration(c.slow.Load())), maxWait/2)
 }
 
 // tookFor notes how long a settlement took. A slow one counts for less with each that follows.

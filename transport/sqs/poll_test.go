@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -235,6 +236,29 @@ func TestCallsPerMessage(t *testing.T) {
 		if st := state(t, s, "orders"); st != (sqstest.QueueState{}) {
 			t.Errorf("left %+v", st)
 		}
+	})
+}
+
+// Behind a link on which each answer takes seconds, polls run beside each other as behind
+// a fast one.
+func TestPollsBehindASlowLink(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sqstest.Server) {
+		s.CreateQueue(t, "orders", nil)
+		broker := sqs.New(s.Config())
+		const n = 600
+		publish(t, broker, "orders", "", numbered(n)...)
+		s.Inject(sqstest.Fault{Latency: 2 * time.Second})
+		var done atomic.Int32
+		_, stop := run(t, broker.Queue("orders", sqs.QueueConfig{}), func(context.Context, *longshore.Delivery) error {
+			done.Add(1)
+			return nil
+		}, container.Config{Workers: container.Workers{Min: 100, Max: 100}})
+		start := time.Now()
+		until(t, time.Hour, "all are handled", func() bool { return done.Load() == n })
+		if took := time.Since(start); took > 40*time.Second { // one after the other: 120 s
+			t.Errorf("%d messages took %s", n, took)
+		}
+		stop()
 	})
 }
 
