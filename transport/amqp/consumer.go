@@ -56,6 +56,7 @@ type consumer struct {
 	stop   chan struct{}      // closed: the sender closes the channel and leaves
 	sender chan struct{}      // closed: it has left
 	gone   chan struct{}      // closed: end is set
+	ends   chan error         // the watcher ends it
 	intake context.Context    //nolint:containedctx // its end is the end of pulling
 	halt   context.CancelFunc // ends intake: no more pulling
 	wg     sync.WaitGroup     // pumps, watcher
@@ -71,11 +72,12 @@ type consumer struct {
 	deaf     bool   // they could not be ended: what comes goes back with the channel
 	stays    bool   // what is given back waits for the channel's end, to keep its place
 	paused   bool
-	muted    bool // nothing more may be sent
-	stopped  bool // stop is closed
-	urgent   bool // do not linger
-	failed   int  // settlements lost since the last Flush
-	demand   int  // what a Receive that waits would take; for Pull
+	places   []*place // in the streams among its queues; nil before and after
+	muted    bool     // nothing more may be sent
+	stopped  bool     // stop is closed
+	urgent   bool     // do not linger
+	failed   int      // settlements lost since the last Flush
+	demand   int      // what a Receive that waits would take; for Pull
 	standby  bool
 	out      []*longshore.Delivery // what the last Receive returned
 	retry    *Publisher            // for copies; made when first needed
@@ -91,7 +93,7 @@ type job struct {
 func newConsumer(s *queueSource, sess *session, o transport.OpenOptions) *consumer {
 	c := &consumer{b: s.b, src: s, cfg: &s.cfg, sess: sess, base: o.Base, tags: newTags(),
 		jobs: make(chan *job), wake: make(chan struct{}, 1), ready: make(chan struct{}, 1), fetch: make(chan struct{}, 1),
-		stop: make(chan struct{}), sender: make(chan struct{}), gone: make(chan struct{}), wanted: o.Window, others: -1}
+		stop: make(chan struct{}), sender: make(chan struct{}), gone: make(chan struct{}), wanted: o.Window, others: -1, ends: make(chan error, 1)}
 	if c.base == nil {
 		c.base = context.Background()
 	}
@@ -154,6 +156,7 @@ func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
 		c.queues = append(c.queues, q.Name)
 		c.subs = append(c.subs, &longshore.Subscription{Transport: "rabbitmq", Source: source, Tag: c.cfg.Tag})
 	}
+	c.findPlaces()
 	c.ordered = o.Ordered && !c.cfg.AutoAck
 	c.stays = c.keepsByClosing()
 	c.standby = c.cfg.SingleActive && declared[0].Consumers > 0
@@ -174,9 +177,10 @@ func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
 
 // keepsByClosing: without a delivery limit, which up to 3.13 is the default, a quorum
 // queue puts what basic.nack gives back at its end, behind messages of the same key, and
-// what a closing channel leaves at its front.
+// what a closing channel leaves at its front. A stream ends the connection over a
+// basic.nack.
 func (c *consumer) keepsByClosing() bool {
-	return c.ordered && c.cfg.Declare.Type != Classic && c.sess.version[0] < 4
+	return c.src.streams() || c.ordered && c.cfg.Declare.Type != Classic && c.sess.version[0] < 4
 }
 
 // abort ends a consumer that was never handed out.
@@ -217,7 +221,7 @@ func (c *consumer) takeBuffered(n int) ([]*longshore.Delivery, error) {
 	}
 	clear(c.out)
 	c.out = c.out[:0]
-	if c.paused && !c.leaving && c.cfg.inPlace() {
+	if c.paused && !c.leaving && c.inPlace() {
 		return nil, nil
 	}
 	c.out = c.tags.take(c.out, n)

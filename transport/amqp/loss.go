@@ -35,6 +35,10 @@ func (c *consumer) watch(closes <-chan *amqp091.Error, cancels <-chan string) {
 				c.die(c.channelEnd(e))
 			}
 			return
+		case err := <-c.ends:
+			c.mute()
+			c.die(err)
+			return
 		case tag := <-cancels:
 			c.mute()
 			c.die(c.canceledBy(tag))
@@ -109,6 +113,9 @@ func (c *consumer) canceledBy(tag string) error {
 	out := &longshore.Error{Code: longshore.CodeCanceledBy, Op: "consume from " + c.src.title(), Source: c.src.name(),
 		Err:  errors.New("the broker cancelled the consumer"),
 		Hint: "the queue moved to another node or its leader changed; it is opened again by itself"}
+	if deleted(err) {
+		c.queueGone(queue)
+	}
 	if e, ok := asAMQP(err); ok && e.Code == amqp091.NotFound {
 		out.Err = fmt.Errorf("queue %q was deleted", queue)
 		out.Hint = "create it again, or set Declare"
@@ -196,6 +203,7 @@ func (c *consumer) forfeit(end, cause error) []*longshore.Delivery {
 		return nil
 	}
 	c.end = end
+	c.keepPlaces()
 	close(c.gone)
 	c.halt()
 	var open []*longshore.Delivery

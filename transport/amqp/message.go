@@ -37,7 +37,7 @@ const directReply = "amq.rabbitmq.reply-to"
 // others.
 func brokerOwned(name string) bool {
 	switch name {
-	case "x-death", "x-delivery-count", "x-acquired-count", "x-received-from":
+	case "x-death", "x-delivery-count", "x-acquired-count", "x-received-from", headerOffset:
 		return true
 	}
 	return strings.HasPrefix(name, "x-first-death-") || strings.HasPrefix(name, "x-last-death-")

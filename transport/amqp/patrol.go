@@ -82,7 +82,7 @@ func next(n int, again bool) int {
 func (c *consumer) footprint() (consumers int, top uint64, open int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.leaving || c.paused && !c.cfg.inPlace() || c.standby || c.end != nil || c.cfg.Pull || c.cfg.Declare.Type == Classic {
+	if c.leaving || c.paused && !c.inPlace() || c.standby || c.end != nil || c.cfg.Pull || c.cfg.Declare.Type == Classic {
 		return 0, c.tags.top, c.tags.open
 	}
 	for _, st := range c.steps {

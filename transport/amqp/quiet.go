@@ -21,7 +21,7 @@ const (
 // nothing is ready in the queues. It gives up when nothing came for a second though
 // it should; answers says whether the queues have answered then.
 func (c *consumer) quiet(ctx context.Context) (quiet, answers bool) {
-	if c.cfg.AutoAck || c.cfg.Declare.Type == Classic || c.cfg.stream() {
+	if c.cfg.AutoAck || c.cfg.Declare.Type == Classic || c.src.streams() {
 		return true, true
 	}
 	tick := time.NewTicker(stillFor / 4)

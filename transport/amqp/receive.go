@@ -28,6 +28,9 @@ func (c *consumer) arrived(raw *amqp091.Delivery, queue int) {
 		return // it goes back with the channel
 	}
 	c.tags.arrive(tag, d)
+	if c.passes(raw, tag, queue) {
+		return
+	}
 	if c.deaf {
 		c.tags.hold(tag)
 		return

@@ -29,6 +29,9 @@ func (s *settler) Nack(ctx context.Context, tag uint64, delay time.Duration, att
 	if delay > 0 && c.cfg.refusesWhenFull() {
 		return c.unsupported("nack with a delay", "the queue refuses messages when it is full (x-overflow), and RabbitMQ would drop what comes back from its delay queue then")
 	}
+	if delay > 0 && c.src.streams() {
+		return c.unsupported("nack with a delay", "the copy would come to all who read the stream")
+	}
 	v := longshore.Settlement{Verb: longshore.VerbNack, Delay: delay, Attempt: attempt}
 	c.mu.Lock()
 	sl, err := c.held(tag)
@@ -42,6 +45,10 @@ func (s *settler) Nack(ctx context.Context, tag uint64, delay time.Duration, att
 	}
 	switch how, ok := c.returnBy(d, v.Attempt); {
 	case delay > 0: // a copy
+	case c.src.streams():
+		c.reread(sl)
+		c.mu.Unlock()
+		return nil
 	case c.stays && c.leaving:
 		sl.stay()
 		c.mu.Unlock()
@@ -101,7 +108,7 @@ func (c *consumer) returnBy(d *longshore.Delivery, attempt int) (how settleHow, 
 }
 
 func (s *settler) Reject(_ context.Context, tag uint64, reason error) error {
-	if s.c.cfg.AutoAck || !s.c.cfg.deadLettered() {
+	if s.c.cfg.AutoAck || !s.c.cfg.deadLettered() || s.c.src.streams() {
 		return s.c.unsupported("reject a delivery", "no dead-letter exchange of the queue is known, so RabbitMQ would drop the message; set x-dead-letter-exchange in Declare.Arguments, or DeadLettered")
 	}
 	return s.c.settle(tag, longshore.Settlement{Verb: longshore.VerbReject, Reason: reason}, howReject)
@@ -144,6 +151,7 @@ func (c *consumer) accept(tag uint64, sl *slot, v longshore.Settlement, how sett
 		c.tags.forget(tag, sl)
 		return
 	}
+	c.readTo(sl.d)
 	first, window := c.tags.unsent == 0, c.window
 	if window == 0 { // unlimited
 		window = maxUnconfirmed

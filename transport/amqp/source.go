@@ -20,6 +20,9 @@ type queueSource struct {
 
 	opened  atomic.Bool  // once at least
 	starved atomic.Int32 // subscriptions in a row that got nothing though messages were ready
+
+	streamed atomic.Bool // what came was from a stream
+	places   places
 }
 
 // Open connects, declares and consumes.
@@ -38,6 +41,9 @@ func (s *queueSource) Open(ctx context.Context, o transport.OpenOptions) (transp
 	c.start()
 	if err := c.do(ctx, func() error { return c.setUp(ctx, o) }); err != nil {
 		c.abort(ctx)
+		if deleted(err) && len(s.queues) == 1 {
+			s.places.gone(s.queues[0])
+		}
 		return nil, s.b.set.brokerError("open "+s.title(), s.name(), err)
 	}
 	s.opened.Store(true)
@@ -72,6 +78,9 @@ func (s *queueSource) starves(o transport.OpenOptions) error {
 func (s *queueSource) Capabilities() transport.Capabilities {
 	caps := s.cfg.capabilities()
 	caps.Stays = caps.Stays || s.cast != nil // the queue of a broadcast goes with its consumer
+	if s.streams() {                         // a copy would come to all who read it, and a second consumer would read it all again
+		caps.Delay, caps.MaxDelay, caps.LiveResize, caps.Stays = false, 0, false, true
+	}
 	return caps
 }
 

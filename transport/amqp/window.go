@@ -71,7 +71,7 @@ func (c *consumer) addStep(size int) error {
 	}
 	c.setSteps(append(c.steps[:len(c.steps):len(c.steps)], st)) // before it can be cancelled
 	for _, p := range st.parts {
-		in, err := c.ch.Consume(c.queues[p.queue], p.tag, c.cfg.AutoAck, c.cfg.Exclusive, false, false, c.arguments())
+		in, err := c.ch.Consume(c.queues[p.queue], p.tag, c.cfg.AutoAck, c.cfg.Exclusive, false, false, c.arguments(p.queue))
 		if err != nil { // the channel has ended
 			c.setSteps(c.steps[:len(c.steps)-1])
 			return err
@@ -84,13 +84,21 @@ func (c *consumer) addStep(size int) error {
 	return nil
 }
 
-func (c *consumer) arguments() amqp091.Table {
-	args := maps.Clone(c.cfg.Arguments)
+func (c *consumer) arguments(queue int) amqp091.Table {
+	args := amqp091.Table{}
+	maps.Copy(args, c.cfg.Arguments)
 	if c.cfg.Priority != 0 {
-		if args == nil {
-			args = amqp091.Table{}
-		}
 		args["x-priority"] = int32(c.cfg.Priority)
+	}
+	if c.src.streams() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if queue >= len(c.places) {
+			return args // it has ended
+		}
+		if at := c.places[queue].offset(args[headerOffset]); at != nil {
+			args[headerOffset] = at
+		}
 	}
 	return args
 }
@@ -157,7 +165,7 @@ func (c *consumer) dropAll(ctx context.Context) (gone bool, err error) {
 func (c *consumer) goal() (goal, have int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.wanted <= 0 || c.paused && !c.cfg.inPlace() || c.leaving {
+	if c.wanted <= 0 || c.paused && !c.inPlace() || c.leaving {
 		return 0, c.window
 	}
 	return min(max(c.wanted, baseWindow), c.limit), c.window
@@ -177,7 +185,7 @@ func (c *consumer) adjust(ctx context.Context) error {
 		}
 		return err
 	}
-	if !c.cfg.live() {
+	if !c.live() {
 		if len(c.steps) == 0 {
 			return c.addStep(c.fixed)
 		}
