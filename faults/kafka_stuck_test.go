@@ -34,12 +34,14 @@ func stuckOn(l *oracle.Ledger, body string, hang func(ctx context.Context) error
 // full, which Stats show with partition, offset, key and age, and the other one goes on.
 // F-E07, F-L04
 func TestKafkaStuckHeadIsShownAndHoldsItsPartitionOnly(t *testing.T) {
-	t.Parallel()
-	k := newKafkaTopic(t, newFake(t).ListenAddrs(), 2)
+	onKafka(t, 2, stuckHeadIsShown)
+}
+
+func stuckHeadIsShown(t *testing.T, k *kafkaTopic, p kafka.Protocol) {
 	l := oracle.New()
 	k.publish(l, 0, 600, 60)
 	release := make(chan struct{})
-	c := consumeFrom(t, k.group(kafka.GroupConfig{Window: 50}), container.Config{Workers: fixed(8), DeadLetter: container.DeadLetter{Policy: container.Keep}},
+	c := consumeFrom(t, k.group(kafka.GroupConfig{Window: 50, Protocol: p}), container.Config{Workers: fixed(8), DeadLetter: container.DeadLetter{Policy: container.Keep}},
 		stuckOn(l, "0", func(context.Context) error { <-release; return nil }))
 	var st container.Stats
 	eventually(t, 60*time.Second, "the partition stands still and Stats show it", func() bool {

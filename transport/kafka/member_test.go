@@ -2,6 +2,8 @@ package kafka_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -14,6 +16,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/brokertest"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/kafka"
 )
@@ -29,6 +33,12 @@ func TestEveryWayOutLeavesTheGroup(t *testing.T) {
 			cancel()
 			_ = m.Close(ctx)
 		},
+		"lost authorisation": func(m *member) {
+			if _, err := m.upTo(1000, patience); !errors.Is(err, longshore.CodeForbidden) {
+				m.t.Errorf("Receive: %v, want forbidden", err)
+			}
+			m.shut()
+		},
 	}
 	for name, leave := range ways {
 		t.Run(name, func(t *testing.T) {
@@ -40,6 +50,9 @@ func TestEveryWayOutLeavesTheGroup(t *testing.T) {
 					m := open(t, src)
 					c.produce(0, 8, 8, -1)
 					m.take(1)
+					if name == "lost authorisation" {
+						c.forbids(c.fake.GroupInfo(c.topic).Members[0].MemberID)
+					}
 					joined := make(chan *member, 1)
 					go func() { joined <- open(t, src) }()
 					wait(rand.N(100 * time.Millisecond))
@@ -59,6 +72,54 @@ func TestEveryWayOutLeavesTheGroup(t *testing.T) {
 			})
 		})
 	}
+}
+
+// forbids refuses the next heartbeat of a member.
+func (c *cluster) forbids(id string) {
+	c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat, kmsg.ConsumerGroupHeartbeat}, Err: kerr.GroupAuthorizationFailed, Count: 1,
+		When: func(r kmsg.Request) bool {
+			switch r := r.(type) {
+			case *kmsg.HeartbeatRequest:
+				return r.MemberID == id
+			case *kmsg.ConsumerGroupHeartbeatRequest:
+				return r.MemberID == id && r.MemberEpoch > 0
+			}
+			return false
+		}})
+}
+
+// F-A05 on a real broker: who ends while another joins is not waited for until its
+// session is over, 45 s later.
+func TestEveryWayOutLeavesTheGroupOnKafka(t *testing.T) {
+	t.Parallel()
+	addrs := brokertest.Kafka(t)
+	eachProtocol(t, func(t *testing.T, p kafka.Protocol) {
+		for name, leave := range map[string]func(m *member){
+			"close":              func(m *member) { m.shut() },
+			"cancel, then close": func(m *member) { _ = m.Cancel(context.Background()); m.shut() },
+			"close with a context that has ended": func(m *member) {
+				ctx, cancel := context.WithCancel(context.Background())
+				cancel()
+				_ = m.Close(ctx)
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				c := realCluster(t, addrs, 4)
+				src := c.group(kafka.GroupConfig{Protocol: p})
+				m := open(t, src)
+				c.produce(0, 8, 8, -1)
+				m.take(1)
+				joined := make(chan *member, 1)
+				go func() { joined <- open(t, src) }()
+				wait(rand.N(100 * time.Millisecond))
+				leave(m)
+				next := <-joined
+				next.take(8) // it has all partitions
+				next.shut()
+			})
+		}
+	})
 }
 
 // F-B01: any step of joining fails, and fails again; then the group consumes.
@@ -128,6 +189,7 @@ func TestPauseDoesNotOutliveTheAssignment(t *testing.T) {
 		pauser := m.Consumer.(transport.Pauser) //nolint:errcheck // it is one
 		ctx, cancel := context.WithCancel(context.Background())
 		var all sync.WaitGroup
+		var done, sent sync.Map // bodies
 		consume := func(m *member) {
 			all.Go(func() {
 				for {
@@ -136,6 +198,7 @@ func TestPauseDoesNotOutliveTheAssignment(t *testing.T) {
 						return
 					}
 					for _, d := range ds {
+						done.Store(string(d.Body), true)
 						_ = d.Ack(context.Background())
 					}
 				}
@@ -144,7 +207,7 @@ func TestPauseDoesNotOutliveTheAssignment(t *testing.T) {
 		consume(m)
 		var others []*member
 		r := rand.New(rand.NewPCG(1, 2))
-		for i := range 60 {
+		for i := range 200 {
 			switch r.IntN(5) {
 			case 0:
 				_ = pauser.Pause(ctx)
@@ -163,8 +226,11 @@ func TestPauseDoesNotOutliveTheAssignment(t *testing.T) {
 				}
 			default:
 				c.produce(i*50, i*50+50, 50, -1)
+				for n := range 50 {
+					sent.Store(fmt.Sprint(i*50+n), true)
+				}
 			}
-			wait(20 * time.Millisecond)
+			wait(10 * time.Millisecond)
 		}
 		for _, o := range others {
 			o.shut()
@@ -173,6 +239,12 @@ func TestPauseDoesNotOutliveTheAssignment(t *testing.T) {
 		c.noLag(m)
 		cancel()
 		all.Wait()
+		sent.Range(func(body, _ any) bool {
+			if _, ok := done.Load(body); !ok {
+				t.Errorf("%v was never received, and committed", body)
+			}
+			return true
+		})
 	})
 }
 
