@@ -133,6 +133,11 @@ func (d *Delivery) Lose(cause error) bool {
 	return open
 }
 
+// TakenBack reports whether the broker has taken the delivery back before a verb was
+// accepted. The cause of the handler's context does not tell: it may have ended before.
+// For containers.
+func (d *Delivery) TakenBack() bool { return d.state.Load() == stateLost }
+
 func (d *Delivery) lose(cause error) bool {
 	if old := d.state.Or(stateLost); old != 0 {
 		return false

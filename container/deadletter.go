@@ -38,6 +38,9 @@ const transient = 1
 type deadLetter struct {
 	err   error
 	tries int
+
+	// overtaken: given up by an operator behind others of its lane, which do not wait.
+	overtaken bool
 }
 
 // terminalState is the terminal policy and the publisher it needs.

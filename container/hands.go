@@ -169,7 +169,7 @@ func (r *run) deadLetterNow(it *item, h holding, in Intervention) error {
 	if in.Reason != "" {
 		why = fmt.Errorf("%w: %s", errGivenUp, cutText(in.Reason, maxErrorText/2))
 	}
-	place := r.s.dead.To != "" || r.terms.policy == Native
+	place, ordered := r.s.dead.To != "" || r.terms.policy == Native, it.lane != nil
 	switch {
 	case !place:
 		r.mu.Unlock()
@@ -181,7 +181,7 @@ func (r *run) deadLetterNow(it *item, h holding, in Intervention) error {
 		return unable(longshore.CodeState, "", "it is being moved this moment, or was taken back by the broker")
 	}
 	if it.dead == nil && r.s.dead.To != "" { // a place that was down a moment ago is tried all the same
-		it.dead = &deadLetter{err: why}
+		it.dead = &deadLetter{err: why, overtaken: ordered && it.lane == nil}
 	}
 	before := r.count.deadFailed
 	r.mu.Unlock()
@@ -198,7 +198,7 @@ func (r *run) deadLetterNow(it *item, h holding, in Intervention) error {
 
 func (r *run) releaseNow(it *item, h holding, in Intervention) error {
 	switch {
-	case it.lane != nil:
+	case it.lane != nil || it.dead != nil && it.dead.overtaken:
 		r.mu.Unlock()
 		return unable(longshore.CodeUnsupported, "retry it now, or dead-letter it", "its key or partition is handled in order, and given back it would be overtaken")
 	case it.gen.caps.KeepBlocks:

@@ -166,6 +166,26 @@ func TestDeadLetterThatFailsIsTriedAgain(t *testing.T) {
 	})
 }
 
+// One that was given up behind others of its key, and stays because its place takes
+// nothing, has been overtaken: given back to the broker it would come out of order.
+func TestGivenUpFollowerIsNotReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		c, _ := lanes(t, b, container.Config{DeadLetter: container.DeadLetter{To: "q.dead"}})
+		b.FailPublish("q.dead", 1, errLedger)
+		if _, err := c.DeadLetterNow(container.Intervention{Record: "a:2"}); !errors.Is(err, longshore.CodeDeadLetter) {
+			t.Fatal(err)
+		}
+		if _, err := c.ReleaseNow(container.Intervention{Record: "a:2"}); !errors.Is(err, longshore.CodeUnsupported) {
+			t.Errorf("released: %v", err)
+		}
+		wait(2 * time.Hour)
+		if n := b.Inspect("q.dead").Ready; n != 1 {
+			t.Errorf("%d dead letters, want it there when its place is back", n)
+		}
+	})
+}
+
 // What runs is taken only with Interrupt; then its handler is told, and the wish
 // counts whatever it returns.
 func TestRunningRecordIsInterrupted(t *testing.T) {

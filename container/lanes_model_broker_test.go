@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -39,6 +40,7 @@ type laneMessage struct {
 	attempt int
 	due     time.Time
 	where   string // "here", "out", "done"
+	givenUp bool   // by hand: others of its key may go on
 }
 
 type laneOut struct {
@@ -109,6 +111,7 @@ func (c *laneConsumer) take(most int) (ds []*longshore.Delivery) {
 		}
 		c.tokens++
 		d := longshore.NewDelivery(c.o.Base, c, c.tokens)
+		d.ID = fmt.Sprint(msg.no)
 		d.Body, d.Attempt, d.Origin.Redelivered = []byte{byte(msg.no)}, msg.attempt, msg.calls > 0
 		if msg.key != "" {
 			d.Key = []byte(msg.key)
@@ -184,6 +187,7 @@ func (b *laneBroker) lose(after time.Duration, chosen func(*laneOut) bool) {
 	for token, o := range b.out {
 		if chosen(o) {
 			b.settle(token, "here")
+			o.root.Lose(longshore.ErrLost) // before anybody has it again
 			gone[o.c] = append(gone[o.c], o.root)
 		}
 	}
@@ -193,9 +197,6 @@ func (b *laneBroker) lose(after time.Duration, chosen func(*laneOut) bool) {
 	}
 	b.mu.Unlock()
 	for c, ds := range gone {
-		for _, d := range ds {
-			d.Lose(longshore.ErrLost)
-		}
 		if after > 0 {
 			time.AfterFunc(after, func() { c.tell(ds) })
 		} else {

@@ -59,14 +59,14 @@ func (m *laneModel) begin(ds []*longshore.Delivery) (steps []modelStep) {
 		if d.Attempt > 3 && m.policy != container.Keep {
 			bad("handled after its last attempt")
 		}
-		if msg.where == "done" {
+		if msg.where == "done" && d.Owned() { // else it was lost on its way to the handler
 			bad("handled when it was done")
 		}
 		if msg.key != "" && m.keys[msg.key] > 0 {
 			bad("handled beside another of its key")
 		}
 		for _, before := range m.b.messages[:msg.no] {
-			if msg.key != "" && before.key == msg.key && before.where != "done" && !slices.Contains(earlier, before.no) {
+			if msg.key != "" && before.key == msg.key && before.where != "done" && !before.givenUp && !slices.Contains(earlier, before.no) {
 				bad("overtakes %d, which is %s", before.no, before.where)
 			}
 		}

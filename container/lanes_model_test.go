@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -126,6 +127,7 @@ func (m *laneModel) run() {
 		"hold":         act(func() { m.hold(!m.held) }),
 		"pause":        act(func() { m.pause(!m.paused) }),
 		"permits":      act(m.permits),
+		"intervene":    act(m.intervene),
 		"stop":         act(m.stop),
 	})
 	m.finish()
@@ -216,6 +218,28 @@ func (m *laneModel) permits() {
 		m.Skip("no gate")
 	}
 	m.gate.set(rapid.IntRange(-1, 3).Draw(m.T, "permits"))
+}
+
+// intervene has an operator do something with one that is held. It may be in a state
+// where that cannot be done.
+func (m *laneModel) intervene() {
+	held, _ := m.c.InFlight(100)
+	if len(held) == 0 {
+		m.Skip("nothing is held")
+	}
+	h := held[rapid.IntRange(0, len(held)-1).Draw(m.T, "held")]
+	what := rapid.SampledFrom([]string{"retry", "dead-letter", "release"}).Draw(m.T, "by hand")
+	do := map[string]func(container.Intervention) (container.Held, error){"retry": m.c.RetryNow, "dead-letter": m.c.DeadLetterNow, "release": m.c.ReleaseNow}[what]
+	if what == "dead-letter" {
+		no, _ := strconv.Atoi(h.Record)
+		m.b.mu.Lock()
+		m.b.messages[no].givenUp = true
+		m.b.mu.Unlock()
+	}
+	_, err := do(container.Intervention{Record: h.Record, Reason: "a test", Interrupt: rapid.Bool().Draw(m.T, "interrupt")})
+	m.mu.Lock()
+	m.note("%s %s by hand: %v", what, h.Record, err)
+	m.mu.Unlock()
 }
 
 // stop drains, compares the report with what the broker saw meanwhile, and starts again.

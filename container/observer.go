@@ -220,9 +220,9 @@ func (r *run) uncount(it *item, parked bool) {
 }
 
 // lost tells a delivery that the broker took back from one that was settled a moment
-// ago: neither is owned.
+// ago: neither is owned. One whose handler an operator has interrupted has another cause.
 func lost(d *longshore.Delivery) bool {
-	return !d.Owned() && errors.Is(context.Cause(d.Context()), longshore.ErrLost)
+	return !d.Owned() && (d.TakenBack() || errors.Is(context.Cause(d.Context()), longshore.ErrLost))
 }
 
 // sweepRunning gives the followers of lost deliveries back while their handlers
