@@ -22,9 +22,9 @@ test-matrix: ## the RabbitMQ suites on 4.0, 4.3 and a cluster (root, 10 minutes 
 soak: ## the container's soak, 500 seeds with -race (LONGSHORE_SOAK=n for others)
 	LONGSHORE_SOAK=$${LONGSHORE_SOAK:-500} go test -race -count=1 -timeout 60m -run Soak ./container
 soak-kafka: ## members of Kafka groups come and go for minutes, crash and freeze (LONGSHORE_CHURN=2m)
-	LONGSHORE_CHURN=$${LONGSHORE_CHURN:-2m} scripts/brokers run kafka -- go test -race -count=1 -timeout 60m -v -run 'TestChurnOnKafka|TestOnAKafka' ./transport/kafka
+	LONGSHORE_BROKERS=required LONGSHORE_CHURN=$${LONGSHORE_CHURN:-2m} scripts/brokers run kafka -- go test -race -count=1 -timeout 60m -v -run 'TestChurnOnKafka|TestOnAKafka' ./transport/kafka
 soak-mutex: ## kill -9 of producers and consumers, 50 times over 20 000 messages, RabbitMQ, Kafka, sqstest with PostgreSQL
-	LONGSHORE_MUTEX_SOAK=$${LONGSHORE_MUTEX_SOAK:-20000} scripts/brokers run rabbitmq kafka postgres -- go test -count=1 -timeout 60m -v -run SoakOnReal ./middleware/mutex/soak
+	LONGSHORE_BROKERS=required LONGSHORE_MUTEX_SOAK=$${LONGSHORE_MUTEX_SOAK:-20000} scripts/brokers run rabbitmq kafka postgres -- go test -count=1 -timeout 60m -v -run SoakOnReal ./middleware/mutex/soak
 cover: ## test coverage by package, embedded servers only; coverage.txt
 	go test -coverprofile=coverage.txt ./...
 	go tool cover -func=coverage.txt | tail -n 1
@@ -33,9 +33,9 @@ cover: ## test coverage by package, embedded servers only; coverage.txt
 faults: ## every requirement of the fault suite on real brokers; writes docs/faults.md (RUN=F-C01: one of them)
 	@scripts/brokers run -- go run ./scripts/faultsreport $(if $(RUN),-run "$(RUN)") $(FAULTSFLAGS)
 soak-faults: ## random faults over all three brokers for minutes; prints its seed (LONGSHORE_SOAK_FOR=10m, LONGSHORE_SOAK_SEED=n)
-	LONGSHORE_SOAK_FOR=$${LONGSHORE_SOAK_FOR:-10m} scripts/brokers run -- go test -race -count=1 -timeout 120m -v -run 'TestSoak' ./faults
+	LONGSHORE_BROKERS=required LONGSHORE_SOAK_FOR=$${LONGSHORE_SOAK_FOR:-10m} scripts/brokers run -- go test -race -count=1 -timeout 120m -v -run 'TestSoak' ./faults
 endurance: ## the README's program against a million messages of 10 KB with 0.1 % poison on each broker (N=20000, ON=kafka)
-	ELASTICMQ_HEAP=$${ELASTICMQ_HEAP:-4g} LONGSHORE_ENDURANCE=$(or $(N),1000000) scripts/brokers run rabbitmq kafka elasticmq -- go test -count=1 -timeout 0 -v -run 'TestEndurance/$(ON)' ./faults
+	LONGSHORE_BROKERS=required ELASTICMQ_HEAP=$${ELASTICMQ_HEAP:-4g} LONGSHORE_ENDURANCE=$(or $(N),1000000) scripts/brokers run rabbitmq kafka elasticmq -- go test -count=1 -timeout 0 -v -run 'TestEndurance/$(ON)' ./faults
 sabotage: ## break the code in ten ways in a copy of the tree: each must turn the fault suite red
 	@scripts/brokers run -- go run ./scripts/sabotage $(SABOTAGEFLAGS)
 
