@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/logs"
 )
 
 // Mutex is a middleware: around a handler it makes sure that the handler's effects in
@@ -22,6 +23,7 @@ type Mutex struct {
 	gate    gate
 	counter counters
 	checked atomic.Bool
+	quiet   logs.Quiet // of the line about the database
 }
 
 // New checks the configuration and returns a mutex. It does no I/O. Errors:

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/logs"
 )
 
 // noTransaction is the verdict when there was no transaction or no answer.
@@ -24,16 +25,26 @@ func (m *Mutex) noTransaction(ctx context.Context, err error) error {
 		return &rolledBack{err: err}
 	case ClassReadOnly:
 		e.Code, e.Hint = longshore.CodeRefused, "the database takes no writes: connect to the primary"
-		return longshore.Release(e, troubleDelay)
+		return m.comesBack(e, troubleDelay)
 	case ClassSchema:
 		e.Code, e.Hint = longshore.CodeNotFound, "create the tables: longshore mutex ddl"
-		return longshore.Release(e, troubleDelay)
+		return m.comesBack(e, troubleDelay)
 	default:
 		if errors.Is(err, errWaitedTooLong) {
 			e.Code, e.Hint = longshore.CodeTimeout, "make the pool larger than the number of workers, or LockTimeout longer"
 		}
-		return longshore.Release(e, m.delay(1))
+		return m.comesBack(e, m.delay(1))
 	}
+}
+
+// comesBack releases a delivery for the database's fault. It is told once a minute:
+// such a delivery is neither an attempt nor a failure, so nobody else says why nothing
+// gets on.
+func (m *Mutex) comesBack(err error, delay time.Duration) error {
+	if stands, due := m.quiet.Due(time.Now()); due {
+		m.cfg.Logger.Warn("mutex gives a delivery back", append(logs.Failure(err), zap.Duration("retry_in", delay), logs.Repeated(stands))...)
+	}
+	return longshore.Release(err, delay)
 }
 
 // held is the verdict on a delivery whose row somebody else has: a second copy, or the
@@ -99,7 +110,7 @@ func (m *Mutex) commit(life context.Context, tx Tx) error {
 	case m.class(err) == ClassRolledBack:
 		return &rolledBack{err: err}
 	case errors.Is(err, ErrRolledBack) && unfit(m.class(err)):
-		return longshore.Release(&longshore.Error{Code: longshore.CodeRefused, Op: "commit of the mutex's transaction", Err: err,
+		return m.comesBack(&longshore.Error{Code: longshore.CodeRefused, Op: "commit of the mutex's transaction", Err: err,
 			Hint: "the database takes nothing now: look at its disk, memory and role"}, troubleDelay)
 	case errors.Is(err, ErrRolledBack):
 		// The handler hid an error. That is its failure, to be counted.
@@ -111,7 +122,7 @@ func (m *Mutex) commit(life context.Context, tx Tx) error {
 	if errors.Is(err, errEndedByHandler) {
 		hint = "leave commit and rollback to the mutex"
 	}
-	return longshore.Release(&longshore.Error{Code: longshore.CodeConnLost, Op: "commit of the mutex's transaction: the outcome is unknown",
+	return m.comesBack(&longshore.Error{Code: longshore.CodeConnLost, Op: "commit of the mutex's transaction: the outcome is unknown",
 		Err: err, Hint: hint}, m.cfg.BusyDelay)
 }
 
@@ -127,9 +138,9 @@ func (m *Mutex) failed(ctx context.Context, c claim, err error, lost bool) error
 	}
 	switch class := m.class(err); {
 	case lost, class == ClassLost:
-		return longshore.Release(err, m.delay(1)) // the database's fault, not the message's
+		return m.comesBack(err, m.delay(1)) // the database's fault, not the message's
 	case unfit(class):
-		return longshore.Release(err, troubleDelay)
+		return m.comesBack(err, troubleDelay)
 	case class == ClassRolledBack:
 		return &rolledBack{err: err, ofOne: true}
 	}
