@@ -81,3 +81,22 @@ func TestPlaceBeforeAnythingCame(t *testing.T) {
 		}
 	}
 }
+
+// What retention has removed does not come again, and is not waited for.
+func TestPlaceThatRetentionOvertakes(t *testing.T) {
+	src := &places{}
+	p := src.take("q")
+	for at := range int64(5) {
+		p.arrive(at)
+	}
+	p.settle(4)
+	src.leave("q", p)
+	p = src.take("q")
+	if !p.arrive(2) || p.arrive(4) || p.next() != 2 {
+		t.Errorf("goes on at %d, want 2", p.next())
+	}
+	p.settle(2)
+	if p.next() != 3 {
+		t.Errorf("goes on at %d, want 3", p.next())
+	}
+}

@@ -36,6 +36,7 @@ func (p *places) take(queue string) *place {
 	if at == nil {
 		return newPlace()
 	}
+	at.resumed = true
 	return at
 }
 
@@ -55,8 +56,11 @@ type place struct {
 	anew  bool           // the stream was deleted: what is in the next one came while it was read
 	top   int64          // above the highest offset that arrived
 	open  map[int64]bool // arrived and not done
-	done  map[int64]bool // above an open one
-	prune int
+	// resumed: nothing has come since it was opened again. What is below the first that
+	// comes then is in the stream no more.
+	resumed bool
+	done    map[int64]bool // above an open one
+	prune   int
 }
 
 // maxAhead bounds what is remembered to be done behind one that is not.
@@ -90,6 +94,10 @@ func deleted(err error) bool {
 
 // arrive notes an offset; false if it was done before.
 func (p *place) arrive(at int64) bool {
+	if p.resumed {
+		p.resumed = false
+		maps.DeleteFunc(p.open, func(open int64, _ bool) bool { return open < at })
+	}
 	p.known, p.top = true, max(p.top, at+1)
 	if p.done[at] {
 		return false
@@ -167,7 +175,7 @@ func (c *consumer) read(raw *amqp091.Delivery, queue int) (again, unknown bool) 
 		return false, false
 	}
 	fresh := c.places[queue].arrive(at)
-	if !c.src.streams() && !c.cfg.SingleActive && !c.cfg.Exclusive && c.cfg.Priority == 0 {
+	if !c.src.streams() && c.cfg.Declare.Type == "" && !c.cfg.SingleActive && !c.cfg.Exclusive && c.cfg.Priority == 0 {
 		c.src.streamed.Store(true)
 		return false, c.cfg.live()
 	}

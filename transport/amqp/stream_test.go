@@ -19,6 +19,7 @@ import (
 	"github.com/longshore-go/longshore/internal/brokertest"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp"
+	"github.com/longshore-go/longshore/transport/amqp/amqptest"
 )
 
 // streamSite is a RabbitMQ behind a proxy with a stream of the test's own.
@@ -157,5 +158,47 @@ func TestStreamThatNobodyNamedIsHandledOnce(t *testing.T) {
 	eventually(t, "all are handled", func() bool { return int(handled.Load()) >= len(all) })
 	if n := twice.Load(); n > 0 {
 		t.Errorf("%d were handled twice", n)
+	}
+}
+
+// A queue into which somebody has forwarded messages of streams, with their offsets: none
+// is taken for one that was done, although offsets of two streams are the same.
+func TestMessagesThatWereForwardedFromStreams(t *testing.T) {
+	t.Parallel()
+	for name, d := range map[string]amqp.Declare{"declared": {Type: amqp.Classic}, "not declared": {}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := embeddedSite(t, amqptest.Config{})
+			queue := s.declare(t, amqp.Classic, nil)
+			onChannel(t, s.direct, func(ch *amqp091.Channel) error {
+				for i := range 60 {
+					if err := ch.Publish("", queue, true, false, amqp091.Publishing{Body: fmt.Append(nil, i), Headers: amqp091.Table{"x-stream-offset": int64(i % 20)}}); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			var handled atomic.Int32
+			var seen sync.Map
+			c, err := container.New(amqp.New(s.url, amqp.Config{}).Queue(queue, amqp.QueueConfig{Declare: d}),
+				longshore.HandlerFunc(func(_ context.Context, d *longshore.Delivery) error {
+					if _, known := seen.LoadOrStore(string(d.Body), true); !known {
+						handled.Add(1)
+					}
+					return nil
+				}), container.Config{Logger: zap.NewNop(), Reopen: container.Backoff{Initial: 10 * time.Millisecond}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			containertest.Start(t, c)
+			eventually(t, "all are handled", func() bool { return handled.Load() == 60 })
+			eventually(t, "nothing is left", func() bool {
+				q, _ := s.embedded.Queue("/", queue)
+				return q.Ready+q.Unacked == 0
+			})
+			if n := c.Stats().Generation; d.Type == amqp.Classic && n != 1 {
+				t.Errorf("opened %d times", n)
+			}
+		})
 	}
 }
