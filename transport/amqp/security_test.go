@@ -143,9 +143,8 @@ func TestBrokerOfIPv6(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := faultproxy.NewOn(t, "[::1]:0", srv.Addr).Addr()
-	for _, u := range []string{"amqp://guest:guest@" + at, "amqp://guest:guest@127.0.0.1:1," + at} {
-		open(t, amqp.New(u, amqp.Config{}).Queue("q", amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Classic}}), transport.OpenOptions{}).close()
-	}
+	src := amqp.New("amqp://guest:guest@"+at, amqp.Config{}).Queue("q", amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Classic}})
+	open(t, src, transport.OpenOptions{}).close()
 }
 
 // F-K01: separate fields take raw text, an encoded URL works.
