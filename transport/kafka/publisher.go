@@ -131,7 +131,7 @@ func (p *Publisher) Publish(ctx context.Context, dest string, msgs ...*longshore
 	}
 	b := newBatch(topic, partition, msgs)
 	b.produce(ctx, p.timeout+unanswered, with.cl)
-	if err := b.wait(ctx, p.refusal(with)); err != nil {
+	if err := b.wait(ctx, p.refusal(with)); err != nil { //nolint:contextcheck // it answers from memory
 		return p.explain(topic, p.b.failure(p.publishing(topic), topic, err))
 	}
 	b.alone(ctx, with.cl)
