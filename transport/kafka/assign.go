@@ -64,6 +64,13 @@ func (c *consumer) fetched(_ context.Context, _ *kgo.Client, resp *kmsg.OffsetFe
 // assign decides where each new partition starts, and makes its state. No record
 // of it is fetched before it returns.
 func (c *consumer) assign(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	select {
+	case <-c.begun: // the client of a pattern joins as soon as it is made, while the opening still looks
+	case <-c.over.Done():
+		return nil, longshore.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	nums := map[string][]int32{}
 	for topic, parts := range offsets {
 		for num := range parts {

@@ -41,6 +41,7 @@ type consumer struct {
 	urgent  chan struct{} // enough is done for a commit
 	moved   chan struct{} // something was settled; for who drains
 	commits chan struct{} // holds one token: one commit at a time
+	begun   chan struct{} // closed: it has subscribed
 
 	undrained atomic.Int64 // bytes that wait in partitions which can hand out
 	recent    atomic.Int64 // completions since the last commit
@@ -73,7 +74,7 @@ type consumer struct {
 
 func newConsumer(s *groupSource, o transport.OpenOptions) *consumer {
 	c := &consumer{src: s, base: o.Base,
-		ready: make(chan struct{}, 1), hungry: make(chan struct{}, 1), urgent: make(chan struct{}, 1), moved: make(chan struct{}, 1), commits: make(chan struct{}, 1),
+		ready: make(chan struct{}, 1), hungry: make(chan struct{}, 1), urgent: make(chan struct{}, 1), moved: make(chan struct{}, 1), commits: make(chan struct{}, 1), begun: make(chan struct{}),
 		parts: map[tp]*partition{}, subs: map[string]*longshore.Subscription{}, ids: map[string][16]byte{},
 		troubles: map[string]time.Time{}, healing: map[string]*healing{}, refused: map[string]refusal{}}
 	if c.base == nil {
@@ -142,6 +143,7 @@ func (c *consumer) subscribe(ctx context.Context, o transport.OpenOptions) error
 
 // run starts the goroutines.
 func (c *consumer) run() {
+	close(c.begun)
 	c.link.alive()
 	c.wg.Go(c.pollAll)
 	c.wg.Go(c.watch)

@@ -286,10 +286,12 @@ func TestUncommittedAcksAreReported(t *testing.T) {
 	c.produce(0, 5, 1, 0)
 	m := open(t, c.group(kafka.GroupConfig{SettleLinger: time.Hour}))
 	ds := m.take(5)
-	m.flush() // the first position: its commit would take the acks along
+	m.flush()                                                                                                                              // the first position: its commit would take the acks along
+	late := c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.OffsetCommit}, Group: c.topic, Err: kerr.CoordinatorLoadInProgress, Count: -1}) // one that was about to
 	ack(t, ds[:3]...)
 	c.fake.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Group: c.topic, Err: kerr.UnknownMemberID})
 	eventually(t, "the loss", func() bool { lost, failed, _ := m.counts(); return lost == 2 && failed == 3 })
+	late.Remove()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := m.Flush(ctx); err == nil {
