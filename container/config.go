@@ -52,7 +52,8 @@ type Config struct {
 	// their contexts. Zero: 20 s. −1: not at all.
 	DrainTimeout time.Duration
 	// CancelGrace is what is left after that: for handlers to return, for settlements
-	// to be flushed and the consumer to be closed. Zero: 2 s.
+	// to be flushed and the consumer to be closed. Where all handlers have returned in
+	// time the latter two have 5 s, if that is more and the time of both allows. Zero: 2 s.
 	CancelGrace time.Duration
 	// Reopen spaces the attempts to subscribe again. Zero: 250 ms, doubled up to
 	// 30 s, ± 20 %.

@@ -174,18 +174,24 @@ func (c *consumer) read(raw *amqp091.Delivery, queue int) (again, unknown bool) 
 	if !ok || c.cfg.AutoAck || c.cfg.Pull {
 		return false, false
 	}
-	fresh := c.places[queue].arrive(at)
-	if !c.src.streams() && c.cfg.Declare.Type == "" && !c.cfg.SingleActive && !c.cfg.Exclusive && c.cfg.Priority == 0 {
-		c.src.streamed.Store(true)
-		return false, c.cfg.live()
+	if c.src.streams() {
+		// A queue into which somebody has forwarded a stream's messages is not known for one.
+		return !c.places[queue].arrive(at) && c.cfg.stream(), false
 	}
-	// A queue into which somebody has forwarded a stream's messages is not known for one.
-	return !fresh && c.cfg.stream(), false
+	if c.cfg.Declare.Type != "" || c.cfg.SingleActive || c.cfg.Exclusive || c.cfg.Priority != 0 {
+		return false, false // no stream: the header came along from one
+	}
+	c.src.streamed.Store(true)
+	c.places[queue].arrive(at)
+	return false, c.cfg.live()
 }
 
 // passes tells that what arrived is not handed out. mu is held.
 func (c *consumer) passes(raw *amqp091.Delivery, tag uint64, queue int) bool {
 	again, unknown := c.read(raw, queue)
+	if !again && !unknown {
+		return false
+	}
 	sl := c.tags.find(tag)
 	switch {
 	case sl == nil:
@@ -198,7 +204,7 @@ func (c *consumer) passes(raw *amqp091.Delivery, tag uint64, queue int) bool {
 		sl.d = nil
 		c.accept(tag, sl, longshore.Settlement{Verb: longshore.VerbAck}, howAck)
 	}
-	return again || unknown
+	return true
 }
 
 // readTo is told of what is done. mu is held.

@@ -57,7 +57,7 @@ func (s *settings) together(bad clash) {
 
 // stream tells whether the queue is known to be a stream.
 func (c *QueueConfig) stream() bool {
-	_, offset := c.Arguments["x-stream-offset"]
+	_, offset := c.Arguments[headerOffset]
 	return offset || c.Declare.Type == "stream"
 }
 
