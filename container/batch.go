@@ -12,7 +12,7 @@ import (
 // over, or waiting would bring nothing more. The caller holds mu and knows that
 // something is ready.
 func (r *run) batchReady() bool {
-	return r.ready.n >= r.s.batch || r.batchDue || r.s.linger == 0 || r.stopping ||
+	return r.ready.n >= r.s.batch || r.batchDue || r.s.linger == 0 || r.axes.Stopping() ||
 		r.ready.front().alone() || r.free() <= 0
 }
 

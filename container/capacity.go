@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/state"
 )
 
 const (
@@ -29,7 +30,7 @@ type capacityState struct {
 func (r *run) armCapacity() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.stopping || r.endWorkers() {
+	if r.axes.Stopping() || r.endWorkers() {
 		return
 	}
 	r.tick.capa.timer = r.s.clock.AfterFunc(time.Duration((0.5+rnd())*float64(capacityEvery)), func() {
@@ -61,14 +62,14 @@ func (r *run) lookAtCapacity() {
 // mayTake says whether the broker could hand over a delivery at once. The caller
 // holds mu.
 func (r *run) mayTake() bool {
-	return !r.paused && !r.stopping && !r.gateShut && len(r.holds) == 0 && r.free() > 0
+	return !r.gateShut && !r.axes.Holds.Has(state.Operator|state.Middleware) && !r.axes.Stopping() && r.free() > 0
 }
 
 // consumerCapacity is what Stats tells. The caller holds mu.
 func (r *run) consumerCapacity() float64 {
 	g := r.gen
 	switch {
-	case g == nil || g.down != nil || r.stopping || len(r.holds) > 0:
+	case r.axes.Sub != state.Open || r.axes.Stopping() || r.axes.Holds.Has(state.Middleware):
 		return 0
 	case r.tick.capa.of == g.id:
 		return r.tick.capa.share
@@ -81,8 +82,7 @@ func (r *run) consumerCapacity() float64 {
 // accepting is what Stats tells, which has the gate's limits already. The caller
 // holds mu.
 func (r *run) accepting(st *Stats) bool {
-	g := r.gen
-	return g != nil && g.down == nil && !r.paused && !r.stopping && len(r.holds) == 0 && st.Permits != 0 && st.Rate != 0
+	return r.axes.Accepts() && st.Permits != 0 && st.Rate != 0 // the gate's own word may be newer
 }
 
 // doubted says whether a middleware only tries if work may start.

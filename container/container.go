@@ -268,7 +268,7 @@ func (c *ListenerContainer) State() State {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.state()
+	return r.reported()
 }
 
 // Done returns a channel that is closed when the current run ends; before the

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/state"
 )
 
 // stop asks the run to drain. From this moment nothing new starts, except where
@@ -12,13 +13,11 @@ import (
 // Called again it can only shorten the time.
 func (r *run) stop(soft, hard time.Time) {
 	r.mu.Lock()
-	if !r.stopping {
-		r.stopping = true
+	if r.axes.Stop == state.NoStop {
 		r.stopAt, r.drainEnd, r.hardEnd = r.s.clock.Now(), soft, hard
 		g := r.gen
-		r.workOff = g != nil && g.down == nil && g.caps.CountsReturns && len(r.holds) == 0
-		r.noStart = !r.workOff
-		if g != nil && (r.noStart || g.caps.SingleActive) {
+		r.axes = r.axes.Forward(r.axes.StopWith(g != nil && g.caps.CountsReturns))
+		if g != nil && (!r.axes.Starts() || g.caps.SingleActive) {
 			g.interrupt()
 		}
 		r.openCancel()
@@ -70,13 +69,11 @@ func (r *run) over() bool {
 // drain ends the run, within its deadline whatever the broker does.
 func (r *run) drain() {
 	r.mu.Lock()
-	if !r.stopping { // a start that failed
+	if r.axes.Sub == state.Failed {
 		now := r.s.clock.Now()
 		r.stopAt, r.drainEnd = now, now
 		r.armHard(now.Add(r.s.grace))
-		r.noStart = true
-	} else {
-		r.phase = phaseDraining
+		r.axes = r.axes.Forward(state.ReturnOnly)
 	}
 	g := r.gen
 	last := g != nil && g.caps.SingleActive
@@ -103,11 +100,11 @@ func (r *run) cancelIntake(g *generation) {
 		r.forgo(out)
 		return
 	}
-	off := r.workOff && r.s.clock.Now().Before(r.drainEnd)
+	off := r.axes.Stop == state.FinishWork && r.s.clock.Now().Before(r.drainEnd)
 	until := r.drainEnd
 	if !off {
 		until = r.hardEnd
-		r.noStart = true
+		r.axes = r.axes.Forward(state.ReturnOnly)
 		g.interrupt()
 	}
 	if off && g.ctx.Err() != nil { // paused until now
@@ -199,7 +196,9 @@ func (r *run) awaitWork(holdBack bool) {
 		}
 		r.mu.Lock()
 		if r.worked() {
-			r.noStart = r.noStart || holdBack
+			if holdBack {
+				r.axes = r.axes.Forward(state.ReturnOnly)
+			}
 			r.mu.Unlock()
 			return
 		}
@@ -210,8 +209,8 @@ func (r *run) awaitWork(holdBack bool) {
 		}
 	}
 	r.mu.Lock()
-	off := r.workOff && !r.noStart
-	r.noStart = true
+	off := r.axes.Stop == state.FinishWork
+	r.axes = r.axes.Forward(state.ReturnOnly)
 	g := r.gen
 	if g != nil {
 		g.interrupt()
@@ -234,7 +233,7 @@ func (r *run) worked() bool {
 	switch {
 	case r.running > 0, last && r.receiving: // interrupted; it may bring something yet
 		return false
-	case r.noStart:
+	case r.axes.Stop >= state.ReturnOnly:
 		return true
 	case r.ready.n > 0, r.queued > 0, r.undertaking:
 		return false
@@ -288,7 +287,7 @@ func (r *run) releaseReady() {
 	r.releaseOrphans()
 	r.mu.Lock()
 	var out, wait []*item
-	if r.noStart {
+	if r.axes.Stop >= state.ReturnOnly {
 		for _, it := range r.dead {
 			r.parked.push(it)
 		}
@@ -297,7 +296,7 @@ func (r *run) releaseReady() {
 	for len(r.parked) > 0 {
 		it := r.parked.pop()
 		switch {
-		case !r.noStart && (r.more() || !it.due.After(r.drainEnd)): // its followers may still come
+		case r.axes.Stop < state.ReturnOnly && (r.more() || !it.due.After(r.drainEnd)): // its followers may still come
 			wait = append(wait, it)
 		default:
 			r.unparkCounts(it)
@@ -307,10 +306,10 @@ func (r *run) releaseReady() {
 	for _, it := range wait {
 		r.parked.push(it)
 	}
-	if !r.noStart {
+	if r.axes.Stop < state.ReturnOnly {
 		r.wakeOne()
 	}
-	for r.noStart && r.ready.n > 0 {
+	for r.axes.Stop >= state.ReturnOnly && r.ready.n > 0 {
 		out = r.takeLane(out, r.ready.pop())
 	}
 	r.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/state"
 )
 
 // cutOff ends the contexts of handlers that still run, and waits for them as long
@@ -44,7 +45,7 @@ func (r *run) giveUp(g *generation) {
 	r.mu.Lock()
 	flushErr := errors.Join(errs...)
 	rep := r.abandoned()
-	r.phase = phaseClosing
+	r.axes = r.axes.Forward(state.Closing)
 	r.wakeOne()
 	r.mu.Unlock()
 	for _, o := range gens {
@@ -92,7 +93,7 @@ func (r *run) lastSteps() (flushEnd, closeEnd time.Time) {
 
 // reporting says that what becomes of a delivery now is counted in the report. When
 // what is left has been counted, closing only gives that back. The caller holds mu.
-func (r *run) reporting() bool { return r.stopping && r.phase < phaseClosing }
+func (r *run) reporting() bool { return r.axes.Stopping() && r.axes.Stop < state.Closing }
 
 // abandoned begins the report, and counts what is left: closing gives back what
 // follows a handler that does not return. The caller holds mu.
@@ -133,11 +134,11 @@ func (r *run) conclusion(rep *Report, flushErr, err error) {
 	if flushErr != nil && rep.Unflushed == 0 && !stale {
 		rep.Unflushed = 1 // at least one: the transport did not say which
 	}
-	if r.stopping {
+	failed := r.axes.Sub == state.Failed
+	if !failed {
 		r.report = rep
 	}
-	failed := !r.stopping
-	r.phase, r.tick.buffered = phaseStopped, 0
+	r.axes, r.tick.buffered = r.axes.Forward(state.Stopped), 0
 	r.mu.Unlock()
 	if !failed {
 		r.emit(Event{Kind: EventDrained, Report: rep, Text: rep.String()})

@@ -1,6 +1,10 @@
 package container
 
-import "math"
+import (
+	"math"
+
+	"github.com/longshore-go/longshore/container/internal/state"
+)
 
 // gateState is what the gate said last; guarded by run.mu.
 type gateState struct {
@@ -19,6 +23,7 @@ func (r *run) followGate() {
 		return
 	}
 	r.gateNow = now
+	r.axes.Holds = r.axes.Holds.With(state.Throttle, permits == 0 || rate == 0)
 	if r.receiving && r.receiverCtx.Err() == nil {
 		r.callReceiver()
 	}
@@ -32,8 +37,7 @@ func (r *run) followGate() {
 // where the broker's window does not follow us (a single active consumer would lose its
 // role). The caller holds mu.
 func (r *run) wantsPause(g *generation) bool {
-	shut := r.gateNow.seen && !r.stopping && (r.gateNow.permits == 0 || r.gateNow.rate == 0)
-	return r.paused || r.inPlace(g) || shut && g.caps.LiveResize && g.caps.KeptFor == 0
+	return r.axes.PausesTransport(g.traits())
 }
 
 // gateRoom keeps what cannot start soon at the broker: its lease does not run

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/state"
 )
 
 // Intervention is what an operator wants to be done with one record.
@@ -68,7 +69,7 @@ func (c *ListenerContainer) intervene(name string, in Intervention, do verb) (He
 	}
 	now := r.now()
 	r.mu.Lock()
-	if r.stopping || r.phase >= phaseClosing {
+	if r.axes.Stop != state.NoStop {
 		r.mu.Unlock()
 		return Held{}, refuse(longshore.CodeState, "the container drains or has stopped", "what it holds goes back to the broker")
 	}

@@ -3,6 +3,7 @@ package container
 import (
 	"fmt"
 
+	"github.com/longshore-go/longshore/container/internal/state"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -14,7 +15,7 @@ const headsShown = 100
 func (r *run) heads(st *Stats) {
 	r.mu.Lock()
 	g := r.gen
-	down := g == nil || g.down != nil || r.phase >= phaseClosing
+	down := r.axes.Sub != state.Open || r.axes.Stop >= state.Closing
 	r.mu.Unlock()
 	if down {
 		return

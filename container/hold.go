@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/longshore-go/longshore/container/internal/state"
 )
 
 // watch follows the middlewares that can hold the intake, and the gate.
@@ -28,29 +30,31 @@ func (r *run) setHold(i int, held bool, reason string) {
 		r.mu.Unlock()
 		return
 	}
-	before := r.state()
+	before := r.reported()
 	e := Event{Kind: EventReleased, Reason: r.c.names[i], Text: "released by " + r.c.names[i]}
 	if held {
 		r.holds[i] = r.c.names[i] + ": " + reason
 		e = Event{Kind: EventHeld, Reason: r.holds[i], Text: "held by " + r.holds[i]}
-		if r.gen != nil && !r.stopping {
+		r.axes.Holds = r.axes.Holds.With(state.Middleware, true)
+		if r.gen != nil && !r.axes.Stopping() {
 			r.gen.interrupt()
 		}
 	} else {
 		delete(r.holds, i)
 		if len(r.holds) == 0 {
+			r.axes.Holds = r.axes.Holds.With(state.Middleware, false)
 			r.reopenAt = time.Time{} // we left by our own wish: come back at once
 			r.downAt = r.s.clock.Now()
 			// It may be over before the supervisor saw it: then nobody subscribes anew, and
 			// the consumer that was interrupted goes on.
-			if g := r.gen; g != nil && !r.paused && !r.stopping {
+			if g := r.gen; g != nil && r.axes.Receives() {
 				g.rearm(r.base)
 			}
 			r.wakeOne()
 		}
 	}
 	r.emit(e)
-	if after := r.state(); after != before {
+	if after := r.reported(); after != before {
 		r.emit(Event{Kind: EventState, Text: string(after)})
 	}
 	r.mu.Unlock()
@@ -73,13 +77,16 @@ func (r *run) holdReason() string {
 // started is given back, except where the broker counts that: there it waits here.
 func (r *run) letGo(g *generation) {
 	r.mu.Lock()
-	if len(r.holds) == 0 { // over meanwhile
+	if !r.axes.Holds.Has(state.Middleware) { // over meanwhile
 		r.mu.Unlock()
 		return
 	}
 	g.canceled = true
 	g.interrupt()
-	r.gen, r.kept = nil, g.caps.CountsReturns
+	r.gen, r.axes.Sub = nil, state.Suspended
+	if g.caps.CountsReturns {
+		r.axes.Sub = state.Retained
+	}
 	r.old = append(r.old, g)
 	r.mu.Unlock()
 	until := r.s.clock.Now().Add(r.s.grace)
@@ -107,7 +114,7 @@ func (r *run) letGo(g *generation) {
 // asked for. Else each trial of a breaker would bring another window in, for as long
 // as the trials fail. The caller holds mu.
 func (r *run) provided() bool {
-	return r.kept && r.ready.n+r.queued+r.running+max(r.waitPark-r.s.parked, 0) >= r.window()
+	return r.axes.Sub == state.Retained && r.ready.n+r.queued+r.running+max(r.waitPark-r.s.parked, 0) >= r.window()
 }
 
 // keepBuffer takes in what the transport holds: given back at every opening of a

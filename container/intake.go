@@ -13,10 +13,10 @@ import (
 // caller holds mu.
 func (r *run) mayReceive() bool {
 	g := r.gen
-	if r.receiving || g == nil || g.down != nil || g.exhausted || r.noStart || g.ctx.Err() != nil {
+	if r.receiving || !r.axes.Receives() || g.exhausted || g.ctx.Err() != nil {
 		return false
 	}
-	return (!r.paused || r.stopping) && len(r.holds) == 0 && !r.gateShut && r.free() > 0
+	return !r.gateShut && r.free() > 0
 }
 
 // free is how many more deliveries may be held. The caller holds mu.
@@ -196,15 +196,15 @@ func (r *run) receiveEnded(ctx context.Context, g *generation, err error) {
 	case errors.Is(err, longshore.ErrCanceled):
 		g.exhausted = true
 		if !g.canceled && g.down == nil {
-			g.down = &longshore.Error{Code: longshore.CodeCanceledBy, Source: r.s.name,
-				Op: fmt.Sprintf("receive from %q", r.s.name), Err: err}
+			r.markDown(g, &longshore.Error{Code: longshore.CodeCanceledBy, Source: r.s.name,
+				Op: fmt.Sprintf("receive from %q", r.s.name), Err: err})
 		}
 	case g.down != nil:
 	case err == nil:
-		g.down = &longshore.Error{Code: longshore.CodeInternal, Source: r.s.name,
-			Op: fmt.Sprintf("receive from %q", r.s.name), Err: errors.New("the transport returned neither a delivery nor an error")}
+		r.markDown(g, &longshore.Error{Code: longshore.CodeInternal, Source: r.s.name,
+			Op: fmt.Sprintf("receive from %q", r.s.name), Err: errors.New("the transport returned neither a delivery nor an error")})
 	default:
-		g.down = err
+		r.markDown(g, err)
 	}
 	r.changed()
 	r.wake()

@@ -51,9 +51,7 @@ func (o *observer) Down(err error) {
 		err = &longshore.Error{Code: longshore.CodeConnLost, Source: r.s.name, Op: fmt.Sprintf("consume from %q", r.s.name), Err: errors.New("the consumer ended")}
 	}
 	r.mu.Lock()
-	if o.g.down == nil {
-		o.g.down = err
-	}
+	r.markDown(o.g, err)
 	if o.g.cancel != nil {
 		o.g.interrupt()
 	}

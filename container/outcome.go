@@ -124,7 +124,7 @@ func (r *run) settleFailed(d *longshore.Delivery, s longshore.Settlement, err er
 		code = longshore.CodeConnLost
 	}
 	countCode(&r.count.settle, code)
-	if r.stopping {
+	if r.axes.Stopping() {
 		r.tally.unflushed++
 		if len(r.tally.unflushedIDs) < 10 {
 			r.tally.unflushedIDs = append(r.tally.unflushedIDs, idOf(d))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/state"
 )
 
 // brokerDelay is the shortest delay worth a journey to the broker and back.
@@ -63,7 +64,7 @@ func (r *run) comeBack(w *worker, it *item, j judgement, attempt int) {
 // followers would overtake it. So does what comes behind others of its batch that wait
 // here: they go back first. The caller holds mu.
 func (r *run) leavesNow(it *item) bool {
-	return r.stopping && (r.noStart || it.lane == nil) && !it.behind()
+	return r.axes.Stopping() && (r.axes.Stop >= state.ReturnOnly || it.lane == nil) && !it.behind()
 }
 
 // cut shortens a delay to what broker or lease allow.
@@ -129,7 +130,7 @@ func (r *run) cannotHold(err error) {
 func (r *run) isStopping() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.stopping
+	return r.axes.Stopping()
 }
 
 // returned counts what a drain gave back.
@@ -179,7 +180,7 @@ func (r *run) park(w *worker, it *item, j judgement, attempt int) {
 	}
 	it.d, it.permit, it.due = next, false, j.end.Add(j.delay)
 	it.notes.Store(nil)
-	if r.noStart && r.stopping && !it.behind() { // it began after we looked
+	if r.axes.Stopping() && r.axes.Stop >= state.ReturnOnly && !it.behind() { // it began after we looked
 		r.mu.Unlock()
 		r.release(it, attempt)
 		return

@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container/autoscale"
+	"github.com/longshore-go/longshore/container/internal/state"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -35,11 +36,11 @@ type run struct {
 	failed  error         // its error; read after started
 	ended   chan struct{} // closed at the end
 
-	mu    sync.Mutex
-	phase phase
-	gen   *generation   // nil: not subscribed
-	old   []*generation // cancelled, with deliveries still out
-	gens  int
+	mu   sync.Mutex
+	axes state.Axes    // what it may do; everything else about its state is derived
+	gen  *generation   // nil: not subscribed
+	old  []*generation // cancelled, with deliveries still out
+	gens int
 
 	items       freeItems
 	ready       ring
@@ -77,15 +78,9 @@ type run struct {
 	holdsFrom   time.Time       // before that the broker is not asked to hold a retry
 	wg          sync.WaitGroup  // workers
 
-	paused                 bool
-	holds                  map[int]string // by watcher
-	kept                   bool           // the last subscription ended by a hold, and left here what it had
-	handed                 bool           // it ended because a hold or a pause outlasted its lease
-	stayDue                bool           // look whether one does
+	holds                  map[int]string // why the watchers hold, by watcher
+	stayDue                bool           // look whether a hold outlasts the lease
 	stayTimer              longshore.Timer
-	stopping               bool
-	workOff                bool // draining: what was received is still started
-	noStart                bool // draining: nothing new starts
 	drainEnd               time.Time
 	hardTimer, settleTimer longshore.Timer
 	hardEnd                time.Time
@@ -120,16 +115,6 @@ type run struct {
 	laneTold    time.Time
 }
 
-type phase uint8
-
-const (
-	phaseStarting phase = iota
-	phaseRunning
-	phaseDraining
-	phaseClosing // nothing is worked on any more
-	phaseStopped
-)
-
 // generation is one subscription. Everything that reports about it holds a
 // pointer to it, so a report from an earlier one is recognised.
 type generation struct {
@@ -144,6 +129,7 @@ type generation struct {
 	exhausted bool  // Receive said ErrCanceled
 	canceled  bool  // we called Cancel
 	paused    bool  // Pauser.Pause is in force
+	opened    bool  // paused since it was opened, and until every hold is over
 	asked     int   // window last asked of the broker; guarded by run.mu
 	since     time.Time
 	fresh     time.Time // what the transport has buffered came after it
@@ -153,7 +139,7 @@ func newRun(c *ListenerContainer) *run {
 	r := &run{c: c, s: c.set, src: c.src,
 		kick: make(chan struct{}, 1), started: make(chan struct{}), ended: make(chan struct{}),
 		holds: map[int]string{}, lanes: newLaneTable(), meanSize: 1024,
-		min: c.workers.Min, max: c.workers.Max, target: c.workers.Min, paused: c.paused,
+		min: c.workers.Min, max: c.workers.Max, target: c.workers.Min,
 		scaler: c.set.policy.New(), nudge: make(chan struct{})}
 	if c, ok := c.set.policy.(autoscale.Cycler); ok {
 		cycles := c.Cycles()
@@ -161,6 +147,7 @@ func newRun(c *ListenerContainer) *run {
 	}
 	r.tick.began = r.s.clock.Now()
 	r.tick.last, r.downAt = r.tick.began, r.tick.began
+	r.axes.Holds = state.None.With(state.Operator, c.paused)
 	if r.s.manual {
 		r.manual = map[*longshore.Delivery]*item{}
 	}
@@ -191,10 +178,10 @@ func (r *run) wake() {
 
 // changed tells whoever waits for something to end; the caller holds mu.
 func (r *run) changed() {
-	if r.kept {
+	if r.axes.Sub == state.Retained {
 		r.wake() // there may be room to subscribe again
 	}
-	if r.stopping {
+	if r.axes.Stopping() {
 		close(r.nudge)
 		r.nudge = make(chan struct{})
 	}

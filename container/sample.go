@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/container/autoscale"
+	"github.com/longshore-go/longshore/container/internal/state"
 )
 
 const (
@@ -63,7 +64,7 @@ func (r *run) sample(now time.Time) autoscale.Sample {
 	s := autoscale.Sample{Now: now, Dt: now.Sub(r.tick.last), Min: r.min, Max: r.max, Workers: r.target,
 		BusySec: c.busySec, Completed: c.completed, Execs: c.execs, Failed: c.failed, SumLog: c.sumLog, SumLog2: c.sumLog2,
 		Queued: r.startableNow(), Backlog: r.tick.backlog, BacklogAge: -1, Permits: -1, Window: r.fits(now), Lanes: -1, Rate: -1,
-		Paused: r.paused || r.stopping || r.gen == nil || r.gen.down != nil || len(r.holds) > 0}
+		Paused: r.axes.Sub != state.Open || r.axes.Stopping() || r.axes.Holds.Has(state.Operator|state.Middleware)}
 	for _, w := range r.workers {
 		if started := w.busy.Load(); started != 0 {
 			s.BusySec += r.busySince(started, now)

@@ -48,7 +48,7 @@ type tickState struct {
 func (r *run) armTick() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.stopping {
+	if r.axes.Stopping() {
 		return
 	}
 	r.tick.timer = r.s.clock.AfterFunc(tickEvery, func() {
@@ -113,7 +113,7 @@ func (r *run) scaleTo(n int, reason string) {
 	r.mu.Lock()
 	from := r.target
 	n = min(max(n, r.min), r.max)
-	moved := n != from && !r.stopping
+	moved := n != from && !r.axes.Stopping()
 	if moved {
 		r.setTarget(n)
 		r.tick.scaling.note(r.now(), from, n, reason)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/state"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -32,7 +33,7 @@ func (c *ListenerContainer) Seek(ctx context.Context, to transport.Position) ([]
 	}
 	r.mu.Lock()
 	g := r.gen
-	ready := g != nil && g.down == nil && !r.stopping
+	ready := r.axes.Sub == state.Open && !r.axes.Stopping()
 	r.mu.Unlock()
 	if !ready {
 		return nil, refuse(longshore.CodeState, "it is not subscribed", "wait until it runs")

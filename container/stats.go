@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/state"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -190,7 +191,7 @@ func (r *run) stats(st *Stats) {
 	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	st.State = r.state()
+	st.State = r.reported()
 	st.Since, st.Standby = r.tick.began, r.standby
 	st.Live, st.Ready, st.Reason = r.health()
 	st.Workers, st.Target, st.Min, st.Max = r.live, r.target, r.min, r.max
@@ -264,23 +265,21 @@ func (r *run) hotShare() float64 {
 // health judges liveness and readiness. The caller holds mu.
 func (r *run) health() (live, ready bool, reason string) {
 	switch {
-	case r.phase >= phaseClosing && !r.stopping:
+	case r.axes.Sub == state.Failed && r.axes.Stop >= state.Closing:
 		return false, false, "ended: " + errText(r.lastErr)
-	case r.phase == phaseStopped:
+	case r.axes.Stop == state.Stopped:
 		return true, false, "stopped"
-	case r.phase == phaseDraining, r.phase == phaseClosing:
+	case r.axes.Stopping():
 		return true, false, "draining"
-	case r.phase == phaseStarting:
+	case r.axes.Sub == state.Starting, r.axes.Sub == state.Failed:
 		return true, false, "starting"
-	case len(r.holds) > 0:
+	case r.axes.Holds.Has(state.Middleware):
 		return true, false, "held by " + r.holdReason()
-	case r.gen == nil && r.provided():
+	case r.provided():
 		return true, true, "" // works off what a hold left here
-	case r.gaveUp():
-		return true, true, "paused"
-	case r.gen == nil || r.gen.down != nil:
+	case r.reported() == StateRecovering:
 		return true, false, "recovering: " + errText(r.lastErr)
-	case r.paused:
+	case r.axes.Holds.Has(state.Operator):
 		return true, true, "paused"
 	case r.parkFull:
 		return true, false, "parking full"

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/state"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -15,16 +16,10 @@ import (
 // and the consumer leaves after all. The same goes for an operator's pause.
 
 // inPlace says whether a hold leaves the consumer in its place. The caller holds mu.
-func (r *run) inPlace(g *generation) bool { return len(r.holds) > 0 && g.caps.Stays }
+func (r *run) inPlace(g *generation) bool { return r.axes.Holds.Has(state.Middleware) && g.caps.Stays }
 
 // patience is how long deliveries may be left unsettled; 0: for ever.
 func (g *generation) patience() time.Duration { return g.caps.Lease / 4 * 3 }
-
-// gaveUp says that a hold or a pause outlasted what the broker allows: the container
-// has no subscription, and wants none before the end of that. The caller holds mu.
-func (r *run) gaveUp() bool {
-	return r.handed && (r.paused || len(r.holds) > 0) && r.gen == nil && !r.stopping
-}
 
 // overstay gives the consumer's place up if what waits here would soon be taken
 // back, and else looks again when it would.
@@ -38,7 +33,7 @@ func (r *run) overstay() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stayDue = false
-	if g == nil || g.down != nil || g.patience() <= 0 || !r.paused && !r.inPlace(g) {
+	if g == nil || g.down != nil || g.patience() <= 0 || !r.axes.Holds.Has(state.Operator) && !r.inPlace(g) {
 		return
 	}
 	if empty {
@@ -87,7 +82,7 @@ func (r *run) armStay(d time.Duration) {
 // handOn gives up the consumer and everything that waits, what is parked too. The
 // caller holds mu, which is given up meanwhile.
 func (r *run) handOn(g *generation, now time.Time) {
-	g.canceled, r.gen, r.handed, r.kept = true, nil, true, false
+	g.canceled, r.gen, r.axes.Sub = true, nil, state.Yielded
 	g.interrupt()
 	r.old = append(r.old, g)
 	out := r.takeWaiting() // before anybody can start it
@@ -126,14 +121,14 @@ func (g *generation) asOne() bool { return g.caps.SingleActive && g.caps.Stays }
 func (r *run) leaves(it *item) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.stopping && r.noStart && it.gen.asOne() && it.d.Owned()
+	return r.axes.Stopping() && r.axes.Stop >= state.ReturnOnly && it.gen.asOne() && it.d.Owned()
 }
 
 // forgo forgets what closing the consumer gives back.
 func (r *run) forgo(out []*item) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.stopping {
+	if r.axes.Stopping() {
 		r.tally.released += len(out)
 	}
 	r.count.verdicts[longshore.VerdictRelease] += int64(len(out))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/state"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -101,7 +102,7 @@ func (r *run) check(ctx context.Context, g *generation) error {
 // subscribed lets deliveries of the new generation in.
 func (r *run) subscribed(g *generation) {
 	r.mu.Lock()
-	if r.stopping {
+	if r.axes.Stopping() {
 		r.mu.Unlock()
 		r.closeSoon(g)
 		return
@@ -119,15 +120,18 @@ func (r *run) subscribed(g *generation) {
 	g.fresh = g.since
 	r.stayDue = pause
 	g.rearm(r.base)
-	if r.paused {
+	if r.axes.Holds.Has(state.Operator) {
 		g.interrupt()
 	}
-	r.gen, r.kept, r.handed, r.phase, r.lastErr = g, false, false, phaseRunning, nil
+	r.gen, r.axes.Sub, r.lastErr = g, state.Open, nil
+	if g.down != nil { // it ended before it was ours
+		r.axes.Sub = state.Lost
+	}
 	r.setTarget(r.target)
 	live, window, took := r.target, r.s.window(r.target), g.since.Sub(r.downAt)
 	r.emit(Event{Kind: EventSubscribed, Generation: g.id, Workers: live, Window: window, Took: took,
 		Text: fmt.Sprintf("subscribed after %v, generation %d, %d workers, window %d", round(took), g.id, live, window)})
-	r.emit(Event{Kind: EventState, Text: string(r.state())})
+	r.emit(Event{Kind: EventState, Text: string(r.reported())})
 	r.mu.Unlock()
 	r.startDecided(nil)
 }
@@ -160,9 +164,11 @@ func (r *run) openFailed(err error) {
 // reached, or a middleware holds the intake, and nobody knows for how long.
 func (r *run) unsubscribed() {
 	r.mu.Lock()
-	r.phase = phaseRunning
+	if r.axes.Sub = state.Lost; r.axes.Holds != state.None {
+		r.axes.Sub = state.Suspended
+	}
 	r.setTarget(r.target)
-	r.emit(Event{Kind: EventState, Text: string(r.state())})
+	r.emit(Event{Kind: EventState, Text: string(r.reported())})
 	r.mu.Unlock()
 	r.startDecided(nil)
 }
@@ -191,7 +197,7 @@ func fatal(err error) bool {
 // fail ends the run before it began.
 func (r *run) fail(err error) {
 	r.mu.Lock()
-	r.failed = err
+	r.failed, r.axes.Sub = err, state.Failed
 	r.mu.Unlock()
 }
 
@@ -204,7 +210,7 @@ func (r *run) startDecided(err error) {
 	if r.failed == nil {
 		r.failed = err
 	}
-	if r.failed == nil && r.phase == phaseStopped {
+	if r.failed == nil && r.axes.Stop == state.Stopped {
 		r.failed = &longshore.Error{Code: longshore.CodeState, Source: r.s.name,
 			Op: fmt.Sprintf("start container %q", r.s.name), Err: errors.New("it was stopped before it had subscribed")}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/state"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -81,17 +82,17 @@ func (r *run) todo() func() bool {
 	defer r.mu.Unlock()
 	g := r.gen
 	switch {
-	case r.stopping || r.failed != nil:
+	case r.axes.Stopping() || r.failed != nil:
 		return func() bool { return false }
 	case len(r.orphans) > 0:
 		return func() bool { r.releaseOrphans(); return true }
 	case g != nil && g.down != nil:
 		return func() bool { r.lose(g); return true }
-	case g != nil && len(r.holds) > 0 && !g.caps.Stays:
+	case g != nil && r.axes.Intake(g.traits()) == state.Away:
 		return func() bool { r.letGo(g); return true }
-	case g == nil && len(r.holds) > 0 && r.phase == phaseStarting:
+	case r.axes.Sub == state.Starting && !r.axes.WantsSubscription(true):
 		return func() bool { r.unsubscribed(); return true }
-	case g == nil && len(r.holds) == 0 && !r.s.clock.Now().Before(r.reopenAt) && !r.provided() && !r.gaveUp():
+	case g == nil && r.axes.WantsSubscription(true) && !r.s.clock.Now().Before(r.reopenAt) && !r.provided():
 		return func() bool { r.subscribe(); return true }
 	}
 	for _, o := range r.old {
@@ -129,7 +130,7 @@ func (r *run) lose(g *generation) {
 	r.reopenAt = now.Add(delay)
 	countCode(&r.count.reopens, longshore.CodeOf(err))
 	r.standby, r.blocked = false, false
-	if !r.stopping {
+	if !r.axes.Stopping() {
 		r.emit(Event{Kind: EventState, Text: string(StateRecovering)})
 	}
 	r.mu.Unlock()
@@ -232,9 +233,9 @@ func (r *run) applyPause(g *generation) {
 
 func (r *run) setPaused(on bool) {
 	r.mu.Lock()
-	if r.paused != on {
-		r.paused = on
-		if g := r.gen; g != nil && !r.stopping {
+	if r.axes.Holds.Has(state.Operator) != on {
+		r.axes.Holds = r.axes.Holds.With(state.Operator, on)
+		if g := r.gen; g != nil && !r.axes.Stopping() {
 			if on {
 				g.interrupt()
 			} else {
@@ -242,27 +243,36 @@ func (r *run) setPaused(on bool) {
 			}
 		}
 		r.wakeOne()
-		r.emit(Event{Kind: EventState, Text: string(r.state())})
+		r.emit(Event{Kind: EventState, Text: string(r.reported())})
 	}
 	r.mu.Unlock()
 	r.wake()
 }
 
-// state derives the state from what is. The caller holds mu.
-func (r *run) state() State {
-	switch {
-	case r.phase == phaseStopped:
-		return StateStopped
-	case r.stopping:
-		return StateDraining
-	case r.phase == phaseStarting, r.phase == phaseClosing: // of a start that failed
-		return StateStarting
-	case r.gaveUp():
-		return StatePaused
-	case r.gen == nil && !r.provided(), r.gen != nil && r.gen.down != nil:
-		return StateRecovering
-	case r.paused, r.gen != nil && r.inPlace(r.gen):
-		return StatePaused
+// reported is the state that the container reports. The caller holds mu.
+func (r *run) reported() State {
+	stays := r.gen != nil && r.gen.caps.Stays
+	return states[r.axes.Report(stays, r.provided())]
+}
+
+// states are the names of what the axes come to.
+var states = [...]State{
+	state.ReportStarting: StateStarting, state.ReportRunning: StateRunning, state.ReportRecovering: StateRecovering,
+	state.ReportPaused: StatePaused, state.ReportDraining: StateDraining, state.ReportStopped: StateStopped,
+}
+
+// markDown notes that a consumer is at its end. The caller holds mu.
+func (r *run) markDown(g *generation, err error) {
+	if g.down != nil {
+		return
 	}
-	return StateRunning
+	g.down = err
+	if g == r.gen {
+		r.axes.Sub = state.Lost
+	}
+}
+
+// traits is what the intake depends on besides the axes.
+func (g *generation) traits() state.Traits {
+	return state.Traits{Stays: g.caps.Stays, ThrottlePauses: g.caps.LiveResize && g.caps.KeptFor == 0, OpenedPaused: g.opened}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/state"
 )
 
 // worker is one goroutine that runs handlers. One without work becomes the
@@ -61,7 +62,7 @@ func (r *run) startWorker() {
 }
 
 // endWorkers says that there is nothing to do for workers any more.
-func (r *run) endWorkers() bool { return r.phase >= phaseClosing }
+func (r *run) endWorkers() bool { return r.axes.Stop >= state.Closing }
 
 // work is a worker's life.
 func (r *run) work(w *worker) {
@@ -155,7 +156,7 @@ func (r *run) callReceiver() {
 
 // startable says whether a worker would find something. The caller holds mu.
 func (r *run) startable() bool {
-	if r.ready.n == 0 || r.gateShut || r.noStart || len(r.holds) > 0 {
+	if r.ready.n == 0 || r.gateShut || !r.axes.Starts() {
 		return false
 	}
 	return r.s.batch == 0 || r.batchReady()
