@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/longshore-go/longshore"
@@ -59,32 +62,48 @@ func (p *Publisher) publishing(topic string) string {
 	return fmt.Sprintf("publish to kafka topic %q at %s", topic, p.b.address())
 }
 
-// explain says of records that ran out of time why no broker took them, if none
-// could be connected to. They may have been written before.
-func (p *Publisher) explain(topic string, err error) error {
-	dial := p.dials.last.Load()
-	if dial == nil || err == nil {
-		return err
-	}
-	because := func(late error) error {
-		out := *longshoreError(p.b.failure(p.publishing(topic), topic, *dial))
-		out.Err = fmt.Errorf("%w: %w", out.Err, late)
-		out.Hint = "it may have been written all the same; " + out.Hint
-		return &out
-	}
+// explain says of records that ran out of time why no broker took them: none could be
+// connected to, and they may have been written before, or there is no such topic.
+func (p *Publisher) explain(ctx context.Context, cl *kgo.Client, topic string, err error) error {
 	var partial *transport.PartialError
-	if errors.As(err, &partial) {
-		for i, e := range partial.Failed {
-			if late := longshoreError(e); late.Code == longshore.CodeTimeout {
-				partial.Failed[i] = because(late.Err)
-			}
-		}
+	late := func(err error) bool { return longshoreError(err).Code == longshore.CodeTimeout }
+	single := !errors.As(err, &partial)
+	if err == nil || single && !late(err) || !single && !slices.ContainsFunc(slices.Collect(maps.Values(partial.Failed)), late) {
 		return err
 	}
-	if late := longshoreError(err); late.Code == longshore.CodeTimeout {
-		return because(late.Err)
+	because := p.because(ctx, cl, topic)
+	if because == nil {
+		return err
+	}
+	if single {
+		return because(longshoreError(err).Err)
+	}
+	for i, e := range partial.Failed {
+		if late(e) {
+			partial.Failed[i] = because(longshoreError(e).Err)
+		}
 	}
 	return err
+}
+
+// because makes the error of a record from that of its lateness; nil: there is no better
+// reason than its lateness.
+func (p *Publisher) because(ctx context.Context, cl *kgo.Client, topic string) func(late error) error {
+	if dial := p.dials.last.Load(); dial != nil {
+		return func(late error) error {
+			out := *longshoreError(p.b.failure(p.publishing(topic), topic, *dial))
+			out.Err = fmt.Errorf("%w: %w", out.Err, late)
+			out.Hint = "it may have been written all the same; " + out.Hint
+			return &out
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, unanswered)
+	defer cancel()
+	resp, err := metadata(ctx, cl, topic)
+	if err != nil || len(resp.Topics) != 1 || resp.Topics[0].ErrorCode != kerr.UnknownTopicOrPartition.Code {
+		return nil
+	}
+	return func(error) error { return p.b.failure(p.publishing(topic), topic, kerr.UnknownTopicOrPartition) }
 }
 
 // longshoreError is the one in err; it is never nil.

@@ -21,7 +21,8 @@ import (
 const (
 	defaultTimeout = 30 * time.Second
 	defaultBatch   = 1000012
-	// unanswered is how much later than the client a Publish gives up.
+	// unanswered is how long a Publish whose time is over waits for the client to hand
+	// its records back, which says which of them were written.
 	unanswered = 500 * time.Millisecond
 	closeTime  = 1500 * time.Millisecond
 )
@@ -68,7 +69,8 @@ func (b *Broker) Publisher(cfg PublisherConfig) (*Publisher, error) {
 	opts := append(b.options(),
 		kgo.WithHooks(&p.dials, &p.identities),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.RecordDeliveryTimeout(timeout),
+		// The client's own limit counts from the record's timestamp, so an old message
+		// would be refused at once. Each Publish measures its own time: see batch.produce.
 		kgo.AllowIdempotentProduceCancellation(),
 		kgo.ProducerBatchMaxBytes(or(cfg.MaxBatchBytes, defaultBatch)),
 		kgo.ProducerLinger(cfg.Linger),
@@ -130,12 +132,12 @@ func (p *Publisher) Publish(ctx context.Context, dest string, msgs ...*longshore
 		return err
 	}
 	b := newBatch(topic, partition, msgs)
-	b.produce(ctx, p.timeout+unanswered, with.cl)
+	b.produce(ctx, p.timeout, with.cl)
 	if err := b.wait(ctx, p.refusal(with)); err != nil { //nolint:contextcheck // it answers from memory
-		return p.explain(topic, p.b.failure(p.publishing(topic), topic, err))
+		return p.explain(ctx, with.cl, topic, p.b.failure(p.publishing(topic), topic, err))
 	}
 	b.alone(ctx, with.cl)
-	return p.explain(topic, b.result(p))
+	return p.explain(ctx, with.cl, topic, b.result(p))
 }
 
 // parseDest reads "topic" or "topic/partition".
@@ -161,10 +163,10 @@ type batch struct {
 	mu    sync.Mutex
 	left  int
 	errs  map[int]error
-	after time.Duration // without a confirmation the rest is given up
+	after time.Duration // without a confirmation the rest is taken back
 	timer *time.Timer
-	end   context.CancelFunc // gives it up
-	late  chan struct{}      // closed when it was
+	end   context.CancelFunc // takes it back
+	late  chan struct{}      // closed when it was and the client has not handed it back
 }
 
 func newBatch(topic string, partition int32, msgs []*longshore.Message) *batch {
@@ -186,9 +188,10 @@ func newBatch(topic string, partition int32, msgs []*longshore.Message) *batch {
 	return b
 }
 
-// produce gives the records to the client. Its own limit is not for those that were sent
-// and not answered, so they have another one here. The caller's context ends only the
-// giving: were records taken back at its end, those of others behind them would be too.
+// produce gives the records to the client, and limits their time by the clock of this
+// process. The end of that time takes them back, so that a leader that answers later does
+// not write what was reported as failed. The caller's context ends only the giving: were
+// records taken back at its end, those of others behind them would be too.
 func (b *batch) produce(ctx context.Context, limit time.Duration, cl *kgo.Client) {
 	if b.left == 0 {
 		return
@@ -196,7 +199,10 @@ func (b *batch) produce(ctx context.Context, limit time.Duration, cl *kgo.Client
 	limited, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	b.mu.Lock()
 	b.after, b.end = limit, cancel
-	b.timer = time.AfterFunc(limit, func() { close(b.late); cancel() })
+	b.timer = time.AfterFunc(limit, func() {
+		cancel()
+		time.AfterFunc(unanswered, func() { close(b.late) })
+	})
 	b.mu.Unlock()
 	defer context.AfterFunc(ctx, cancel)()
 	for i, r := range b.recs {

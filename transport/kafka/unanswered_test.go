@@ -14,8 +14,8 @@ import (
 )
 
 // What was sent and is not answered is given up in its time too, by a caller without a
-// deadline; others are not held up, and what was reported as failed is not written when
-// the broker is back. F-B05, F-B06
+// deadline and whatever the date of its message; others are not held up, and what was
+// reported as failed is not written when the broker is back. F-B05, F-B06, F-N01
 func TestPublishThatIsNotAnswered(t *testing.T) {
 	t.Parallel()
 	f := fake(t, kfake.NumBrokers(2), kfake.SeedTopics(2, "orders"))
@@ -36,8 +36,12 @@ func TestPublishThatIsNotAnswered(t *testing.T) {
 		}
 	}
 	m.mute(f.ListenAddrs()[0])
-	for range 2 {
-		if err := publish(0, "lost"); longshore.CodeOf(err) != longshore.CodeTimeout || !strings.Contains(err.Error(), "may have been written") {
+	for _, age := range []time.Duration{0, time.Hour, -20 * time.Minute} {
+		lost := &longshore.Message{Key: []byte("k"), Body: []byte("lost"), Timestamp: time.Now().Add(-age)}
+		start := time.Now()
+		if err := p.Publish(t.Context(), kafka.To("orders", 0), lost); time.Since(start) < time.Second {
+			t.Errorf("to the silent one: gave up after %s of 1s: %v", time.Since(start), err)
+		} else if longshore.CodeOf(err) != longshore.CodeTimeout || !strings.Contains(err.Error(), "may have been written") {
 			t.Errorf("to the silent one: %v", err)
 		}
 		if err := publish(1, "second"); err != nil {
@@ -48,7 +52,7 @@ func TestPublishThatIsNotAnswered(t *testing.T) {
 	eventually(t, "it is published again", func() bool { return publish(0, "last") == nil })
 	g := open(t, (&cluster{addrs: f.ListenAddrs(), topic: "orders", t: t}).group(kafka.GroupConfig{}))
 	var got []string
-	for _, d := range g.take(5) {
+	for _, d := range g.take(6) {
 		if d.Origin.Partition == 0 {
 			got = append(got, string(d.Body))
 		}

@@ -16,6 +16,7 @@ func publishChecks() []check {
 	return []check{
 		{name: "publish", run: publishes},
 		{name: "publish-partial", run: publishesPartly},
+		{name: "publish-dated", run: publishesDated},
 		{name: "publish-failure", needs: needs("FailPublish"), run: publishFails},
 		{name: "publish-confirmed", needs: needs("Stall"), run: publishConfirmed},
 		{name: "publish-concurrent", run: publishesConcurrently},
@@ -84,6 +85,35 @@ func publishesPartly(e *env) {
 		e.wants("error of the message", partial.Failed[1], longshore.CodeBadHeader)
 	}
 	e.holds(src, "after one of three could not be sent", "a", "b")
+}
+
+// A message's own time is content: it shortens no deadline, also not that of messages
+// that are sent beside it. F-N01
+func publishesDated(e *env) {
+	src, p, dest := e.outlet()
+	if p == nil {
+		return
+	}
+	ages := map[string]time.Duration{
+		"31s-ago": -31 * time.Second, "1h-ago": -time.Hour, "23h-ago": -23 * time.Hour, "25h-ago": -25 * time.Hour, "in-2-days": 48 * time.Hour,
+	}
+	now := time.Now()
+	msgs := map[string]*longshore.Message{"1970": {Timestamp: time.Unix(1, 0)}, "undated": {}}
+	for name, age := range ages {
+		msgs[name] = &longshore.Message{Timestamp: now.Add(age)}
+	}
+	var want []string
+	for name, m := range msgs {
+		for _, body := range []string{name, name + "-beside"} {
+			want = append(want, body)
+		}
+		m.Key, m.Body = []byte("k"), []byte(name)
+		beside := &longshore.Message{Key: []byte("k"), Body: []byte(name + "-beside")}
+		if err := e.do("Publish", func(ctx context.Context) error { return p.Publish(ctx, dest, m, beside) }); err != nil {
+			e.Errorf("Publish of a message dated %s with one that has no date: %v", name, err)
+		}
+	}
+	e.holds(src, "after messages of all ages", want...)
 }
 
 func publishFails(e *env) {
