@@ -67,7 +67,7 @@ func TestCutsKeepTheOrderOfAKey(t *testing.T) {
 	})
 }
 
-// A container is stopped and started in turns under load, with retries waiting at
+// F-N15: a container is stopped and started in turns under load, with retries waiting at
 // every stop: what the drain gives back keeps its place in the queue.
 func TestRestartsKeepTheOrderOfAKey(t *testing.T) {
 	queueKinds(t, func(t *testing.T, args amqp091.Table) {
@@ -75,10 +75,10 @@ func TestRestartsKeepTheOrderOfAKey(t *testing.T) {
 		q := newRabbitQueue(t, url, "orders", args)
 		const total, keys, rounds = 2400, 13, 8
 		h := shaky(l, 2*time.Millisecond)
-		// Up to 4.2 a quorum queue counts what a stop gives back: beyond MaxAttempts a
-		// message that fails would wait for five minutes, and its key with it.
+		// A stop takes no attempt away: a message that fails for good would wait for five
+		// minutes, and its key with it.
 		cfg := container.Config{Workers: container.Workers{Min: 8, Max: 8}, Order: container.ByKey, DrainTimeout: 100 * time.Millisecond,
-			Redelivery: container.Redelivery{MaxAttempts: 3 + rounds}}
+			Redelivery: container.Redelivery{MaxAttempts: 3}}
 		broker := amqp.New(url, amqp.Config{})
 		for round := range rounds {
 			q.publish(l, round*total/rounds, total/rounds, keys)

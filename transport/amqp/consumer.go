@@ -258,7 +258,7 @@ func (c *consumer) Buffered() int {
 // Capabilities is what this queue can do on this version of the broker.
 func (c *consumer) Capabilities() transport.Capabilities {
 	caps := c.src.Capabilities()
-	if asOne := caps.SingleActive && caps.Stays; c.cfg.Declare.Type == Quorum && c.sess.version.countsRejectsOnly() && !asOne {
+	if asOne := caps.SingleActive && caps.Stays; c.sess.version.countsRejectsOnly() && !asOne {
 		caps.CountsReturns = false // basic.nack does not count any more; what goes back with the channel does
 	}
 	if c.cfg.Declare.Type == Quorum && caps.DeliveryLimit == 0 && c.sess.version[0] >= 4 && !c.cfg.AutoAck {

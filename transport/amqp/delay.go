@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"strconv"
+	"strings"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -18,6 +20,8 @@ import (
 // behind a long one.
 
 const (
+	// atOnce is the delay of a counted retry that need not wait.
+	atOnce = time.Millisecond
 	// maxDelay leaves room below the broker's 32 bits of milliseconds.
 	maxDelay = 45 * 24 * time.Hour
 	// A delay queue goes away when nobody declared it for its delay and this long,
@@ -42,11 +46,21 @@ func roundDelay(d time.Duration) time.Duration {
 }
 
 func delayQueue(queue string, d time.Duration) string {
-	return fmt.Sprintf("longshore.delay.%s.%d", queue, d.Milliseconds())
+	return fmt.Sprintf("%s%d", delayStem(queue), d.Milliseconds())
+}
+
+func delayStem(queue string) string { return "longshore.delay." + queue + "." }
+
+// isDelayQueue tells whether the name is of a delay queue that leads back to the queue.
+func isDelayQueue(name, queue string) bool {
+	ms, ok := strings.CutPrefix(name, delayStem(queue))
+	n, err := strconv.ParseUint(ms, 10, 63)
+	return ok && err == nil && n > 0
 }
 
 // copyBack publishes a copy of a delivery that comes back to its queue after the
 // delay, with the given attempt, and returns when the broker has confirmed it.
+// An attempt after the first one is only believed of what came through a delay queue.
 func (c *consumer) copyBack(ctx context.Context, d *longshore.Delivery, delay time.Duration, attempt int) error {
 	p, err := c.retryPublisher()
 	if err != nil {
@@ -54,8 +68,13 @@ func (c *consumer) copyBack(ctx context.Context, d *longshore.Delivery, delay ti
 	}
 	queue := d.Origin.Topic
 	target := queue
-	if delay > 0 {
+	switch {
+	case delay > 0:
 		delay = roundDelay(delay)
+	case attempt > 1 && !c.cfg.refusesWhenFull():
+		delay = atOnce
+	}
+	if delay > 0 {
 		target = delayQueue(queue, delay)
 	}
 	pub := copyOf(nativeOf(d), attempt, c.b.login())
@@ -103,7 +122,10 @@ func copyOf(raw *amqp091.Delivery, attempt int, login string) amqp091.Publishing
 	}
 	keep(headerRoutingKey, raw.RoutingKey)
 	moveAside(&p, login)
-	p.Headers[headerAttempt] = int32(min(attempt, math.MaxInt32))
+	delete(p.Headers, headerAttempt)
+	if attempt > 1 {
+		p.Headers[headerAttempt] = int32(min(attempt, math.MaxInt32))
+	}
 	return p
 }
 

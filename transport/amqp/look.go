@@ -188,9 +188,10 @@ func fingerprint(raw *amqp091.Delivery) uint32 {
 func (s *queueSource) shown(raw *amqp091.Delivery, at uint64) *longshore.Delivery {
 	d := longshore.NewDelivery(context.Background(), browsed{}, at)
 	decode(d, raw, s.cfg.Key)
+	d.Attempt = attemptOf(raw, s.queues[0])
 	d.Origin.Subscription = &longshore.Subscription{Transport: "rabbitmq", Source: s.name()}
 	d.Origin.Topic, d.Origin.Position = s.queues[0], at
-	d.Origin.Redelivered, d.Origin.ReceivedAt = raw.Redelivered, time.Now()
+	d.Origin.Redelivered, d.Origin.ReceivedAt = raw.Redelivered || d.Attempt > 1, time.Now()
 	raw.Acknowledger = foreign{}
 	d.SetNative(raw)
 	return d

@@ -43,7 +43,8 @@ func brokerOwned(name string) bool {
 	return strings.HasPrefix(name, "x-first-death-") || strings.HasPrefix(name, "x-last-death-")
 }
 
-// decode fills a delivery from what the client received.
+// decode fills a delivery from what the client received. Its attempt is the queue's to
+// know: see attemptOf.
 func decode(d *longshore.Delivery, raw *amqp091.Delivery, keyFrom string) {
 	d.ID, d.Body = raw.MessageId, raw.Body
 	d.ContentType, d.ContentEncoding = raw.ContentType, raw.ContentEncoding
@@ -61,7 +62,6 @@ func decode(d *longshore.Delivery, raw *amqp091.Delivery, keyFrom string) {
 	if d.Key == nil && keyFrom != "" {
 		d.Key = keyOf(d, keyFrom)
 	}
-	d.Attempt = attemptOf(raw)
 }
 
 func hasOurs(h longshore.Headers) bool {
@@ -156,43 +156,6 @@ func keyBytes(v any) []byte {
 		return v
 	}
 	return []byte(longshore.Headers{{Value: v}}.String(""))
-}
-
-// attemptHeader reads our own count; a value that cannot be one is not ours.
-func attemptHeader(t amqp091.Table) (int, bool) {
-	v, ok := t[headerAttempt]
-	if !ok {
-		return 0, false
-	}
-	n, ok := longshore.Headers{{Value: v}}.Int("")
-	if !ok || n < 1 || n > math.MaxInt32 {
-		return 0, false
-	}
-	return int(n), true
-}
-
-// queueCounts tells whether the broker shows a count of its own: quorum queues do
-// on what they deliver again, from 4.3 on with x-acquired-count alone as long as no
-// return counted.
-func queueCounts(t amqp091.Table) bool {
-	_, delivered := t["x-delivery-count"]
-	_, acquired := t["x-acquired-count"]
-	return delivered || acquired
-}
-
-// attemptOf is our own count on our retry path, else the queue's, else what
-// "redelivered" tells.
-func attemptOf(raw *amqp091.Delivery) int {
-	if n, ok := attemptHeader(raw.Headers); ok {
-		return n
-	}
-	if queueCounts(raw.Headers) {
-		return int(min(max(integer(raw.Headers["x-delivery-count"]), 0), math.MaxInt32-1)) + 1
-	}
-	if raw.Redelivered {
-		return 2
-	}
-	return 1
 }
 
 // encode makes what the client sends of a message, or refuses it: everything the

@@ -240,9 +240,7 @@ func (c *QueueConfig) capabilities() longshore.Capabilities {
 	caps := longshore.Capabilities{Ordering: longshore.OrderQueue, Delay: true, MaxDelay: maxDelay,
 		Lease: defaultLease, Attempts: true, DeadLetter: c.deadLettered(),
 		SingleActive: c.SingleActive, Stays: c.inPlace(), LiveResize: c.live(),
-		// A quorum queue counts returns (up to 4.2), a classic one marks the message as
-		// redelivered, which is attempt 2.
-		CountsReturns: true}
+		CountsReturns: c.Declare.Type != Classic} // a quorum queue counts up to 4.2, and no other kind does
 	if c.refusesWhenFull() {
 		caps.Delay, caps.MaxDelay = false, 0
 	}

@@ -17,8 +17,9 @@ func (c *consumer) arrived(raw *amqp091.Delivery, queue int) {
 	decode(d, raw, c.cfg.Key)
 	d.Origin.Subscription = c.subs[queue]
 	d.Origin.Topic = c.queues[queue]
+	d.Attempt = attemptOf(raw, c.queues[queue])
 	d.Origin.Position = tag
-	d.Origin.Redelivered = raw.Redelivered
+	d.Origin.Redelivered = raw.Redelivered || d.Attempt > 1 // to the broker a copy is a first delivery
 	d.Origin.ReceivedAt = time.Now()
 	raw.Acknowledger = foreign{}
 	d.SetNative(raw)

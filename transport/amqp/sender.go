@@ -167,8 +167,6 @@ func (c *consumer) writeOne(s single) {
 	switch s.how {
 	case howNack:
 		err = c.ch.Nack(s.tag, false, true)
-	case howRequeue:
-		err = c.ch.Reject(s.tag, true)
 	case howReject:
 		kind, err = longshore.OperationReject, c.ch.Reject(s.tag, false)
 	case howAck:

@@ -60,7 +60,9 @@ func (s *settler) Nack(ctx context.Context, tag uint64, delay time.Duration, att
 	}
 	sl.state = tagBusy
 	c.mu.Unlock()
+	began := c.operations.Begin()
 	err = c.copyBack(ctx, d, delay, v.Attempt)
+	c.operations.End(longshore.OperationNack, began, longshore.CodeOf(err))
 	return c.copied(tag, v, err)
 }
 
@@ -84,27 +86,13 @@ func (c *consumer) copied(tag uint64, v longshore.Settlement, err error) error {
 }
 
 // returnBy chooses the method that gives a delivery back so that it comes again
-// with this attempt, or says that there is none.
-//
-// What the broker will show: a message with our own header keeps what it says.
-// Without it a quorum queue counts (up to 4.2 every return, from 4.3 on
-// basic.reject only), and a classic queue knows only "redelivered", which is 2.
+// with this attempt, or says that there is none: what the broker gives back keeps its
+// headers, and with them the attempt it came with.
 func (c *consumer) returnBy(d *longshore.Delivery, attempt int) (how settleHow, ok bool) {
 	if c.cfg.AutoAck {
 		return 0, false
 	}
-	raw := nativeOf(d)
-	if _, own := attemptHeader(raw.Headers); own {
-		return howNack, attempt <= d.Attempt
-	}
-	how = howNack
-	if attempt > d.Attempt && c.sess.version.countsRejectsOnly() {
-		how = howRequeue
-	}
-	if queueCounts(raw.Headers) || !raw.Redelivered {
-		return how, attempt <= d.Attempt+1
-	}
-	return how, attempt <= d.Attempt
+	return howNack, attempt <= attemptOf(nativeOf(d), d.Origin.Topic) || c.cfg.refusesWhenFull()
 }
 
 func (s *settler) Reject(_ context.Context, tag uint64, reason error) error {

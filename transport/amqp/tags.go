@@ -20,13 +20,12 @@ const (
 type settleHow uint8
 
 const (
-	howAck     settleHow = iota
-	howNack              // basic.nack, requeue
-	howRequeue           // basic.reject, requeue: counts on quorum queues from 4.3 on
-	howReject            // basic.reject to the dead-letter exchange
+	howAck    settleHow = iota
+	howNack             // basic.nack, requeue
+	howReject           // basic.reject to the dead-letter exchange
 )
 
-func (h settleHow) returns() bool { return h == howNack || h == howRequeue }
+func (h settleHow) returns() bool { return h == howNack }
 
 type slot struct {
 	d     *longshore.Delivery
