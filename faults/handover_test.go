@@ -52,3 +52,53 @@ func TestRestartsOfTheActiveConsumerKeepTheOrderOfAKey(t *testing.T) {
 		check(t, l, oracle.Allow{Ordered: true})
 	})
 }
+
+// Instances of different sizes take a single active queue over within moments: the
+// second one has worked off little of what the first had in hand when it stops too. A
+// quorum queue lines up what the second returns behind the rest of the first's, so each
+// of them has to have all that the one before it returned.
+//
+// F-N35
+func TestSuccessiveHandOversKeepTheOrderOfAKey(t *testing.T) {
+	queueKinds(t, func(t *testing.T, args amqp091.Table) {
+		url, l := brokertest.AMQP(t), oracle.New()
+		args = maps.Clone(args)
+		args["x-single-active-consumer"] = true
+		q := newRabbitQueue(t, url, "orders", args)
+		const total, keys = 3000, 50
+		q.publish(l, 0, total, keys)
+		proxy, purl := proxied(t, url)
+		var instances []*container.ListenerContainer
+		for _, workers := range []int{64, 2, 64, 3, 32} {
+			instances = append(instances, consumeFrom(t, amqp.New(purl, amqp.Config{}).Queue("orders", amqp.QueueConfig{SingleActive: true}),
+				container.Config{Workers: container.Workers{Min: workers, Max: workers}, Order: container.ByKey, Reopen: quickly}, paced(l, 10*time.Millisecond)))
+		}
+		for _, c := range instances[:4] { // each of them soon after it has become the active one
+			before := l.Done()
+			eventually(t, 20*time.Second, "some were handled", func() bool { return l.Done() > before+4 })
+			if err := c.Stop(t.Context()); err != nil {
+				t.Errorf("stop: %v", err)
+			}
+		}
+		for range 4 { // and the link of the last one is cut
+			before := l.Done()
+			eventually(t, 20*time.Second, "some were handled", func() bool { return l.Done() > before+4 })
+			proxy.CutAll()
+		}
+		eventually(t, 60*time.Second, "all are done", func() bool { return l.Done() == total })
+		check(t, l, oracle.Allow{Ordered: true, Twice: 4 * 64})
+	})
+}
+
+// paced records what it handles and takes so long over each.
+func paced(l *oracle.Ledger, each time.Duration) longshore.HandlerFunc {
+	return func(ctx context.Context, d *longshore.Delivery) error {
+		end := l.Begin(string(d.Body), string(d.Key))
+		select {
+		case <-time.After(each):
+		case <-ctx.Done():
+		}
+		end(d.Owned() && ctx.Err() == nil)
+		return ctx.Err()
+	}
+}

@@ -40,6 +40,7 @@ type consumer struct {
 	fixed   int   // the window where it cannot follow; 0 = unlimited
 	first   int   // the least size of the first step
 	ordered bool  // what is given back at the end must keep its place
+	shared  bool  // the window is the one that all ordered consumers have
 	calm    time.Time
 	again   time.Time // when a cancel that was put off is tried again; zero: none was
 	burst   int       // settlements written in a short time
@@ -119,10 +120,18 @@ func (c *consumer) bound(o transport.OpenOptions) {
 		}
 	}
 	c.first = baseWindow
+	if c.shared = c.src.fixesWindow(o); c.shared {
+		queues := len(c.src.queues)
+		c.limit = queues * orderedWindow(max(o.MaxWindow, o.Window), queues)
+		c.fixed = c.limit
+	}
 	if o.Ordered && c.cfg.Declare.Type != Classic {
 		// What a cut connection leaves unsettled a quorum queue takes back consumer by
 		// consumer: with several, later messages of a key come before earlier ones. So
 		// one consumer has the whole window, room for parked retries included.
+		if c.cfg.Prefetch == 0 && c.src.slow.Load() {
+			c.limit = c.fixed
+		}
 		c.first = c.limit
 	}
 	if c.wanted == 0 { // nobody asks
@@ -162,6 +171,9 @@ func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
 	c.standby = c.cfg.SingleActive && declared[0].Consumers > 0
 	if err := c.begin(ctx); err != nil {
 		return err
+	}
+	if text := c.src.orderNotice(o); text != "" && !c.src.opened.Load() {
+		c.tell.event(transport.Event{Kind: transport.EventNotice, Text: text})
 	}
 	if c.standby {
 		c.tell.event(transport.Event{Kind: transport.EventStandby,

@@ -81,6 +81,7 @@ func (c *consumer) channelEnd(e *amqp091.Error) error {
 
 // ackTimeout tells how much is lost and which delivery is the likely cause.
 func (c *consumer) ackTimeout(cause error) error {
+	c.noteAckTimeout()
 	c.mu.Lock()
 	open, oldest := c.tags.open, c.tags.oldest()
 	c.mu.Unlock()
@@ -158,6 +159,16 @@ func (c *consumer) inspect(queue string) (st amqp091.Queue, known bool, err erro
 func (t *tags) oldest() *longshore.Delivery {
 	for tag := t.base; tag < t.next; tag++ {
 		if s := t.at(tag); s.d != nil && (s.state == tagOpen || s.state == tagBusy) {
+			return s.d
+		}
+	}
+	return nil
+}
+
+// oldestBuffered returns the lowest delivery that was not handed out.
+func (t *tags) oldestBuffered() *longshore.Delivery {
+	for tag := max(t.next, t.base); tag < t.top; tag++ {
+		if s := t.at(tag); s.d != nil && s.state == tagOpen {
 			return s.d
 		}
 	}

@@ -86,7 +86,10 @@ type QueueConfig struct {
 
 	// Prefetch is the most the broker sends ahead of settling, as it is. Zero: it
 	// follows the workers, from 16 up to max(250, twice the most the container can
-	// hold); 250 without a container. See also [Unlimited].
+	// hold); 250 without a container. With an order, on a queue that is not declared as
+	// classic, zero is 250 for each queue (or the first of 1000, 4000, 16000 and 65535
+	// that holds what the container can), because the order of a key survives several
+	// hand-overs only if all instances have the same. See also [Unlimited].
 	Prefetch int
 	// SettleLinger is the longest an accepted ack waits before it is sent, so that
 	// many go in one frame; half a window of them goes at once. Zero: 2 ms. See also

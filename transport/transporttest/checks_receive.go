@@ -19,6 +19,7 @@ func receiveChecks() []check {
 		{name: "receive-canceled-loses-nothing", run: canceledReceiveLosesNothing},
 		{name: "key-order", run: keepsKeyOrder},
 		{name: "key-order-redelivered", run: keepsKeyOrderWhenRedelivered},
+		{name: "key-order-handed-over", run: keepsKeyOrderOverHandOvers},
 	}
 }
 
@@ -172,6 +173,43 @@ func keepsKeyOrderWhenRedelivered(e *env) {
 		d := s.take(1)[0]
 		if key, body := string(d.Key), string(d.Body); body <= last[key] {
 			e.Fatalf("redelivered, key %s: %s came after %s", key, body, last[key])
+		} else {
+			last[key] = body
+		}
+		s.ack(d)
+	}
+}
+
+// Consumers of different sizes take over from each other, and each has something in
+// hand when it ends: the order survives more than one such end.
+// F-N35
+func keepsKeyOrderOverHandOvers(e *env) {
+	src := e.h.Source(e)
+	msgs := keyed(2, 12)
+	for i, size := range []int{16, 2, 8} {
+		s := e.open(src, transport.OpenOptions{Ordered: true, Window: size, MaxWindow: size})
+		if s.caps.Ordering == longshore.OrderNone {
+			e.without("Ordering is none")
+			return
+		}
+		if i == 0 {
+			e.send(src, msgs...)
+		}
+		for taken := 0; taken < size; {
+			ds, err := s.within(e.h.Quiet, size-taken)
+			if err != nil {
+				break // a broker that holds back the others of a key
+			}
+			taken += len(ds)
+		}
+		s.shut()
+	}
+	s := e.open(src, transport.OpenOptions{Ordered: true, Window: 16, MaxWindow: 16})
+	last := map[string]string{}
+	for range msgs {
+		d := s.take(1)[0]
+		if key, body := string(d.Key), string(d.Body); body <= last[key] {
+			e.Fatalf("after several consumers, key %s: %s came after %s", key, body, last[key])
 		} else {
 			last[key] = body
 		}

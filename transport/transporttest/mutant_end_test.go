@@ -83,6 +83,8 @@ func (c *mutantConsumer) Close(ctx context.Context) error {
 			_ = d.Ack(ctx)
 		}
 		c.mu.Unlock()
+	case "second-return-goes-behind":
+		c.returnBehind(ctx)
 	case "close-drops-accepted":
 		c.silent.Store(true)
 		c.m.b.Drop(c.m.name())
@@ -109,6 +111,31 @@ func (c *mutantConsumer) Close(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// returnBehind puts what the second consumer of a source has in hand behind everything
+// else, as a quorum queue does.
+func (c *mutantConsumer) returnBehind(ctx context.Context) {
+	c.m.mu.Lock()
+	c.m.ends++
+	second := c.m.ends == 2
+	c.m.mu.Unlock()
+	if !second {
+		return
+	}
+	p, self, err := c.m.fullSource.Publisher(ctx)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for tag := uint64(1); tag <= c.tag; tag++ {
+		if d := c.held[tag]; d != nil && d.Owned() {
+			_ = p.Publish(ctx, self, d.Received())
+			_ = d.Ack(ctx)
+		}
+	}
+	_ = p.Close(ctx)
 }
 
 func (c *mutantConsumer) Resize(ctx context.Context, n int) error {

@@ -23,6 +23,7 @@ type mutant struct {
 	t    testing.TB
 	mu   sync.Mutex
 	last *mutantConsumer // for bugs that mix up generations
+	ends int             // consumers that were closed
 }
 
 // fullSource and fullConsumer are all that the memory transport's are.
