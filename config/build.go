@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"go.uber.org/fx"
 	"go.uber.org/zap"
@@ -168,15 +167,9 @@ func (c *Config) Manager(handlers Handlers, code Code, others ...lifecycle.Compo
 		return nil, err
 	}
 	parts = append(parts, others...)
-	cfg := lifecycle.Config{StopTimeout: c.stopFor(parts), Logger: code.Logger}
+	cfg := c.Lifecycle()
+	cfg.Logger = code.Logger
 	return lifecycle.New(cfg, parts...)
-}
-
-func (c *Config) stopFor(parts []lifecycle.Component) time.Duration {
-	if c.loader.file.Lifecycle.StopTimeout > 0 {
-		return c.stop
-	}
-	return max(c.stop, lifecycle.Budget(parts...))
 }
 
 // Module is the same for an fx application: it takes Handlers, and a *zap.Logger and

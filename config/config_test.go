@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"errors"
 	"os"
 	"reflect"
 	"strings"
@@ -226,6 +227,47 @@ func TestTheStopFitsWhatIsInTheFile(t *testing.T) {
 		}
 	}
 }
+
+// Every road to a running service counts the components that the file does not know, and
+// names the file's setting where it refuses them.
+func TestTheStopFitsWhatIsNotInTheFile(t *testing.T) {
+	handlers := Handlers{"a": longshore.HandlerFunc(nothing)}
+	slow := func() lifecycle.Component { return slowStop{lifecycle.Hook("relay", lifecycle.PhaseRelays, nil, nil)} }
+	for text, want := range map[string]time.Duration{
+		"containers: {a: {source: mem://a}}":                                 40 * time.Second,
+		"lifecycle: {stop_timeout: 30s}\ncontainers: {a: {source: mem://a}}": 0,
+	} {
+		c := load(t, nowhere(), text)
+		parts, err := c.Components(handlers, Code{Logger: zap.NewNop()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for road, make := range map[string]func() (*lifecycle.Manager, error){
+			"Manager":   func() (*lifecycle.Manager, error) { return c.Manager(handlers, Code{Logger: zap.NewNop()}, slow()) },
+			"Lifecycle": func() (*lifecycle.Manager, error) { return lifecycle.New(c.Lifecycle(), append(parts, slow())...) },
+			"Module": func() (m *lifecycle.Manager, _ error) {
+				app := fx.New(fx.NopLogger, fx.Supply(handlers, zap.NewNop()), lifecycle.Provide(slow), c.Module(), fx.Populate(&m))
+				return m, app.Err()
+			},
+		} {
+			m, err := make()
+			switch {
+			case want == 0:
+				if !errors.Is(err, longshore.CodeDrainBudget) || !strings.Contains(err.Error(), "set lifecycle.stop_timeout to 40s") {
+					t.Errorf("%s of %s: %v", road, text, err)
+				}
+			case err != nil || m.StopTimeout() != want:
+				t.Errorf("%s of %s: %v", road, text, err)
+			}
+		}
+	}
+}
+
+// slowStop is a component with a budget of its own.
+type slowStop struct{ lifecycle.Component }
+
+func (slowStop) Phase() int                { return lifecycle.PhaseRelays }
+func (slowStop) StopBudget() time.Duration { return 15 * time.Second }
 
 // handled starts m's containers with a handler that counts, publishes, and waits.
 func TestManagerRunsTheFile(t *testing.T) {

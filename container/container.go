@@ -190,7 +190,7 @@ func (c *ListenerContainer) Stop(ctx context.Context) error {
 	if d, ok := ctx.Deadline(); ok {
 		if left := time.Until(d); now.Add(left).Before(hard) {
 			hard = now.Add(max(left, 0))
-			soft = earlier(soft, now.Add(max(left-min(r.s.grace, left/2), 0)))
+			soft = now.Add(handlersShare(left, r.s.drain, r.s.grace))
 		}
 	}
 	r.stop(soft, hard)

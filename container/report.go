@@ -65,13 +65,21 @@ type DrainError struct {
 }
 
 // Error names what was left behind.
-func (e *DrainError) Error() string {
+func (e *DrainError) Error() string { return e.error().Error() }
+
+// error is the same with its code, without the cause, which the report names.
+func (e *DrainError) error() *longshore.Error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "longshore: stop container %q: %v", e.Report.Container, e.Report)
+	fmt.Fprintf(&b, "stop container %q: %v", e.Report.Container, e.Report)
 	if ids := append(append([]string{}, e.Report.AbandonedIDs...), e.Report.UnflushedIDs...); len(ids) > 0 {
 		fmt.Fprintf(&b, " (%s)", strings.Join(ids, ", "))
 	}
-	b.WriteString("; what was left comes back from the broker: ")
+	return &longshore.Error{Code: longshore.CodeDrain, Source: e.Report.Container, Op: b.String(), Hint: e.hint()}
+}
+
+func (e *DrainError) hint() string {
+	var b strings.Builder
+	b.WriteString("what was left comes back from the broker: ")
 	switch {
 	case e.Report.Budget < e.wanted*9/10:
 		fmt.Fprintf(&b, "the stop was cut short of DrainTimeout %v, by its context or a StopTimeout: give it more, or let handlers obey their context", round(e.wanted))
@@ -88,6 +96,16 @@ func (e *DrainError) Unwrap() error { return e.Report.Err }
 
 // Is makes errors.Is(err, longshore.CodeDrain) true.
 func (e *DrainError) Is(target error) bool { return target == error(longshore.CodeDrain) }
+
+// As gives errors.As a *longshore.Error with [longshore.CodeDrain] and the hint, so that
+// logs, metrics and exit texts show that code and not the one of its cause.
+func (e *DrainError) As(target any) bool {
+	if to, ok := target.(**longshore.Error); ok {
+		*to = e.error()
+		return true
+	}
+	return false
+}
 
 // tally counts while draining.
 type tally struct {

@@ -12,22 +12,52 @@ import (
 // errDeaf is a component that goes on after the end of its context.
 var errDeaf = errors.New("it does not return, and is left as it is")
 
-// callAll calls one method of all components at once, and says until when to wait: for
-// patience after the end of ctx's time, obeyCancel after a cancel.
-func callAll(ctx context.Context, parts []Component, patience time.Duration, method func(Component, context.Context) error) (results []chan error, late *lateness) {
-	results = make([]chan error, len(parts))
+// outcome is how one component's call ended.
+type outcome struct {
+	part int
+	err  error
+}
+
+// callAll calls one method of all components at once and returns their errors by place.
+// A component that has not returned patience(ctx.Err()) after the end of ctx is left
+// behind with errDeaf, so that it cannot keep the others from being put in order. seen,
+// if not nil, gets each error as it comes.
+func callAll(ctx context.Context, parts []Component, patience func(error) time.Duration, method func(Component, context.Context) error, seen func(part int, err error)) []error {
+	results := make(chan outcome, len(parts))
 	for i, c := range parts {
-		results[i] = make(chan error, 1)
-		go func() { results[i] <- call(ctx, c, method) }()
+		go func() { results <- outcome{i, call(ctx, c, method)} }()
 	}
-	late = &lateness{over: make(chan struct{})}
-	late.unhook = context.AfterFunc(ctx, func() {
-		if errors.Is(ctx.Err(), context.Canceled) {
-			patience = obeyCancel
+	errs, waiting := make([]error, len(parts)), make(map[int]bool, len(parts))
+	for i := range parts {
+		waiting[i] = true
+	}
+	take := func(o outcome) {
+		errs[o.part] = o.err
+		delete(waiting, o.part)
+		if o.err != nil && seen != nil {
+			seen(o.part, o.err)
 		}
-		time.AfterFunc(patience, func() { close(late.over) })
-	})
-	return results, late
+	}
+	ended, over := ctx.Done(), (<-chan time.Time)(nil)
+	for len(waiting) > 0 {
+		select {
+		case o := <-results:
+			take(o)
+			continue
+		case <-ended:
+			ended, over = nil, time.After(patience(ctx.Err()))
+			continue
+		case <-over:
+		}
+		for len(results) > 0 { // they came with the end of the patience
+			take(<-results)
+		}
+		for i := range waiting {
+			errs[i] = errDeaf
+		}
+		break
+	}
+	return errs
 }
 
 // call makes a panic an error: what the other components hold is to be put in order all
@@ -39,26 +69,4 @@ func call(ctx context.Context, c Component, method func(Component, context.Conte
 		}
 	}()
 	return method(c, ctx)
-}
-
-// lateness ends the waiting for those that do not obey their context.
-type lateness struct {
-	over   chan struct{}
-	unhook func() bool
-}
-
-func (l *lateness) forget() { l.unhook() }
-
-func (l *lateness) await(result <-chan error) error {
-	select {
-	case err := <-result:
-		return err
-	case <-l.over:
-	}
-	select {
-	case err := <-result:
-		return err
-	default:
-		return errDeaf
-	}
 }

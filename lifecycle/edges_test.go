@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -105,9 +106,10 @@ func TestDeafAtBothEndsKeepsToTheTimeThatThereIs(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				call := m.startHook
+				hook := &fxHook{m: m, notify: func(chan<- os.Signal) func() { return func() {} }}
+				call := hook.start
 				if end == "stop" {
-					call = m.stopHook
+					call = hook.stop
 					if err := m.Start(t.Context()); err != nil {
 						t.Fatal(err)
 					}

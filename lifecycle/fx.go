@@ -1,8 +1,6 @@
 package lifecycle
 
 import (
-	"context"
-	"fmt"
 	"time"
 
 	"go.uber.org/fx"
@@ -43,62 +41,47 @@ func ProvideAll(constructors ...any) fx.Option {
 // that takes too long.
 //
 // Components get the application's *zap.Logger if there is one, and so do fx's
-// events.
+// events. The [Manager] is in the graph, to add components while the application runs.
+//
+// fx looks after signals only once everything has started. Until then Module does: the
+// first SIGINT or SIGTERM ends the start, which succeeds with what runs by then, and asks
+// fx to shut down, as [fx.Shutdowner] does. App.Run then stops the application within
+// StopTimeout and exits with 0, or with 1 if something is left behind. A second signal
+// ends the waiting for handlers.
 func Module(cfg Config) fx.Option {
-	if cfg.StopTimeout == 0 {
-		cfg.StopTimeout = defaultStopTimeout
-	}
 	return fx.Options(
-		fx.StopTimeout(cfg.StopTimeout),
+		fx.StopTimeout(cfg.fxStopTimeout()),
 		fx.WithLogger(func(in optionalLogger) fxevent.Logger {
 			if in.Logger == nil {
 				return fxevent.NopLogger
 			}
 			return &fxevent.ZapLogger{Logger: in.Logger}
 		}),
-		fx.Invoke(func(lc fx.Lifecycle, in components) error {
+		fx.Provide(newChain, func(in components) (*Manager, error) {
 			if cfg.Logger == nil {
 				cfg.Logger = in.Logger
 			}
-			m, err := New(cfg, in.Parts...)
-			if err != nil {
-				return err
-			}
-			lc.Append(fx.StartStopHook(m.startHook, m.stopHook))
-			return nil
+			return New(cfg, in.Parts...)
 		}),
-		fx.Provide(newChain),
+		fx.Invoke(func(lc fx.Lifecycle, m *Manager, down fx.Shutdowner) {
+			h := &fxHook{m: m, down: down, notify: notifySignals}
+			lc.Append(fx.StartStopHook(h.start, h.stop))
+		}),
 	)
 }
 
-// undoMost is what is kept of a start's time to undo it, where a quarter is more.
-const undoMost = 5 * time.Second
+// fxCeiling is the StopTimeout of fx where the manager's grows: fx takes its own before
+// the components are known. The manager's bounds the stop.
+const fxCeiling = 5 * time.Minute
 
-// startHook keeps a part of the time that fx gives a start for undoing it. fx does not wait
-// for a hook whose time is over and calls no stop of it; App.Run then ends the process
-// (uber-go/fx #767, #1035).
-func (m *Manager) startHook(ctx context.Context) error {
-	var undoBy time.Time
-	if end, ok := ctx.Deadline(); ok {
-		kept := min(time.Until(end)/4, undoMost)
-		early, cancel := context.WithDeadline(ctx, end.Add(-kept))
-		defer cancel()
-		ctx, undoBy = early, end.Add(-kept/8) // fx prefers its own error, without a name, to one that comes late
+func (cfg Config) fxStopTimeout() time.Duration {
+	switch {
+	case cfg.Grow:
+		return max(cfg.StopTimeout, fxCeiling)
+	case cfg.StopTimeout == 0:
+		return defaultStopTimeout
 	}
-	if err := m.start(ctx, undoBy); err != nil {
-		return fmt.Errorf("lifecycle: %w", err)
-	}
-	return nil
-}
-
-// stopHook ends before the time that fx gives a stop, for the same reason: behind its
-// limit fx says that it is over, and nobody hears who did not stop.
-func (m *Manager) stopHook(ctx context.Context) error {
-	var doneBy time.Time
-	if end, ok := ctx.Deadline(); ok {
-		doneBy = end.Add(-min(time.Until(end)/32, undoMost/8))
-	}
-	return m.stopBy(ctx, doneBy)
+	return cfg.StopTimeout
 }
 
 type optionalLogger struct {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -19,18 +20,34 @@ const (
 )
 
 // Run starts the components, waits until ctx ends and stops them. It returns
-// the error of the start, or what the stop left behind. It looks after no signals: see
+// the error of the start, or what the stop left behind. A ctx that ends during the start
+// ends the start and undoes it; if nothing is left behind, the result is nil then too. It
+// looks after no signals: see
 // [Main], or give it the context of [signal.NotifyContext].
 func Run(ctx context.Context, parts ...Component) error {
 	m, err := New(Config{}, parts...)
 	if err != nil {
 		return err
 	}
-	if err := m.Start(ctx); err != nil {
+	return m.serve(ctx, nil)
+}
+
+// serve starts, waits until run ends and stops; a cancel of rush ends the waiting for
+// what runs. A run that ends during the start ends like any other: nil if nothing is left
+// behind.
+func (m *Manager) serve(run, rush context.Context) error {
+	err := m.start(run, undoing{rush: rush})
+	if failed, ok := errors.AsType[*startError](err); ok && failed.interrupted && run.Err() != nil {
+		return failed.undo
+	}
+	if err != nil {
 		return err
 	}
-	<-ctx.Done()
-	return m.Stop(context.WithoutCancel(ctx))
+	<-run.Done()
+	if rush == nil {
+		rush = context.WithoutCancel(run)
+	}
+	return m.Stop(rush)
 }
 
 // Main runs the components until Ctrl-C or SIGTERM, stops them, prints a line for
@@ -61,54 +78,32 @@ func run(signals <-chan os.Signal, stderr io.Writer, parts []Component) int {
 	return m.run(signals, stderr)
 }
 
+// run obeys signals from the beginning. The first ends the start or the service, and what
+// runs drains; the second ends the waiting for handlers, and what that abandons is reported
+// all the same; the third does not even wait for that.
 func (m *Manager) run(signals <-chan os.Signal, stderr io.Writer) int {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+	run, end := context.WithCancel(context.Background())
+	defer end()
+	rush, hurry := context.WithCancel(context.Background())
+	defer hurry()
 	result := make(chan error, 1)
-	go func() { result <- m.Start(ctx) }()
-	for started := false; !started; {
-		select {
-		case err := <-result:
-			switch {
-			case ctx.Err() != nil && errors.Is(err, context.Canceled):
-				return ExitOK // interrupted while starting, and undone
-			case err != nil:
-				fmt.Fprintln(stderr, err)
-				return ExitFailed
-			}
-			started = true
-		case s := <-signals:
-			if ctx.Err() != nil {
-				return exitOfSignal(s)
-			}
-			cancel() // the start fails and undoes itself
-		}
-	}
-	if ctx.Err() == nil { // else the signal came just too late to undo the start
-		<-signals
-	}
-	return stop(signals, stderr, m, m.parts)
-}
-
-// stop drains. A second signal ends the waiting for handlers, and what that
-// abandons is reported all the same; a third does not even wait for that.
-func stop(signals <-chan os.Signal, stderr io.Writer, m *Manager, parts []Component) int {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	result := make(chan error, 1)
-	go func() { result <- m.Stop(ctx) }()
-	code := ExitOK
+	go func() { result <- m.serve(run, rush) }()
+	code, seen := ExitOK, 0
 	var late <-chan time.Time
 	for {
 		select {
 		case err := <-result:
-			return max(report(stderr, parts, err), code)
+			return max(m.report(stderr, err), code)
 		case s := <-signals:
-			if code != ExitOK {
+			switch seen++; seen {
+			case 1:
+				end()
+			case 2:
+				code, late = exitOfSignal(s), time.After(lastWords)
+				hurry()
+			default:
 				return code
 			}
-			code, late = exitOfSignal(s), time.After(lastWords)
-			cancel()
 		case <-late:
 			fmt.Fprintln(stderr, "longshore: stopped at once; something does not return, and is left as it is")
 			return code
@@ -116,7 +111,11 @@ func stop(signals <-chan os.Signal, stderr io.Writer, m *Manager, parts []Compon
 	}
 }
 
-func report(stderr io.Writer, parts []Component, err error) int {
+// report prints how each drain went, also that of a start that was undone.
+func (m *Manager) report(stderr io.Writer, err error) int {
+	m.mu.Lock()
+	parts := slices.Clone(m.parts)
+	m.mu.Unlock()
 	for _, c := range parts {
 		if r, ok := c.(Reporter); ok {
 			if text := r.DrainReport(); text != "" { // none: it has not come to its end
@@ -124,11 +123,14 @@ func report(stderr io.Writer, parts []Component, err error) int {
 			}
 		}
 	}
-	if err != nil {
-		fmt.Fprintln(stderr, err)
-		return ExitFailed
+	if err == nil {
+		return ExitOK
 	}
-	return ExitOK
+	fmt.Fprintln(stderr, err)
+	if stack := stackOf(err); stack != "" {
+		fmt.Fprintln(stderr, stack)
+	}
+	return ExitFailed
 }
 
 func exitOfSignal(s os.Signal) int {
