@@ -36,8 +36,9 @@ const transient = 1
 
 // deadLetter is a message that was given up and whose move did not succeed yet.
 type deadLetter struct {
-	err   error
-	tries int
+	err    error // why it was given up
+	tries  int
+	failed error // of the last move; guarded by run.mu
 
 	// overtaken: given up by an operator behind others of its lane, which do not wait.
 	overtaken bool
@@ -46,7 +47,7 @@ type deadLetter struct {
 // terminalState is the terminal policy and the publisher it needs.
 type terminalState struct {
 	policy Policy
-	down   error // of the last publish, while it has not succeeded; guarded by run.mu
+	down   error // of the destination, from the last publish; guarded by run.mu
 
 	mu  sync.Mutex
 	pub transport.Publisher
@@ -107,7 +108,7 @@ func (r *run) deadLetter(w *worker, it *item, j judgement) {
 			down = r.publishDead(own, j.err)
 			r.mu.Lock()
 			r.moving = slices.DeleteFunc(r.moving, func(o *item) bool { return o == it })
-			r.terms.down = down
+			r.terms.down = destinationFault(down)
 			r.mu.Unlock()
 		}
 		if down != nil {
@@ -121,6 +122,17 @@ func (r *run) deadLetter(w *worker, it *item, j judgement) {
 		j.verdict = r.refused(it, longshore.VerbReject, err)
 	}
 	r.done(w, it, j)
+}
+
+// destinationFault is the part of a failed publish that says something about the next one: a
+// destination that is away would hold up each worker in turn. One that refuses a message has
+// answered, and takes others.
+func destinationFault(err error) error {
+	switch longshore.CodeOf(err) { //nolint:exhaustive // all others concern the destination
+	case longshore.CodeTooLarge, longshore.CodeBadHeader, longshore.CodeRefused:
+		return nil
+	}
+	return err
 }
 
 // dueDead lets the undertaker try again to move a message. The caller holds mu.
@@ -171,6 +183,7 @@ func (r *run) stays(w *worker, it *item, j judgement, err error) {
 	it.dead.tries++
 	j.verdict, j.delay = longshore.VerdictNone, r.backoff(it.dead.tries)
 	r.mu.Lock()
+	it.dead.failed = err
 	r.count.deadFailed++
 	stopping := r.leavesNow(it)
 	r.mu.Unlock()

@@ -188,11 +188,13 @@ func (r *run) deadLetterNow(it *item, h holding, in Intervention) error {
 	r.mu.Unlock()
 	r.bury(nil, it, judgement{verdict: longshore.VerdictReject, err: why, end: r.now()})
 	r.mu.Lock()
-	down := r.terms.down
-	failed := down != nil && r.count.deadFailed > before
+	var failed error
+	if it.dead != nil && r.count.deadFailed > before {
+		failed = it.dead.failed
+	}
 	r.mu.Unlock()
-	if failed {
-		return unable(longshore.CodeDeadLetter, "the record stays and the move is tried again; see that the destination exists and takes it", "%w", down)
+	if failed != nil {
+		return unable(longshore.CodeDeadLetter, "the record stays and the move is tried again; see that the destination exists and takes it", "%w", failed)
 	}
 	return nil
 }
