@@ -34,6 +34,8 @@ const (
 	ClassSchema
 	// ClassExhausted: the server is out of disk, memory or connections.
 	ClassExhausted
+	// ClassRefused: the server refuses the login.
+	ClassRefused
 )
 
 // String returns the name of the class in lower case.
@@ -55,6 +57,8 @@ func (c Class) String() string {
 		return "schema"
 	case ClassExhausted:
 		return "exhausted"
+	case ClassRefused:
+		return "refused"
 	case ClassOther:
 	}
 	return "other"
@@ -71,8 +75,7 @@ func Classify(d Dialect, err error) Class {
 	}
 	var network net.Error
 	switch {
-	case errors.Is(err, driver.ErrBadConn), errors.Is(err, sql.ErrConnDone), errors.Is(err, io.EOF),
-		errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
 		return ClassLost
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return ClassOther // ours or the handler's, and a net.Error too
@@ -82,7 +85,19 @@ func Classify(d Dialect, err error) Class {
 	return ClassOther
 }
 
+// classOf knows codes and what only a database driver returns. An end of file or an
+// error of the network may as well come from a handler's decoder or HTTP client.
 func classOf(d Dialect, err error) Class {
+	if c := codeClass(d, err); c != ClassOther {
+		return c
+	}
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
+		return ClassLost
+	}
+	return ClassOther
+}
+
+func codeClass(d Dialect, err error) Class {
 	switch d {
 	case Postgres:
 		if state, ok := sqlState(err); ok {
@@ -117,11 +132,13 @@ func postgresClass(state string) Class {
 		return ClassDuplicate
 	case "25006":
 		return ClassReadOnly
-	case "57P01", "57P02", "57P03", "25P03", "25P04", "57P05":
+	case "57P01", "57P02", "57P03", "57P04", "57P05", "25P03", "25P04":
 		return ClassLost
+	case "58000", "58030": // the server's own disk
+		return ClassExhausted
 	case "25P02":
 		return ClassAborted
-	case "42P01", "42703", "42501", "3F000":
+	case "42P01", "42703", "42501", "3F000", "3D000":
 		return ClassSchema
 	}
 	if len(state) != 5 {
@@ -130,6 +147,8 @@ func postgresClass(state string) Class {
 	switch state[:2] {
 	case "08":
 		return ClassLost
+	case "28":
+		return ClassRefused
 	case "53":
 		return ClassExhausted
 	}
@@ -144,10 +163,12 @@ func mysqlClass(n int64) Class {
 		return ClassRolledBack
 	case 1062:
 		return ClassDuplicate
-	case 1290, 1792, 1836:
+	case 1290, 1792, 1836, 1047: // the last of a Galera node that is not in sync
 		return ClassReadOnly
-	case 2006, 2013, 1927, 1053, 4031:
+	case 2002, 2003, 2006, 2013, 2055, 1927, 1053, 1077, 1152, 1158, 1159, 1160, 1161, 1184, 4031:
 		return ClassLost
+	case 1044, 1045, 1129, 1130, 1698, 1862, 3118:
+		return ClassRefused
 	case 1305:
 		return ClassAborted
 	case 1146, 1054, 1142, 1049:
@@ -172,7 +193,7 @@ func sqliteClass(n int64) Class {
 		return ClassReadOnly
 	case 1:
 		return ClassSchema
-	case 7, 13:
+	case 7, 10, 13, 14: // memory, disk, or the file is gone
 		return ClassExhausted
 	}
 	return ClassOther
@@ -186,10 +207,13 @@ func oracleClass(n int64) Class {
 		return ClassRolledBack
 	case 1:
 		return ClassDuplicate
-	case 16000:
+	case 16000, 16456:
 		return ClassReadOnly
-	case 28, 1012, 2396, 3113, 3114, 3135:
+	case 28, 1012, 1033, 1034, 1089, 1090, 1092, 2396, 3113, 3114, 3135, 12153, 12170, 12514, 12528, 12537, 12541, 12547, 12570, 12571,
+		25401, 25402, 25403, 25404, 25405, 25407, 25408, 25409: // the last of a failover
 		return ClassLost
+	case 1005, 1017, 28000, 28001:
+		return ClassRefused
 	case 1086:
 		return ClassAborted
 	case 942, 904, 1031:

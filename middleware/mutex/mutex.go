@@ -152,8 +152,8 @@ func (m *Mutex) once(ctx context.Context, d *longshore.Delivery, c claim, next l
 		}
 		return err
 	}
-	_ = tx.Rollback(life)
-	return m.failed(ctx, c, err, lost)
+	rollback := tx.Rollback(life)
+	return m.failed(ctx, c, err, m.evidenceOf(ctx, tx, rollback, err, lost))
 }
 
 // limited begins within LockTimeout, or until the handler's context ends. With
@@ -208,10 +208,22 @@ func (m *Mutex) work(ctx context.Context, tx Tx, d *longshore.Delivery, next lon
 
 // class is the configured one, or that of the dialect.
 func (m *Mutex) class(err error) Class {
+	if c := m.knownClass(err); c != ClassOther {
+		return c
+	}
+	return Classify(m.sql.dialect, err)
+}
+
+// knownClass is class for the error of a handler, which may come from anything that the
+// handler calls.
+func (m *Mutex) knownClass(err error) Class {
+	if err == nil {
+		return ClassOther
+	}
 	if m.cfg.Classify != nil {
 		if c := m.cfg.Classify(err); c != ClassOther {
 			return c
 		}
 	}
-	return Classify(m.sql.dialect, err)
+	return classOf(m.sql.dialect, err)
 }

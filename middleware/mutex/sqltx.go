@@ -20,6 +20,7 @@ type sqlTx struct {
 	manual  bool // autocommit is off on the connection
 	end     context.CancelFunc
 	closed  bool
+	lost    error // why the session had ended before the rollback
 }
 
 type txKey struct{}
@@ -107,7 +108,7 @@ func (t *sqlTx) outcome(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w", ErrRolledBack, err)
 	case ClassLost:
 		return err
-	case ClassOther, ClassBusy, ClassReadOnly, ClassSchema, ClassExhausted:
+	case ClassOther, ClassBusy, ClassReadOnly, ClassSchema, ClassExhausted, ClassRefused:
 	}
 	// The answer has come if the session still works: then it was a refusal. A driver
 	// tells so without a code when a hidden error had ended the transaction before.
@@ -130,14 +131,33 @@ func (t *sqlTx) Rollback(ctx context.Context) error {
 	defer cancel()
 	stop := context.AfterFunc(ctx, t.end)
 	defer stop()
+	gone := t.gone()
 	if t.dialect == MySQL { // as in commitMySQL
-		_, _ = t.tx.ExecContext(ctx, "ROLLBACK")
+		_, err := t.tx.ExecContext(ctx, "ROLLBACK")
+		gone = gone || Classify(t.dialect, err) == ClassLost
 	}
-	if err := t.tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
-		return err
+	err := t.tx.Rollback()
+	if errors.Is(err, sql.ErrTxDone) {
+		err = nil
+	}
+	t.lost = t.ended(gone, err)
+	return err
+}
+
+// ended is why the session had ended before a rollback; nil: it had not. On a closed
+// session go-sql-driver answers a rollback with the error that closed it.
+func (t *sqlTx) ended(gone bool, err error) error {
+	switch {
+	case err != nil && (t.dialect == Postgres || t.dialect == MySQL || Classify(t.dialect, err) == ClassLost):
+		return err // these two refuse no rollback that they receive
+	case gone:
+		return errSessionLost
 	}
 	return nil
 }
+
+// Lost is part of [Session].
+func (t *sqlTx) Lost() error { return t.lost }
 
 // free gives the connection back to the pool as it was, or not at all.
 func (t *sqlTx) free(ctx context.Context) {

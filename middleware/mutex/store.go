@@ -46,4 +46,12 @@ type (
 	Guard interface {
 		Watch(lost func(cause error)) (stop func())
 	}
+
+	// Session is a Tx that says, after Rollback, whether its session had ended before
+	// the rollback was answered, and why: nil if it had not, an error around that of
+	// the context if a context ended one of its statements. Without it the error of
+	// Rollback is judged by its class.
+	Session interface {
+		Lost() error
+	}
 )

@@ -26,6 +26,9 @@ func (m *Mutex) noTransaction(ctx context.Context, err error) error {
 	case ClassReadOnly:
 		e.Code, e.Hint = longshore.CodeRefused, "the database takes no writes: connect to the primary"
 		return m.comesBack(e, troubleDelay)
+	case ClassRefused:
+		e.Code, e.Hint = longshore.CodeAuth, "the database refuses the login: look at its user and password"
+		return m.comesBack(e, troubleDelay)
 	case ClassSchema:
 		e.Code, e.Hint = longshore.CodeNotFound, "create the tables: longshore mutex ddl"
 		return m.comesBack(e, troubleDelay)
@@ -125,30 +128,6 @@ func (m *Mutex) commit(life context.Context, tx Tx) error {
 	return m.comesBack(&longshore.Error{Code: longshore.CodeConnLost, Op: "commit of the mutex's transaction: the outcome is unknown",
 		Err: err, Hint: hint}, m.cfg.BusyDelay)
 }
-
-// failed is the verdict after a rollback.
-func (m *Mutex) failed(ctx context.Context, c claim, err error, lost bool) error {
-	m.counter.failed.Add(1)
-	verdict, _ := longshore.VerdictOf(err)
-	if verdict == longshore.VerdictDiscard {
-		return m.discard(ctx, c, err)
-	}
-	if verdict != longshore.VerdictNone || ctx.Err() != nil {
-		return err
-	}
-	switch class := m.class(err); {
-	case lost, class == ClassLost:
-		return m.comesBack(err, m.delay(1)) // the database's fault, not the message's
-	case unfit(class):
-		return m.comesBack(err, troubleDelay)
-	case class == ClassRolledBack:
-		return &rolledBack{err: err, ofOne: true}
-	}
-	return err
-}
-
-// unfit: a database in this state takes no message's effects.
-func unfit(c Class) bool { return c == ClassReadOnly || c == ClassExhausted }
 
 // discard settles the row of a message that is to be forgotten, in a transaction of
 // its own: the handler's effects are not wanted.

@@ -56,25 +56,13 @@ func (h *handlerTx) Exec(ctx context.Context, query string, args ...any) (pgconn
 }
 
 func (h *handlerTx) Query(ctx context.Context, query string, args ...any) (pgx.Rows, error) {
-	rows, err := h.t.conn.Query(ctx, query, args...)
+	got, err := h.t.conn.Query(ctx, query, args...)
 	h.t.saw(err)
-	return rows, err
+	return &rows{Rows: got, t: h.t}, err
 }
 
 func (h *handlerTx) QueryRow(ctx context.Context, query string, args ...any) pgx.Row {
 	return &row{Row: h.t.conn.QueryRow(ctx, query, args...), t: h.t}
-}
-
-type row struct {
-	pgx.Row
-
-	t *tx
-}
-
-func (r *row) Scan(dest ...any) error {
-	err := r.Row.Scan(dest...)
-	r.t.saw(err)
-	return err
 }
 
 func (h *handlerTx) Prepare(ctx context.Context, name, query string) (*pgconn.StatementDescription, error) {
@@ -90,5 +78,5 @@ func (h *handlerTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns 
 }
 
 func (h *handlerTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
-	return h.t.conn.SendBatch(ctx, b)
+	return &results{BatchResults: h.t.conn.SendBatch(ctx, b), t: h.t}
 }

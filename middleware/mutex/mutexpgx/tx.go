@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/longshore-go/longshore"
@@ -22,8 +23,11 @@ type tx struct {
 	conn   *pgxpool.Conn
 	closed bool
 
-	mu   sync.Mutex
-	lost func(error)
+	ended error // why the session had ended before the rollback
+
+	mu    sync.Mutex
+	lost  func(error)
+	cause error // of the session's end, as the handler's first failed statement saw it
 }
 
 func newTx(life context.Context, conn *pgxpool.Conn) *tx { return &tx{life: life, conn: conn} }
@@ -63,12 +67,29 @@ func (t *tx) Rollback(ctx context.Context) error {
 	}
 	defer t.free()
 	if t.conn.Conn().IsClosed() {
+		t.ended = t.seen()
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
 	_, err := t.conn.Exec(ctx, "rollback")
+	if t.conn.Conn().IsClosed() {
+		t.ended = errors.Join(t.seen(), err)
+	}
 	return err
+}
+
+// Lost is part of mutex.Session.
+func (t *tx) Lost() error { return t.ended }
+
+// seen is why the session has ended, as far as a statement of the handler told.
+func (t *tx) seen() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.cause == nil {
+		return pgconn.ErrConnClosed
+	}
+	return t.cause
 }
 
 // free gives the connection back; the pool closes one that is not idle.
@@ -100,6 +121,9 @@ func (t *tx) saw(err error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.cause == nil {
+		t.cause = err
+	}
 	if t.lost != nil {
 		t.lost(&longshore.Error{Code: longshore.CodeConnLost, Op: "transaction of the mutex", Err: err})
 		t.lost = nil
