@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"time"
 )
 
 // Outcome is what an attempt to take a row found.
@@ -50,21 +49,21 @@ func statementsFor(d Dialect, t Tables) statements {
 d AS (DELETE FROM %[1]s m USING l WHERE m.%[2]s = l.%[2]s RETURNING 1)
 SELECT (SELECT count(*) FROM d), EXISTS (SELECT 1 FROM %[1]s WHERE %[2]s = $1)`, n.Mutex, n.ID)
 		s.insert = fmt.Sprintf(`WITH l AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(hashtextextended($1::text || '/' || $2::text, 0)) AS got),
-i AS (INSERT INTO %s (consumer, id, at) SELECT $1::text, $2::text, $3::bigint FROM l WHERE got ON CONFLICT DO NOTHING RETURNING 1)
-SELECT (SELECT count(*) FROM i), NOT (SELECT got FROM l)`, n.Inbox)
-		s.purge = fmt.Sprintf("DELETE FROM %[1]s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %[1]s WHERE consumer = $1 AND at < $2 ORDER BY at LIMIT $3))", n.Inbox)
+i AS (INSERT INTO %s (consumer, id, at) SELECT $1::text, $2::text, %s FROM l WHERE got ON CONFLICT DO NOTHING RETURNING 1)
+SELECT (SELECT count(*) FROM i), NOT (SELECT got FROM l)`, n.Inbox, d.now())
+		s.purge = fmt.Sprintf("DELETE FROM %[1]s WHERE ctid = ANY (ARRAY(SELECT ctid FROM %[1]s WHERE consumer = $1 AND at < %[2]s - $2 ORDER BY at LIMIT $3))", n.Inbox, d.now())
 	case MySQL:
 		s.lock = fmt.Sprintf("SELECT 1 FROM %s WHERE %s = ? FOR UPDATE NOWAIT", n.Mutex, n.ID)
 		s.seen = fmt.Sprintf("SELECT 1 FROM %s WHERE consumer = ? AND id = ? FOR UPDATE NOWAIT", n.Inbox)
-		s.insert = fmt.Sprintf("INSERT INTO %s (consumer, id, at) VALUES (?, ?, ?)", n.Inbox)
-		s.purge = fmt.Sprintf("DELETE FROM %s WHERE consumer = ? AND at < ? ORDER BY at LIMIT ?", n.Inbox)
+		s.insert = fmt.Sprintf("INSERT INTO %s (consumer, id, at) VALUES (?, ?, %s)", n.Inbox, d.now())
+		s.purge = fmt.Sprintf("DELETE FROM %s WHERE consumer = ? AND at < %s - ? ORDER BY at LIMIT ?", n.Inbox, d.now())
 	case SQLite:
-		s.insert = fmt.Sprintf("INSERT INTO %s (consumer, id, at) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", n.Inbox)
-		s.purge = fmt.Sprintf("DELETE FROM %[1]s WHERE rowid IN (SELECT rowid FROM %[1]s WHERE consumer = ? AND at < ? ORDER BY at LIMIT ?)", n.Inbox)
+		s.insert = fmt.Sprintf("INSERT INTO %s (consumer, id, at) VALUES (?, ?, %s) ON CONFLICT DO NOTHING", n.Inbox, d.now())
+		s.purge = fmt.Sprintf("DELETE FROM %[1]s WHERE rowid IN (SELECT rowid FROM %[1]s WHERE consumer = ? AND at < %[2]s - ? ORDER BY at LIMIT ?)", n.Inbox, d.now())
 	case Oracle:
 		s.lock = fmt.Sprintf("SELECT 1 FROM %s WHERE %s = :1 FOR UPDATE NOWAIT", n.Mutex, n.ID)
-		s.insert = fmt.Sprintf("INSERT INTO %s (consumer, id, at) VALUES (:1, :2, :3)", n.Inbox)
-		s.purge = fmt.Sprintf("DELETE FROM %s WHERE consumer = :1 AND at < :2 AND ROWNUM <= :3", n.Inbox)
+		s.insert = fmt.Sprintf("INSERT INTO %s (consumer, id, at) VALUES (:1, :2, %s)", n.Inbox, d.now())
+		s.purge = fmt.Sprintf("DELETE FROM %s WHERE consumer = :1 AND at < %s - :2 AND ROWNUM <= :3", n.Inbox, d.now())
 	}
 	return s
 }
@@ -143,7 +142,7 @@ func (m *Mutex) takeInbox(ctx context.Context, tx Tx, id string) (Outcome, error
 			return Gone, err
 		}
 	}
-	n, err := tx.Exec(ctx, m.sql.insert, m.cfg.Consumer, id, time.Now().UnixMilli())
+	n, err := tx.Exec(ctx, m.sql.insert, m.cfg.Consumer, id)
 	if n == 0 {
 		return Gone, err
 	}
@@ -153,7 +152,7 @@ func (m *Mutex) takeInbox(ctx context.Context, tx Tx, id string) (Outcome, error
 // question is the query on PostgreSQL that takes and tells in one.
 func (m *Mutex) question(c claim) (string, []any) {
 	if c.inbox {
-		return m.sql.insert, []any{m.cfg.Consumer, c.id, time.Now().UnixMilli()}
+		return m.sql.insert, []any{m.cfg.Consumer, c.id}
 	}
 	return m.sql.lock, []any{c.id}
 }

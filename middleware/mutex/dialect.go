@@ -78,6 +78,22 @@ func (d Dialect) args(from, n int) string {
 	return b.String()
 }
 
+// now is an expression for the database's clock in Unix milliseconds. Times in tables
+// are written and compared by this clock only: the machines that share a table need
+// not agree on the time.
+func (d Dialect) now() string {
+	switch d {
+	case Postgres:
+		return "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)"
+	case MySQL:
+		return "CAST(unix_timestamp(current_timestamp(3)) * 1000 AS SIGNED)"
+	case Oracle:
+		return "ROUND((CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE) - DATE '1970-01-01') * 86400000)"
+	case SQLite:
+	}
+	return "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
+}
+
 func (d Dialect) quote(name string) string {
 	if d == MySQL {
 		return "`" + name + "`"

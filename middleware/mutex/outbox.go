@@ -146,13 +146,15 @@ func (o *Outbox) record(dest string, m *longshore.Message) *record {
 	return &record{id: id, dest: dest, key: key, shard: shardOf(m.Key, id), msg: m.Clone()}
 }
 
-// due is when a relay may take the row. Keyed rows are due at once whatever the clocks
-// of the machines say: a later one must not be due before an earlier one.
+// due is what a new row says of when a relay may take it: 0 at once, below 0 so many
+// milliseconds after a relay has first seen it. A time would be wrong: the row is seen
+// when it is committed, and only the database knows when that is. Keyed rows are due at
+// once: a later one must not be due before an earlier one.
 func (o *Outbox) due(r *record) int64 {
 	if r.key != "" || o.direct() == nil {
 		return 0
 	}
-	return time.Now().Add(o.cfg.Grace).UnixMilli()
+	return -o.cfg.Grace.Milliseconds()
 }
 
 // direct is the publisher for messages without a key, nil if the relay has them all.

@@ -29,7 +29,8 @@ type OutboxConfig struct {
 	// published right after the commit.
 	RelayOnly bool
 	// Grace is how long the relay leaves a message to whoever publishes it after the
-	// commit. Zero: 5 s.
+	// commit, counted by the database's clock from the moment at which a relay first sees
+	// the message. Zero: 5 s; at most 24 h.
 	Grace time.Duration
 	// PublishTimeout bounds one call of the publisher. Zero: 10 s.
 	PublishTimeout time.Duration
@@ -66,6 +67,7 @@ const (
 
 	// parkedDue is the due time of rows that are parked: beyond any clock.
 	parkedDue = int64(1) << 52
+	maxGrace  = 24 * time.Hour
 )
 
 func (c OutboxConfig) defaults() OutboxConfig {
@@ -95,6 +97,9 @@ func (c *OutboxConfig) check() error {
 		if d < 0 {
 			errs = append(errs, fmt.Errorf("%s: %v is negative", name, d))
 		}
+	}
+	if c.Grace > maxGrace {
+		errs = append(errs, fmt.Errorf("Grace: %v is longer than %v", c.Grace, maxGrace))
 	}
 	if c.Batch < 1 || c.Batch > 1000 {
 		errs = append(errs, fmt.Errorf("%s: %d is not in 1..1000", "Batch", c.Batch))

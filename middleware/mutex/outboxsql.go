@@ -1,18 +1,16 @@
 package mutex
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 type outboxSQL struct {
 	dialect Dialect
 	names   Tables
 
 	lockShard string // waits for nobody
-	due       string // rows of a shard that may be sent
+	due       string // rows of a shard that may be sent, and those without a due time yet
 	busy      string // shards with such rows
 	failed    string
+	parked    string
 	backlog   string
 }
 
@@ -21,7 +19,7 @@ type statement struct {
 	args  []any
 }
 
-const recordColumns = "seq, id, dest, msg_key, shard, meta, body, attempts"
+const recordColumns = "seq, id, dest, msg_key, shard, meta, body, attempts, due_at"
 
 func outboxSQLFor(d Dialect, t Tables, passParked bool) outboxSQL {
 	n := t.in(d)
@@ -32,27 +30,28 @@ func outboxSQLFor(d Dialect, t Tables, passParked bool) outboxSQL {
 	if passParked {
 		parked = fmt.Sprintf(" AND p.due_at < %d", parkedDue)
 	}
-	s.due = fmt.Sprintf(`SELECT %s FROM %s o WHERE shard = %s AND due_at <= %s
-AND (msg_key IS NULL OR NOT EXISTS (SELECT 1 FROM %[2]s p WHERE p.attempts > 0 AND p.msg_key = o.msg_key AND p.seq < o.seq%[5]s))
-ORDER BY seq`, recordColumns, n.Outbox, d.arg(1), d.arg(2), parked)
+	s.due = fmt.Sprintf(`SELECT %s FROM %s o WHERE shard = %s AND due_at >= %s AND due_at <= %s
+AND (msg_key IS NULL OR NOT EXISTS (SELECT 1 FROM %[2]s p WHERE p.attempts > 0 AND p.msg_key = o.msg_key AND p.seq < o.seq%[6]s))
+ORDER BY seq`, recordColumns, n.Outbox, d.arg(1), d.arg(2), d.now(), parked)
 	if d == Oracle {
 		s.due = "SELECT * FROM (" + s.due + ") WHERE ROWNUM <= " + d.arg(3)
 	} else {
 		s.due += " LIMIT " + d.arg(3)
 	}
 	s.busy = fmt.Sprintf("SELECT shard FROM %s s WHERE EXISTS (SELECT 1 FROM %s o WHERE o.shard = s.shard AND o.due_at <= %s)",
-		n.Shards, n.Outbox, d.arg(1))
-	s.failed = fmt.Sprintf("UPDATE %s SET attempts = attempts + 1, due_at = %s, last_error = %s WHERE seq = %s",
-		n.Outbox, d.arg(1), d.arg(2), d.arg(3))
-	s.backlog = fmt.Sprintf("SELECT count(*), coalesce(sum(CASE WHEN due_at >= %d THEN 1 ELSE 0 END), 0), coalesce(min(created_at), 0) FROM %s",
-		parkedDue, n.Outbox)
+		n.Shards, n.Outbox, d.now())
+	failed := "UPDATE %s SET attempts = attempts + 1, due_at = %s, last_error = %s WHERE seq = %s"
+	s.failed = fmt.Sprintf(failed, n.Outbox, d.now()+" + "+d.arg(1), d.arg(2), d.arg(3))
+	s.parked = fmt.Sprintf(failed, n.Outbox, fmt.Sprint(parkedDue), d.arg(1), d.arg(2))
+	s.backlog = fmt.Sprintf("SELECT count(*), coalesce(sum(CASE WHEN due_at >= %d THEN 1 ELSE 0 END), 0), coalesce(%s - min(created_at), 0) FROM %s",
+		parkedDue, d.now(), n.Outbox)
 	switch d {
 	case Postgres:
 		s.lockShard = "SELECT shard FROM " + n.Shards + " WHERE shard = $1 FOR UPDATE SKIP LOCKED"
 	case MySQL, Oracle:
 		s.lockShard = "SELECT shard FROM " + n.Shards + " WHERE shard = " + d.arg(1) + " FOR UPDATE NOWAIT"
 	case SQLite: // a lease instead: a lock would keep all writers out while the broker confirms
-		s.lockShard = "UPDATE " + n.Shards + " SET owner = ?, until = ? WHERE shard = ? AND (until < ? OR owner = ?)"
+		s.lockShard = fmt.Sprintf("UPDATE %s SET owner = ?, until = %[2]s + ? WHERE shard = ? AND (until < %[2]s OR owner = ?)", n.Shards, d.now())
 	}
 	return s
 }
@@ -60,9 +59,9 @@ ORDER BY seq`, recordColumns, n.Outbox, d.arg(1), d.arg(2), parked)
 // insert is one statement for both rows where the dialect can, so that a message costs
 // one round trip.
 func (s *outboxSQL) insert(noMutex bool, r *record, due int64) []statement {
-	columns := "(id, dest, msg_key, shard, meta, body, created_at, due_at)"
-	args := []any{r.id, r.dest, keyText(r.msg.Key), r.shard, encode(r.msg), r.msg.Body, time.Now().UnixMilli(), due}
-	outbox := fmt.Sprintf("INSERT INTO %s %s VALUES (%s)", s.names.Outbox, columns, s.dialect.args(1, len(args)))
+	columns := "(id, dest, msg_key, shard, meta, body, due_at, created_at)"
+	args := []any{r.id, r.dest, keyText(r.msg.Key), r.shard, encode(r.msg), r.msg.Body, due}
+	outbox := fmt.Sprintf("INSERT INTO %s %s VALUES (%s, %s)", s.names.Outbox, columns, s.dialect.args(1, len(args)), s.dialect.now())
 	if noMutex {
 		return []statement{{outbox, args}}
 	}
@@ -72,6 +71,18 @@ func (s *outboxSQL) insert(noMutex bool, r *record, due int64) []statement {
 		return []statement{{"WITH m AS (" + mutex + ") " + outbox, append(args, r.id)}}
 	}
 	return []statement{{mutex, []any{r.id}}, {outbox, args}}
+}
+
+// stamp gives rows their due time: the grace that they carry begins when they are first
+// seen, which is never before their commit.
+func (s *outboxSQL) stamp(rs []*record) statement {
+	values := make([]any, len(rs))
+	for i, r := range rs {
+		values[i] = r.seq
+	}
+	st := s.in(fmt.Sprintf("UPDATE %s SET due_at = %s - due_at", s.names.Outbox, s.dialect.now()), "seq", values)
+	st.query += " AND due_at < 0"
+	return st
 }
 
 // in is a statement about several rows.
@@ -110,7 +121,7 @@ func scanRecords(into *[]*record, broken *[]*record) func(func(...any) error) er
 		var key *string
 		var meta string
 		var body []byte
-		if err := scan(&r.seq, &r.id, &r.dest, &key, &r.shard, &meta, &body, &r.attempts); err != nil {
+		if err := scan(&r.seq, &r.id, &r.dest, &key, &r.shard, &meta, &body, &r.attempts, &r.due); err != nil {
 			return err
 		}
 		if key != nil {

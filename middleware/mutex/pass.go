@@ -42,16 +42,25 @@ func (o *Outbox) pass(ctx context.Context, shard int, relayed bool) (p passed, e
 		}
 		return p, err
 	}
-	rs, broken, err := o.next(life, tx, shard)
-	if err != nil || len(rs)+len(broken) == 0 {
+	n, err := o.next(life, tx, shard, relayed)
+	if err != nil || n.taken() == 0 {
 		return p, err
 	}
-	p.taken, p.sent = len(rs)+len(broken), o.sendMarked(life, rs, relayed)
-	if err := o.settle(life, tx, p.sent, broken); err != nil {
+	p.taken, p.sent = n.taken(), o.sendMarked(life, n.due, relayed)
+	if err := o.settle(life, tx, p.sent, n); err != nil {
 		return p, err
 	}
 	return p, tx.Commit(life)
 }
+
+// portion is what is next in a shard.
+type portion struct {
+	due    []*record
+	fresh  []*record // seen for the first time: their grace begins
+	broken []*record // cannot be read
+}
+
+func (n *portion) taken() int { return len(n.due) + len(n.fresh) + len(n.broken) }
 
 // passLimit bounds a pass: a wave for each row of a single key, at the worst.
 func (o *Outbox) passLimit() time.Duration { return 2*o.cfg.PublishTimeout + endTimeout }
@@ -62,11 +71,24 @@ func (o *Outbox) limited(ctx context.Context, fn func(context.Context) error) er
 	return fn(ctx)
 }
 
-func (o *Outbox) next(ctx context.Context, tx Tx, shard int) (rs, broken []*record, err error) {
+// next reads rows that are due and, for a relay, those that have no due time yet.
+func (o *Outbox) next(ctx context.Context, tx Tx, shard int, relayed bool) (n portion, err error) {
+	from := int64(0)
+	if relayed {
+		from = -int64(maxGrace / time.Millisecond)
+	}
+	var rs []*record
 	err = o.limited(ctx, func(ctx context.Context) error {
-		return tx.Query(ctx, scanRecords(&rs, &broken), o.sql.due, shard, time.Now().UnixMilli(), o.cfg.Batch)
+		return tx.Query(ctx, scanRecords(&rs, &n.broken), o.sql.due, shard, from, o.cfg.Batch)
 	})
-	return rs, broken, err
+	for _, r := range rs {
+		if r.due < 0 {
+			n.fresh = append(n.fresh, r)
+		} else {
+			n.due = append(n.due, r)
+		}
+	}
+	return n, err
 }
 
 // sendMarked tells consumers that this may be a second copy, if it may.
@@ -83,7 +105,7 @@ func (o *Outbox) sendMarked(ctx context.Context, rs []*record, relayed bool) *se
 
 // settle removes what was confirmed and spaces what was refused. A row that somebody
 // else has removed meanwhile stays removed: both statements then change nothing.
-func (o *Outbox) settle(ctx context.Context, tx Tx, s *sending, broken []*record) error {
+func (o *Outbox) settle(ctx context.Context, tx Tx, s *sending, n portion) error {
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
 	if len(s.done) > 0 {
@@ -93,28 +115,36 @@ func (o *Outbox) settle(ctx context.Context, tx Tx, s *sending, broken []*record
 		}
 	}
 	for r, cause := range s.refused {
-		if _, err := tx.Exec(ctx, o.sql.failed, o.again(r), clip(cause.Error()), r.seq); err != nil {
+		if err := o.refused(ctx, tx, r, cause); err != nil {
 			return err
 		}
 	}
-	for _, r := range broken {
+	for _, r := range n.broken {
 		o.cfg.Logger.Error("outbox row cannot be read: parked", zap.String("mutex_id", r.id))
-		if _, err := tx.Exec(ctx, o.sql.failed, parkedDue, "cannot be read: the meta column was changed", r.seq); err != nil {
+		if _, err := tx.Exec(ctx, o.sql.parked, "cannot be read: the meta column was changed", r.seq); err != nil {
+			return err
+		}
+	}
+	if len(n.fresh) > 0 { // last: their publisher may want to remove them
+		stamp := o.sql.stamp(n.fresh)
+		if _, err := tx.Exec(ctx, stamp.query, stamp.args...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// again is when a refused row is due.
-func (o *Outbox) again(r *record) int64 {
+// refused spaces the next attempt of a row, or parks the row.
+func (o *Outbox) refused(ctx context.Context, tx Tx, r *record, cause error) error {
 	n := r.attempts + 1
 	if n >= o.cfg.MaxAttempts {
 		o.cfg.Logger.Error("outbox row parked: the broker refuses it", zap.String("mutex_id", r.id), zap.String("to", r.dest), zap.Int("attempts", n))
-		return parkedDue
+		_, err := tx.Exec(ctx, o.sql.parked, clip(cause.Error()), r.seq)
+		return err
 	}
 	policy := backoff.Policy{Initial: o.cfg.RetryDelay, Max: max(maxRetryDelay, o.cfg.RetryDelay), Multiplier: 2}
-	return time.Now().Add(policy.Delay(n, 0)).UnixMilli()
+	_, err := tx.Exec(ctx, o.sql.failed, policy.Delay(n, 0).Milliseconds(), clip(cause.Error()), r.seq)
+	return err
 }
 
 // clip cuts a text to what the column holds, at a character's edge.
@@ -130,16 +160,15 @@ func clip(s string) string {
 // passByLease is pass without a transaction during the publishing: SQLite would keep
 // every writer out. A relay that dies keeps its shard until the lease is over.
 func (o *Outbox) passByLease(ctx context.Context, shard int, relayed bool) (p passed, err error) {
-	var rs, broken []*record
+	var next portion
 	owner := newID()
 	err = o.inShort(ctx, func(ctx context.Context, tx Tx) error {
-		now := time.Now()
-		n, err := tx.Exec(ctx, o.sql.lockShard, owner, now.Add(o.passLimit()).UnixMilli(), shard, now.UnixMilli(), owner)
+		n, err := tx.Exec(ctx, o.sql.lockShard, owner, o.passLimit().Milliseconds(), shard, owner)
 		if err != nil || n == 0 {
 			p.locked = err == nil
 			return err
 		}
-		rs, broken, err = o.next(ctx, tx, shard)
+		next, err = o.next(ctx, tx, shard, relayed)
 		return err
 	})
 	if err != nil || p.locked {
@@ -148,13 +177,13 @@ func (o *Outbox) passByLease(ctx context.Context, shard int, relayed bool) (p pa
 		}
 		return p, err
 	}
-	p.taken, p.sent = len(rs)+len(broken), o.sendMarked(ctx, rs, relayed)
+	p.taken, p.sent = next.taken(), o.sendMarked(ctx, next.due, relayed)
 	return p, o.inShort(context.WithoutCancel(ctx), func(ctx context.Context, tx Tx) error {
 		free := fmt.Sprintf("UPDATE %s SET until = 0 WHERE shard = ? AND owner = ?", o.sql.names.Shards)
 		if _, err := tx.Exec(ctx, free, shard, owner); err != nil {
 			return err
 		}
-		return o.settle(ctx, tx, p.sent, broken)
+		return o.settle(ctx, tx, p.sent, next)
 	})
 }
 

@@ -21,9 +21,8 @@ func (m *Mutex) Purge(ctx context.Context) (rows int64, err error) {
 	if !m.cfg.inbox() {
 		return 0, nil
 	}
-	before := time.Now().Add(-m.cfg.Retention).UnixMilli()
 	for {
-		n, err := m.purgeSome(ctx, before)
+		n, err := m.purgeSome(ctx)
 		rows += n
 		if err != nil || n < purgeRows {
 			return rows, err
@@ -31,7 +30,7 @@ func (m *Mutex) Purge(ctx context.Context) (rows int64, err error) {
 	}
 }
 
-func (m *Mutex) purgeSome(ctx context.Context, before int64) (int64, error) {
+func (m *Mutex) purgeSome(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
 	tx, err := m.store.Begin(ctx)
@@ -39,7 +38,7 @@ func (m *Mutex) purgeSome(ctx context.Context, before int64) (int64, error) {
 		return 0, err
 	}
 	defer func() { _ = tx.Rollback(ctx) }()
-	n, err := tx.Exec(ctx, m.sql.purge, m.cfg.Consumer, before, purgeRows)
+	n, err := tx.Exec(ctx, m.sql.purge, m.cfg.Consumer, m.cfg.Retention.Milliseconds(), purgeRows)
 	if err != nil {
 		return 0, err
 	}

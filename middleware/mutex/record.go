@@ -20,6 +20,7 @@ type record struct {
 	key      string // as in the column; "" = none
 	shard    int
 	attempts int
+	due      int64 // by the database's clock; below 0: minus the grace that is still to begin
 	msg      *longshore.Message
 }
 

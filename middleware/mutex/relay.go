@@ -129,7 +129,7 @@ func (r *Relay) busy(ctx context.Context) (shards []int, err error) {
 			}
 			shards = append(shards, shard)
 			return nil
-		}, r.o.sql.busy, time.Now().UnixMilli())
+		}, r.o.sql.busy)
 	})
 }
 
@@ -155,13 +155,11 @@ type Backlog struct {
 func (o *Outbox) Backlog(ctx context.Context) (b Backlog, err error) {
 	err = o.inShort(ctx, func(ctx context.Context, tx Tx) error {
 		return tx.Query(ctx, func(scan func(...any) error) error {
-			var oldest int64
-			if err := scan(&b.Pending, &b.Parked, &oldest); err != nil {
+			var age int64
+			if err := scan(&b.Pending, &b.Parked, &age); err != nil {
 				return err
 			}
-			if oldest > 0 {
-				b.Age = max(time.Since(time.UnixMilli(oldest)), 0)
-			}
+			b.Age = max(time.Duration(age)*time.Millisecond, 0)
 			return nil
 		}, o.sql.backlog)
 	})
