@@ -13,8 +13,10 @@ type book struct {
 	bounds          bounds
 	last            map[string]*entry
 	members         map[string]*peer
-	known           bool      // all live members have had the time to say so
-	frozen          time.Time // since when nobody can be heard; zero: everybody can
+	known           bool                 // all live members have had the time to say so
+	settled         bool                 // what is read from now on was said now, and is not from before
+	left            map[string]time.Time // by ID, when an announced directive ends by our clock
+	frozen          time.Time            // since when nobody can be heard; zero: everybody can
 }
 
 // bounds are what an instance is willing to obey.
@@ -28,6 +30,7 @@ type entry struct {
 	raw   []byte    // as it was received
 	until time.Time // zero: for ever
 	told  bool      // its end was told
+	guess bool      // until is the issuer's clock: nothing better was known
 }
 
 type peer struct {
@@ -73,9 +76,11 @@ func (b *book) take(d *Directive, raw []byte, now time.Time) (repeated bool, err
 	}
 	key := d.Target.key(b.scope)
 	was := b.last[key]
+	defer delete(b.left, d.ID)
 	if was != nil {
 		switch {
 		case d.Seq == was.d.Seq && d.ID == was.d.ID:
+			was.learn(b, now)
 			return true, nil
 		case d.Seq < was.d.Seq || d.Seq == was.d.Seq && d.ID < was.d.ID:
 			return false, refuse(refusedStale, "sequence %d comes after %d was obeyed: repeated or out of order", d.Seq, was.d.Seq)
@@ -84,13 +89,61 @@ func (b *book) take(d *Directive, raw []byte, now time.Time) (repeated bool, err
 	if was == nil && len(b.last) >= maxTargets && !b.forget(now) {
 		return false, refuse(refusedFull, "there are directives for %d targets already", len(b.last))
 	}
-	e := &entry{d: d, raw: raw, until: d.until()}
+	e := &entry{d: d, raw: raw}
+	e.until, e.guess = b.end(d, now)
 	b.last[key] = e
 	if !e.live(now) && !d.Unset {
 		e.told = true
+		if !b.settled {
+			return true, nil // of yesterday; it is kept so that no earlier one is obeyed
+		}
 		return false, refuse(refusedExpired, "it expired at %s", e.until.UTC().Format(time.RFC3339))
 	}
 	return false, nil
+}
+
+// end is when a directive ends by our own clock. What is said now ends after the time
+// between the issuer's two readings, whatever our clocks show. What was said before we
+// came is announced with what is left of it; without that word the issuer's time has to do.
+func (b *book) end(d *Directive, now time.Time) (until time.Time, guess bool) {
+	until = d.until()
+	if until.IsZero() {
+		return until, false
+	}
+	whole := now.Add(until.Sub(d.IssuedAt))
+	if told, ok := b.left[d.ID]; ok {
+		return earlier(told, whole), false
+	}
+	if b.settled {
+		return whole, false
+	}
+	return earlier(until, whole), true
+}
+
+// learn replaces a guess by what another instance says is left.
+func (e *entry) learn(b *book, now time.Time) {
+	if _, told := b.left[e.d.ID]; told && e.guess {
+		e.until, e.guess = b.end(e.d, now)
+		e.told = !e.live(now)
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// announced notes what is left of a directive that comes next.
+func (b *book) announced(m *Member, now time.Time) {
+	if m.InForce == "" || m.Left <= 0 {
+		return
+	}
+	if b.left == nil || len(b.left) >= maxTargets {
+		b.left = map[string]time.Time{}
+	}
+	b.left[m.InForce] = now.Add(min(time.Duration(m.Left), holdMost/time.Millisecond*366) * time.Millisecond)
 }
 
 // before is what is in force for d's target; nil: what is configured.
@@ -122,7 +175,7 @@ func (b *book) check(d *Directive, now time.Time) error {
 		return refuse(refusedMalformed, "one instance cannot share a total")
 	case !d.Unset && d.Permits == nil && d.Rate == nil && d.Burst == nil:
 		return refuse(refusedMalformed, "it says nothing")
-	case ahead > skew:
+	case ahead > apart:
 		return refuse(refusedFuture, "it was issued %v in the future; compare the clocks", ahead.Round(time.Millisecond))
 	case d.Seq > now.UnixMilli()+seqAhead:
 		return refuse(refusedFuture, "sequence %d lies in the future", d.Seq)
@@ -269,19 +322,20 @@ func (b *book) thaw(now time.Time) {
 	b.frozen = time.Time{}
 }
 
-// meet notes what an instance says about itself. heard says that it is of now,
-// fresh that the instance was not there before.
-func (b *book) meet(d *Directive, now time.Time) (heard, fresh bool, err error) {
+// meet notes what an instance says about itself. live is a word that was said after we
+// came: then clocks do not matter. heard says that it is of now, fresh that the instance
+// was not there before.
+func (b *book) meet(d *Directive, now time.Time, live bool) (heard, fresh bool, err error) {
 	m := d.Member
 	ahead := d.IssuedAt.Sub(now)
 	was := b.members[m.Instance]
 	switch {
 	case m.Instance == "" || d.IssuedAt.IsZero():
 		return false, false, refuse(refusedMalformed, "instance or issued_at is missing")
-	case ahead > skew:
+	case ahead > apart:
 		return false, false, refuse(refusedFuture, "instance %.64q speaks from %v in the future; compare the clocks", m.Instance, ahead.Round(time.Millisecond))
-	case -ahead > memberLapsed:
-		return false, false, nil // of yesterday, from a topic that keeps
+	case !live && (-ahead > memberLapsed || ahead > skew):
+		return false, false, nil // of yesterday, from a topic that keeps, as far as can be told
 	case was != nil && !d.IssuedAt.After(was.issued):
 		return false, false, nil
 	case was == nil && len(b.members) >= maxTargets:

@@ -26,6 +26,10 @@ type control struct {
 	counts  map[string]int64
 	quiet   map[string]*hush // by kind of refusal
 	changed chan struct{}    // wakes whoever waits for the next moment
+
+	// outdated hears of targets for which somebody has said what is older than what is
+	// obeyed here; nil: nobody wants to know.
+	outdated func(key string)
 }
 
 // obeying is a limiter under control.
@@ -75,9 +79,9 @@ func (c *control) wake() {
 	}
 }
 
-// read obeys one control message, or tells why not. fresh is a directive that was
-// not known before.
-func (c *control) read(ctx context.Context, raw []byte) (d *Directive, fresh bool) {
+// read obeys one control message, or tells why not. live is one that was said after we
+// came. fresh is a directive that was not known before.
+func (c *control) read(ctx context.Context, raw []byte, live bool) (d *Directive, fresh bool) {
 	d, err := parse(raw)
 	switch {
 	case err != nil:
@@ -93,7 +97,10 @@ func (c *control) read(ctx context.Context, raw []byte) (d *Directive, fresh boo
 	now := c.now()
 	c.mu.Lock()
 	if d.Member != nil {
-		heard, joined, err := c.book.meet(d, now)
+		heard, joined, err := c.book.meet(d, now, live)
+		if heard {
+			c.book.announced(d.Member, now)
+		}
 		events := c.refresh(now)
 		c.mu.Unlock()
 		if err != nil {
@@ -123,6 +130,9 @@ func (c *control) read(ctx context.Context, raw []byte) (d *Directive, fresh boo
 	case err != nil:
 		c.tell(events)
 		c.refused(d, err)
+		if live && c.outdated != nil && isStale(err) {
+			c.outdated(d.Target.key(d.Scope))
+		}
 		return nil, false
 	case !repeated:
 		events = append(events, FleetEvent{Kind: FleetApplied, Directive: d, Before: before, Reason: d.Reason})
@@ -231,6 +241,11 @@ func (c *control) pass() {
 	}
 	c.mu.Unlock()
 	c.tell(events)
+}
+
+func isStale(err error) bool {
+	var r *refusal
+	return errors.As(err, &r) && r.kind == refusedStale
 }
 
 func (c *control) refused(d *Directive, err error) {

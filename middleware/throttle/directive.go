@@ -37,8 +37,9 @@ type Directive struct {
 	// Issuer and Reason are for people.
 	Issuer string `json:"issuer,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// IssuedAt is the issuer's time. ExpiresAt is when the configured value returns;
-	// zero: never, which is not allowed for 0 permits or a rate of 0.
+	// IssuedAt is the issuer's time. ExpiresAt is when the configured value returns, by
+	// the same clock: what counts is the time between them. Zero: never, which is not
+	// allowed for 0 permits or a rate of 0.
 	IssuedAt  time.Time `json:"issued_at"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 
@@ -74,14 +75,19 @@ type Member struct {
 	Applied  string `json:"applied,omitempty"` // ID of a directive that is in force there now
 	// Containers are the names of its limiters.
 	Containers []string `json:"containers,omitempty"`
+	// InForce is the ID of a directive that is announced next, and Left how many
+	// milliseconds of it are left: the clocks of two machines need not agree.
+	InForce string `json:"in_force,omitempty"`
+	Left    int64  `json:"left,omitempty"`
 }
 
 const (
 	version      = 1
-	maxDirective = 4096 // bytes
-	skew         = 5 * time.Second
-	seqAhead     = int64(time.Minute / time.Millisecond) // how far Seq may be ahead of the clock
-	holdFor      = 15 * time.Minute                      // of a 0 that says nothing else
+	maxDirective = 4096             // bytes
+	skew         = 5 * time.Second  // between two readings of one directive's times
+	apart        = 30 * time.Minute // between two clocks; more is refused as a mistake
+	seqAhead     = int64(apart / time.Millisecond)
+	holdFor      = 15 * time.Minute // of a 0 that says nothing else
 	holdMost     = 24 * time.Hour
 )
 
@@ -208,6 +214,10 @@ func (d *Directive) canonical() []byte {
 		text("applied", m.Applied)
 		names, _ := json.Marshal(m.Containers) // strings can always be written
 		line("containers", string(names))
+		if m.InForce != "" { // only then, so that earlier versions can verify the rest
+			text("in_force", m.InForce)
+			line("left", strconv.FormatInt(m.Left, 10))
+		}
 	}
 	text("kid", d.KeyID)
 	return []byte(b.String())

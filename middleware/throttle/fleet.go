@@ -29,16 +29,17 @@ type Fleet struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	linkMu    sync.Mutex
-	connected bool
-	since     time.Time
-	lastErr   error
-	snapshot  chan struct{} // closed when what was in force is known
-	echoed    bool          // our own voice came back
-	acks      map[string]map[string]bool
-	heard     map[string]bool // directives seen since somebody joined
-	welcoming bool
-	issued    map[string]*entry
+	linkMu     sync.Mutex
+	connected  bool
+	since      time.Time
+	lastErr    error
+	snapshot   chan struct{} // closed when what was in force is known
+	echoed     bool          // our own voice came back: what follows was said after we came
+	acks       map[string]map[string]bool
+	heard      map[string]bool // directives seen since somebody joined
+	welcoming  bool
+	correcting map[string]bool // targets for which somebody is to be corrected
+	issued     map[string]*entry
 }
 
 const (
@@ -58,8 +59,10 @@ func NewFleet(src transport.Source, cfg FleetConfig) (*Fleet, error) {
 	if !ok {
 		cfg.ListenOnly = true
 	}
-	f := &Fleet{control: newControl(cfg), src: src, acks: map[string]map[string]bool{}, heard: map[string]bool{}, issued: map[string]*entry{}}
+	f := &Fleet{control: newControl(cfg), src: src, acks: map[string]map[string]bool{}, heard: map[string]bool{}, issued: map[string]*entry{},
+		correcting: map[string]bool{}}
 	f.out = sender{outlet: outlet, kick: make(chan struct{}, 1)}
+	f.outdated = f.stale
 	return f, nil
 }
 
@@ -148,7 +151,7 @@ func (f *Fleet) mind(ctx context.Context) {
 		case <-hello.C:
 			f.sayHello(ctx, false, "")
 		case <-repeat.C:
-			f.repeat()
+			f.repeat(ctx)
 		case <-f.changed:
 		case <-timer.C:
 			f.pass()

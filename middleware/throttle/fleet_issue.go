@@ -140,17 +140,22 @@ func (f *Fleet) collect(ctx context.Context, d *Directive, res *Issued) {
 
 // repeat publishes again what was issued here and is still in force, for those who
 // joined a topic that keeps nothing.
-func (f *Fleet) repeat() {
+func (f *Fleet) repeat(ctx context.Context) {
 	now := f.now()
+	var tell []*entry
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	for key, e := range f.issued {
 		current := f.book.last[key]
-		if !e.live(now) || current != nil && current.d.ID != e.d.ID {
+		ended := !e.d.Unset && !e.live(now) // it ends by itself everywhere; what was cleared does not
+		if ended || current != nil && current.d.ID != e.d.ID {
 			delete(f.issued, key)
 			continue
 		}
-		f.out.add(key, e.raw)
+		tell = append(tell, e)
+	}
+	f.mu.Unlock()
+	for _, e := range tell {
+		f.announce(ctx, e)
 	}
 }
 

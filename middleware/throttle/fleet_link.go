@@ -64,7 +64,11 @@ func (f *Fleet) hear(ctx context.Context, m *longshore.Delivery) {
 	if len(m.Body) == 0 {
 		return // a tombstone of a compacted topic
 	}
-	d, fresh := f.read(ctx, m.Body)
+	f.linkMu.Lock()
+	live := f.echoed
+	f.linkMu.Unlock()
+	d, fresh := f.read(ctx, m.Body, live)
+	f.correct(ctx)
 	if d == nil {
 		return
 	}
@@ -113,21 +117,15 @@ func (f *Fleet) welcome(ctx context.Context) {
 		f.linkMu.Lock()
 		f.welcoming = false
 		f.linkMu.Unlock()
-		now := f.now()
 		f.mu.Lock()
-		var tell []*entry
-		for _, e := range f.book.last {
-			if e.live(now) {
-				tell = append(tell, e)
-			}
-		}
+		tell := f.book.announceable(f.now())
 		f.mu.Unlock()
 		for _, e := range tell {
 			f.linkMu.Lock()
 			quicker := f.heard[e.d.ID]
 			f.linkMu.Unlock()
 			if !quicker {
-				f.out.add(e.d.Target.key(f.cfg.Scope), e.raw)
+				f.announce(ctx, e)
 			}
 		}
 	})
@@ -145,7 +143,7 @@ func (f *Fleet) echo(ctx context.Context) {
 	}
 	f.later(ctx, settle, func() {
 		f.mu.Lock()
-		f.book.known = true
+		f.book.known, f.book.settled = true, true
 		events := f.refresh(f.now())
 		f.mu.Unlock()
 		f.tell(events)
@@ -172,6 +170,7 @@ func (f *Fleet) found(ctx context.Context, c transport.Consumer) {
 	f.linkMu.Unlock()
 	f.mu.Lock()
 	f.book.thaw(f.now())
+	f.book.settled = false
 	f.mu.Unlock()
 	f.tell([]FleetEvent{{Kind: FleetConnected}})
 	f.sayHello(ctx, true, "")
@@ -198,6 +197,9 @@ func (f *Fleet) readOut(ctx context.Context, c transport.Consumer) {
 			return
 		}
 	}
+	f.mu.Lock()
+	f.book.settled = true
+	f.mu.Unlock()
 	f.know()
 }
 

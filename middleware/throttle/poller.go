@@ -124,6 +124,11 @@ func (p *Poller) look(ctx context.Context) error {
 	was := p.err
 	p.err = err
 	p.linkMu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		p.book.settled = err == nil // what the next look finds was put there since
+		p.mu.Unlock()
+	}()
 	if err != nil {
 		if was == nil {
 			p.tell([]FleetEvent{{Kind: FleetLost, Reason: err.Error()}})
@@ -136,7 +141,7 @@ func (p *Poller) look(ctx context.Context) error {
 	}
 	for _, raw := range many {
 		if len(raw) > 0 {
-			p.read(ctx, raw)
+			p.read(ctx, raw, false)
 		}
 	}
 	return nil
