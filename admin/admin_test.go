@@ -445,6 +445,14 @@ func TestFleetThrottle(t *testing.T) {
 		t.Errorf("%v", a)
 	}
 	s.wants(http.StatusBadRequest, http.MethodPut, orders+"/throttle", `{"permits":99999999,"scope":"fleet"}`)
+	a = s.wants(http.StatusOK, http.MethodPut, orders+"/throttle", `{"add":3,"scope":"fleet"}`)
+	if st := s.limit.State(); st.Permits != 7 || fmt.Sprint(in(a, "issued", "before", "permits"), in(a, "issued", "after", "permits")) != "4 7" {
+		t.Errorf("3 more: %+v, %v", st, a)
+	}
+	s.wants(http.StatusBadRequest, http.MethodPut, orders+"/throttle", `{"add":9223372036854775807,"scope":"fleet"}`)
+	if n := s.limit.State().Permits; n != 7 {
+		t.Errorf("%d permits after a refused addition", n)
+	}
 	s.wants(http.StatusOK, http.MethodPut, orders+"/throttle", `{"clear":true,"scope":"fleet"}`)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"time"
 
@@ -185,12 +186,12 @@ func (s *Server) throttle(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	before := l.State()
-	if b.Add != nil {
+	if b.Add != nil && b.Scope != "fleet" { // a fleet adds to its own state, not to this instance's share of it
 		if before.Permits < 0 {
 			refuse(w, &longshore.Error{Code: longshore.CodeState, Op: "throttle " + c.Name(), Err: errors.New("there is no limit to add to"), Hint: "set permits"})
 			return
 		}
-		n := max(before.Permits+*b.Add, 0)
+		n := plus(before.Permits, *b.Add)
 		b.Permits = &n
 	}
 	res := map[string]any{"before": before}
@@ -251,7 +252,14 @@ func (s *Server) issue(ctx context.Context, name string, b *throttling, d time.D
 	if d > 0 {
 		v.ExpiresAt = time.Now().Add(d)
 	}
-	return s.cfg.Fleet.Issue(ctx, v)
+	if b.Add == nil {
+		return s.cfg.Fleet.Issue(ctx, v)
+	}
+	issued, err := s.cfg.Fleet.IssueAdd(ctx, v, *b.Add)
+	if err == nil {
+		b.Permits = &issued.After.Permits // for the event
+	}
+	return issued, err
 }
 
 func (b *throttling) String() string {
@@ -283,4 +291,12 @@ func (s *Server) fleet(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	answer(w, http.StatusOK, s.cfg.Fleet.Status())
+}
+
+// plus adds without going below 0 or over the end of the numbers.
+func plus(n, add int) int {
+	if add > 0 && n > math.MaxInt-add {
+		return math.MaxInt
+	}
+	return max(n+add, 0)
 }

@@ -176,6 +176,15 @@ func TestCtlFleet(t *testing.T) {
 	if a+z != 5 {
 		t.Errorf("%d and %d permits of 5", a, z)
 	}
+	got = reach(one, two).run(t, "ctl", "throttle", "orders", "--fleet", "--add", "3")
+	if got.code != 0 || !strings.Contains(got.out, "fleet total 5 → total 8") {
+		t.Errorf("%+v", got)
+	}
+	a, _ = one.limit.Limits()
+	z, _ = two.limit.Limits()
+	if a+z != 8 {
+		t.Errorf("%d and %d permits of 8", a, z)
+	}
 }
 
 func TestCtlEvents(t *testing.T) {

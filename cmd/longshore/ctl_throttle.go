@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/middleware/throttle"
 )
 
 type throttleFlags struct {
@@ -39,7 +40,7 @@ func (c *ctl) throttleVerb() *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.IntVar(&f.permits, "permits", 0, "`how many` may be worked on at once; 0 holds everything")
-	fs.IntVar(&f.add, "add", 0, "`how many` permits more than now; negative: fewer")
+	fs.IntVar(&f.add, "add", 0, "`how many` permits more than now; negative: fewer; with --fleet more than the fleet was told")
 	fs.Float64Var(&f.rate, "rate", 0, "how many may start per `second`; 0 holds everything")
 	fs.IntVar(&f.burst, "burst", 0, "`how many` of an unused rate may start at once")
 	fs.BoolVar(&f.clear, "clear", false, "back to what is configured")
@@ -109,6 +110,9 @@ func tellThrottle(name string, a map[string]any) string {
 		}
 	}
 	if issued := a["issued"]; issued != nil {
+		if at(issued, "after") != nil {
+			parts = append(parts, "fleet "+inForceText(at(issued, "before"))+" → "+inForceText(at(issued, "after")))
+		}
 		obeyed, _ := at(issued, "obeyed").([]any)
 		parts = append(parts, fmt.Sprintf("%d instances, applied in %.2f s", len(obeyed), number(at(issued, "took"))/1e9))
 		if missing, _ := at(issued, "missing").([]any); len(missing) > 0 {
@@ -116,6 +120,20 @@ func tellThrottle(name string, a map[string]any) string {
 		}
 	}
 	return name + "     " + strings.Join(parts, "     ")
+}
+
+// inForceText is what a fleet was told about permits.
+func inForceText(v any) string {
+	text := limitText(at(v, "permits"))
+	if at(v, "share") == string(throttle.Total) {
+		text = "total " + text
+	} else {
+		text += " each"
+	}
+	if at(v, "configured") == true {
+		text += " (configured)"
+	}
+	return text
 }
 
 // thenText is what is configured of what a layer limits.

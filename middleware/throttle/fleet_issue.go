@@ -21,6 +21,9 @@ type Issued struct {
 	// Until is when it ends; zero: never.
 	Until time.Time     `json:"until,omitzero"`
 	Took  time.Duration `json:"took"`
+	// Before and After are, of [Fleet.IssueAdd], what was in force and what is.
+	Before *InForce `json:"before,omitempty"`
+	After  *InForce `json:"after,omitempty"`
 }
 
 // Issue publishes a directive to the fleet. Version, Scope, Seq, ID and IssuedAt are
