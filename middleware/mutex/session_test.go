@@ -115,7 +115,7 @@ func TestNothingIsDeadLetteredWhenTheDatabaseGoesAway(t *testing.T) {
 		}
 		running := make(chan context.Context, n)
 		killed := make(chan struct{})
-			c, err := container.New(broker.Queue("orders", memory.QueueConfig{}), longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
+		c, err := container.New(broker.Queue("orders", memory.QueueConfig{}), longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
 			select {
 			case <-killed:
 			default:
