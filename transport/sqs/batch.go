@@ -106,10 +106,11 @@ func (c *consumer) turn(now time.Time) time.Time {
 	var lost []*longshore.Delivery
 	var failed []*op
 	for _, h := range gone {
-		if h.settled != nil { // a rejection that did not come through in time
-			failed = append(failed, c.lateRejection(h)...)
-		} else {
+		switch {
+		case h.settled == nil:
 			lost = c.lose(h, lost)
+		case !c.survives(h, now): // a rejection that did not come through in time
+			failed = append(failed, c.lateRejection(h)...)
 		}
 	}
 	switch {

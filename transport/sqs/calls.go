@@ -153,11 +153,11 @@ func (c *consumer) extend(batch []*held) {
 	ctx, cancel := context.WithTimeout(c.life, callTimeout)
 	defer cancel()
 	now := time.Now()
-	values := make([]time.Duration, len(batch))
+	values, receipts := make([]time.Duration, len(batch)), make([]string, len(batch))
 	in := &awssqs.ChangeMessageVisibilityBatchInput{QueueUrl: aws.String(c.url)}
 	c.mu.Lock()
 	for i, h := range batch {
-		values[i] = c.extension(h, now)
+		values[i], receipts[i] = c.extension(h, now), h.receipt
 		// Settled since it was chosen, or as old as it may get.
 		if h.after == nil && values[i] > 0 {
 			in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: aws.String(entryID(i)),
@@ -182,10 +182,14 @@ func (c *consumer) extend(batch []*held) {
 			err = c.unsupported(errors.New("12 hours since the receive are used up"))
 		}
 		outcomes[i] = err
-		if c.wasExtended(h, now, values[i], err) {
+		if c.wasExtended(h, receipts[i], now, values[i], err) {
 			lost = c.lose(h, lost)
 		}
-		if values[i] == 0 && c.held[h.token] == h {
+		switch {
+		case c.held[h.token] != h:
+		case receipts[i] != h.receipt: // it goes on with another one
+			h.askAgain()
+		case values[i] == 0:
 			h.capped, h.due = true, h.deadline
 			c.schedule(h)
 		}

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/sqs"
@@ -119,6 +122,19 @@ func (l *lab) source(t testing.TB, cfg sqs.QueueConfig) transport.Source {
 	return src
 }
 
+// takeBack makes another consumer receive what is in flight, for a second.
+func takeBack(t testing.TB, s *sqstest.Server, queue string) {
+	t.Helper()
+	c := awssqs.New(awssqs.Options{Region: "us-east-1", BaseEndpoint: aws.String(s.URL), Credentials: remoteConfig("").Credentials, HTTPClient: s.HTTPClient()})
+	hidden := state(t, s, queue).Hidden
+	s.Expire(queue)
+	for hidden > 0 {
+		out, err := c.ReceiveMessage(t.Context(), &awssqs.ReceiveMessageInput{QueueUrl: aws.String(s.URL + "/0/" + queue), MaxNumberOfMessages: 10, VisibilityTimeout: 1})
+		must(t, err)
+		hidden -= len(out.Messages)
+	}
+}
+
 func sqsOperations() []longshore.OperationKind {
 	return []longshore.OperationKind{longshore.OperationReceive, longshore.OperationAck, longshore.OperationNack}
 }
@@ -141,7 +157,8 @@ func (l *lab) harness() transporttest.Harness {
 		BadAuth: func(t testing.TB) transport.Source {
 			return sqs.New(sqstest.New(t, sqstest.Config{AccessKeys: []string{"other"}}).Config()).Queue("any"+l.suffix, sqs.QueueConfig{})
 		},
-		TakeBack: func(_ testing.TB, src transport.Source) { l.server(src).Expire(nameOf(src)) },
+		TakeBack:  func(t testing.TB, src transport.Source) { takeBack(t, l.server(src), nameOf(src)) },
+		Duplicate: func(_ testing.TB, src transport.Source) { l.server(src).Expire(nameOf(src)) },
 		Latency: func(_ testing.TB, src transport.Source, d time.Duration) {
 			if d > 0 {
 				l.server(src).Inject(sqstest.Fault{Latency: d})

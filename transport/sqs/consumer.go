@@ -37,7 +37,7 @@ type consumer struct {
 	changed chan struct{} // closed and replaced when somebody who waits should look
 	intake  intake
 	held    map[uint64]*held
-	byID    map[string]*held // the newest of each message
+	byID    map[string]*held // by message id; copies are not in it
 	token   uint64
 	leases  leaseHeap
 	batches [kinds]batcher
@@ -334,7 +334,7 @@ func (c *consumer) surrender() []*longshore.Delivery {
 	c.intake.buffer = nil
 	c.intake.lines.empty()
 	for _, h := range c.inOrder() {
-		if h.settled != nil {
+		if h.settled != nil || c.held[h.token] != h { // settled, or a copy that went with its message
 			continue
 		}
 		if h.handed {

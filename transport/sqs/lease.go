@@ -36,6 +36,8 @@ type held struct {
 	alone     bool          // an extension was refused in company; the next goes by itself
 	capped    bool          // cannot be extended any further
 
+	copies // receipts of the same message
+
 	settled *op // the verb that was accepted, or what followed from it
 	own     op  // the verb
 	after   *op // goes when the extension is back
@@ -104,13 +106,24 @@ func (c *consumer) forget(h *held) {
 	if c.byID[h.id] == h {
 		delete(c.byID, h.id)
 	}
+	c.forgetCopies(h)
+	if m := h.of; m != nil {
+		h.of = nil
+		m.others = slices.DeleteFunc(m.others, func(x *held) bool { return x == h })
+	}
 }
 
 // lose ends a message's life here: the broker gives it to somebody else. It adds
 // those that somebody has to be told of. On a FIFO queue what is behind it in its
 // group goes back, so that the group's order holds. The caller holds mu.
 func (c *consumer) lose(h *held, lost []*longshore.Delivery) []*longshore.Delivery {
-	c.forget(h)
+	if c.survives(h, time.Now()) {
+		return lost
+	}
+	copied := h.of != nil
+	if c.forget(h); copied {
+		return lost
+	}
 	if i := slices.Index(c.intake.buffer, h); i >= 0 {
 		c.intake.buffer = slices.Delete(c.intake.buffer, i, i+1)
 	} else if h.handed && h.settled == nil {
@@ -121,7 +134,7 @@ func (c *consumer) lose(h *held, lost []*longshore.Delivery) []*longshore.Delive
 	}
 	c.releaseBehind(h)
 	for _, f := range c.inOrder() {
-		if f.token > h.token && f.settled == nil && f.group == h.group {
+		if f.token > h.token && f.settled == nil && f.of == nil && f.group == h.group {
 			lost = append(lost, f.d)
 			c.giveBack(f)
 		}
@@ -151,6 +164,10 @@ func (h *held) answer(err error) {
 	}
 	h.extended = nil
 }
+
+// askAgain lets those who wait for an extension wait for the next one. The caller
+// holds mu.
+func (h *held) askAgain() { h.extended, h.more = nil, append(h.extended, h.more...) }
 
 // askMore sends the extension that was asked for while another was on its way. The
 // caller holds mu.
@@ -243,9 +260,12 @@ func (c *consumer) dueLeases(now time.Time) (batches [][]*held, lost []*held) {
 // extension is the new timeout of a message, in whole seconds; 0 if the 12 hours
 // are used up. The caller holds mu.
 func (c *consumer) extension(h *held, now time.Time) time.Duration {
-	v := c.lease
-	if h.asked > 0 {
-		v = h.asked
+	v, asked := c.lease, h.asked
+	if h.of != nil {
+		asked = h.of.asked
+	}
+	if asked > 0 {
+		v = asked
 	}
 	if left := hideable(h, now); left < v {
 		h.capped = true
@@ -256,7 +276,7 @@ func (c *consumer) extension(h *held, now time.Time) time.Duration {
 
 // wasExtended takes the outcome of an extension. The caller holds mu; it reports
 // whether the message is lost.
-func (c *consumer) wasExtended(h *held, sent time.Time, v time.Duration, err error) (lost bool) {
+func (c *consumer) wasExtended(h *held, receipt string, sent time.Time, v time.Duration, err error) (lost bool) {
 	h.extending = false
 	if op := h.after; op != nil {
 		h.after = nil
@@ -264,6 +284,10 @@ func (c *consumer) wasExtended(h *held, sent time.Time, v time.Duration, err err
 		return false
 	}
 	if c.held[h.token] != h || h.settled != nil && h.settled.kind != opDead {
+		return false
+	}
+	if receipt != h.receipt { // this was about a former receipt
+		c.keep(h)
 		return false
 	}
 	if err == nil {

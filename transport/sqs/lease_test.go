@@ -244,7 +244,8 @@ func noExtensionBehindTheEnd(t *testing.T, s *sqstest.Server) {
 	}
 }
 
-// F-D05: one message with two receipts within one linger window, and in one receive.
+// F-D05: one message with two receipts within one linger window, and in one receive: it
+// is handed out once, and both receipts are deleted.
 func TestSameMessageTwiceInOneBatch(t *testing.T) {
 	bubble(t, func(t *testing.T, s *sqstest.Server) {
 		s.CreateQueue(t, "orders", nil)
@@ -253,7 +254,12 @@ func TestSameMessageTwiceInOneBatch(t *testing.T) {
 		s.Inject(sqstest.Fault{Action: "ReceiveMessage", SecondReceipt: true})
 		var w watcher
 		c := open(t, broker.Queue("orders", sqs.QueueConfig{SettleLinger: time.Second}), &w)
-		ds := take(t, c, 18)
+		ds := take(t, c, 9)
+		short, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if more, err := c.Receive(short, 9); err == nil {
+			t.Errorf("%d copies were handed out", len(more))
+		}
 		for _, d := range ds {
 			must(t, d.Ack(t.Context()))
 		}

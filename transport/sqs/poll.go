@@ -318,6 +318,9 @@ func (c *consumer) arrival(m *types.Message, now time.Time, took, lease time.Dur
 func (c *consumer) admitAll(arrived []*held, now time.Time) (lost []*longshore.Delivery) {
 	behind := map[string]bool{}
 	for _, h := range arrived {
+		if c.adopt(h, now) {
+			continue
+		}
 		if h.garbled { // left hidden: it comes again
 			behind[h.group] = true
 			continue
@@ -347,7 +350,7 @@ func (c *consumer) admit(h *held, back bool, rest time.Duration, lost []*longsho
 		old.settled.receipt, old.settled.unsure = h.receipt, false
 		c.enqueue(&op{kind: opDelete, receipt: h.receipt, h: h, quiet: true})
 		return lost
-	case old != nil && old.settled == nil && h.receives > old.receives:
+	case old != nil && old.settled == nil: // its lease has ended
 		lost = c.lose(old, lost)
 	}
 	c.held[h.token] = h

@@ -171,6 +171,13 @@ func (c *consumer) settle(token uint64, verb op, check func(*held) error) error 
 		c.advance(h)
 	}
 	c.send(o)
+	switch o.kind {
+	case opDelete:
+		c.deleteCopies(h)
+	case opReturn:
+		c.forgetCopies(h)
+	case opDead, opExtend, kinds:
+	}
 	return nil
 }
 
@@ -223,6 +230,7 @@ func (c *consumer) giveBackFor(h *held, rest time.Duration) {
 	o := &op{kind: opReturn, h: h, receipt: h.receipt, seconds: seconds(min(rest, hideable(h, time.Now()))), quiet: true, giving: true}
 	h.settled = o
 	c.unkeep(h)
+	c.forgetCopies(h)
 	c.send(o)
 }
 
@@ -235,6 +243,7 @@ func (c *consumer) finish(o *op, err error) *op {
 		h.settled = &op{kind: opDelete, h: h, receipt: h.receipt, verb: o.verb}
 		c.pending--
 		c.send(h.settled)
+		c.deleteCopies(h)
 		return nil
 	}
 	c.pending--

@@ -19,6 +19,7 @@ func lossChecks() []check {
 		{name: "loss-redelivers", needs: needs("Drop"), run: lossRedelivers},
 		{name: "stale-delivery", run: staleDeliverySettlesNothing},
 		{name: "taken-back", needs: needs("TakeBack"), run: takenBack},
+		{name: "duplicate", needs: needs("Duplicate"), run: duplicateStartsNothing},
 		{name: "close-after-loss", needs: needs("Drop"), run: closesAfterLoss},
 	}
 }
@@ -200,6 +201,27 @@ func takenBack(e *env) {
 		e.Errorf("the consumer is down after a loss of deliveries: %v", s.obs.ends())
 	}
 	e.holds(src, "after what was taken back was acked")
+}
+
+// F-N09: a broker that hands out again what is held here takes nothing away: the copy is
+// not handed out, and the delivery goes on and settles.
+func duplicateStartsNothing(e *env) {
+	src := e.h.Source(e)
+	s := e.open(src, transport.OpenOptions{})
+	e.publish(src, "a", "b")
+	ds := s.take(2)
+	e.h.Duplicate(e, src)
+	if more, _ := s.drain(); len(more) > 0 {
+		e.Errorf("%d copies of what is held were handed out", len(more))
+	}
+	for _, d := range ds {
+		if s.obs.losses(d) > 0 || d.Context().Err() != nil || !d.Owned() {
+			e.Fatalf("%s was lost to its own copy", d.Body)
+		}
+		s.ack(d)
+	}
+	s.finish()
+	e.holds(src, "after copies came of what was acked then")
 }
 
 func closesAfterLoss(e *env) {

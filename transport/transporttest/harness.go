@@ -43,6 +43,10 @@ type Harness struct {
 	// TakeBack makes the broker take back all that consumers of the source hold,
 	// without ending them (a lease that lapses, a partition that moves).
 	TakeBack func(t testing.TB, src transport.Source)
+	// Duplicate makes the broker hand out once more what consumers of the source hold,
+	// although their leases are kept, as standard queues of SQS may. Zero: the broker
+	// never does.
+	Duplicate func(t testing.TB, src transport.Source)
 	// Latency makes every answer of the broker come later by d; 0 ends that.
 	Latency func(t testing.TB, src transport.Source, d time.Duration)
 	// Stall makes the broker answer nothing any more, until the returned function

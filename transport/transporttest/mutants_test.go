@@ -70,6 +70,7 @@ var mutants = []struct{ bug, check, also string }{
 	{"settle-hangs-after-loss", "settle-after-loss", "loss-contexts loss-observed taken-back"},
 	{"loss-untyped", "loss-receive", "loss-down"},
 	{"lease-loss-untold", "taken-back", ""},
+	{"duplicate-takes-lease", "duplicate", ""},
 	{"lease-not-kept", "lease-kept", ""},
 	{"down-never", "loss-down", "close-after-loss flush-after-drop flush-confirms flush-waits loss-redelivers stale-delivery"},
 	{"down-twice", "loss-down", ""},
@@ -175,7 +176,12 @@ func mutantHarness(t testing.TB, bug string) Harness {
 		},
 		Drop:     func(_ testing.TB, src transport.Source) { b.Drop(nameOf(src)) },
 		TakeBack: func(_ testing.TB, src transport.Source) { b.TakeBack(nameOf(src)) },
-		Latency:  func(_ testing.TB, _ transport.Source, d time.Duration) { b.DelayAll(d) },
+		Duplicate: func(_ testing.TB, src transport.Source) { // memory has no duplicates to be wrong about
+			if bug == "duplicate-takes-lease" {
+				b.TakeBack(nameOf(src))
+			}
+		},
+		Latency: func(_ testing.TB, _ transport.Source, d time.Duration) { b.DelayAll(d) },
 		Stall: func(testing.TB, transport.Source) func() {
 			b.DelayAll(time.Hour)
 			return func() { b.DelayAll(0) }

@@ -89,7 +89,7 @@ func needs(fields ...string) func(h *Harness) string {
 	return func(h *Harness) string {
 		set := map[string]bool{
 			"Windowed": h.Windowed != nil, "Leased": h.Leased != nil, "Missing": h.Missing != nil,
-			"BadAuth": h.BadAuth != nil, "Drop": h.Drop != nil, "TakeBack": h.TakeBack != nil,
+			"BadAuth": h.BadAuth != nil, "Drop": h.Drop != nil, "TakeBack": h.TakeBack != nil, "Duplicate": h.Duplicate != nil,
 			"Latency": h.Latency != nil, "Stall": h.Stall != nil, "FailSettle": h.FailSettle != nil,
 			"FailPublish": h.FailPublish != nil, "Depth": h.Depth != nil, "DeadLettered": h.DeadLettered != nil,
 			"Operations": len(h.Operations) > 0,
