@@ -66,6 +66,9 @@ func (c *Config) DeadLetters(name string, o urls.Options) (Place, error) {
 	if at == "" {
 		at = s.Source.Broker
 	}
+	if c.brokers[at].sqs != nil && at == s.Source.Broker {
+		to = sqs.Beside(s.Source.Queue, to)
+	}
 	src := c.brokers[at].letters(to, o)
 	if src == nil {
 		return Place{}, c.noPlace(name, "has an exchange as dead_letter.to")
@@ -136,6 +139,11 @@ func beside(source, to string) (address string, ok bool) {
 		at := strings.LastIndexByte(place, '@') + 1
 		hosts, _, _ := strings.Cut(place[at:], "/")
 		place = place[:at] + hosts + "/" + url.PathEscape(to)
+	case onSQS:
+		if queue, err := url.PathUnescape(strings.TrimSuffix(place, "/")); err == nil { // as urls reads it
+			to = sqs.Beside(queue, to)
+		}
+		place = url.PathEscape(to)
 	default:
 		place = url.PathEscape(to)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/memory"
+	"github.com/longshore-go/longshore/transport/sqs/sqstest"
 	"github.com/longshore-go/longshore/transport/urls"
 )
 
@@ -64,6 +66,23 @@ func TestPublishLinesFromStandardInput(t *testing.T) {
 	w.run(t, "publish", "x", "--lines", "--to", "elsewhere").want(t, 0, "published 2 messages to memory destination \"elsewhere\" at memory\n", "")
 	if got := strings.Join(bodies(t, b, "elsewhere"), " "); got != ":one :two" {
 		t.Errorf("%q", got)
+	}
+}
+
+// F-N14: --to NAME beside a target that is a local URL is a queue on its host.
+func TestPublishToANameOnTheTargetsHost(t *testing.T) {
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_REGION": "us-east-1", "AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_SQS": ""} {
+		t.Setenv(name, value)
+	}
+	server := sqstest.New(t)
+	server.CreateQueue(t, "elsewhere", nil)
+	target := "sqs://" + url.PathEscape(server.URL+"/000000000000/orders")
+	w := world{in: "one\ntwo\n"}
+	if got := w.run(t, "publish", target, "--lines", "--to", "elsewhere"); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	if n := len(server.Messages("elsewhere")); n != 2 {
+		t.Errorf("%d messages", n)
 	}
 }
 

@@ -13,6 +13,7 @@ type reference struct {
 	name    string
 	region  string // from an ARN or an AWS host; "" otherwise
 	account string // from an ARN
+	arn     string // as given
 	url     string // as given
 	origin  string // scheme://host of a URL
 }
@@ -29,7 +30,7 @@ func parseReference(s string) (reference, error) {
 		if len(parts) != 6 || parts[2] != "sqs" || parts[3] == "" || parts[4] == "" || !queueName(parts[5]) {
 			return bad("the ARN is not one of a queue", "write arn:aws:sqs:REGION:ACCOUNT:NAME")
 		}
-		return reference{name: parts[5], region: parts[3], account: parts[4]}, nil
+		return reference{name: parts[5], region: parts[3], account: parts[4], arn: s}, nil
 	case strings.Contains(s, "://"):
 		return parseQueueURL(s)
 	case !queueName(s):
@@ -99,9 +100,16 @@ type place struct {
 }
 
 // locate finds the place, by the order in the package documentation. env is
-// what the SDK found in the environment and the profile.
-func locate(ref reference, cfg *Config, env place) (place, error) {
-	p := place{endpoint: first(cfg.Endpoint, env.endpoint, ref.origin)}
+// what the SDK found in the environment and the profile, others are the broker's other
+// queues.
+func locate(ref reference, cfg *Config, env place, others *origins) (place, error) {
+	p := place{endpoint: first(cfg.Endpoint, env.endpoint)}
+	if p.endpoint == "" {
+		var err error
+		if p.endpoint, err = others.of(ref); err != nil {
+			return p, err
+		}
+	}
 	switch {
 	case cfg.Region != "":
 		p.region, p.regionFrom = cfg.Region, "Config.Region"

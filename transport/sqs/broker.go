@@ -21,7 +21,8 @@ import (
 // are opened by the first user and closed by the last. It is safe for concurrent
 // use.
 type Broker struct {
-	cfg Config
+	cfg     Config
+	origins origins
 
 	mu      sync.Mutex
 	sdk     *sdkConfig // nil: not read yet

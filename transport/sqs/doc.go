@@ -17,8 +17,12 @@
 //
 //	region       Config.Region; the queue's ARN or URL; AWS_REGION, profile (the SDK's chain)
 //	endpoint     Config.Endpoint; AWS_ENDPOINT_URL_SQS, AWS_ENDPOINT_URL, profile; the
-//	             host of a queue given as URL; the region's
+//	             host of a queue given as URL, or of the broker's other queues if all of
+//	             them are on one host that is not AWS; the region's
 //	credentials  Config.Credentials; AWS_ACCESS_KEY_ID …, profile, role (the SDK's chain)
+//
+// A dead-letter queue, and any other destination of a source's own publisher, that is given
+// by name lies beside the source: see [Beside].
 //
 // Tests run on the package sqstest, a server in the process.
 package sqs

@@ -178,7 +178,7 @@ func (p *Publisher) placed(dest string, err error) error {
 	}
 	out := *e // one call's is that of all its messages
 	at := &queueSource{b: p.b}
-	if at.ref, err = parseReference(dest); err != nil {
+	if at.ref, err = p.near.near(dest); err != nil {
 		return e
 	}
 	out.Op, out.Source = "publish to sqs queue "+quote(dest), dest

@@ -28,7 +28,8 @@ type PublisherConfig struct {
 	NoGroups bool
 }
 
-// Publisher sends messages to queues: dest is a name, URL or ARN. The key is the
+// Publisher sends messages to queues: dest is a name, URL or ARN. For the publisher of a
+// source a name means a queue on the source's host, in its account. The key is the
 // message group; a message without one is a group of its own on a FIFO queue. Its
 // deduplication id is the header longshore-id, else Message.ID, else new for
 // each message.
@@ -37,8 +38,9 @@ type PublisherConfig struct {
 // that fails for good those of the same group in the same call fail too, so that
 // order holds.
 type Publisher struct {
-	b   *Broker
-	cfg PublisherConfig
+	b    *Broker
+	cfg  PublisherConfig
+	near reference // the queue beside which names lie; zero: the broker's
 
 	life context.Context //nolint:containedctx // ends with Close
 	end  context.CancelFunc
@@ -162,11 +164,11 @@ func (p *Publisher) link(ctx context.Context, dest string) (*link, error) {
 	if l != nil {
 		return l, nil
 	}
-	ref, err := parseReference(dest)
+	ref, err := p.near.near(dest)
 	if err != nil {
 		return nil, err
 	}
-	at, err := locate(ref, &p.b.cfg, p.b.chain().env)
+	at, err := locate(ref, &p.b.cfg, p.b.chain().env, &p.b.origins)
 	if err != nil {
 		return nil, err
 	}
@@ -354,7 +356,7 @@ func (p *Publisher) failure(ctx context.Context, dest string, err error) error {
 	}
 	at := &queueSource{b: p.b}
 	var unread error
-	if at.ref, unread = parseReference(dest); unread != nil && strings.Contains(dest, "://") {
+	if at.ref, unread = p.near.near(dest); unread != nil && strings.Contains(dest, "://") {
 		e := at.failure("publish to an sqs queue", err) // the URL may hold a password
 		e.Op = "publish to an sqs queue"
 		return e

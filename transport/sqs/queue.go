@@ -71,6 +71,7 @@ func (b *Broker) Queue(queue string, cfg QueueConfig) transport.Source {
 	s := &queueSource{b: b, cfg: cfg, counts: newReturns()}
 	var err error
 	s.ref, err = parseReference(queue)
+	b.origins.add(s.ref)
 	s.problem = errors.Join(err, cfg.check(s.ref.name))
 	return s
 }
@@ -116,7 +117,7 @@ func (s *queueSource) place() (place, error) {
 	if chain.err != nil {
 		return place{}, chain.err
 	}
-	return locate(s.ref, &s.b.cfg, chain.env)
+	return locate(s.ref, &s.b.cfg, chain.env, &s.b.origins)
 }
 
 // Describe names the queue.
@@ -162,8 +163,8 @@ func (s *queueSource) Probe(ctx context.Context) error {
 	return nil
 }
 
-// Publisher returns a publisher on the same broker and the name that leads back
-// here.
+// Publisher returns a publisher on the same broker and the address that leads back
+// here. Names that it is given mean queues beside this one.
 func (s *queueSource) Publisher(context.Context) (transport.Publisher, string, error) {
 	if s.problem != nil {
 		return nil, "", s.problem
@@ -172,12 +173,6 @@ func (s *queueSource) Publisher(context.Context) (transport.Publisher, string, e
 	if err != nil {
 		return nil, "", err
 	}
-	self := s.ref.name
-	switch {
-	case s.ref.url != "":
-		self = s.ref.url
-	case s.ref.account != "":
-		self = "arn:aws:sqs:" + s.ref.region + ":" + s.ref.account + ":" + s.ref.name
-	}
-	return p, self, nil
+	p.near = s.ref
+	return p, first(s.ref.url, s.ref.arn, s.ref.name), nil
 }
