@@ -1,9 +1,12 @@
 package brokertest
 
 import (
+	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -24,6 +27,24 @@ func AMQP(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return m.freshVhost(t, broker)
+}
+
+// Policy sets a policy on the vhost of a URL that [AMQP] or [Node] returned: what its
+// definition says of all queues whose names match the pattern. It goes with the vhost.
+func Policy(t testing.TB, vhostURL, name, pattern, definition string) {
+	t.Helper()
+	m, err := managementOf(vhostURL, os.Getenv("AMQP_MANAGEMENT"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(vhostURL)
+	if err != nil {
+		t.Fatal(hideURL(err))
+	}
+	body := fmt.Sprintf(`{"pattern":%q,"apply-to":"queues","priority":1,"definition":%s}`, pattern, definition)
+	if err := m.call(http.MethodPut, "/api/policies/"+url.PathEscape(strings.TrimPrefix(u.Path, "/"))+"/"+url.PathEscape(name), body); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // managementOf finds the management API that belongs to the broker's URL.

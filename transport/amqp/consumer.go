@@ -36,11 +36,12 @@ type consumer struct {
 	steps   []*step  // consumers on the channel, oldest first
 	qos     int
 	batch   batch // .sent is guarded by mu
-	limit   int   // the largest window
-	fixed   int   // the window where it cannot follow; 0 = unlimited
-	first   int   // the least size of the first step
-	ordered bool  // what is given back at the end must keep its place
-	shared  bool  // the window is the one that all ordered consumers have
+	keep    *keepalive
+	limit   int  // the largest window
+	fixed   int  // the window where it cannot follow; 0 = unlimited
+	first   int  // the least size of the first step
+	ordered bool // what is given back at the end must keep its place
+	shared  bool // the window is the one that all ordered consumers have
 	calm    time.Time
 	again   time.Time // when a cancel that was put off is tried again; zero: none was
 	burst   int       // settlements written in a short time
@@ -99,7 +100,7 @@ func newConsumer(s *queueSource, sess *session, o transport.OpenOptions) *consum
 		c.base = context.Background()
 	}
 	c.tell.obs, c.operations = o.Observer, o.Operations
-	c.own.c = c
+	c.own.c, c.keep = c, newKeepalive(c)
 	c.intake, c.halt = context.WithCancel(context.Background())
 	c.bound(o)
 	return c
@@ -165,6 +166,7 @@ func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
 		c.queues = append(c.queues, q.Name)
 		c.subs = append(c.subs, &longshore.Subscription{Transport: "rabbitmq", Source: source, Tag: c.cfg.Tag})
 	}
+	c.keep.begin(o.DeadLetter) //nolint:contextcheck // outlives the opening
 	c.findPlaces()
 	c.ordered = o.Ordered && !c.cfg.AutoAck
 	c.stays = c.keepsByClosing()

@@ -74,6 +74,9 @@ func (c *consumer) copyBack(ctx context.Context, d *longshore.Delivery, delay ti
 	case attempt > 1 && !c.cfg.refusesWhenFull():
 		delay = atOnce
 	}
+	if delay > atOnce && c.src.expires.Load() {
+		return c.expires()
+	}
 	if delay > 0 {
 		target = delayQueue(queue, delay)
 	}
@@ -93,6 +96,9 @@ func (c *consumer) copyBack(ctx context.Context, d *longshore.Delivery, delay ti
 		}
 	}
 	if err == nil {
+		if delay > atOnce {
+			c.keep.hold(target, delay)
+		}
 		return nil
 	}
 	e := c.b.set.brokerError("", c.src.name(), err)

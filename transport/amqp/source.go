@@ -20,6 +20,7 @@ type queueSource struct {
 
 	opened  atomic.Bool  // once at least
 	starved atomic.Int32 // subscriptions in a row that got nothing though messages were ready
+	expires atomic.Bool  // a policy lets queues expire that hold messages of ours
 	slow    atomic.Bool  // the ack timeout ran out on messages that waited in the shared window
 
 	streamed atomic.Bool // what came was from a stream

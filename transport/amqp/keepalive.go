@@ -1,0 +1,211 @@
+package amqp
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// A policy can make queues expire that were declared to live longer: of two values
+// RabbitMQ takes the lower one. A queue that nobody consumes from or declares for that
+// long goes away with its messages, without a word. AMQP does not tell of policies. So
+// queues that hold messages of ours are declared again and again while we live, and an
+// empty queue of the same name family, which is left alone for longer and longer, shows
+// whether they would have expired.
+
+const (
+	// keepFirst is the pause between two declarations as long as nothing is known.
+	keepFirst = time.Second
+	// keepMost bounds the time for which the test queue is left alone.
+	keepMost = time.Minute
+	// keepMargin is for how long a queue is kept after the last message in it is due.
+	keepMargin = 5 * time.Second
+)
+
+// expiryTest is what the test queue has shown.
+type expiryTest struct {
+	proven time.Duration // queues survive this long
+	gap    time.Duration // the next test is this long
+	failed bool          // the test queue went away: queues do expire
+}
+
+// survived is the test after the queue was found again.
+func (e expiryTest) survived() expiryTest {
+	e.proven = e.gap
+	e.gap = min(2*e.gap, keepMost)
+	return e
+}
+
+// pause is the time between two declarations of a queue that must not expire.
+func (e expiryTest) pause() time.Duration {
+	if e.failed {
+		return keepFirst
+	}
+	return max(keepFirst, e.proven/2)
+}
+
+// keepalive keeps queues of one consumer from expiring.
+type keepalive struct {
+	c    *consumer
+	name string        // of the test queue
+	wake chan struct{} // there is something to keep
+
+	mu    sync.Mutex
+	fixed string               // the dead-letter queue that we declared, kept while the consumer lives; "" for none
+	until map[string]time.Time // delay queues, and when the last message in them is due
+}
+
+// newKeepalive names a test queue that policies for delay queues match too. It is this
+// consumer's own: one that others declare is not left alone.
+func newKeepalive(c *consumer) *keepalive {
+	return &keepalive{c: c, wake: make(chan struct{}, 1), until: map[string]time.Time{}}
+}
+
+// begin starts to keep the dead-letter queue, and delay queues once there are any.
+func (k *keepalive) begin(dead string) {
+	k.name = delayStem(k.c.queues[0]) + "test." + rand.Text()[:10]
+	if exchange, queue := parseDest(dead); exchange == "" && queue != "" && !k.c.cfg.Declare.isZero() {
+		k.fixed = queue
+		signal(k.wake)
+	}
+	k.c.wg.Go(k.run)
+}
+
+// hold keeps the delay queue until what was just sent into it is due.
+func (k *keepalive) hold(name string, delay time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if due := time.Now().Add(delay + keepMargin); due.After(k.until[name]) {
+		k.until[name] = due
+	}
+	signal(k.wake)
+}
+
+// names are the queues to be declared now.
+func (k *keepalive) names() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var all []string
+	if k.fixed != "" {
+		all = append(all, k.fixed)
+	}
+	for name, due := range k.until {
+		if time.Now().After(due) {
+			delete(k.until, name)
+			continue
+		}
+		all = append(all, name)
+	}
+	return all
+}
+
+func (k *keepalive) run() {
+	select {
+	case <-k.wake:
+	case <-k.c.gone:
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	test := expiryTest{failed: k.c.src.expires.Load()}
+	if !test.failed && k.declareTest(ctx) == nil { // where it must not be declared it shows nothing
+		test.gap = keepFirst
+	}
+	last := time.Now()
+	timer := time.NewTimer(keepFirst)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-k.c.gone:
+			k.removeTest(ctx)
+			return
+		}
+		for _, name := range k.names() {
+			k.renew(ctx, name)
+		}
+		if test.gap > 0 && !test.failed && time.Since(last) >= test.gap {
+			test, last = k.test(ctx, test), time.Now()
+		}
+		timer.Reset(test.pause())
+	}
+}
+
+// renew declares a queue that has to be there.
+func (k *keepalive) renew(ctx context.Context, name string) {
+	if err := k.passive(ctx, name); !deleted(err) {
+		return
+	}
+	k.mu.Lock()
+	delete(k.until, name)
+	if k.fixed == name {
+		k.fixed = ""
+	}
+	k.mu.Unlock()
+	k.c.tell.event(transport.Event{Kind: transport.EventNotice,
+		Text: fmt.Sprintf("rabbitmq queue %q of %s was deleted with the messages in it, by a policy with expires or by hand", name, k.c.src.title())})
+}
+
+// test looks whether the test queue, which was left alone for so long, is still there.
+func (k *keepalive) test(ctx context.Context, e expiryTest) expiryTest {
+	err := k.passive(ctx, k.name)
+	switch {
+	case err == nil:
+		return e.survived()
+	case !deleted(err): // it shows nothing
+		return e
+	}
+	e.failed = true
+	if !k.c.src.expires.Swap(true) {
+		err := k.c.expires()
+		k.c.tell.event(transport.Event{Kind: transport.EventNotice, Err: err, Text: err.Error()})
+	}
+	return e
+}
+
+// expires is why nothing is sent away to wait.
+func (c *consumer) expires() error {
+	return &longshore.Error{Code: longshore.CodeUnsupported, Op: "hold retries of " + c.src.title() + " at the broker", Source: c.src.name(),
+		Err:  errors.New("a policy lets queues expire within " + keepMost.String() + " that were declared to live longer, with the messages in them"),
+		Hint: "retries wait here; exclude queues named longshore.delay.* and dead-letter queues from policies with expires"}
+}
+
+func (k *keepalive) passive(ctx context.Context, name string) error {
+	return k.ask(ctx, func(ch channel) error {
+		_, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+		return err
+	})
+}
+
+// declareTest makes the test queue, which goes away by itself where removeTest cannot.
+func (k *keepalive) declareTest(ctx context.Context) error {
+	return k.ask(ctx, func(ch channel) error {
+		_, err := ch.QueueDeclare(k.name, true, false, false, false,
+			amqp091.Table{"x-queue-type": string(Classic), "x-expires": (3 * keepMost).Milliseconds()})
+		return err
+	})
+}
+
+func (k *keepalive) removeTest(ctx context.Context) {
+	if k.c.sess.ended() {
+		return
+	}
+	_ = k.ask(ctx, func(ch channel) error {
+		_, err := ch.QueueDelete(k.name, false, false, false)
+		return err
+	})
+}
+
+func (k *keepalive) ask(ctx context.Context, f func(channel) error) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	return k.c.sess.scratch(ctx, f)
+}
