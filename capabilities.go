@@ -63,6 +63,9 @@ type Capabilities struct {
 	// A container whose intake is held, as by an open breaker, pauses such a consumer
 	// and keeps what it has, where it would cancel another.
 	Stays bool
+	// OpensPaused: a source opened with OpenOptions.Paused takes nothing from the broker
+	// until Resume. A container whose work may not start opens no other source.
+	OpensPaused bool
 	// LiveResize: the broker's window follows Resize without reopening.
 	LiveResize bool
 

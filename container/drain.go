@@ -196,11 +196,15 @@ func (r *run) awaitWork(holdBack bool) {
 		}
 		r.mu.Lock()
 		if r.worked() {
-			if holdBack {
+			over := holdBack || !r.leftover()
+			if over {
 				r.axes = r.axes.Forward(state.ReturnOnly)
 			}
 			r.mu.Unlock()
-			return
+			if over {
+				return
+			}
+			break
 		}
 		nudge, end := r.nudge, r.drainEnd
 		r.mu.Unlock()
@@ -235,12 +239,16 @@ func (r *run) worked() bool {
 		return false
 	case r.axes.Stop >= state.ReturnOnly:
 		return true
-	case r.ready.n > 0, r.queued > 0, r.undertaking:
+	case r.undertaking:
 		return false
-	case last: // the others that are not due in time are given back meanwhile
-		return len(r.parked) == 0 || r.parked[0].due.After(r.drainEnd)
 	}
-	return r.waitPark == 0 && !r.more()
+	// Work that waits, for its next attempt, a permit or a breaker, holds up nothing.
+	return !r.receiving && !r.startable() && !r.mayReceive()
+}
+
+// leftover says whether something is held that was not worked off. The caller holds mu.
+func (r *run) leftover() bool {
+	return r.axes.Stop < state.ReturnOnly && (r.ready.n > 0 || r.queued > 0 || r.waitPark > 0 || r.more())
 }
 
 // more says whether the transport may still hand out what it had received. The
@@ -296,7 +304,7 @@ func (r *run) releaseReady() {
 	for len(r.parked) > 0 {
 		it := r.parked.pop()
 		switch {
-		case r.axes.Stop < state.ReturnOnly && (r.more() || !it.due.After(r.drainEnd)): // its followers may still come
+		case r.axes.Stop < state.ReturnOnly && r.more(): // its followers may still come
 			wait = append(wait, it)
 		default:
 			r.unparkCounts(it)

@@ -13,6 +13,7 @@ func (r *run) acquire(it *item) bool {
 		return true
 	}
 	r.gateShut = true
+	r.changed() // a drain does not wait for a permit
 	if r.gateAgain != nil {
 		r.gateAgain.Stop()
 		r.gateAgain = nil

@@ -53,6 +53,7 @@ func (r *run) setHold(i int, held bool, reason string) {
 			r.wakeOne()
 		}
 	}
+	r.changed()
 	r.emit(e)
 	if after := r.reported(); after != before {
 		r.emit(Event{Kind: EventState, Text: string(after)})

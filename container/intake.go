@@ -74,6 +74,8 @@ func (r *run) receive() {
 	case ctx.Err() != nil: // whoever interrupted it may wait for its end
 		r.changed()
 		r.wake()
+	case r.axes.Stopping(): // it may have brought nothing that can start
+		r.changed()
 	}
 }
 

@@ -22,6 +22,8 @@ type run struct {
 	s   *settings
 	src transport.Source
 
+	opensPaused bool // the source can be opened without taking anything
+
 	base       context.Context //nolint:containedctx // of all deliveries; ends with ErrStopping; lives and ends with its struct, not with a call
 	baseCancel context.CancelCauseFunc
 	settle     context.Context //nolint:containedctx // of settlements; ends with the run; lives and ends with its struct, not with a call
@@ -147,6 +149,7 @@ func newRun(c *ListenerContainer) *run {
 	}
 	r.tick.began = r.s.clock.Now()
 	r.tick.last, r.downAt = r.tick.began, r.tick.began
+	r.opensPaused = c.src.Capabilities().OpensPaused
 	r.axes.Holds = state.None.With(state.Operator, c.paused)
 	if r.s.manual {
 		r.manual = map[*longshore.Delivery]*item{}

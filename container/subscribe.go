@@ -19,6 +19,8 @@ func (r *run) subscribe() {
 	opts := r.s.wishes(r.max)
 	o := &observer{r, g}
 	opts.Base, opts.Observer, opts.Window = r.base, o, g.asked
+	opts.Paused = r.axes.Holds != state.None
+	g.opened, g.paused = opts.Paused, opts.Paused
 	r.mu.Unlock()
 	if len(r.c.operators) > 0 {
 		opts.Operations.To = o
@@ -107,15 +109,17 @@ func (r *run) subscribed(g *generation) {
 		r.closeSoon(g)
 		return
 	}
-	pause := r.wantsPause(g)
+	subscribed := r.axes
+	subscribed.Sub = state.Open
+	pause := subscribed.PausesTransport(g.traits())
 	r.mu.Unlock()
-	if p, ok := g.c.(transport.Pauser); ok && pause {
+	if p, ok := g.c.(transport.Pauser); ok && pause && !g.paused { // held since it began to open
 		if err := r.brief(p.Pause); err != nil {
 			r.notice(err, "pausing failed")
 		}
 	}
-	g.paused = pause
 	r.mu.Lock()
+	g.paused = g.paused || pause // a resume is the supervisor's next step
 	g.since = r.s.clock.Now()
 	g.fresh = g.since
 	r.stayDue = pause

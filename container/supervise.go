@@ -90,9 +90,9 @@ func (r *run) todo() func() bool {
 		return func() bool { r.lose(g); return true }
 	case g != nil && r.axes.Intake(g.traits()) == state.Away:
 		return func() bool { r.letGo(g); return true }
-	case r.axes.Sub == state.Starting && !r.axes.WantsSubscription(true):
+	case r.axes.Sub == state.Starting && !r.axes.WantsSubscription(r.opensPaused):
 		return func() bool { r.unsubscribed(); return true }
-	case g == nil && r.axes.WantsSubscription(true) && !r.s.clock.Now().Before(r.reopenAt) && !r.provided():
+	case g == nil && r.axes.WantsSubscription(r.opensPaused) && !r.s.clock.Now().Before(r.reopenAt) && !r.provided():
 		return func() bool { r.subscribe(); return true }
 	}
 	for _, o := range r.old {
@@ -215,7 +215,7 @@ func (r *run) within(ctx context.Context, call func(context.Context) error) erro
 func (r *run) applyPause(g *generation) {
 	r.mu.Lock()
 	want := r.wantsPause(g)
-	g.paused = want
+	g.paused, g.opened = want, g.opened && want
 	r.stayDue = want
 	r.mu.Unlock()
 	p, ok := g.c.(transport.Pauser)

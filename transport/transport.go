@@ -43,6 +43,10 @@ type OpenOptions struct {
 	// hold several of one key, so a source that hands out only the first of each
 	// does not.
 	Batch int
+	// Paused: work may not start now. With Capabilities.OpensPaused the source connects,
+	// declares and checks everything, and takes nothing until Pauser.Resume: where a
+	// subscription alone takes messages or a role it subscribes then, elsewhere at once.
+	Paused bool
 	// DeadLetter is the container's dead-letter destination, to be declared with
 	// the source where the source declares anything. Empty: none.
 	DeadLetter string

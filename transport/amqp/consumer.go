@@ -95,7 +95,7 @@ type job struct {
 func newConsumer(s *queueSource, sess *session, o transport.OpenOptions) *consumer {
 	c := &consumer{b: s.b, src: s, cfg: &s.cfg, sess: sess, base: o.Base, tags: newTags(),
 		jobs: make(chan *job), wake: make(chan struct{}, 1), ready: make(chan struct{}, 1), fetch: make(chan struct{}, 1),
-		stop: make(chan struct{}), sender: make(chan struct{}), gone: make(chan struct{}), wanted: o.Window, others: -1, ends: make(chan error, 1)}
+		stop: make(chan struct{}), sender: make(chan struct{}), gone: make(chan struct{}), wanted: o.Window, paused: o.Paused, others: -1, ends: make(chan error, 1)}
 	if c.base == nil {
 		c.base = context.Background()
 	}
@@ -170,7 +170,7 @@ func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
 	c.findPlaces()
 	c.ordered = o.Ordered && !c.cfg.AutoAck
 	c.stays = c.keepsByClosing()
-	c.standby = c.cfg.SingleActive && declared[0].Consumers > 0
+	c.standby = c.cfg.SingleActive && declared[0].Consumers > 0 && !o.Paused // else it waits for no role yet
 	if err := c.begin(ctx); err != nil {
 		return err
 	}

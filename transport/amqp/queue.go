@@ -242,7 +242,7 @@ func (c *QueueConfig) refusesWhenFull() bool {
 func (c *QueueConfig) capabilities() longshore.Capabilities {
 	caps := longshore.Capabilities{Ordering: longshore.OrderQueue, Delay: true, MaxDelay: maxDelay,
 		Lease: defaultLease, Attempts: true, DeadLetter: c.deadLettered(),
-		SingleActive: c.SingleActive, Stays: c.inPlace(), LiveResize: c.live(),
+		SingleActive: c.SingleActive, Stays: c.inPlace(), LiveResize: c.live(), OpensPaused: true,
 		CountsReturns: c.Declare.Type != Classic} // a quorum queue counts up to 4.2, and no other kind does
 	if c.refusesWhenFull() {
 		caps.Delay, caps.MaxDelay = false, 0

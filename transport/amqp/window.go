@@ -165,7 +165,8 @@ func (c *consumer) dropAll(ctx context.Context) (gone bool, err error) {
 func (c *consumer) goal() (goal, have int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.wanted <= 0 || c.paused && !c.inPlace() || c.leaving {
+	// One that was opened paused has no place to keep before it is resumed.
+	if c.wanted <= 0 || c.paused && (!c.inPlace() || len(c.steps) == 0) || c.leaving {
 		return 0, c.window
 	}
 	return min(max(c.wanted, baseWindow), c.limit), c.window

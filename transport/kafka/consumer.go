@@ -73,7 +73,7 @@ type consumer struct {
 }
 
 func newConsumer(s *groupSource, o transport.OpenOptions) *consumer {
-	c := &consumer{src: s, base: o.Base,
+	c := &consumer{src: s, base: o.Base, paused: o.Paused,
 		ready: make(chan struct{}, 1), hungry: make(chan struct{}, 1), urgent: make(chan struct{}, 1), moved: make(chan struct{}, 1), commits: make(chan struct{}, 1), begun: make(chan struct{}),
 		parts: map[tp]*partition{}, subs: map[string]*longshore.Subscription{}, ids: map[string][16]byte{},
 		troubles: map[string]time.Time{}, healing: map[string]*healing{}, refused: map[string]refusal{}}

@@ -185,7 +185,7 @@ func (c *consumer) grouped() []kgo.Opt {
 func (s *groupSource) Capabilities() transport.Capabilities {
 	return transport.Capabilities{
 		Ordering: longshore.OrderPartition, Keyed: true, Partitions: true,
-		Delay: true, Attempts: true, KeepBlocks: true, Stays: true, LiveResize: true,
+		Delay: true, Attempts: true, KeepBlocks: true, Stays: true, LiveResize: true, OpensPaused: true,
 	}
 }
 

@@ -170,7 +170,7 @@ func (c *QueueConfig) capabilities() longshore.Capabilities {
 		Delay: has(Delay), MaxDelay: c.MaxDelay, Extend: has(Extend), Lease: c.Lease,
 		Attempts: has(Attempts), CountsReturns: c.CountsReturns, DeliveryLimit: c.DeliveryLimit,
 		DeadLetter: c.DeadLetter != "", SingleActive: c.SingleActive, Stays: c.SingleActive || c.Exclusive,
-		LiveResize: has(LiveResize) && c.Prefetch == 0,
+		LiveResize: has(LiveResize) && c.Prefetch == 0, OpensPaused: true,
 	}
 	if c.FIFO {
 		caps.Ordering = longshore.OrderGroup

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/longshore-go/longshore"
@@ -35,6 +36,7 @@ type consumer struct {
 	leaving  bool                  // Cancel or Close was called
 	canceled bool
 	paused   bool
+	idle     bool // opened paused and not resumed yet: it takes no role
 	standby  bool
 	ended    error // what Receive returns for ever
 
@@ -63,6 +65,7 @@ func newConsumer(q *queue, cfg QueueConfig, o transport.OpenOptions) *consumer {
 		c.base = context.Background()
 	}
 	c.own.c = c
+	c.paused, c.idle = o.Paused, o.Paused
 	c.sub = &longshore.Subscription{Transport: "memory", Source: q.name, Tag: fmt.Sprintf("memory-%d", q.b.tags), Identify: identify}
 	switch {
 	case cfg.Prefetch > 0:
@@ -79,11 +82,30 @@ func newConsumer(q *queue, cfg QueueConfig, o transport.OpenOptions) *consumer {
 func (c *consumer) enter() {
 	c.b.consumers[c] = struct{}{}
 	c.q.consumers = append(c.q.consumers, c)
-	if c.q.props.singleActive && c.q.active() != c {
+	c.standBy()
+	c.q.dispatch()
+}
+
+// standBy notes and reports that another consumer has the role.
+func (c *consumer) standBy() {
+	if c.q.props.singleActive && !c.idle && c.q.active() != c {
 		c.standby = true
 		c.event(transport.EventStandby, "another consumer is the active one")
 	}
-	c.q.dispatch()
+}
+
+// begin ends the idleness of a consumer that was opened paused: it comes behind all
+// that consume already.
+func (c *consumer) begin() {
+	if !c.idle {
+		return
+	}
+	q := c.q
+	c.idle = false
+	if i := slices.Index(q.consumers, c); i >= 0 {
+		q.consumers = append(slices.Delete(q.consumers, i, i+1), c)
+	}
+	c.standBy()
 }
 
 // leave makes the queue forget c. What it held is back already.

@@ -86,7 +86,9 @@ func (c *consumer) pause(on bool) error {
 	if c.closed() {
 		return longshore.ErrClosed
 	}
-	c.paused = on
+	if c.paused = on; !on {
+		c.begin()
+	}
 	c.q.dispatch()
 	return nil
 }

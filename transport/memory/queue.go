@@ -230,7 +230,7 @@ func (q *queue) taker() *consumer {
 // active is the consumer that a single-active queue serves.
 func (q *queue) active() *consumer {
 	for _, c := range q.consumers {
-		if !c.canceled {
+		if !c.canceled && !c.idle {
 			return c
 		}
 	}

@@ -79,6 +79,7 @@ func (s *queueSource) Open(ctx context.Context, opts transport.OpenOptions) (tra
 	c.batches = [kinds]batcher{opDelete: {most: 16}, opReturn: {most: 8}, opDead: {most: 4}, opExtend: {most: 8}}
 	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
 	c.intake.start(c.life)
+	c.intake.paused = opts.Paused
 	if l.fifo && opts.Ordered && opts.Batch == 0 {
 		c.intake.lines.byGroup = map[string]*line{}
 	}

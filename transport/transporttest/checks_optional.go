@@ -15,6 +15,7 @@ func optionalChecks() []check {
 		{name: "resize", run: resizes},
 		{name: "pause", run: pauses},
 		{name: "stays", run: keepsItsPlace},
+		{name: "opens-paused", run: opensPaused},
 		{name: "backlog", run: tellsBacklog},
 		{name: "browse", run: browses},
 		{name: "describe", run: describes},
@@ -137,6 +138,50 @@ func keepsItsPlace(e *env) {
 	s.ack(rest...)
 	s.finish()
 	e.holds(src, "after a pause with an unsettled delivery")
+}
+
+// F-N02: a consumer that is opened while work may not start takes nothing. Another one
+// gets everything, though it came later; resumed, it receives what comes then.
+func opensPaused(e *env) {
+	src := e.h.Source(e)
+	e.publish(src, "a")
+	s := e.open(src, transport.OpenOptions{Paused: true, Window: 8, MaxWindow: 8})
+	p, ok := s.Consumer.(transport.Pauser)
+	switch {
+	case !s.caps.OpensPaused:
+		e.without("OpensPaused is false")
+		return
+	case !ok:
+		e.Fatal("Capabilities.OpensPaused, but the consumer is no transport.Pauser")
+	}
+	if _, err := s.within(e.h.Quiet, 1); err == nil {
+		e.Errorf("received before it was resumed")
+	} else {
+		e.wants("Receive of a consumer opened paused", err, context.DeadlineExceeded)
+	}
+	if b, ok := s.Consumer.(transport.Bufferer); ok && b.Buffered() > 0 {
+		e.Errorf("%d messages were taken before it was resumed", b.Buffered())
+	}
+	if s.caps.Ordering != longshore.OrderPartition { // a member has its partitions, paused or not
+		other := e.open(src, transport.OpenOptions{})
+		other.ack(other.take(1)...)
+		other.finish()
+	} else {
+		e.must("Resume", p.Resume)
+		s.ack(s.take(1)...)
+	}
+	e.must("Resume", p.Resume)
+	e.publish(src, "b")
+	ds := s.take(1)
+	if got := bodiesOf(ds); got[0] != "b" {
+		e.Errorf("received %v after Resume, want b", got)
+	}
+	if ds[0].Attempt != 1 || ds[0].Origin.Redelivered {
+		e.Errorf("the first delivery after Resume has attempt %d, redelivered %v", ds[0].Attempt, ds[0].Origin.Redelivered)
+	}
+	s.ack(ds...)
+	s.finish()
+	e.holds(src, "after it was opened paused and resumed")
 }
 
 func tellsBacklog(e *env) {

@@ -84,6 +84,7 @@ func (m *mutant) Open(ctx context.Context, o transport.OpenOptions) (transport.C
 	}
 	c.own = &mutantSettler{c}
 	o.Observer = c
+	o.Paused = o.Paused && m.bug != "opens-unpaused"
 	inner, err := m.fullSource.Open(ctx, o)
 	if err != nil {
 		if m.bug == "auth-untyped" {
