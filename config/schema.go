@@ -62,7 +62,7 @@ type containerSection struct {
 	CancelGrace  time.Duration `key:"cancel_grace" def:"2s" doc:"What is left after that, to return, to flush and to close."`
 	Reopen       reopenSection `key:"reopen" doc:"Delays between attempts to subscribe again."`
 
-	StartPaused   bool   `key:"start_paused" def:"false" doc:"Subscribes but takes nothing until it is resumed."`
+	StartPaused   bool   `key:"start_paused" def:"false" doc:"Connects and declares, and takes nothing until it is resumed."`
 	WaitForBroker bool   `key:"wait_for_broker" def:"false" doc:"The start waits for a broker that cannot be reached, instead of going on to try in the background."`
 	LogLevel      string `key:"log_level" oneof:"debug|info|warn|error" def:"warn, or what the logger given in code has" doc:"Least level of log lines."`
 }

@@ -58,7 +58,9 @@ type Config struct {
 	// Reopen spaces the attempts to subscribe again. Zero: 250 ms, doubled up to
 	// 30 s, ± 20 %.
 	Reopen Backoff
-	// StartPaused subscribes but takes nothing until Resume.
+	// StartPaused connects, declares and checks, and takes nothing from the broker until
+	// Resume. A transport that cannot open without taking something (see
+	// Capabilities.OpensPaused) is opened then.
 	StartPaused bool
 	// WaitForBroker makes Start wait, as long as its context allows, for a broker
 	// that cannot be reached. Otherwise Start returns and the container goes on
