@@ -61,7 +61,7 @@ func (l *largeRecords) close() {
 }
 
 // large tries again what was refused for its size, and where that is in vain too without
-// the identity that only we have added.
+// the headers that only we have added.
 func (b *batch) large(ctx context.Context, l *largeRecords, msgs []*longshore.Message) {
 	if l == nil {
 		return
@@ -75,7 +75,7 @@ func (b *batch) large(ctx context.Context, l *largeRecords, msgs []*longshore.Me
 			return // with the first error
 		}
 		err = b.sendLarge(ctx, cl, r, r.Headers)
-		if bare, ours := withoutID(r.Headers, msgs[i]); errors.Is(err, kerr.MessageTooLarge) && ours {
+		if bare, less := withoutOurs(r.Headers, msgs[i]); errors.Is(err, kerr.MessageTooLarge) && less {
 			err = b.sendLarge(ctx, cl, r, bare)
 		}
 		switch {
@@ -98,12 +98,13 @@ func (b *batch) sendLarge(ctx context.Context, cl *kgo.Client, r *kgo.Record, he
 	return cl.ProduceSync(ctx, again).FirstErr()
 }
 
-// withoutID leaves out the identity that a message without one was given.
-func withoutID(headers []kgo.RecordHeader, m *longshore.Message) (bare []kgo.RecordHeader, ours bool) {
-	if m.ID != "" || m.Headers.Has(longshore.HeaderID) {
-		return headers, false
-	}
-	bare = slices.DeleteFunc(slices.Clone(headers), func(h kgo.RecordHeader) bool { return h.Key == longshore.HeaderID })
+// withoutOurs leaves out what only we have added: the identity of a message that had
+// none, and the time that the record's timestamp cannot carry.
+func withoutOurs(headers []kgo.RecordHeader, m *longshore.Message) (bare []kgo.RecordHeader, less bool) {
+	named := m.ID != "" || m.Headers.Has(longshore.HeaderID)
+	bare = slices.DeleteFunc(slices.Clone(headers), func(h kgo.RecordHeader) bool {
+		return h.Key == longshore.HeaderID && !named || h.Key == headerProps+"timestamp"
+	})
 	return bare, len(bare) < len(headers)
 }
 
