@@ -49,6 +49,9 @@ type Origin struct {
 	Position uint64
 	// Redelivered: the broker has handed it out before.
 	Redelivered bool
+	// LastReturn: given back once more, the broker gives the message up, to its own
+	// dead-letter place or to nobody. A container with a place for it moves it there.
+	LastReturn bool
 	// ReceivedAt is when this process got it.
 	ReceivedAt time.Time
 	// Exchange and RoutingKey are RabbitMQ's.

@@ -55,6 +55,7 @@ const (
 	CodeHandler     Code = "handler"      // a handler returned an error
 	CodeUndecodable Code = "undecodable"  // a body that does not decode
 	CodeNoHandler   Code = "no-handler"   // a router has no handler for the message
+	CodeReturned    Code = "returned"     // given back so often that the broker would give it up
 	CodeDeadLetter  Code = "dead-letter"  // moving a message to its dead-letter place failed
 	CodeUnroutable  Code = "unroutable"   // published, but no queue takes it
 	CodeRefused     Code = "refused"      // the broker refused the message

@@ -56,8 +56,13 @@ func (l *loader) broker(s *brokerSection, shared *memory.Broker) (broker, error)
 func (l *loader) brokerWith(s *brokerSection, config *tls.Config, shared *memory.Broker) (broker, error) {
 	switch kindOf(s.URL) {
 	case onRabbit:
-		return broker{rabbit: amqp.New(s.URL, amqp.Config{User: s.User, Password: s.Password.Secret, TLS: config,
-			ConnectTimeout: s.ConnectTimeout, Heartbeat: s.Heartbeat, ConnectionName: s.ConnectionName, RenewEvery: s.RenewEvery})}, nil
+		var err error
+		if strings.Contains(s.Management, "@") { // a password would be printed
+			err = &longshore.Error{Code: longshore.CodeConfig, Op: "rabbitmq broker", Err: errors.New("management has a login in its address"),
+				Hint: "leave it out: the broker's own is used, and needs the tag management"}
+		}
+		return broker{rabbit: amqp.New(s.URL, amqp.Config{User: s.User, Password: s.Password.Secret, TLS: config, Management: s.Management,
+			ConnectTimeout: s.ConnectTimeout, Heartbeat: s.Heartbeat, ConnectionName: s.ConnectionName, RenewEvery: s.RenewEvery})}, err
 	case onKafka:
 		return l.kafka(s, config)
 	case onSQS:

@@ -19,6 +19,7 @@ type brokerSection struct {
 	ConnectTimeout time.Duration `key:"connect_timeout" on:"rabbitmq kafka" def:"10s on RabbitMQ, 5s on Kafka" doc:"Bounds one attempt to connect."`
 	Heartbeat      time.Duration `key:"heartbeat" on:"rabbitmq" def:"10s" doc:"Interval asked of the broker, whole seconds."`
 	ConnectionName string        `key:"connection_name" on:"rabbitmq" def:"the program's name" doc:"Shown in RabbitMQ's management."`
+	Management     string        `key:"management" on:"rabbitmq" like:"http://rabbit.internal:15672" doc:"RabbitMQ's management API, asked with the same login, to know and obey a delivery limit that a policy or another program has set."`
 	RenewEvery     time.Duration `key:"renew_every" on:"rabbitmq" def:"never" doc:"Asks for the password again while connected and sends a changed one, for tokens that expire."`
 	ClientID       string        `key:"client_id" on:"kafka" def:"longshore" doc:"Shown in the broker's logs and quotas."`
 	Rack           string        `key:"rack" on:"kafka" doc:"Where this client is, to read from a replica nearby."`

@@ -150,6 +150,9 @@ func safeKey(f OrderFunc, d *longshore.Delivery) (k laneKey) {
 func (r *run) accept(g *generation, d *longshore.Delivery, k laneKey) {
 	it := r.items.get()
 	it.d, it.gen, it.size, it.fail = d, g, int64(len(d.Body)+len(d.Key)), k.err
+	if it.fail == nil {
+		it.fail = r.lastReturn(d)
+	}
 	it.id, it.key, it.headers = d.ID, d.Key, d.Headers
 	g.items++
 	r.bytes += it.size

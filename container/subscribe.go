@@ -86,8 +86,8 @@ func (r *run) check(ctx context.Context, g *generation) error {
 	if policy == Keep && r.s.dead.Policy == Default && g.id == 1 {
 		r.notice(nil, "no dead-letter place is known: messages that fail for the last time are kept and tried again at Redelivery.Backoff.Max; set DeadLetter")
 	}
-	if g.caps.CountsReturns && g.caps.DeliveryLimit > 0 && g.id == 1 {
-		r.notice(nil, fmt.Sprintf("the broker gives up after %d returns and counts those that no handler saw: restarts work off what was received", g.caps.DeliveryLimit))
+	if text := r.limitNotice(g.caps, policy); text != "" && g.id == 1 {
+		r.notice(nil, text)
 	}
 	r.mu.Lock()
 	r.terms.policy = policy

@@ -30,7 +30,7 @@ func errorCodes() *names {
 	s := &names{most: mostCodes}
 	for _, c := range []longshore.Code{longshore.CodePanic, longshore.CodeHandler, longshore.CodeUndecodable, longshore.CodeNoHandler, longshore.CodeTooLarge, longshore.CodeTimeout,
 		longshore.CodeUnreachable, longshore.CodeConnLost, longshore.CodeAuth, longshore.CodeForbidden, longshore.CodeNotFound, longshore.CodeBlocked, longshore.CodeRefused,
-		longshore.CodeUnroutable, longshore.CodeSettle, longshore.CodeLeaseLost, longshore.CodeFenced, longshore.CodeAckTimeout, longshore.CodeState, longshore.CodeInternal} {
+		longshore.CodeUnroutable, longshore.CodeReturned, longshore.CodeSettle, longshore.CodeLeaseLost, longshore.CodeFenced, longshore.CodeAckTimeout, longshore.CodeState, longshore.CodeInternal} {
 		s.seen.Store(string(c), true)
 	}
 	return s

@@ -47,6 +47,17 @@ func Policy(t testing.TB, vhostURL, name, pattern, definition string) {
 	}
 }
 
+// Management returns the address of the management API of the broker that a URL of [AMQP]
+// leads to, without a login.
+func Management(t testing.TB, vhostURL string) string {
+	t.Helper()
+	m, err := managementOf(vhostURL, os.Getenv("AMQP_MANAGEMENT"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.base
+}
+
 // managementOf finds the management API that belongs to the broker's URL.
 func managementOf(broker, given string) (*management, error) {
 	if given != "" {

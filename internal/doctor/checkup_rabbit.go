@@ -4,8 +4,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/longshore-go/longshore/internal/rabbitapi"
 )
 
 // rabbitQueue is what the management API tells of a queue, as far as it matters.
@@ -20,22 +18,18 @@ type rabbitQueue struct {
 	Unacked   int            `json:"messages_unacknowledged"`
 	Consumers int            `json:"consumers"`
 	Arguments map[string]any `json:"arguments"`
-	Policy    definition     `json:"effective_policy_definition"`
+	Policy    map[string]any `json:"effective_policy_definition"`
 	Key       string         `json:"name"`
 }
 
 // setting finds an argument, or what a policy says instead. Where both do, the broker
-// takes the argument; of numbers the lower one.
+// takes the argument; of limits the lower one.
 func (q *rabbitQueue) setting(name string) (any, bool) {
-	argument, ok := q.Arguments["x-"+name]
-	policy, also := q.Policy[name]
-	if _, number := argument.(float64); ok && also && number {
-		return rabbitapi.Lower(argument, policy), true
+	if v, ok := q.Arguments["x-"+name]; ok {
+		return v, true
 	}
-	if ok {
-		return argument, true
-	}
-	return policy, also
+	v, ok := q.Policy[name]
+	return v, ok
 }
 
 func (q *rabbitQueue) number(name string) (int, bool) {

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/rabbitapi"
 )
 
 // askManagement asks the management API about a queue of the cluster, "" if its name
@@ -40,14 +40,7 @@ func askManagement(ctx context.Context, p Patient, cluster, name string) ([]Chec
 		return noQueue(p.VHost, name), nil
 	}
 	q.Version, q.Own = about.Version, p.own()
-	policy, err := m.policies(ctx, p, name, q)
-	if err != nil {
-		return nil, err
-	}
-	if q.DLXBound, err = m.leadsOn(ctx, p.VHost, q); err != nil { // a policy may name the exchange
-		return nil, err
-	}
-	return append(judgeRabbit(q, p.Handler), policy...), nil
+	return judgeRabbit(q, p.Handler), nil
 }
 
 type management struct {
@@ -87,7 +80,8 @@ func (m *management) queue(ctx context.Context, vhost, name string) (*rabbitQueu
 			q.Alarm = "disk"
 		}
 	}
-	return q, nil
+	q.DLXBound, err = m.leadsOn(ctx, vhost, q)
+	return q, err
 }
 
 // leadsOn tells whether the queue's dead-letter exchange leads to anything.
@@ -110,39 +104,8 @@ func (m *management) leadsOn(ctx context.Context, vhost string, q *rabbitQueue) 
 
 // get is false where there is no such thing.
 func (m *management) get(ctx context.Context, into any, path ...string) (bool, error) {
-	u := *m.base
-	u.User = nil
-	escaped := make([]string, len(path))
-	for i, p := range path {
-		escaped[i] = url.PathEscape(p)
-	}
-	u.Path, u.RawPath = "/api/"+strings.Join(path, "/"), "/api/"+strings.Join(escaped, "/")
-	bad := func(code longshore.Code, err error) error {
-		return &longshore.Error{Code: code, Op: "ask RabbitMQ's management API at " + u.Host, Err: err,
-			Hint: "name it with --management http://user:password@host:15672; the user needs the tag monitoring"}
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
-	if err != nil {
-		return false, bad(longshore.CodeBadAddress, errors.New("its address cannot be read"))
-	}
 	password, _ := m.base.User.Password()
-	req.SetBasicAuth(m.base.User.Username(), password)
-	resp, err := m.client.Do(req) //nolint:gosec // the operator names the address
-	if err != nil {
-		return false, bad(longshore.CodeUnreachable, err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	switch resp.StatusCode {
-	case http.StatusOK:
-	case http.StatusNotFound:
-		return false, nil
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return false, bad(longshore.CodeForbidden, errors.New(resp.Status))
-	default:
-		return false, bad(longshore.CodeUnreachable, errors.New(resp.Status))
-	}
-	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
-		return false, bad(longshore.CodeUndecodable, err)
-	}
-	return true, nil
+	c := rabbitapi.Client{Base: m.base, User: m.base.User.Username(), Password: password, HTTP: m.client,
+		Hint: "name it with --management http://user:password@host:15672; the user needs the tag monitoring"}
+	return c.Get(ctx, into, path...)
 }

@@ -44,12 +44,3 @@ func cameBack(deaths any, queue string) bool {
 	reason, _ := death["reason"].(string)
 	return reason == "expired" && integer(death["count"]) <= 1 && isDelayQueue(from, queue)
 }
-
-// returnsOf is how often the broker says that the delivery was given back in this queue.
-// A first delivery was not, whatever it carries.
-func returnsOf(raw *amqp091.Delivery) int {
-	if !raw.Redelivered {
-		return 0
-	}
-	return int(min(max(integer(raw.Headers["x-delivery-count"]), 0), math.MaxInt32))
-}

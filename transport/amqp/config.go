@@ -44,6 +44,14 @@ type Config struct {
 	// ConnectionName is shown in RabbitMQ's management. Zero: the program's name.
 	ConnectionName string
 
+	// Management is the address of RabbitMQ's management API, as http://host:15672 or
+	// https://host:15671, with TLS as it is set here. AMQP does not tell a queue's type,
+	// its arguments or the policies on it; this does, so that a delivery limit that
+	// Declare does not show is known and obeyed. The login is the broker's, or the
+	// address's own (http://user:password@host:15672), with the tag management. Zero: what
+	// Declare and the broker's version tell is all that is known.
+	Management string
+
 	// Dial makes the TCP connections. Zero: a net.Dialer.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	// Client may change the client's configuration before each connect. SASL,
@@ -114,6 +122,11 @@ func (s *settings) check() []error {
 	}
 	if (s.External || s.addr.external) && !s.addr.tls {
 		bad("External", "true", "used with an amqps URL: the client certificate is the login")
+	}
+	if s.Management != "" {
+		if _, err := managementURL(s.Management); err != nil {
+			errs = append(errs, err)
+		}
 	}
 	s.together(clashes("rabbitmq broker", "", &errs))
 	return errs

@@ -75,6 +75,7 @@ type consumer struct {
 	stays    bool   // what is given back waits for the channel's end, to keep its place
 	paused   bool
 	places   []*place // in the streams among its queues; nil before and after
+	limits   []limit  // delivery limits of its queues
 	muted    bool     // nothing more may be sent
 	stopped  bool     // stop is closed
 	urgent   bool     // do not linger
@@ -167,6 +168,10 @@ func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
 		c.subs = append(c.subs, &longshore.Subscription{Transport: "rabbitmq", Source: source, Tag: c.cfg.Tag})
 	}
 	c.keep.begin(o.DeadLetter) //nolint:contextcheck // outlives the opening
+	c.learnLimits(c.queues)    //nolint:contextcheck // has a time of its own
+	if c.b.set.Management != "" {
+		c.wg.Go(c.followLimits) //nolint:contextcheck // outlives the opening
+	}
 	c.findPlaces()
 	c.ordered = o.Ordered && !c.cfg.AutoAck
 	c.stays = c.keepsByClosing()
@@ -275,9 +280,7 @@ func (c *consumer) Capabilities() transport.Capabilities {
 	if asOne := caps.SingleActive && caps.Stays; c.sess.version.countsRejectsOnly() && !asOne {
 		caps.CountsReturns = false // basic.nack does not count any more; what goes back with the channel does
 	}
-	if c.cfg.Declare.Type == Quorum && caps.DeliveryLimit == 0 && c.sess.version[0] >= 4 && !c.cfg.AutoAck {
-		caps.DeliveryLimit = 20
-	}
+	caps.DeliveryLimit = c.deliveryLimit()
 	caps.MaxMessageBytes = int64(c.sess.limit())
 	return caps
 }

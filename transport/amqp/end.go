@@ -73,7 +73,7 @@ func (c *consumer) Release(ctx context.Context) error {
 		c.mu.Unlock()
 		return nil
 	}
-	var again []*longshore.Delivery
+	var again, renewed []*longshore.Delivery
 	for t := &c.tags; t.next < t.top; t.next++ {
 		s := t.at(t.next)
 		if s.state != tagOpen {
@@ -81,6 +81,11 @@ func (c *consumer) Release(ctx context.Context) error {
 		}
 		if c.cfg.AutoAck {
 			again = append(again, s.d)
+			continue
+		}
+		if c.exhausted(s.d) {
+			s.state = tagBusy
+			renewed = append(renewed, s.d)
 			continue
 		}
 		if c.stays {
@@ -97,10 +102,49 @@ func (c *consumer) Release(ctx context.Context) error {
 			return fmt.Errorf("%d of %d messages that were delivered with AutoAck could not be published again: %w", len(again)-i, len(again), err)
 		}
 	}
+	failed := c.renew(ctx, renewed)
 	if err := c.do(ctx, func() error { c.pass(false); return nil }); err != nil && !c.over() {
-		return c.b.set.brokerError("release "+c.src.title(), c.src.name(), err)
+		failed = errors.Join(failed, c.b.set.brokerError("release "+c.src.title(), c.src.name(), err))
 	}
-	return nil
+	return failed
+}
+
+// renew puts copies in the place of buffered deliveries that the broker would give up. One
+// that cannot be published goes back as it is.
+func (c *consumer) renew(ctx context.Context, ds []*longshore.Delivery) error {
+	var failed error
+	for i, d := range ds {
+		v := longshore.Settlement{Verb: longshore.VerbNack, Attempt: d.Attempt}
+		err := failed
+		if err == nil {
+			err = c.copyBack(ctx, d, 0, d.Attempt)
+		}
+		if err == nil {
+			err = c.copied(d.Token(), v, nil)
+		}
+		if failed == nil && err != nil && !errors.Is(err, longshore.ErrLost) {
+			failed = fmt.Errorf("%d of %d messages that the broker may give up soon could not be published again: %w", len(ds)-i, len(ds), err)
+		}
+		if err != nil {
+			c.goesBack(d.Token(), v)
+		}
+	}
+	return failed
+}
+
+// goesBack returns a buffered delivery for which no copy could be made.
+func (c *consumer) goesBack(tag uint64, v longshore.Settlement) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	sl := c.tags.find(tag)
+	if c.end != nil || sl == nil || sl.state != tagBusy {
+		return
+	}
+	sl.d = nil
+	if c.stays {
+		return
+	}
+	c.tags.accept(tag, sl, v, howNack)
 }
 
 // Flush writes all that was accepted and makes the broker answer on the same

@@ -247,8 +247,8 @@ func (c *QueueConfig) capabilities() longshore.Capabilities {
 	if c.refusesWhenFull() {
 		caps.Delay, caps.MaxDelay = false, 0
 	}
-	if c.Declare.Type == Quorum {
-		caps.DeliveryLimit = int(integer(c.Declare.Arguments["x-delivery-limit"]))
+	if l := declaredLimit(c, version{}); l.basis == limitKnown { // the version is not known yet
+		caps.DeliveryLimit = l.n
 	}
 	if ms := integer(c.Declare.Arguments["x-consumer-timeout"]); ms > 0 {
 		caps.Lease = time.Duration(ms) * time.Millisecond

@@ -28,6 +28,7 @@ func (c *consumer) arrived(raw *amqp091.Delivery, queue int) {
 	if c.end != nil {
 		return // it goes back with the channel
 	}
+	d.Origin.LastReturn = c.limits[queue].last(returnsOf(raw))
 	c.tags.arrive(tag, d)
 	if c.passes(raw, tag, queue) {
 		return

@@ -49,6 +49,7 @@ func (s *settler) Nack(ctx context.Context, tag uint64, delay time.Duration, att
 		c.reread(sl)
 		c.mu.Unlock()
 		return nil
+	case c.exhausted(d): // a copy
 	case c.stays && c.leaving:
 		sl.stay()
 		c.mu.Unlock()

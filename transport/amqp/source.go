@@ -19,6 +19,7 @@ type queueSource struct {
 	cast   *broadcast // a queue of our own on an exchange, in place of queues
 
 	opened  atomic.Bool  // once at least
+	unasked atomic.Bool  // the management API did not answer, which was told
 	starved atomic.Int32 // subscriptions in a row that got nothing though messages were ready
 	expires atomic.Bool  // a policy lets queues expire that hold messages of ours
 	slow    atomic.Bool  // the ack timeout ran out on messages that waited in the shared window

@@ -279,6 +279,7 @@ func (c *consumer) deliver(idx uint32, now time.Time) *longshore.Delivery {
 	d.Origin.Partition = e.partition
 	d.Origin.Position = e.seq
 	d.Origin.Redelivered = e.redelivered
+	d.Origin.LastReturn = c.q.props.countsReturns && c.q.props.deliveryLimit > 0 && e.count+1 >= c.q.props.deliveryLimit
 	d.Origin.ReceivedAt = now
 	if e.group != nil {
 		d.Origin.GroupID = e.group.key

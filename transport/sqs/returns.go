@@ -20,10 +20,14 @@ const maxReturns = 20_000
 
 func newReturns() *returns { return &returns{known: map[string]int{}, due: map[string]time.Time{}} }
 
-// attempt of a message that was received so many times.
+// attempt of a message that was received so many times. At the first time nothing has
+// failed in this queue, whatever is known of it from before it was moved away and back.
 func (r *returns) attempt(id string, receives int) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if receives <= 1 {
+		delete(r.known, id)
+	}
 	return max(receives+r.known[id], 1)
 }
 

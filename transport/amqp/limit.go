@@ -1,0 +1,208 @@
+package amqp
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// A quorum queue gives a message up when it has come back more often than its delivery
+// limit says: to its dead-letter exchange, or to nobody. Up to 4.2 every return counts,
+// later the end of a channel does. So we know the limit, tell of messages that are one
+// return away from it, and never return those: a copy takes their place.
+
+// defaultLimit is RabbitMQ's own from 4.0 on.
+const defaultLimit = 20
+
+// limitBasis is how we know of a limit.
+type limitBasis uint8
+
+const (
+	limitNone    limitBasis = iota // there is none, or none that is known
+	limitAssumed                   // the queue may be one that has it
+	limitKnown                     // the queue has it
+)
+
+// limit is the number of returns at which a queue has still not given a message up; the
+// next one is the last.
+type limit struct {
+	basis limitBasis
+	n     int
+	from  string // who says so, for people
+}
+
+// last tells whether the next return of a message is the one too many.
+func (l limit) last(returns int) bool { return l.basis == limitKnown && returns >= l.n }
+
+// renews tells whether a copy should take the place of a message that goes back: it would
+// be given up, or the next return would be its last. A message with a place to keep keeps
+// it as long as it can.
+func (l limit) renews(returns int, place bool) bool {
+	switch {
+	case l.basis == limitNone:
+		return false
+	case place:
+		return returns >= l.n
+	}
+	return returns >= l.n-1
+}
+
+// declaredLimit is what the configuration and the broker's version tell.
+func declaredLimit(c *QueueConfig, v version) limit {
+	n, said := c.Declare.Arguments["x-delivery-limit"]
+	switch {
+	case c.AutoAck || c.Declare.Type == Classic || c.stream():
+		return limit{}
+	case said && integer(n) < 0:
+		return limit{}
+	case said:
+		return limit{limitKnown, capped(integer(n)), "x-delivery-limit"}
+	case v[0] < 4:
+		return limit{}
+	case c.Declare.Type == Quorum:
+		return limit{limitKnown, defaultLimit, "the default from RabbitMQ 4.0 on"}
+	}
+	return limit{limitAssumed, defaultLimit, "the default of quorum queues from RabbitMQ 4.0 on"}
+}
+
+// factualLimit is what the management API tells of the queue.
+func factualLimit(f *queueFacts, v version) limit {
+	if f.Type != string(Quorum) {
+		return limit{}
+	}
+	if text, ok := f.Limit.(string); ok && text != "" { // "unlimited"
+		return limit{}
+	}
+	if n, ok := jsonNumber(f.Limit); ok { // from 4.0 on, a few seconds after the declaration
+		return limit{limitKnown, capped(n), "its arguments and policies"}
+	}
+	found, best := false, int64(math.MaxInt64)
+	for _, v := range []any{f.Arguments["x-delivery-limit"], f.policy()["delivery-limit"]} {
+		n, ok := jsonNumber(v)
+		if ok && n < 0 {
+			return limit{}
+		}
+		if ok {
+			found, best = true, min(best, n)
+		}
+	}
+	switch {
+	case found:
+		return limit{limitKnown, capped(best), "its arguments and policies"}
+	case v[0] >= 4:
+		return limit{limitKnown, defaultLimit, "the default from RabbitMQ 4.0 on"}
+	}
+	return limit{}
+}
+
+func capped(n int64) int { return int(min(max(n, 0), math.MaxInt32)) }
+
+// learnLimits fills in what is known when the source is opened, and tells of it once.
+func (c *consumer) learnLimits(names []string) {
+	c.limits = make([]limit, len(names))
+	facts := c.askFacts(names)
+	for i := range names {
+		c.limits[i] = declaredLimit(c.cfg, c.sess.version)
+		if facts[i] != nil {
+			c.limits[i] = factualLimit(facts[i], c.sess.version)
+		}
+	}
+	if c.src.opened.Load() {
+		return
+	}
+	for i, name := range names {
+		if text := c.limits[i].warning(name, c.caught(facts[i])); text != "" {
+			c.tell.event(transport.Event{Kind: transport.EventNotice, Text: text})
+		}
+	}
+}
+
+// caught tells whether something is known to catch what the broker gives up.
+func (c *consumer) caught(f *queueFacts) bool {
+	if f == nil {
+		return c.cfg.deadLettered()
+	}
+	_, byArgument := f.Arguments["x-dead-letter-exchange"]
+	_, byPolicy := f.policy()["dead-letter-exchange"]
+	return c.cfg.deadLettered() || byArgument || byPolicy
+}
+
+// warning is for a limit that loses messages; "" for none.
+func (l limit) warning(queue string, caught bool) string {
+	switch {
+	case l.basis == limitNone || caught:
+		return ""
+	case l.basis == limitAssumed:
+		return fmt.Sprintf("whether rabbitmq queue %q drops messages that were returned too often is not known: if it is a quorum queue it does after %d returns (%s), and nothing is known to catch them; set Declare.Type, or Management",
+			queue, l.n, l.from)
+	}
+	return fmt.Sprintf("rabbitmq queue %q drops a message that was returned %d times (%s), and nothing is known to catch it: a container with a dead-letter place moves it there before; set x-dead-letter-exchange, or x-delivery-limit -1 from 4.0 on",
+		queue, l.n, l.from)
+}
+
+// limitEvery is how often the management API is asked while a consumer lives: policies
+// change, and of a new queue it knows them after some seconds.
+const limitEvery = 10 * time.Second
+
+// followLimits keeps what is known of the limits up to date.
+func (c *consumer) followLimits() {
+	tick := time.NewTicker(limitEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-c.gone:
+			return
+		}
+		for i, f := range c.askFacts(c.queues) {
+			if f == nil {
+				continue
+			}
+			c.mu.Lock()
+			c.limits[i] = factualLimit(f, c.sess.version)
+			c.mu.Unlock()
+		}
+	}
+}
+
+// deliveryLimit is the smallest that is known, 0 for none.
+func (c *consumer) deliveryLimit() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := 0
+	for _, l := range c.limits {
+		if l.basis == limitKnown && (n == 0 || l.n < n) {
+			n = max(l.n, 1)
+		}
+	}
+	return n
+}
+
+// limitOf is the limit of the queue that a delivery came from. mu is held.
+func (c *consumer) limitOf(d *longshore.Delivery) limit {
+	for i, name := range c.queues {
+		if name == d.Origin.Topic && i < len(c.limits) {
+			return c.limits[i]
+		}
+	}
+	return limit{}
+}
+
+// exhausted tells whether a delivery must not go back to the broker as it is. mu is held.
+func (c *consumer) exhausted(d *longshore.Delivery) bool {
+	return d != nil && c.limitOf(d).renews(returnsOf(nativeOf(d)), c.ordered)
+}
+
+// returnsOf is how often the broker says that the delivery was given back in this queue.
+// A first delivery was not, whatever it carries.
+func returnsOf(raw *amqp091.Delivery) int {
+	if !raw.Redelivered {
+		return 0
+	}
+	return capped(integer(raw.Headers["x-delivery-count"]))
+}

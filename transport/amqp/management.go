@@ -1,0 +1,114 @@
+package amqp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/rabbitapi"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// AMQP tells nothing of a queue's type, its arguments or the policies on it. The
+// management API does, where Config.Management names it.
+
+// askTime bounds one look, so that an API which does not answer delays no opening.
+const askTime = 2 * time.Second
+
+// queueFacts is what the management API knows of a queue.
+type queueFacts struct {
+	Type      string         `json:"type"`
+	Arguments map[string]any `json:"arguments"`
+	// Limit is the delivery limit in force: a number, or "unlimited". Up to 3.13, and in
+	// the first seconds of a queue, it is missing.
+	Limit any `json:"delivery_limit"`
+	// Policy is what policies set, an empty list for none on some versions. It is missing
+	// in the first seconds of a queue.
+	Policy json.RawMessage `json:"effective_policy_definition"`
+}
+
+func (f *queueFacts) policy() map[string]any {
+	var p map[string]any
+	if json.Unmarshal(f.Policy, &p) != nil {
+		return nil
+	}
+	return p
+}
+
+// jsonNumber reads a number of a JSON document.
+func jsonNumber(v any) (int64, bool) {
+	f, ok := v.(float64)
+	return int64(f), ok
+}
+
+// managementURL reads Config.Management.
+func managementURL(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, &longshore.Error{Code: longshore.CodeBadAddress, Op: "rabbitmq broker", // err would show a password
+			Err: errors.New("Management cannot be read as an address"), Hint: "write http://host:15672 or https://host:15671, with user:password@ before the host if the login is another one"}
+	}
+	return u, nil
+}
+
+// factsOf asks about a queue; nil without an error if there is no such queue.
+func (s *settings) factsOf(ctx context.Context, queue string) (*queueFacts, error) {
+	base, err := managementURL(s.Management)
+	if err != nil {
+		return nil, err
+	}
+	c := rabbitapi.Client{Base: base, User: s.User, Hint: "correct Management; the user needs the tag management"}
+	if base.User != nil {
+		c.User = base.User.Username()
+		c.Password, _ = base.User.Password()
+	} else if c.Password, err = s.Password.Get(ctx); err != nil {
+		return nil, err
+	}
+	few := &http.Transport{Proxy: http.ProxyFromEnvironment}
+	if s.TLS != nil {
+		few.TLSClientConfig = s.TLS.Clone()
+	}
+	defer few.CloseIdleConnections()
+	c.HTTP = &http.Client{Transport: few}
+	f := &queueFacts{}
+	found, err := c.Get(ctx, f, "queues", s.addr.vhost, queue)
+	if err != nil || !found {
+		return nil, err
+	}
+	return f, nil
+}
+
+// askFacts asks about the queues; what could not be known is nil, and told once.
+func (c *consumer) askFacts(names []string) []*queueFacts {
+	facts := make([]*queueFacts, len(names))
+	if c.b.set.Management == "" {
+		return facts
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	stop := make(chan struct{})
+	defer close(stop)
+	c.wg.Go(func() { // closing does not wait for an answer
+		select {
+		case <-c.gone:
+			cancel()
+		case <-stop:
+		}
+	})
+	for i, name := range names {
+		f, err := c.b.set.factsOf(ctx, name)
+		if err != nil {
+			if c.src.unasked.CompareAndSwap(false, true) && !c.over() {
+				c.tell.event(transport.Event{Kind: transport.EventNotice, Err: err, Text: err.Error()})
+			}
+			return facts
+		}
+		facts[i] = f
+	}
+	c.src.unasked.Store(false)
+	return facts
+}
