@@ -25,7 +25,7 @@ type root struct {
 }
 
 type lifecycleSection struct {
-	StopTimeout time.Duration `key:"stop_timeout" def:"what the containers need, at least 25s" like:"40s" doc:"Bound of the whole stop. The process's kill grace (terminationGracePeriodSeconds) must be longer: longshore config check prints it."`
+	StopTimeout time.Duration `key:"stop_timeout" def:"what the components need, at least 25s" like:"40s" doc:"Bound of the whole stop. If there is less time than the components' budgets, they share it in proportion. The process's kill grace (terminationGracePeriodSeconds) must be longer: longshore config check prints it."`
 }
 
 type adminSection struct {
