@@ -93,7 +93,7 @@ func (s *Server) caller(ctx context.Context, r *http.Request) (name string, has 
 	look := func(people map[string]transport.Secret, as role) {
 		for n, secret := range people {
 			token, err := secret.Get(ctx)
-			if err != nil || len(token) < minToken {
+			if err != nil || len(token) < MinToken {
 				continue
 			}
 			want := sha256.Sum256([]byte(token))

@@ -47,7 +47,8 @@ type Config struct {
 	Logger *zap.Logger
 }
 
-const minToken = 16
+// MinToken is the least number of characters of a token. A shorter one is refused.
+const MinToken = 16
 
 // check fills in defaults and returns everything that is wrong.
 func (c *Config) check() error {

@@ -93,10 +93,12 @@ func (s *Server) Start(ctx context.Context) error {
 	if s.http != nil {
 		return nil
 	}
-	for name, secret := range s.cfg.Operators {
-		if token, err := secret.Get(ctx); err != nil || len(token) < minToken {
-			return &longshore.Error{Code: longshore.CodeConfig, Op: "serve the admin API", Hint: "use a token of at least 16 characters",
-				Err: fmt.Errorf("the token of operator %q cannot be read or is too short", name)}
+	for kind, people := range map[string]map[string]transport.Secret{"operator": s.cfg.Operators, "viewer": s.cfg.Viewers} {
+		for name, secret := range people {
+			if token, err := secret.Get(ctx); err != nil || len(token) < MinToken {
+				return &longshore.Error{Code: longshore.CodeConfig, Op: "serve the admin API", Hint: fmt.Sprintf("use a token of at least %d characters", MinToken),
+					Err: fmt.Errorf("the token of %s %q cannot be read or is too short", kind, name)}
+			}
 		}
 	}
 	var lc net.ListenConfig

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -114,13 +115,24 @@ func pathOf(path string) string {
 
 func (o Options) open(path string, check bool) (*Config, []Problem, error) {
 	path = pathOf(path)
-	text, err := os.ReadFile(path) //nolint:gosec // the user's own file
+	text, err := readBounded(path)
 	if err != nil {
 		hint := "name the file: config.Load(path), longshore -c FILE, or LONGSHORE_CONFIG"
 		return nil, nil, &longshore.Error{Code: longshore.CodeConfig, Op: "read the configuration " + path, Err: plain(err), Hint: hint}
 	}
 	c, problems := o.parse(path, text, check)
 	return c, problems, nil
+}
+
+// readBounded reads a little more than the largest file, so that a device or a pipe without
+// end is refused like any file that is too large.
+func readBounded(path string) (text []byte, err error) {
+	f, err := os.Open(path) //nolint:gosec // the user's own file
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 }
 
 func plain(err error) error {

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 )
 
 // value decodes a node into what belongs at a path. kind narrows sections that
@@ -19,14 +19,14 @@ func (l *loader) value(path string, n *yaml.Node, v reflect.Value, f *field, kin
 		l.source(path, n, v)
 	case t == reflect.TypeFor[table]():
 		l.table(path, n, v, f)
+	case isNull(n) && f != nil && f.named() == nil && f.holds():
+		l.empty(path, n, t)
 	case sectionOf(t) != nil:
-		if !isNull(n) || t.Kind() == reflect.Struct {
-			if t.Kind() == reflect.Pointer {
-				v.Set(reflect.New(t.Elem()))
-				v = v.Elem()
-			}
-			l.section(path, n, v, kind)
+		if t.Kind() == reflect.Pointer {
+			v.Set(reflect.New(t.Elem()))
+			v = v.Elem()
 		}
+		l.section(path, n, v, kind)
 	case t.Kind() == reflect.Map:
 		l.mapping(path, n, v, f, kind)
 	case t.Kind() == reflect.Slice:
@@ -37,6 +37,25 @@ func (l *loader) value(path string, n *yaml.Node, v reflect.Value, f *field, kin
 	default:
 		l.scalar(path, n, v, f)
 	}
+}
+
+// holds tells whether a field has others below it.
+func (f *field) holds() bool {
+	return sectionOf(f.typ) != nil || f.typ.Kind() == reflect.Map || f.typ.Kind() == reflect.Slice
+}
+
+// empty is a key with nothing below it: whoever wrote it meant something, and it must not
+// be as if it were not there.
+func (l *loader) empty(path string, n *yaml.Node, t reflect.Type) {
+	hint := "leave it out, or write " + last(path) + ": {} for the defaults"
+	if t.Kind() == reflect.Map || t.Kind() == reflect.Slice {
+		hint = "leave it out, or indent what belongs to it"
+	}
+	at := l.spotOf(n)
+	if e, ok := l.at[path]; ok {
+		at = l.spotOf(e.key)
+	}
+	l.report(at, Problem{Code: CodeMissing, Path: path, Text: relative(path) + " has nothing below it", Hint: hint})
 }
 
 // section decodes a mapping with known keys.
@@ -130,6 +149,11 @@ func (l *loader) mapping(path string, n *yaml.Node, v reflect.Value, f *field, k
 	l.entries(path, n, func(p string, key, value *yaml.Node) {
 		if key.Value == "" || key.Kind != yaml.ScalarNode {
 			l.report(l.spotOf(key), Problem{Code: CodeBadValue, Path: path, Text: "a name in " + last(path) + " is not a text", Hint: "give it a name"})
+			return
+		}
+		if strings.ContainsFunc(key.Value, hiddenRune) {
+			l.hideAll(value, maxAliases)
+			l.report(l.spotOf(key), Problem{Code: CodeBadValue, Path: path, Text: "the name `" + key.Value + "` in " + last(path) + " has invisible characters", Hint: "use letters, digits, dots and dashes"})
 			return
 		}
 		e := reflect.New(elem).Elem()

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/longshore-go/longshore/internal/edit"
 )
@@ -23,6 +23,9 @@ type target struct {
 // override puts the environment's values into the tree.
 func (l *loader) override(top *yaml.Node) *yaml.Node {
 	fields := fieldsOf(reflect.TypeFor[root]())
+	if !l.anyVariable(envPrefix) {
+		return top // the list below is long
+	}
 	all := map[string][]target{}
 	l.targets(top, fields, nil, all)
 	var set []string
@@ -108,9 +111,22 @@ func (l *loader) named(n *yaml.Node, t reflect.Type, path []string, all map[stri
 	if n == nil || resolved(n).Kind != yaml.MappingNode {
 		return
 	}
-	for _, e := range pairs(resolved(n), maxAliases) {
-		l.targets(e.value, fieldsOf(t), append(slices.Clone(path), e.key.Value), all)
+	named := pairs(resolved(n), maxAliases)
+	for _, e := range named {
+		p := append(slices.Clone(path), e.key.Value)
+		if len(named) > manyNames && !l.anyVariable(variable(p...)) {
+			continue
+		}
+		l.targets(e.value, fieldsOf(t), p, all)
 	}
+}
+
+// manyNames is beyond how many containers only those are looked at that a variable names:
+// each has hundreds. The price is that a variable with a misspelt name gets no suggestion.
+const manyNames = 100
+
+func (l *loader) anyVariable(prefix string) bool {
+	return slices.ContainsFunc(l.Environ, func(v string) bool { return strings.HasPrefix(v, prefix) })
 }
 
 func (l *loader) secretNames(n *yaml.Node, path []string, all map[string][]target) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/longshore-go/longshore/internal/edit"
 	"github.com/longshore-go/longshore/transport"

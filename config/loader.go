@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 )
 
 // loader reads one file and keeps where everything in it came from.
@@ -19,6 +19,7 @@ type loader struct {
 	lines    [][]rune
 	problems []Problem
 	spots    []spot
+	more     int // problems beyond maxProblems
 	hidden   map[int][]span        // by line
 	broken   map[string]bool       // paths with a problem
 	at       map[string]pair       // by path

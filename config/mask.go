@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 )
 
 // masked is what an excerpt shows in place of a secret.
@@ -147,8 +147,10 @@ func (l *loader) excerpt(at spot) (text string, mark [2]int) {
 		}
 		switch {
 		case i == len(line):
-		case !hide[i] && line[i] == '\t':
+		case !hide[i] && (line[i] == '\t' || line[i] == '\r'):
 			b = append(b, ' ')
+		case !hide[i] && hiddenRune(line[i]):
+			b = append(b, '\ufffd') // of one column, as the caret counts
 		case !hide[i]:
 			b = append(b, line[i])
 		case i == 0 || !hide[i-1]:

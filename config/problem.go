@@ -69,13 +69,18 @@ func (s spot) where(file string) string {
 // report notes a problem.
 func (l *loader) report(at spot, p Problem) {
 	p.Where, p.Line, p.Column = at.where(l.name), at.line, at.column
+	p.Text, p.Hint = printable(p.Text), printable(p.Hint)
 	for i := range l.problems {
 		if q := &l.problems[i]; q.Where == p.Where && q.Text == p.Text {
 			return // found in defaults, once for each container
 		}
 	}
 	l.broken[p.Path] = true
-	p.Path = dotted(p.Path)
+	if len(l.problems) >= maxProblems {
+		l.more++
+		return
+	}
+	p.Path = printable(dotted(p.Path))
 	l.problems = append(l.problems, p)
 	l.spots = append(l.spots, at)
 }
@@ -83,6 +88,11 @@ func (l *loader) report(at spot, p Problem) {
 // finish sorts the problems by their place and gives them their excerpts: only now
 // everything that has to be masked is known.
 func (l *loader) finish() []Problem {
+	if l.more > 0 {
+		p := Problem{Code: CodeSyntax, Text: fmt.Sprintf("%d more mistakes are not listed", l.more), Hint: "correct the first ones"}
+		p.Where = l.name
+		l.problems, l.spots = append(l.problems, p), append(l.spots, spot{})
+	}
 	for i := range l.problems {
 		if at := l.spots[i]; at.line > 0 && at.length > 0 {
 			l.problems[i].Excerpt, l.problems[i].Mark = l.excerpt(at)

@@ -77,7 +77,7 @@ brokers:
   rabbit: {url: "amqps://app:s3cr3t@rabbit.internal/shop"}
   other: {url: "amqp://h", user: app, password: env:PW}
   kafka: {url: "kafka://k1:9092", sasl: {user: app, password: s3cr3t}}
-admin: {operators: {anna: env:PW}}
+admin: {operators: {anna: env:TOKEN}}
 containers:
   orders: {source: {broker: rabbit, queue: orders}}
   more: {source: "amqp://app:s3cr3t@h/?queue=more"}
@@ -87,7 +87,7 @@ containers:
 
 // F-J04
 func TestShowHidesSecretsAndTellsWhereTheyAre(t *testing.T) {
-	c, ps := nowhere("PW="+geheim).parse("c.yaml", []byte(withSecrets), false)
+	c, ps := nowhere("PW="+geheim, "TOKEN="+geheim+geheim+geheim).parse("c.yaml", []byte(withSecrets), false)
 	if c == nil {
 		t.Fatal(lines(ps))
 	}

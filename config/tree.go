@@ -1,13 +1,12 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"io"
-	"regexp"
-	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 )
 
 // maxAliases bounds how deep aliases may lead into each other.
@@ -16,20 +15,28 @@ const maxAliases = 16
 // parse reads the file's text into nodes. What is not YAML is one problem: behind it
 // nothing can be trusted, and as nothing is known to be secret, nothing is shown.
 func (l *loader) parse(text []byte) *yaml.Node {
+	if bad := scan(text); bad != nil {
+		return l.refuse(bad)
+	}
 	for line := range strings.SplitSeq(strings.TrimSuffix(string(text), "\n"), "\n") {
 		l.lines = append(l.lines, []rune(line))
 	}
-	dec := yaml.NewDecoder(strings.NewReader(string(text)))
+	dec, err := yaml.NewLoader(bytes.NewReader(anyVersion(text)))
+	if err != nil {
+		return l.notYAML(err)
+	}
 	var doc, more yaml.Node
-	err := dec.Decode(&doc)
+	err = dec.Load(&doc)
 	switch {
 	case errors.Is(err, io.EOF):
 		return &yaml.Node{Kind: yaml.MappingNode}
 	case err != nil:
-		l.notYAML(err)
-		return nil
+		return l.notYAML(err)
 	}
-	if err := dec.Decode(&more); err == nil {
+	if bad := expanded(&doc); bad != nil {
+		return l.refuse(bad)
+	}
+	if err := dec.Load(&more); err == nil {
 		l.report(spot{line: more.Line, column: 1}, Problem{Code: CodeSyntax, Text: "the file has a second document", Hint: "keep everything before the ---"})
 	} else if !errors.Is(err, io.EOF) {
 		l.notYAML(err)
@@ -37,20 +44,28 @@ func (l *loader) parse(text []byte) *yaml.Node {
 	return doc.Content[0]
 }
 
-var lineOf = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?(.*)`)
+func (l *loader) refuse(bad *refusal) *yaml.Node {
+	l.report(bad.at, Problem{Code: CodeSyntax, Text: bad.text, Hint: bad.hint})
+	return nil
+}
 
-func (l *loader) notYAML(err error) {
-	m := lineOf.FindStringSubmatch(strings.TrimPrefix(err.Error(), "yaml: "))
-	at := spot{line: 1, column: 1}
-	if n, err := strconv.Atoi(m[1]); err == nil {
-		at.line = n
-	}
-	text := m[2]
-	if before, _, quotes := strings.Cut(text, "`"); quotes { // it quotes the file
-		text = strings.TrimSuffix(before, " ")
+// notYAML reports where the parser stopped. What is not closed is reported where it was
+// opened, and nothing that the parser quotes of the file is shown.
+func (l *loader) notYAML(err error) *yaml.Node {
+	at, text := spot{line: 1, column: 1}, "it cannot be read"
+	if e, ok := errors.AsType[*yaml.LoadError](err); ok {
+		mark := e.Mark
+		if mark.Line > len(l.lines) && e.ContextMark.Line > 0 {
+			mark = e.ContextMark
+		}
+		at, text = spot{line: max(1, mark.Line), column: max(1, mark.Column)}, e.Message
+		if e.Stage == yaml.ComposerStage {
+			text = "there is no anchor for this alias"
+		}
 	}
 	l.report(at, Problem{Code: CodeSyntax, Text: "this is not YAML: " + text,
 		Hint: "look at the line and the one before: indentation by blanks and never by a tab, a blank behind each colon, quotes around text with : # { } [ ] , & * ! | > ' \" % @"})
+	return nil
 }
 
 // resolved follows aliases.
@@ -88,9 +103,17 @@ func pairs(n *yaml.Node, depth int) []pair {
 			}
 		}
 	}
-	for _, m := range merged {
-		if child(own, m.key.Value) == nil {
-			own = append(own, m)
+	if len(merged) == 0 {
+		return own
+	}
+	known := make(map[string]bool, len(own)+len(merged))
+	for _, p := range own {
+		known[p.key.Value] = true
+	}
+	for _, p := range merged {
+		if !known[p.key.Value] {
+			known[p.key.Value] = true
+			own = append(own, p)
 		}
 	}
 	return own

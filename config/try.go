@@ -3,6 +3,7 @@ package config
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -150,8 +151,23 @@ func (c *Config) tryAdmin() {
 	if c.loader.file.Admin == nil {
 		return
 	}
-	_, err := admin.New(c.loader.file.Admin.settings(nil, nil))
+	s := c.loader.file.Admin
+	_, err := admin.New(s.settings(nil, nil))
 	c.loader.blame("admin", joinAll("admin", "listen"), err)
+	c.tryTokens(joinAll("admin", "operators"), s.Operators)
+	c.tryTokens(joinAll("admin", "viewers"), s.Viewers)
+}
+
+// tryTokens refuses tokens that the admin API would refuse at its start. One that cannot
+// be read here was reported as such.
+func (c *Config) tryTokens(path string, tokens map[string]secret) {
+	for _, name := range slices.Sorted(maps.Keys(tokens)) {
+		at := join(path, name)
+		if token, err := tokens[name].Get(context.Background()); err == nil && len(token) < admin.MinToken {
+			c.loader.report(c.loader.place(at), Problem{Code: CodeOutOfRange, Path: at, Text: fmt.Sprintf("the token of %s is shorter than %d characters", name, admin.MinToken),
+				Hint: "generate one: openssl rand -hex 16"})
+		}
+	}
 }
 
 func (s *adminSection) settings(cs []*container.ListenerContainer, metrics http.Handler) admin.Config {
