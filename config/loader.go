@@ -19,7 +19,7 @@ type loader struct {
 	lines    [][]rune
 	problems []Problem
 	spots    []spot
-	more     int // problems beyond maxProblems
+	more     int                   // problems beyond maxProblems
 	hidden   map[int][]span        // by line
 	broken   map[string]bool       // paths with a problem
 	at       map[string]pair       // by path
