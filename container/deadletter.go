@@ -190,6 +190,9 @@ func (r *run) stays(w *worker, it *item, j judgement, err error) {
 	e := &longshore.Error{Code: longshore.CodeDeadLetter, Source: r.s.dead.To, Err: err,
 		Op:   fmt.Sprintf("dead-letter %q message %.64s to %q", r.s.name, idOf(it.d), r.s.dead.To),
 		Hint: fmt.Sprintf("the message stays and is tried again in %v; see that the destination exists and takes it, or correct DeadLetter.To", round(j.delay))}
+	if immovable(err) {
+		e.Hint = fmt.Sprintf("the destination takes no such message, so it stays, and those of its key wait behind it: raise the destination's limit, or set DeadLetter.To or Via to one that takes it; tried again in %v", round(j.delay))
+	}
 	r.emit(Event{Kind: EventDeadLetterFailed, Err: e, Delay: j.delay, Reason: r.s.dead.To, Delivery: factsOf(it.d), Text: e.Error()})
 	if stopping {
 		j.verdict = longshore.VerdictRelease
@@ -209,13 +212,24 @@ func (r *run) publishDead(d *longshore.Delivery, reason error) error {
 	if err != nil {
 		return err
 	}
-	err = pub.Publish(ctx, r.s.dead.To, r.deadMessage(d, reason, true))
-	if errors.Is(err, longshore.CodeTooLarge) || errors.Is(err, longshore.CodeBadHeader) {
+	for said := allDiagnostics; said <= noDiagnostics; said++ {
 		// The diagnostics may be what is too much: the move matters more.
-		err = pub.Publish(ctx, r.s.dead.To, r.deadMessage(d, reason, false))
+		err = pub.Publish(ctx, r.s.dead.To, r.deadMessage(d, reason, said))
+		if !errors.Is(err, longshore.CodeTooLarge) && !errors.Is(err, longshore.CodeBadHeader) {
+			break
+		}
 	}
 	return err
 }
+
+// diagnostics is how much a dead letter says about its end.
+type diagnostics uint8
+
+const (
+	allDiagnostics   diagnostics = iota
+	briefDiagnostics             // the code and the attempts, which tools select by
+	noDiagnostics                // as it came: what came in under a limit goes out under it
+)
 
 // deadPublisher returns the publisher given, or one on the source's own broker.
 func (r *run) deadPublisher(ctx context.Context) (transport.Publisher, error) {
@@ -239,7 +253,7 @@ func (r *run) deadPublisher(ctx context.Context) (transport.Publisher, error) {
 }
 
 // deadMessage is what was received, with the reasons in its headers.
-func (r *run) deadMessage(d *longshore.Delivery, reason error, full bool) *longshore.Message {
+func (r *run) deadMessage(d *longshore.Delivery, reason error, said diagnostics) *longshore.Message {
 	m := *d.Received()
 	headers := make(longshore.Headers, 0, len(m.Headers)+8)
 	for _, h := range m.Headers {
@@ -249,16 +263,19 @@ func (r *run) deadMessage(d *longshore.Delivery, reason error, full bool) *longs
 			headers = append(headers, h)
 		}
 	}
-	if full {
+	if said <= briefDiagnostics {
+		headers = append(headers,
+			longshore.Header{Name: HeaderDeadReason, Value: string(longshore.CodeOf(reason))},
+			longshore.Header{Name: HeaderDeadAttempts, Value: int64(d.Attempt)})
+	}
+	if said == allDiagnostics {
 		host, _ := os.Hostname()
 		text := ""
 		if reason != nil {
 			text = reason.Error()
 		}
 		headers = append(headers,
-			longshore.Header{Name: HeaderDeadReason, Value: string(longshore.CodeOf(reason))},
 			longshore.Header{Name: HeaderDeadError, Value: cutText(text, maxErrorText)},
-			longshore.Header{Name: HeaderDeadAttempts, Value: int64(d.Attempt)},
 			longshore.Header{Name: HeaderDeadAt, Value: r.s.clock.Now().UTC().Format(time.RFC3339Nano)},
 			longshore.Header{Name: HeaderDeadSource, Value: cutText(r.s.about.Name, 255)},
 			longshore.Header{Name: HeaderDeadBy, Value: cutText(r.s.name+"@"+host, 255)})

@@ -127,6 +127,7 @@ func (r *run) conclusion(rep *Report, flushErr, err error) {
 	now := r.s.clock.Now()
 	rep.Took, rep.Delayed = now.Sub(r.stopAt), r.away.count(now)
 	rep.Completed, rep.Released, rep.Lost = t.completed, t.released, t.lost
+	rep.Repeats = t.repeats
 	rep.Unflushed, rep.UnflushedIDs, rep.Err = t.unflushed, t.unflushedIDs, err
 	// What failed before the stop was told when it failed, and its messages have come
 	// again: a flush that counts it once more has left nothing behind.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,4 +95,42 @@ func stopBadly(t *testing.T, c *container.ListenerContainer) {
 	if err := c.Stop(context.Background()); !errors.Is(err, longshore.CodeDrain) {
 		t.Errorf("stop: %v", err)
 	}
+}
+
+// F-N04: what the broker could not be told of is in the report, though all was settled.
+func TestDrainReportOfWhatIsHandledAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		publish(t, b, "q", "1")
+		done := make(chan struct{})
+		c := start(t, forgetful{b.Queue("q", memory.QueueConfig{})}, longshore.HandlerFunc(func(context.Context, *longshore.Delivery) error {
+			close(done)
+			return nil
+		}), container.Config{})
+		<-done
+		if err := c.Stop(context.Background()); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+		if rep := c.Report(); rep.Repeats != 3 || !strings.Contains(rep.String(), "3 that are done will be handled again") {
+			t.Errorf("%v", rep)
+		}
+	})
+}
+
+// forgetful is a source whose broker does not learn of three that are done.
+type forgetful struct{ transport.Source }
+
+func (s forgetful) Open(ctx context.Context, o transport.OpenOptions) (transport.Consumer, error) {
+	c, err := s.Source.Open(ctx, o)
+	return forgetfulConsumer{c, o.Observer}, err
+}
+
+type forgetfulConsumer struct {
+	transport.Consumer
+	obs transport.Observer
+}
+
+func (c forgetfulConsumer) Close(ctx context.Context) error {
+	c.obs.Event(transport.Event{Kind: transport.EventNotice, Repeats: 3, Text: "three come again"})
+	return c.Consumer.Close(ctx)
 }

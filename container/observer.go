@@ -65,6 +65,9 @@ func (o *observer) Event(e transport.Event) {
 	r := o.r
 	kind := EventNotice
 	r.mu.Lock()
+	if r.axes.Stopping() {
+		r.tally.repeats += e.Repeats
+	}
 	switch e.Kind {
 	case transport.EventBlocked:
 		kind, r.blocked = EventBlocked, true
@@ -84,7 +87,7 @@ func (o *observer) Event(e transport.Event) {
 		kind = EventDeclared
 	}
 	r.mu.Unlock()
-	r.emit(Event{Kind: kind, Err: e.Err, Text: e.Text})
+	r.emit(Event{Kind: kind, Err: e.Err, Text: e.Text, Count: e.Repeats})
 }
 
 // Operation implements longshore.OperationObserver, for the middlewares that do.

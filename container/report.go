@@ -22,6 +22,7 @@ type Report struct {
 	Abandoned int // still with their handlers when the time was over; the broker has them back
 	Unflushed int // accepted settlements that the broker did not confirm
 	Lost      int // taken back by the broker meanwhile
+	Repeats   int // done, and handled again all the same: the broker could not be told of all of them
 	Delayed   int // given back earlier with a delay, and not due yet: they wait at the broker
 
 	// AbandonedIDs and UnflushedIDs name up to ten of them.
@@ -40,6 +41,9 @@ func (r *Report) String() string {
 	if r.Lost > 0 {
 		s += fmt.Sprintf(", lost %d", r.Lost)
 	}
+	if r.Repeats > 0 {
+		s += fmt.Sprintf("; %d that are done will be handled again", r.Repeats)
+	}
 	if r.Delayed > 0 {
 		s += fmt.Sprintf("; %d more wait at the broker for their next attempt", r.Delayed)
 	}
@@ -48,7 +52,7 @@ func (r *Report) String() string {
 
 func (r *Report) fields() []zap.Field {
 	fs := []zap.Field{zap.Duration("took", r.Took), zap.Int("completed", r.Completed), zap.Int("released", r.Released),
-		zap.Int("abandoned", r.Abandoned), zap.Int("unflushed", r.Unflushed), zap.Int("lost", r.Lost), zap.Int("delayed", r.Delayed)}
+		zap.Int("abandoned", r.Abandoned), zap.Int("unflushed", r.Unflushed), zap.Int("lost", r.Lost), zap.Int("delayed", r.Delayed), zap.Int("repeats", r.Repeats)}
 	if len(r.AbandonedIDs) > 0 {
 		fs = append(fs, zap.Strings("abandoned_ids", r.AbandonedIDs))
 	}
@@ -109,8 +113,8 @@ func (e *DrainError) As(target any) bool {
 
 // tally counts while draining.
 type tally struct {
-	completed, released, lost, unflushed int
-	unflushedIDs                         []string
+	completed, released, lost, unflushed, repeats int
+	unflushedIDs                                  []string
 }
 
 func round(d time.Duration) time.Duration {

@@ -286,6 +286,9 @@ func (r *run) health() (live, ready bool, reason string) {
 	case r.allStuck():
 		return true, false, "all handlers stuck"
 	}
+	if text := r.unmovableText(); text != "" {
+		return true, false, text
+	}
 	return true, true, r.stuckParts()
 }
 

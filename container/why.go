@@ -25,9 +25,11 @@ const (
 	ByPartitions = "partitions" // this instance has none
 	ByPermits    = "permits"
 	ByRate       = "rate"
-	ByParking    = "parking" // no more retries can wait
-	ByAlarm      = "alarm"   // the broker blocks publishers
-	ByStuck      = "stuck"   // handlers do not return
+	ByParking    = "parking"         // no more retries can wait
+	ByDeadLetter = "dead letter"     // the dead-letter place refuses a message for good
+	ByBlocked    = "stuck partition" // a partition stands still behind a record that is not done
+	ByAlarm      = "alarm"           // the broker blocks publishers
+	ByStuck      = "stuck"           // handlers do not return
 	ByHotKey     = "hot key"
 	ByLanes      = "lanes" // fewer keys or partitions than workers
 	ByKnee       = "knee"  // the downstream is saturated
@@ -41,9 +43,10 @@ const (
 type Pressure struct {
 	HotKey      string // of the lane that holds Stats.HotShare; "" if it has no readable name
 	ParkingFull bool
-	Blocked     bool // the broker blocks publishers
-	Partitions  int  // of this instance; −1: the source has none, or they are not known
-	Old         int  // calls that have run for longer than 10 s
+	Unmovable   string // what the dead-letter place refuses for good, and why; "": nothing
+	Blocked     bool   // the broker blocks publishers
+	Partitions  int    // of this instance; −1: the source has none, or they are not known
+	Old         int    // calls that have run for longer than 10 s
 }
 
 // oldCall is the age from which on a call may be one that does not end.
@@ -72,7 +75,7 @@ func (r *run) pressure(p *Pressure) {
 			p.Old++
 		}
 	}
-	p.ParkingFull, p.Blocked = r.parkFull, r.blocked
+	p.ParkingFull, p.Blocked, p.Unmovable = r.parkFull, r.blocked, r.unmovableText()
 	var hot *lane
 	r.lanes.each(func(l *lane) {
 		if hot == nil || l.waiting > hot.waiting {
@@ -149,6 +152,8 @@ func whySick(st Stats, p Pressure) (by, text string) {
 	switch {
 	case st.Stuck > 0:
 		return ByStuck, fmt.Sprintf("%d of %d handlers are stuck, the oldest for %v; see longshore ctl stuck %s", st.Stuck, st.Workers, round(st.Oldest), st.Name)
+	case p.Unmovable != "":
+		return ByDeadLetter, p.Unmovable
 	case p.ParkingFull:
 		return ByParking, fmt.Sprintf("parking is full: %d retries wait here, as many as Redelivery.Parked and MaxBytes allow", st.Parked)
 	case p.Blocked:
@@ -159,6 +164,11 @@ func whySick(st Stats, p Pressure) (by, text string) {
 		return ByStuck, fmt.Sprintf("%s and none ends, the oldest for %v", callsRun(st.Busy), round(st.Oldest))
 	case growing(st) && p.Old > 0 && p.Old == st.Busy: // before the policy calls it a stall: it adds nobody either
 		return ByStuck, fmt.Sprintf("%s and none ended in the last %v, the oldest for %v", callsRun(st.Busy), oldCall, round(st.Oldest))
+	}
+	for _, h := range st.StuckHeads {
+		if h.Full() {
+			return ByBlocked, fmt.Sprintf("partition %d of %s stands still behind offset %d (key %.64q), which is not done since %s; the others go on", h.Partition, h.Topic, h.Position, h.Key, h.Since.Format(time.TimeOnly))
+		}
 	}
 	return "", ""
 }

@@ -114,6 +114,9 @@ type Event struct {
 	Err  error  // may be nil
 	// Skipped says why, with EventSkipped.
 	Skipped SkipReason
+	// Repeats is how many messages are settled here and will be handled again all the
+	// same, because the broker could not be given all of it. The drain report counts them.
+	Repeats int
 }
 
 // SkipReason is why messages were skipped, a label of metrics.

@@ -23,7 +23,7 @@ const (
 
 // Check is one thing that was looked at.
 type Check struct {
-	Area  string // broker, queue, lease, limit, retention
+	Area  string // broker, queue, lease, limit, retention, policy
 	Level Level
 	Text  string // what is
 	Hint  string // what to do; "" if nothing

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/longshore-go/longshore/internal/rabbitapi"
 )
 
 // rabbitQueue is what the management API tells of a queue, as far as it matters.
@@ -18,18 +20,22 @@ type rabbitQueue struct {
 	Unacked   int            `json:"messages_unacknowledged"`
 	Consumers int            `json:"consumers"`
 	Arguments map[string]any `json:"arguments"`
-	Policy    map[string]any `json:"effective_policy_definition"`
+	Policy    definition     `json:"effective_policy_definition"`
 	Key       string         `json:"name"`
 }
 
 // setting finds an argument, or what a policy says instead. Where both do, the broker
-// takes the argument; of limits the lower one.
+// takes the argument; of numbers the lower one.
 func (q *rabbitQueue) setting(name string) (any, bool) {
-	if v, ok := q.Arguments["x-"+name]; ok {
-		return v, true
+	argument, ok := q.Arguments["x-"+name]
+	policy, also := q.Policy[name]
+	if _, number := argument.(float64); ok && also && number {
+		return rabbitapi.Lower(argument, policy), true
 	}
-	v, ok := q.Policy[name]
-	return v, ok
+	if ok {
+		return argument, true
+	}
+	return policy, also
 }
 
 func (q *rabbitQueue) number(name string) (int, bool) {

@@ -227,6 +227,43 @@ func TestCheckupOfARabbitQueue(t *testing.T) {
 	}
 }
 
+// The real broker: policies that reach the queue, its dead letters and its retries.
+//
+// F-N16
+func TestCheckupNamesPolicies(t *testing.T) {
+	addr := brokertest.AMQP(t)
+	u, err := url.Parse(addr)
+	if err != nil {
+		t.Fatal("AMQP_URL is no URL")
+	}
+	api := os.Getenv("AMQP_MANAGEMENT")
+	if api == "" {
+		api = "http://" + u.User.String() + "@" + u.Hostname() + ":15672"
+	}
+	b := amqp.New(addr, amqp.Config{})
+	src := b.Queue("orders", amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Quorum, Arguments: map[string]any{"x-delivery-limit": int32(5), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders.dlq"}}})
+	c, err := src.Open(t.Context(), transport.OpenOptions{DeadLetter: "orders.dlq"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p := Patient{Source: src, Dead: b.Queue("orders.dlq", amqp.QueueConfig{}), Management: api, VHost: u.Path[1:]}
+	look := func() []Check {
+		t.Helper()
+		checks, err := Checkup(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return checks
+	}
+	expect(t, "no policy", look())
+	brokertest.Policy(t, addr, "all", ".*", `{"expires":400000,"delivery-limit":2}`)
+	expect(t, "a policy", look(), "warn limit: delivery limit 2", `bad policy: a policy on "orders": the queue is deleted`,
+		`bad policy: a policy on "orders.dlq": the queue is deleted with its dead letters after 6m40s`, `bad policy: a policy on "longshore.delay.orders.1000": retries that wait there are deleted`)
+}
+
 // A management API that refuses: the error says what is needed, and never the password.
 func TestRefusedManagementShowsNoPassword(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))

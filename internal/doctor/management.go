@@ -40,7 +40,14 @@ func askManagement(ctx context.Context, p Patient, cluster, name string) ([]Chec
 		return noQueue(p.VHost, name), nil
 	}
 	q.Version, q.Own = about.Version, p.own()
-	return judgeRabbit(q, p.Handler), nil
+	policy, err := m.policies(ctx, p, name, q)
+	if err != nil {
+		return nil, err
+	}
+	if q.DLXBound, err = m.leadsOn(ctx, p.VHost, q); err != nil { // a policy may name the exchange
+		return nil, err
+	}
+	return append(judgeRabbit(q, p.Handler), policy...), nil
 }
 
 type management struct {
@@ -80,8 +87,7 @@ func (m *management) queue(ctx context.Context, vhost, name string) (*rabbitQueu
 			q.Alarm = "disk"
 		}
 	}
-	q.DLXBound, err = m.leadsOn(ctx, vhost, q)
-	return q, err
+	return q, nil
 }
 
 // leadsOn tells whether the queue's dead-letter exchange leads to anything.

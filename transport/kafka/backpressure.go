@@ -24,14 +24,14 @@ func (p *partition) enqueue() {
 	p.c.requeue([]*partition{p})
 }
 
-// room is how many more may be handed out or done beyond the oldest that is not done.
-// The lock is held.
+// room is how many more may be handed out or done beyond the oldest that is not done,
+// and be remembered. The lock is held.
 func (p *partition) room() int {
 	room := int(p.c.window.Load()) - p.t.size()
 	if room <= 0 {
 		room = p.limit() - p.t.size()
 	}
-	return min(room, maxUncommitted-len(p.acked))
+	return p.canRemember(min(room, maxUncommitted-len(p.acked)))
 }
 
 // maxUncommitted is how many of a partition may be done and not committed: each is
@@ -60,6 +60,7 @@ func (p *partition) stall() {
 	}
 	p.stalled = full
 	if full {
+		p.tellUnremembered()
 		p.sated = true
 		p.c.handedOut(p.bytes)
 		return

@@ -36,7 +36,7 @@ func TestLargeRecords(t *testing.T) {
 				return wide.Publish(t.Context(), c.topic, &longshore.Message{Body: incompressible(n)}) == nil
 			})
 		}
-		p := publisher(t, c.broker(), kafka.PublisherConfig{})
+		p := publisher(t, c.broker(), kafka.PublisherConfig{MaxBatchBytes: 1_000_000})
 		err := p.Publish(t.Context(), c.topic, &longshore.Message{Body: []byte("small")}, &longshore.Message{Body: incompressible(1<<20 - 1)})
 		var partial *transport.PartialError
 		if !errors.As(err, &partial) || fmt.Sprint(partial.Indexes()) != "[1]" || !errors.Is(partial.Failed[1], longshore.CodeTooLarge) {

@@ -174,7 +174,7 @@ func (p *partition) answered(one *pending, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err == nil {
-		p.committed, p.sent = one.s.ver, one.s.offset
+		p.committed, p.sent, p.forgotten = one.s.ver, one.s.offset, one.s.forgotten
 		n := min(one.acked, len(p.acked))
 		rest := copy(p.acked, p.acked[n:])
 		clear(p.acked[rest:])

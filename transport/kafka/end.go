@@ -61,6 +61,7 @@ func (c *consumer) Close(ctx context.Context) error {
 		err = c.lastCommit(until, ps) // before leaving: the group would refuse it after that
 		cancel()
 	}
+	c.tellRepeats(ps)
 	for _, p := range ps {
 		c.forfeit(p)
 	}

@@ -38,6 +38,9 @@ func (p *partition) head(now time.Time) transport.StuckHead {
 		p.headSeq, p.headSince = p.t.head, now
 	}
 	h := transport.StuckHead{Topic: p.key.topic, Partition: p.key.num, Since: p.headSince, Behind: p.t.size() - 1, Window: p.limit()}
+	if p.stalled { // also where no more can be remembered
+		h.Window = min(h.Window, p.t.size())
+	}
 	h.Position = uint64(p.t.offsets[p.t.slot(p.t.head)]) //nolint:gosec // not negative
 	if r := p.record(p.t.head); r != nil {
 		h.Key = r.Key

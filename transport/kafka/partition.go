@@ -40,6 +40,7 @@ type partition struct {
 	budget    int    // characters that a commit may save
 	committed uint64 // ver of the last commit that the broker has
 	sent      int64  // its offset; -1 before
+	forgotten int    // records that are done and that it does not carry
 	acked     []*longshore.Delivery
 
 	logStart, logEnd int64 // as the last fetch told; -1 before
@@ -108,7 +109,7 @@ func (p *partition) takeNew(n int, out []*longshore.Delivery) []*longshore.Deliv
 		if room <= 0 || p.wait.made == nil && !p.make() {
 			break
 		}
-		ds, bytes := p.wait.pop(min(n, room))
+		ds, bytes := p.wait.pop(p.fitting(min(n, room)))
 		p.shrink(bytes)
 		before := len(out)
 		out = p.register(ds, out)

@@ -54,7 +54,7 @@ func messages(bodies ...string) []*longshore.Message {
 func TestPartOfABatchFails(t *testing.T) {
 	t.Parallel()
 	c := embeddedCluster(t, 2)
-	p := publisher(t, c.broker(), kafka.PublisherConfig{})
+	p := publisher(t, c.broker(), kafka.PublisherConfig{MaxBatchBytes: 1 << 20})
 	ms := messages("a", "b", strings.Repeat("x", 2<<20), "d")
 	ms[1].Headers = longshore.Headers{{Name: "h", Value: struct{}{}}}
 	err := p.Publish(t.Context(), c.topic, ms...)

@@ -36,6 +36,7 @@ type Publisher struct {
 	opts    []kgo.Opt
 
 	identities identities
+	large      *largeRecords // nil: MaxBatchBytes was set, and is the limit
 
 	mu       sync.Mutex
 	now      *producing
@@ -78,6 +79,9 @@ func (b *Broker) Publisher(cfg PublisherConfig) (*Publisher, error) {
 	)
 	if len(cfg.Compression) > 0 {
 		opts = append(opts, kgo.ProducerBatchCompression(cfg.Compression...))
+	}
+	if cfg.MaxBatchBytes == 0 {
+		p.large = &largeRecords{opts: opts}
 	}
 	cl, err := kgo.NewClient(opts...)
 	if err != nil {
@@ -137,6 +141,7 @@ func (p *Publisher) Publish(ctx context.Context, dest string, msgs ...*longshore
 		return p.explain(ctx, with.cl, topic, p.b.failure(p.publishing(topic), topic, err))
 	}
 	b.alone(ctx, with.cl)
+	b.large(ctx, p.large, msgs)
 	return p.explain(ctx, with.cl, topic, b.result(p))
 }
 
@@ -322,7 +327,14 @@ func (p *Publisher) Close(ctx context.Context) error {
 	defer cancel()
 	err := cl.Flush(flush)
 	gone := make(chan struct{})
-	go func() { defer close(gone); cl.Close(); p.replaced.Wait() }()
+	go func() {
+		defer close(gone)
+		if p.large != nil {
+			p.large.close()
+		}
+		cl.Close()
+		p.replaced.Wait()
+	}()
 	select {
 	case <-gone:
 	case <-ctx.Done(): // the client ends by itself

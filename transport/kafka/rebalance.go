@@ -30,6 +30,7 @@ func (c *consumer) revoked(_ context.Context, _ *kgo.Client, m map[string][]int3
 	ctx, cancel := context.WithTimeout(c.over, max(time.Second, min(defaultDrain, c.src.cfg.rebalance()/4)))
 	defer cancel()
 	_ = c.lastCommit(ctx, ps) //nolint:contextcheck // the client's context is no limit; what was not committed is reported next
+	c.tellRepeats(ps)
 	for _, p := range ps {
 		c.forfeit(p)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"hash/crc32"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -18,6 +19,8 @@ import (
 // that were given back and counted.
 // kind 1: pairs of uvarint (not done, done), as distances of offsets from base.
 // kind 2: one bit for each offset from base.
+// kind 3: the offsets that are not done; see undone.go. Earlier versions do not know
+// it and repeat what it covers, so it is written only where the others do not suffice.
 //
 // All of it is checked when it is read, and what does not fit is ignored, so
 // that records are repeated rather than skipped: the base, because mirroring
@@ -41,6 +44,10 @@ type savedHead struct {
 	mark  logMark
 	base  int64
 	epoch int32
+
+	// undone are the offsets of the records that are not done, in ascending order. They
+	// are asked for only where the runs take too much.
+	undone iter.Seq[int64]
 }
 
 // logMark tells logs apart.
@@ -59,37 +66,66 @@ type tried struct {
 const maxTried = 64
 
 // encodeRuns writes as many of the runs, from the first on, as fit into budget
-// characters; "" if nothing fits, or there is nothing to say.
-func encodeRuns(runs []span, attempts []tried, h savedHead, budget int) string {
-	room := (budget-len(savedPrefix))*3/4 - 4 // bytes without the checksum
+// characters, and tells how many records that covers; "" if nothing fits, or there is
+// nothing to say.
+func encodeRuns(runs []span, attempts []tried, h savedHead, budget int) (text string, covered int) {
 	head := make([]byte, 0, 64)
 	head = binary.LittleEndian.AppendUint32(append(head, kindRuns), h.mark.topic)
 	head = binary.LittleEndian.AppendUint32(head, h.mark.place)
 	head = binary.AppendUvarint(head, uint64(h.base)) //nolint:gosec // offsets are not negative
 	head = binary.AppendVarint(head, int64(h.epoch))
-	attempts = attempts[:min(len(attempts), maxTried, max(0, room/16))]
-	head = binary.AppendUvarint(head, uint64(len(attempts)))
-	for _, a := range attempts {
-		head = binary.AppendUvarint(head, uint64(a.offset-h.base)) //nolint:gosec // not below the watermark
-		head = binary.AppendUvarint(head, uint64(a.attempt))       //nolint:gosec // at least 1
+	room := (budget-len(savedPrefix))*3/4 - 4 - len(head) - 1 // bytes without the checksum and the count of attempts
+	if room < 0 {
+		return "", 0
 	}
-	room -= len(head)
-	body, covered := runsBody(runs, h.base, room)
-	if len(runs) > 0 && room > 0 {
-		// Many short runs are smaller as a bitmap.
-		if bytes := int(min((runs[len(runs)-1].to-h.base+7)/8, int64(room))); len(body) > bytes || covered < count(runs) {
-			if bitmap, n := bitmapBody(runs, h.base, bytes); n > covered || n == covered && len(bitmap) < len(body) {
-				body, covered, head[0] = bitmap, n, kindBitmap
-			}
-		}
-	}
-	if covered == 0 && len(attempts) == 0 && h.mark.place == 0 || room < 0 {
-		return ""
+	var body []byte
+	head[0], body, covered = bestBody(runs, h.undone, h.base, room)
+	head = appendAttempts(head, attempts, h.base, room-len(body)) // what is done comes first
+	if covered == 0 && len(attempts) == 0 && h.mark.place == 0 {
+		return "", 0
 	}
 	raw := make([]byte, 4, 4+len(head)+len(body))
 	raw = append(append(raw, head...), body...)
 	binary.LittleEndian.PutUint32(raw, crc32.Checksum(raw[4:], castagnoli))
-	return savedPrefix + base64.RawURLEncoding.EncodeToString(raw)
+	return savedPrefix + base64.RawURLEncoding.EncodeToString(raw), covered
+}
+
+// bestBody is the shortest of those that cover the most. Many short runs are smaller as
+// a bitmap, a few open records in a large span as a list of these.
+func bestBody(runs []span, undone iter.Seq[int64], base int64, room int) (kind byte, body []byte, covered int) {
+	body, covered = runsBody(runs, base, room)
+	kind = kindRuns
+	if len(runs) == 0 || room == 0 {
+		return kind, body, covered
+	}
+	all := count(runs)
+	if bytes := int(min((runs[len(runs)-1].to-base+7)/8, int64(room))); len(body) > bytes || covered < all {
+		if bitmap, n := bitmapBody(runs, base, bytes); n > covered || n == covered && len(bitmap) < len(body) {
+			kind, body, covered = kindBitmap, bitmap, n
+		}
+	}
+	if covered < all {
+		if list, n := undoneBody(runs, undone, base, room); n > covered {
+			kind, body, covered = kindUndone, list, n
+		}
+	}
+	return kind, body, covered
+}
+
+// appendAttempts writes as many as fit.
+func appendAttempts(head []byte, attempts []tried, base int64, room int) []byte {
+	attempts = attempts[:min(len(attempts), maxTried)]
+	var list []byte
+	n := 0
+	for _, a := range attempts {
+		next := binary.AppendUvarint(list, uint64(a.offset-base)) //nolint:gosec // not below the watermark
+		next = binary.AppendUvarint(next, uint64(a.attempt))      //nolint:gosec // at least 1
+		if len(next) > room {
+			break
+		}
+		list, n = next, n+1
+	}
+	return append(binary.AppendUvarint(head, uint64(n)), list...) //nolint:gosec // at most maxTried
 }
 
 func count(runs []span) int {
@@ -163,6 +199,14 @@ func (s *savedRuns) has(offset int64, leaderEpoch int32) bool {
 	return s.runs[s.next].from <= offset && leaderEpoch <= s.epoch
 }
 
+// end is behind the last record that is done.
+func (s *savedRuns) end() int64 {
+	if n := len(s.runs); n > 0 {
+		return s.runs[n-1].to
+	}
+	return 0
+}
+
 // cut forgets what lies from an offset on.
 func (s *savedRuns) cut(from int64) {
 	maps.DeleteFunc(s.attempts, func(offset int64, _ int) bool { return offset >= from })
@@ -188,6 +232,8 @@ func decodeRuns(text string, mark logMark, base int64) (s savedRuns, ok bool) {
 		s.runs, ok = readRuns(b, base)
 	case kindBitmap:
 		s.runs, ok = readBitmap(b, base), true
+	case kindUndone:
+		s.runs, ok = readUndone(b, base)
 	}
 	if !ok {
 		return savedRuns{}, false

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"iter"
 	"maps"
 	"math/bits"
 	"slices"
@@ -147,6 +148,9 @@ type state struct {
 	epoch  int32
 	ver    uint64
 	saved  string
+	// forgotten is how many records are done above the offset and not in saved: the next
+	// owner repeats them.
+	forgotten int
 }
 
 // snapshot returns what to commit now. The text about what is done above the
@@ -154,12 +158,18 @@ type state struct {
 func (t *tracker) snapshot(budget int, mark logMark) state {
 	s := state{offset: t.base, epoch: t.epoch, ver: t.ver}
 	ahead, tried := t.inherited()
-	if (t.island > 0 || len(t.attempts) > 0 || len(ahead) > 0 || len(tried) > 0 || mark.place != 0) && budget > 0 {
-		head := savedHead{mark: mark, base: t.base, epoch: t.newest}
+	if t.island == 0 && len(t.attempts) == 0 && len(ahead) == 0 && len(tried) == 0 && mark.place == 0 {
+		return s
+	}
+	runs := append(t.runs(), ahead...)
+	if s.forgotten = count(runs); budget > 0 {
+		head := savedHead{mark: mark, base: t.base, epoch: t.newest, undone: t.undone(ahead)}
 		if len(ahead) > 0 || len(tried) > 0 {
 			head.epoch = t.saved.epoch
 		}
-		s.saved = encodeRuns(append(t.runs(), ahead...), append(t.tried(), tried...), head, budget)
+		var covered int
+		s.saved, covered = encodeRuns(runs, append(t.tried(), tried...), head, budget)
+		s.forgotten -= covered
 	}
 	return s
 }
@@ -210,7 +220,32 @@ func (t *tracker) tried() []tried {
 	return out
 }
 
-// runs lists what is done above the watermark, as ranges of offsets.
+// unfinished is how many are handed out and not done.
+func (t *tracker) unfinished() int { return t.size() - int(t.island) } //nolint:gosec // bounded by the window
+
+// undone are the offsets of what is handed out and not done, and behind them those that
+// an earlier owner had not done either: between the runs of ahead.
+func (t *tracker) undone(ahead []span) iter.Seq[int64] {
+	return func(yield func(int64) bool) {
+		for seq := t.head; seq < t.tail; seq++ {
+			if s := t.slot(seq); t.done[s/64]&(1<<(s%64)) == 0 && !yield(t.offsets[s]) {
+				return
+			}
+		}
+		at := t.read
+		for _, r := range ahead {
+			for ; at < r.from; at++ {
+				if !yield(at) {
+					return
+				}
+			}
+			at = r.to
+		}
+	}
+}
+
+// runs lists what is done above the watermark, as ranges of offsets that reach from one
+// record that is not done to the next: between them there is no other.
 func (t *tracker) runs() []span {
 	var out []span
 	left := t.island
@@ -227,8 +262,8 @@ func (t *tracker) runs() []span {
 			continue
 		}
 		n := min(bits.TrailingZeros64(^word), room)
-		from, to := t.offsets[s], t.offsets[s+n-1]+1
-		left -= uint64(n) //nolint:gosec // at most 64
+		from, to := t.offsets[t.slot(seq-1)]+1, t.offsets[s+n-1]+1 // the head is not done, so there is one before
+		left -= uint64(n)                                          //nolint:gosec // at most 64
 		// A run that goes on in the next word of the bitmap is one run.
 		if k := len(out) - 1; k >= 0 && out[k].next == seq {
 			out[k].to, out[k].next, out[k].n = to, seq+uint64(n), out[k].n+n //nolint:gosec // at most 64
@@ -236,6 +271,11 @@ func (t *tracker) runs() []span {
 			out = append(out, span{from: from, to: to, n: n, next: seq + uint64(n)}) //nolint:gosec // at most 64
 		}
 		seq += uint64(n) //nolint:gosec // at most 64
+	}
+	for i := range out {
+		if next := out[i].next; next < t.tail {
+			out[i].to = t.offsets[t.slot(next)]
+		}
 	}
 	return out
 }

@@ -72,6 +72,26 @@ func TestLargeBodyIsClaimedOrRefused(t *testing.T) {
 	}
 }
 
+// F-N17: a message's limit is that of its queue, also when it is raised later.
+func TestLimitIsTheQueues(t *testing.T) {
+	s, _, p, c := setup(t, func(c *sqs.Config) { c.ClaimCheck = &store{held: map[string][]byte{}} }, sqs.QueueConfig{})
+	s.CreateQueue(t, "narrow", map[string]string{"MaximumMessageSize": "262144"})
+	body := bytes.Repeat([]byte("x"), 300<<10)
+	must(t, p.Publish(t.Context(), "narrow", &longshore.Message{Body: body}))
+	if n := len(s.Calls("SendMessageBatch")[0].Entries[0].Body); n > 200 {
+		t.Errorf("%d bytes went to a queue that takes 262144", n)
+	}
+	must(t, p.Publish(t.Context(), "orders", &longshore.Message{Body: body}))
+	if d := take(t, c, 1)[0]; !bytes.Equal(d.Body, body) {
+		t.Errorf("%d bytes came from a queue that takes a MiB", len(d.Body))
+	}
+	_, _, p, _ = setup(t, nil, sqs.QueueConfig{})
+	err := p.Publish(t.Context(), "orders", &longshore.Message{Body: bytes.Repeat([]byte("x"), 1<<20+1)})
+	if !errors.Is(err, longshore.CodeTooLarge) || !strings.Contains(err.Error(), "the queue takes 1048576") {
+		t.Errorf("published: %v", err)
+	}
+}
+
 // The pointer of Amazon's extended client for Java, by its new and old name, alone
 // and inside SNS, is followed to the body.
 func TestJavaExtendedClientsPointerIsFollowed(t *testing.T) {

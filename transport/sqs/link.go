@@ -34,6 +34,8 @@ type link struct {
 	maxReceives int    // 0: no redrive policy
 	deadURL     string // of the policy's queue; "" if it cannot be found
 	notice      string // what could not be read
+
+	size sizeLimit // of one message
 }
 
 func (l *link) close() { l.b.release() }

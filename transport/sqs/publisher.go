@@ -102,7 +102,7 @@ func (p *Publisher) Publish(ctx context.Context, dest string, msgs ...*longshore
 	}
 	outs := make([]*outgoing, len(msgs))
 	for i, m := range msgs {
-		outs[i] = p.prepare(ctx, i, m, l.fifo)
+		outs[i] = p.prepare(ctx, l, i, m)
 	}
 	p.deliver(ctx, l, outs)
 	return p.verdict(ctx, dest, outs)
@@ -119,8 +119,8 @@ func (p *Publisher) enter() bool {
 }
 
 // prepare encodes a message and moves a body that is too large elsewhere.
-func (p *Publisher) prepare(ctx context.Context, i int, m *longshore.Message, fifo bool) *outgoing {
-	o := &outgoing{index: i}
+func (p *Publisher) prepare(ctx context.Context, l *link, i int, m *longshore.Message) *outgoing {
+	fifo, o := l.fifo, &outgoing{index: i}
 	if m == nil {
 		o.err = refused(longshore.CodeRefused, errors.New("the message is nil"), "")
 		return o
@@ -130,16 +130,20 @@ func (p *Publisher) prepare(ctx context.Context, i int, m *longshore.Message, fi
 	} else {
 		o.encoded, o.err = encode(m, fifo, 0)
 	}
-	if o.err != nil || o.size <= maxMessageBytes {
+	if o.err != nil {
+		return o
+	}
+	limit := l.size.of(ctx, l, o.size)
+	if o.size <= limit {
 		return o
 	}
 	store := p.b.cfg.ClaimCheck
 	if store == nil || len(o.body) < o.size/2 { // the headers are what is large
-		hint := "send less, or set Config.ClaimCheck"
+		hint := "send less, raise the queue's MaximumMessageSize, or set Config.ClaimCheck"
 		if o.binary {
 			hint += "; a body that is not text takes a third more"
 		}
-		o.err = refused(longshore.CodeTooLarge, fmt.Errorf("%d bytes with headers; SQS takes %d", o.size, maxMessageBytes), hint)
+		o.err = refused(longshore.CodeTooLarge, fmt.Errorf("%d bytes with headers; the queue takes %d", o.size, limit), hint)
 		return o
 	}
 	small := *m

@@ -1,0 +1,72 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/rabbitapi"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// definition is what policies say of a queue. Where there is none, some versions tell an
+// empty list.
+type definition map[string]any
+
+// UnmarshalJSON takes what is no object for an empty one.
+func (d *definition) UnmarshalJSON(b []byte) error {
+	var m map[string]any
+	if json.Unmarshal(b, &m) == nil {
+		*d = m
+	}
+	return nil
+}
+
+// policies looks at what policies do to the queue, to the container's dead-letter queue,
+// and to the delay queues that retries of the queue wait in. It completes q.Policy, which
+// the broker tells some seconds late.
+func (m *management) policies(ctx context.Context, p Patient, name string, q *rabbitQueue) ([]Check, error) {
+	var policies, operator []rabbitapi.Policy
+	_, err := m.get(ctx, &policies, "policies", p.VHost)
+	if err == nil {
+		_, err = m.get(ctx, &operator, "operator-policies", p.VHost)
+	}
+	var f findings
+	switch {
+	case errors.Is(err, longshore.CodeForbidden):
+		f.addAll(rabbitapi.Judge(rabbitapi.Source, name, q.Policy))
+		f.add("policy", Unknown, "use a login with the tag policymaker", "this login may not read policies: what they do to dead letters and to retries that wait was not looked at")
+		return f, nil
+	case err != nil:
+		return nil, err
+	}
+	q.Policy = rabbitapi.Effective(policies, operator, name, q.Type)
+	before := len(f)
+	f.addAll(rabbitapi.Judge(rabbitapi.Source, name, q.Policy))
+	if d, ok := p.Dead.(transport.Describer); ok && d.Describe().Transport == "rabbitmq" && d.Describe().Name != name {
+		dead := d.Describe().Name
+		kind := "classic"
+		if dq, err := m.queue(ctx, p.VHost, dead); err == nil && dq != nil {
+			kind = dq.Type
+		}
+		f.addAll(rabbitapi.Judge(rabbitapi.DeadLetter, dead, rabbitapi.Effective(policies, operator, dead, kind)))
+	}
+	delay := fmt.Sprintf("longshore.delay.%s.1000", name)
+	f.addAll(rabbitapi.Judge(rabbitapi.Delay, delay, rabbitapi.Effective(policies, operator, delay, "classic")))
+	if len(f) == before {
+		f.add("policy", OK, "", "no policy deletes, drops or delays what is kept here")
+	}
+	return f, nil
+}
+
+func (f *findings) addAll(found []rabbitapi.Finding) {
+	for _, x := range found {
+		level := Warn
+		if x.Lost {
+			level = Bad
+		}
+		f.add("policy", level, x.Hint, "%s", x.Text)
+	}
+}
