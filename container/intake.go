@@ -60,6 +60,7 @@ func (r *run) receive() {
 		}
 		r.accept(g, d, k)
 	}
+	r.receivedLeaving(g)
 	g.fresh = now // there was no more
 	if len(ds) > 0 {
 		if at := ds[len(ds)-1].Origin.ReceivedAt; !at.IsZero() {

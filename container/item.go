@@ -31,6 +31,7 @@ type item struct {
 	permit   bool        // holds one of the gate's
 	swept    bool        // its loss was heard of while its handler ran
 	returned bool        // with manual settling: its handler has returned
+	leaving  bool        // its partition goes to another member: what is left undone goes back
 	started  time.Time   // of the handler
 	due      time.Time   // parked until then
 
@@ -123,7 +124,7 @@ func (it *item) clear() {
 		it.notes.Store(nil)
 	}
 	it.size, it.releases = 0, 0
-	it.solo, it.permit, it.swept, it.returned = false, false, false, false
+	it.solo, it.permit, it.swept, it.returned, it.leaving = false, false, false, false, false
 	it.started = time.Time{}
 	if !it.due.IsZero() {
 		it.due = time.Time{}

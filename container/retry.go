@@ -64,6 +64,9 @@ func (r *run) comeBack(w *worker, it *item, j judgement, attempt int) {
 // followers would overtake it. So does what comes behind others of its batch that wait
 // here: they go back first. The caller holds mu.
 func (r *run) leavesNow(it *item) bool {
+	if it.leaving {
+		return !it.behind()
+	}
 	return r.axes.Stopping() && (r.axes.Stop >= state.ReturnOnly || it.lane == nil) && !it.behind()
 }
 
@@ -180,7 +183,7 @@ func (r *run) park(w *worker, it *item, j judgement, attempt int) {
 	}
 	it.d, it.permit, it.due = next, false, j.end.Add(j.delay)
 	it.notes.Store(nil)
-	if r.axes.Stopping() && r.axes.Stop >= state.ReturnOnly && !it.behind() { // it began after we looked
+	if (it.leaving || r.axes.Stopping() && r.axes.Stop >= state.ReturnOnly) && !it.behind() { // it began after we looked
 		r.mu.Unlock()
 		r.release(it, attempt)
 		return

@@ -127,12 +127,13 @@ type generation struct {
 	cancel context.CancelFunc
 	items  int // deliveries held, parked ones included
 
-	down      error // it is at its end
-	exhausted bool  // Receive said ErrCanceled
-	canceled  bool  // we called Cancel
-	paused    bool  // Pauser.Pause is in force
-	opened    bool  // paused since it was opened, and until every hold is over
-	asked     int   // window last asked of the broker; guarded by run.mu
+	down      error                         // it is at its end
+	exhausted bool                          // Receive said ErrCanceled
+	canceled  bool                          // we called Cancel
+	paused    bool                          // Pauser.Pause is in force
+	leaving   []func(longshore.Origin) bool // what left while a Receive may have had it in hand
+	opened    bool                          // paused since it was opened, and until every hold is over
+	asked     int                           // window last asked of the broker; guarded by run.mu
 	since     time.Time
 	fresh     time.Time // what the transport has buffered came after it
 }

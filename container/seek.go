@@ -1,11 +1,9 @@
 package container
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/longshore-go/longshore"
@@ -42,7 +40,11 @@ func (c *ListenerContainer) Seek(ctx context.Context, to transport.Position) ([]
 	if !ok {
 		return nil, refuse(longshore.CodeUnsupported, "its source is not read by position", "")
 	}
-	moved, err := s.Seek(ctx, to, c.set.drain, func() { r.giveBackOf(g, to) })
+	moved, err := s.Seek(ctx, to, c.set.drain, func() {
+		r.withdraw(g, func(at longshore.Origin) bool {
+			return (to.Topic == "" || at.Topic == to.Topic) && (to.Partition < 0 || at.Partition == to.Partition)
+		})
+	})
 	if err == nil {
 		r.emit(Event{Kind: EventNotice, Count: len(moved), Text: "seek: " + movedText(moved)})
 	}
@@ -55,34 +57,4 @@ func movedText(moved []transport.Moved) string {
 		parts = append(parts, fmt.Sprintf("%s/%d %d → %d", m.Topic, m.Partition, m.From, m.To))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// giveBackOf gives back what of some partitions no handler has. Followers go first:
-// a lane whose head goes would let them start.
-func (r *run) giveBackOf(g *generation, to transport.Position) {
-	type place struct {
-		it *item
-		h  holding
-	}
-	var places []place
-	var out []*item
-	r.mu.Lock()
-	for it, h := range r.holdings() {
-		o := it.d.Origin
-		switch {
-		case rank(h.state) == 0 || it.gen != g || to.Topic != "" && o.Topic != to.Topic || to.Partition >= 0 && o.Partition != to.Partition:
-		default:
-			places = append(places, place{it, h})
-		}
-	}
-	slices.SortStableFunc(places, func(a, b place) int { return cmp.Compare(rank(b.h.state), rank(a.h.state)) })
-	for _, p := range places {
-		if r.takeOut(p.it, p.h) {
-			out = append(out, p.it)
-		}
-	}
-	r.mu.Unlock()
-	for _, it := range out {
-		r.release(it, it.d.Attempt)
-	}
 }

@@ -106,6 +106,22 @@ type Observer interface {
 	Event(e Event)
 }
 
+// LeaveObserver is an [Observer] that hears when a part of a source is about to leave
+// for another consumer. It is optional: a transport whose source has parts asks for it.
+type LeaveObserver interface {
+	// Leaving: these partitions go to another member as soon as the handlers that run
+	// have ended, or the transport's time for that is over. Nothing more of them may be
+	// started, and what has not started is given back soon after the call. It does not
+	// block. A partition that comes back later has nothing to do with this.
+	Leaving(parts []TopicPartition)
+}
+
+// TopicPartition names a partition.
+type TopicPartition struct {
+	Topic     string
+	Partition int32
+}
+
 // Event is something that happened to a consumer which needs no action of the
 // container.
 type Event struct {

@@ -23,6 +23,7 @@ func (c *consumer) revoked(_ context.Context, _ *kgo.Client, m map[string][]int3
 	c.surveyed = time.Time{} // perhaps their topic was deleted
 	c.mu.Unlock()
 	started := time.Now()
+	c.announceLeave(ps)
 	c.drained(ps, c.src.cfg.drain())
 	for _, p := range ps {
 		p.close(c.taken(p.key, "the partition went to another member before its handler had ended"))
@@ -87,6 +88,20 @@ func (c *consumer) retire(m map[string][]int32) []*partition {
 		}
 	}
 	return ps
+}
+
+// announceLeave lets the observer give back what no handler has: only running handlers are
+// waited for. The call is direct, so that nothing starts after it.
+func (c *consumer) announceLeave(ps []*partition) {
+	o, ok := c.tell.obs.(transport.LeaveObserver)
+	if !ok {
+		return
+	}
+	parts := make([]transport.TopicPartition, len(ps))
+	for i, p := range ps {
+		parts[i] = transport.TopicPartition{Topic: p.key.topic, Partition: p.key.num}
+	}
+	o.Leaving(parts)
 }
 
 // remove forgets partitions, and lets the client fetch them again should they come
