@@ -1,11 +1,19 @@
 package config
 
-import "github.com/longshore-go/longshore/admin"
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/admin"
+)
 
 // AdminPlace is what the admin section says about where the API is.
 type AdminPlace struct {
 	Listen    string // host:port
 	TokenFile string // "" is admin.TokenFile(Listen)
+	TLS       bool   // it is served as https
 }
 
 // Admin is where a service with this file serves the admin API; false if it does not.
@@ -14,9 +22,31 @@ func (c *Config) Admin() (AdminPlace, bool) {
 	if s == nil {
 		return AdminPlace{}, false
 	}
-	at := AdminPlace{Listen: s.Listen, TokenFile: s.TokenFile}
+	at := AdminPlace{Listen: s.Listen, TokenFile: s.TokenFile, TLS: s.TLS != nil}
 	if at.Listen == "" {
 		at.Listen = admin.DefaultAddr
 	}
 	return at, true
+}
+
+// adminTLS is the server's side of TLS; nil for http.
+func (l *loader) adminTLS(s *adminSection) (*tls.Config, error) {
+	if s.TLS == nil {
+		return nil, nil
+	}
+	if s.TLS.CertFile == "" || s.TLS.KeyFile == "" {
+		return nil, badAdmin(errors.New("TLS.cert_file and TLS.key_file are both needed"), "give the PEM files of the server's certificate and of its key, or leave tls out to serve http")
+	}
+	load := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		c, err := tls.LoadX509KeyPair(l.beside(s.TLS.CertFile), l.beside(s.TLS.KeyFile))
+		return &c, err
+	}
+	if _, err := load(nil); err != nil {
+		return nil, badAdmin(fmt.Errorf("TLS.cert_file cannot be used: %w", plain(err)), "give the PEM files of a certificate and of its key; paths are relative to the configuration file")
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: load}, nil
+}
+
+func badAdmin(err error, hint string) error {
+	return &longshore.Error{Code: longshore.CodeConfig, Op: "serve the admin API", Err: err, Hint: hint}
 }

@@ -149,6 +149,9 @@ func (c *Config) Components(handlers Handlers, code Code) ([]lifecycle.Component
 	if s := c.loader.file.Admin; s != nil {
 		cfg := s.settings(made, c.meters.handler())
 		cfg.Logger = code.Logger
+		if cfg.TLS, err = c.loader.adminTLS(s); err != nil {
+			return nil, err
+		}
 		a, err := admin.New(cfg)
 		if err != nil {
 			return nil, err

@@ -43,6 +43,21 @@ type Config struct {
 	slowest  time.Duration // of the containers, to drain
 }
 
+// Format prints the file's name for every verb: what was loaded holds secrets, and the
+// environment.
+func (c Config) Format(f fmt.State, _ rune) {
+	if c.loader == nil {
+		_, _ = io.WriteString(f, "configuration")
+		return
+	}
+	_, _ = io.WriteString(f, "configuration "+c.loader.name)
+}
+
+// Format prints no environment for any verb.
+func (o Options) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(f, "options with %d environment variables", len(o.Environ))
+}
+
 // Load reads a file; "" is the one in LONGSHORE_CONFIG, else longshore.yaml. Values in
 // the environment win over it: LONGSHORE_CONTAINERS_ORDERS_WORKERS_MAX=50.
 //

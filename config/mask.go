@@ -16,10 +16,16 @@ type span struct{ from, to int }
 // hide keeps a scalar out of all excerpts. What it looks like in the file is not
 // always its value, so if the two differ the rest of the line goes with it.
 func (l *loader) hide(n *yaml.Node) {
-	if n = resolved(n); n.Line == 0 || n.Kind != yaml.ScalarNode || n.Value == "" {
+	if n = resolved(n); n.Line == 0 || n.Kind != yaml.ScalarNode {
 		return
 	}
 	from, to := l.extent(n)
+	// An empty value is what an unquoted &name, !name or #name is read as, and what stands
+	// behind a # is no value either: somebody's password may begin with it.
+	line := l.line(n.Line)
+	if n.Value == "" || strings.Contains(string(line[to:]), " #") {
+		to = len(line)
+	}
 	l.hidden[n.Line] = append(l.hidden[n.Line], span{from, to})
 }
 
@@ -71,6 +77,9 @@ func passwordIn(raw string) (from, to int) {
 		return 0, 0
 	}
 	rest := scheme + len("://")
+	if at := strings.LastIndexByte(raw, '@'); at >= rest && strings.HasPrefix(strings.ToLower(raw), "http") {
+		return rest, at // an endpoint has no user: it may be a token
+	}
 	if at := strings.LastIndexByte(raw, '@'); at >= rest {
 		if colon := strings.IndexByte(raw[rest:at], ':'); colon >= 0 {
 			return rest + colon + 1, at

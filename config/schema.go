@@ -33,7 +33,13 @@ type adminSection struct {
 	Operators map[string]secret `key:"operators" like:"{anna: env:ANNA_TOKEN}" doc:"Who may look and change: names and tokens of at least 16 characters. None, on a loopback address: a token is made at start in token_file."`
 	Viewers   map[string]secret `key:"viewers" like:"{wall: file:secrets/wall}" doc:"Who may look."`
 	Hosts     []string          `key:"hosts" like:"[orders.internal]" doc:"Names under which the API may be reached, besides listen, localhost and plain addresses."`
+	TLS       *adminTLSSection  `key:"tls" doc:"Serves https. Absent: http."`
 	TokenFile string            `key:"token_file" def:"in the user's runtime directory" doc:"Where the token is written that is made when there are no operators."`
+}
+
+type adminTLSSection struct {
+	CertFile string `key:"cert_file" like:"tls/admin.pem" doc:"PEM file of the server's certificate. Read at each handshake, so that a renewed one is used. Needed, with key_file."`
+	KeyFile  string `key:"key_file" like:"tls/admin.key" doc:"PEM file of its key."`
 }
 
 type containerSection struct {

@@ -152,6 +152,10 @@ func (c *Config) tryAdmin() {
 		return
 	}
 	s := c.loader.file.Admin
+	if s.TLS != nil {
+		_, err := c.loader.adminTLS(s)
+		c.loader.blame("admin", joinAll("admin", "tls"), err)
+	}
 	_, err := admin.New(s.settings(nil, nil))
 	c.loader.blame("admin", joinAll("admin", "listen"), err)
 	c.tryTokens(joinAll("admin", "operators"), s.Operators)

@@ -118,7 +118,11 @@ func (c *ctl) listening(conf *config.Config, file string, meant bool) (adminPlac
 	case "::":
 		host = "::1"
 	}
-	return adminPlace{addrs: net.JoinHostPort(host, port), tokenFile: at.TokenFile, named: "admin.listen in " + file + ", or name it: --admin"}, nil
+	addr := net.JoinHostPort(host, port)
+	if at.TLS {
+		addr = "https://" + addr
+	}
+	return adminPlace{addrs: addr, tokenFile: at.TokenFile, named: "admin.listen in " + file + ", or name it: --admin"}, nil
 }
 
 func (c *ctl) env(name string) string {

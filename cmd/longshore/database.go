@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"net"
 	"net/url"
 	"strings"
 
@@ -49,6 +50,9 @@ func (db *database) open(env func(string) (string, bool)) (*sql.DB, mutex.Dialec
 	scheme, rest, _ := strings.Cut(raw, ":")
 	switch scheme {
 	case "postgres", "postgresql":
+		if err := postgresTLS(raw); err != nil {
+			return nil, 0, err
+		}
 		pool, err := sql.Open("pgx", raw)
 		return pool, mutex.Postgres, err
 	case "mysql", "mariadb":
@@ -90,7 +94,17 @@ func mysqlDSN(raw string) (string, error) {
 	cfg.Passwd, _ = u.User.Password()
 	cfg.Net, cfg.Addr, cfg.DBName = "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
 	if u.Port() == "" {
-		cfg.Addr = u.Hostname() + ":3306"
+		cfg.Addr = net.JoinHostPort(u.Hostname(), "3306")
 	}
-	return cfg.FormatDSN(), nil
+	if err := mysqlParameters(u.RawQuery); err != nil {
+		return "", err
+	}
+	dsn := cfg.FormatDSN()
+	if u.RawQuery != "" {
+		dsn += map[bool]string{true: "&", false: "?"}[strings.Contains(dsn[strings.LastIndexByte(dsn, '/'):], "?")] + u.RawQuery
+	}
+	if _, err := mysql.ParseDSN(dsn); err != nil { // err would show the password
+		return "", &cli.UsageError{Text: "the parameters of the database URL cannot be used", Hint: "they are those of github.com/go-sql-driver/mysql, for example ?tls=true"}
+	}
+	return dsn, nil
 }

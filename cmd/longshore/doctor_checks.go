@@ -9,6 +9,7 @@ import (
 	"github.com/longshore-go/longshore/config"
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/internal/doctor"
+	"github.com/longshore-go/longshore/internal/hosts"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/urls"
 )
@@ -56,6 +57,9 @@ func (a *app) checkup(ctx context.Context, f doctorFlags, target string, queue, 
 	}
 	if api := asked(p); api != "" {
 		a.print.Notef("asking the management API at %s", api)
+		if u, err := url.Parse(api); err == nil && u.Scheme == "http" && !hosts.Loopback(u.Hostname()) {
+			a.print.Notef("the login goes there without TLS: anybody on the way can read it; use https with --management")
+		}
 	}
 	return doctor.Checkup(ctx, p)
 }
@@ -95,9 +99,13 @@ func (a *app) fromTarget(ctx context.Context, p *doctor.Patient, target string) 
 		return nil
 	}
 	p.From = doctor.Guessed
+	scheme, port := "http", "15672"
+	if u.Scheme == "amqps" { // the login is not sent in clear because nobody named the address
+		scheme, port = "https", "15671"
+	}
 	switch u.Port() {
 	case "", "5672", "5671": // at a port of its own it may be any of the brokers of that host
-		p.Management = (&url.URL{Scheme: "http", User: login(ctx, u, at), Host: net.JoinHostPort(u.Hostname(), "15672")}).String()
+		p.Management = (&url.URL{Scheme: scheme, User: login(ctx, u, at), Host: net.JoinHostPort(u.Hostname(), port)}).String()
 	}
 	return nil
 }

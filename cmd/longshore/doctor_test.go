@@ -114,7 +114,7 @@ func TestDoctorWithoutAManagementAPI(t *testing.T) {
 	if got = w.run(t, "doctor", strings.Replace(target, "orders", "absent", 1)); got.code != 1 || !strings.Contains(got.out, `there is no queue "absent"`) {
 		t.Errorf("%+v", got)
 	}
-	for target, want := range map[string]string{"amqp://u@h/": "http://u@h:15672", "amqp://u@h:5672/": "http://u@h:15672", "amqps://u@h:5671/": "http://u@h:15672", "amqp://u@h:5799/": ""} {
+	for target, want := range map[string]string{"amqp://u@h/": "http://u@h:15672", "amqp://u@h:5672/": "http://u@h:15672", "amqps://u@h:5671/": "https://u@h:15671", "amqp://u@h:5799/": ""} {
 		p := doctor.Patient{From: doctor.Ambient}
 		if err := (&app{}).fromTarget(t.Context(), &p, target); err != nil || p.Management != want || p.From != doctor.Guessed {
 			t.Errorf("%s: %q, %v", target, p.Management, err)

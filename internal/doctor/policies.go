@@ -3,10 +3,8 @@ package doctor
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
-	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/rabbitapi"
 	"github.com/longshore-go/longshore/transport"
 )
@@ -34,13 +32,13 @@ func (m *management) policies(ctx context.Context, p Patient, name string, q *ra
 		_, err = m.get(ctx, &operator, "operator-policies", p.VHost)
 	}
 	var f findings
-	switch {
-	case errors.Is(err, longshore.CodeForbidden):
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
 		f.addAll(rabbitapi.Judge(rabbitapi.Source, name, q.Policy))
-		f.add("policy", Unknown, "use a login with the tag policymaker", "this login may not read policies: what they do to dead letters and to retries that wait was not looked at")
+		f.add("policy", Unknown, "use a login with the tag policymaker", "policies could not be read, so what they do to dead letters and to retries that wait was not looked at: %s", text(err))
 		return f, nil
-	case err != nil:
-		return nil, err
 	}
 	q.Policy = rabbitapi.Effective(policies, operator, name, q.Type)
 	before := len(f)

@@ -114,12 +114,7 @@ func (s *settings) check() []error {
 	if len(s.User) > maxShort {
 		bad("User", fmt.Sprintf("%d bytes long", len(s.User)), "at most 255 bytes")
 	}
-	if s.TLS != nil && !s.addr.tls {
-		bad("TLS", "set", "left out where the URL says amqp; write amqps:// to use it")
-	}
-	if !s.addr.tls && (s.addr.caFile != "" || s.addr.certFile != "" || s.addr.keyFile != "") {
-		bad("the URL's certificate parameter", "set", "left out where the URL says amqp; write amqps:// to use it")
-	}
+	s.checkTLS(bad, clashes("rabbitmq broker", "", &errs))
 	if (s.External || s.addr.external) && !s.addr.tls {
 		bad("External", "true", "used with an amqps URL: the client certificate is the login")
 	}

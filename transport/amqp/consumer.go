@@ -190,6 +190,9 @@ func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
 		c.tell.event(transport.Event{Kind: transport.EventNotice,
 			Text: fmt.Sprintf("the certificate of rabbitmq at %s is NOT verified: TLS.InsecureSkipVerify is set", c.sess.node)})
 	}
+	if text := c.b.set.clearNotice(c.sess.node); text != "" && !c.src.opened.Load() {
+		c.tell.event(transport.Event{Kind: transport.EventNotice, Text: text})
+	}
 	c.wg.Go(func() { c.watch(closes, cancels) }) //nolint:contextcheck // outlives the opening
 	return nil
 }

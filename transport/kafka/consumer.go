@@ -131,6 +131,9 @@ func (c *consumer) subscribe(ctx context.Context, o transport.OpenOptions) error
 	if t := c.src.b.cfg.tls(); t != nil && t.InsecureSkipVerify {
 		c.tell.event(transport.Event{Kind: transport.EventNotice, Text: "the certificates of kafka at " + c.src.b.address() + " are NOT verified: TLSConfig.InsecureSkipVerify is set"})
 	}
+	if text := c.src.b.clearNotice(); text != "" {
+		c.tell.event(transport.Event{Kind: transport.EventNotice, Text: text})
+	}
 	if c.src.cast {
 		return c.broadcast(ctx)
 	}

@@ -1,0 +1,23 @@
+package kafka
+
+import (
+	"net"
+
+	"github.com/longshore-go/longshore/internal/hosts"
+)
+
+// clearNotice warns of a password or token that crosses a network as it is, to the first
+// address for which it does; "" where none does. SCRAM sends no password.
+func (b *Broker) clearNotice() string {
+	s := &b.cfg.SASL
+	plain := s.Mechanism == OAuthBearer || s.Mechanism == Plain || s.Mechanism == "" && s.User != ""
+	if b.cfg.tls() != nil || s.Native != nil || !plain {
+		return ""
+	}
+	for _, seed := range b.seeds {
+		if host, _, err := net.SplitHostPort(seed); err == nil && !hosts.Loopback(host) {
+			return "the password goes to kafka at " + seed + " without TLS: anybody on the way can read it; set TLS, in a URL kafkas://, or a SCRAM mechanism"
+		}
+	}
+	return ""
+}
