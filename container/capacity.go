@@ -59,10 +59,20 @@ func (r *run) lookAtCapacity() {
 	c.share += (now - c.share) / c.seen
 }
 
-// mayTake says whether the broker could hand over a delivery at once. The caller
+// mayTake says whether a delivery that the broker handed over now would start at once:
+// there is room for it, nothing is before it, and a worker is free. Room alone says
+// little: it is what received messages wait in while all workers are busy. The caller
 // holds mu.
 func (r *run) mayTake() bool {
-	return !r.gateShut && !r.axes.Holds.Has(state.Operator|state.Middleware) && !r.axes.Stopping() && r.free() > 0
+	return r.axes.Accepts() && !r.gateShut && r.ready.n == 0 && r.free() > 0 && r.freeWorker()
+}
+
+// freeWorker says whether a worker has nothing to do. The caller holds mu.
+func (r *run) freeWorker() bool {
+	if len(r.idle) > 0 || r.receiving && !r.fetching {
+		return true
+	}
+	return slices.ContainsFunc(r.workers, func(w *worker) bool { return w.d == nil && len(w.batch) == 0 })
 }
 
 // consumerCapacity is what Stats tells. The caller holds mu.

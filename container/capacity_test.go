@@ -85,3 +85,39 @@ func TestConsumerCapacityIsTheShareOfTimeWithRoom(t *testing.T) {
 		stop(t, c)
 	})
 }
+
+// F-N13: workers that are busy all the time leave no capacity, however much room there is
+// for messages that wait for them; a scale-out is decided by this number.
+func TestConsumerCapacityIsZeroWhileAllWorkersAreBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		publish(t, b, "q", numbered(5000)...)
+		c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(*longshore.Delivery) error { wait(100 * time.Millisecond); return nil }),
+			container.Config{Workers: container.Workers{Min: 4, Max: 4}, Lookahead: 64})
+		wait(30 * time.Second)
+		if got := c.Stats().ConsumerCapacity; got > 0.05 {
+			t.Errorf("capacity %v while all workers are busy and thousands wait", got)
+		}
+		stop(t, c)
+	})
+}
+
+// F-N13: a generation is a subscription, as docs, events and logs say; attempts to open
+// that fail are none.
+func TestGenerationCountsSubscriptions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		b.FailOpen("q", 3, &longshore.Error{Code: longshore.CodeUnreachable})
+		c := start(t, b.Queue("q", memory.QueueConfig{}), handle(noop), container.Config{})
+		wait(time.Minute)
+		if got := c.Stats().Generation; got != 1 {
+			t.Errorf("generation %d after three refusals and one subscription", got)
+		}
+		b.Drop("q")
+		wait(time.Minute)
+		if got := c.Stats().Generation; got != 2 {
+			t.Errorf("generation %d after one more", got)
+		}
+		stop(t, c)
+	})
+}

@@ -133,9 +133,9 @@ type Stats struct {
 	HotShare float64
 	// Capacity is the share of worker time that was busy in the last tick, 0 to 1.
 	Capacity float64
-	// ConsumerCapacity is the share of the last 10 s in which a delivery could be taken
-	// at once, as RabbitMQ has it for queues: 1 without traffic, 0 without a consumer,
-	// less than 1 where more workers, faster handlers or a larger window would help.
+	// ConsumerCapacity is the share of the last 10 s in which a message would have been
+	// started at once: 1 without traffic, 0 without a consumer and while all workers are
+	// busy. Less than 1 means that more workers, more instances or faster handlers help.
 	ConsumerCapacity float64
 	// Permits and Rate are Throttle's limits; −1 = no limit.
 	Permits int

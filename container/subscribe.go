@@ -14,8 +14,7 @@ import (
 // subscribe opens the source.
 func (r *run) subscribe() {
 	r.mu.Lock()
-	r.gens++
-	g := &generation{id: r.gens, asked: r.wantedWindow()}
+	g := &generation{id: r.gens + 1, asked: r.wantedWindow()}
 	opts := r.s.wishes(r.max)
 	o := &observer{r, g}
 	opts.Base, opts.Observer, opts.Window = r.base, o, g.asked
@@ -128,6 +127,7 @@ func (r *run) subscribed(g *generation) {
 		g.interrupt()
 	}
 	r.gen, r.axes.Sub, r.lastErr = g, state.Open, nil
+	r.gens = g.id
 	if g.down != nil { // it ended before it was ours
 		r.axes.Sub = state.Lost
 	}

@@ -69,7 +69,7 @@ func (o *observer) make() {
 	o.stuck = o.gauge("longshore.container.stuck", "{handler}", "Handlers that outlived their limit.")
 	o.backlog = o.gauge("longshore.backlog", "{message}", "Messages that are not done yet, as the broker counts them.")
 	o.busy = o.share("longshore.container.busy", "1", "Share of worker time that was busy, 0 to 1.")
-	o.capacity = o.share("longshore.container.capacity", "1", "Share of time in which a delivery could be taken at once; 1 without traffic, 0 without a consumer.")
+	o.capacity = o.share("longshore.container.capacity", "1", "Share of time in which a message would have been started at once; 1 without traffic, 0 without a consumer and while all workers are busy.")
 	o.rate = o.share("longshore.container.rate", "{message}/s", "Starts per second that the throttle lets through, where it has such a limit.")
 	o.backlogAge = o.share("longshore.backlog.age", "s", "Time since the backlog was read.")
 	o.oldest = o.share("longshore.delivery.oldest", "s", "Time that the oldest delivery in hand has been here.")
