@@ -29,6 +29,9 @@ type JSON struct {
 
 // Decode reads exactly one JSON value.
 func (j JSON) Decode(_ context.Context, m *Message, v any) error {
+	if done, err := DecodeTombstone(m, v); done {
+		return err
+	}
 	dec := json.NewDecoder(bytes.NewReader(m.Body))
 	if j.Strict {
 		dec.DisallowUnknownFields()
@@ -64,6 +67,9 @@ type Raw struct{}
 
 // Decode sets v, which must be *[]byte or *string.
 func (Raw) Decode(_ context.Context, m *Message, v any) error {
+	if done, err := DecodeTombstone(m, v); done {
+		return err
+	}
 	switch v := v.(type) {
 	case *[]byte:
 		*v = m.Body
@@ -90,10 +96,23 @@ func (Raw) Encode(_ context.Context, v any, m *Message) error {
 
 // Typed returns a handler that decodes the body before it calls f. A body that
 // does not decode is rejected ([CodeUndecodable]) and f does not run; a verdict of the
-// codec's own stands.
-func Typed[T any](codec Codec, f func(ctx context.Context, v T, d *Delivery) error) Handler {
+// codec's own stands. A message without a body does not get to the codec: see [Tombstone].
+func Typed[T any](codec Codec, f func(ctx context.Context, v T, d *Delivery) error, options ...TypedOption) Handler {
+	var o typedOptions
+	for _, option := range options {
+		option.typed(&o)
+	}
 	return HandlerFunc(func(ctx context.Context, d *Delivery) error {
 		var v T
+		done, skip, err := decodeTyped(o, &d.Message, &v)
+		switch {
+		case err != nil:
+			return Reject(tombstoned(d, fmt.Sprintf("%T", v)))
+		case skip:
+			return nil
+		case done:
+			return f(ctx, v, d)
+		}
 		if err := codec.Decode(ctx, &d.Message, &v); err != nil {
 			if verdict, _ := VerdictOf(err); verdict != VerdictNone {
 				return err

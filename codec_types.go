@@ -34,6 +34,9 @@ type ContentTypes struct {
 
 // Decode chooses by m.ContentType, or by the header that stands in for it.
 func (c ContentTypes) Decode(ctx context.Context, m *Message, v any) error {
+	if done, err := DecodeTombstone(m, v); done {
+		return err // whatever content type it has
+	}
 	codec, err := c.choose(contentTypeOf(m))
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func TestContentTypeChoosesTheCodec(t *testing.T) {
 		"application/json; charset=utf-8; =": "! cannot be read",
 	} {
 		var got string
-		err := codec.Decode(t.Context(), &longshore.Message{ContentType: contentType}, &got)
+		err := codec.Decode(t.Context(), &longshore.Message{Body: []byte("x"), ContentType: contentType}, &got)
 		if text, bad := strings.CutPrefix(want, "! "); bad != (err != nil) || bad && !strings.Contains(err.Error(), text) || !bad && got != want {
 			t.Errorf("%q: %q, %v; want %q", contentType, got, err, want)
 		}
@@ -51,7 +51,7 @@ func TestContentTypeChoosesTheCodec(t *testing.T) {
 	if err := codec.Encode(t.Context(), 1, m); err != nil || m.ContentType != "application/default" {
 		t.Errorf("%v, %+v", err, m)
 	}
-	if err := (longshore.ContentTypes{}).Decode(t.Context(), &longshore.Message{}, new(string)); err == nil {
+	if err := (longshore.ContentTypes{}).Decode(t.Context(), &longshore.Message{Body: []byte("x")}, new(string)); err == nil {
 		t.Error("no content type and no default")
 	}
 }
@@ -78,7 +78,9 @@ func (away) Decode(context.Context, *longshore.Message, any) error {
 // A codec that gives a verdict knows better than "undecodable".
 func TestACodecsOwnVerdictStands(t *testing.T) {
 	h := longshore.Typed(away{}, func(context.Context, int, *longshore.Delivery) error { t.Error("it ran"); return nil })
-	err := h.Handle(t.Context(), longshore.NewDelivery(t.Context(), nil, 1))
+	d := longshore.NewDelivery(t.Context(), nil, 1)
+	d.Body = []byte("x")
+	err := h.Handle(t.Context(), d)
 	if v, _ := longshore.VerdictOf(err); v != longshore.VerdictRelease || longshore.CodeOf(err) != longshore.CodeUnreachable {
 		t.Errorf("%v %v", v, err)
 	}
@@ -104,6 +106,7 @@ func TestAHeaderStandsInForTheContentType(t *testing.T) {
 	} {
 		for _, m := range ms {
 			var got string
+			m.Body = []byte("x")
 			if err := codec.Decode(t.Context(), &m, &got); err != nil || got != want {
 				t.Errorf("%+v: %q, %v; want %q", m, got, err, want)
 			}

@@ -54,8 +54,10 @@ const (
 	CodePanic       Code = "panic"        // a handler panicked
 	CodeHandler     Code = "handler"      // a handler returned an error
 	CodeUndecodable Code = "undecodable"  // a body that does not decode
+	CodeTombstone   Code = "tombstone"    // a message without a body, for a handler that cannot take one
 	CodeNoHandler   Code = "no-handler"   // a router has no handler for the message
 	CodeReturned    Code = "returned"     // given back so often that the broker would give it up
+	CodeBusy        Code = "busy"         // somebody else works on it
 	CodeDeadLetter  Code = "dead-letter"  // moving a message to its dead-letter place failed
 	CodeUnroutable  Code = "unroutable"   // published, but no queue takes it
 	CodeRefused     Code = "refused"      // the broker refused the message

@@ -33,8 +33,14 @@ func Types() map[string]longshore.Codec {
 
 // Decode reads m into v: a message (*shop.Order), or a pointer to one (**shop.Order, of
 // which a nil message is made first). An empty body is a message in which nothing is
-// set.
+// set; no body at all is a longshore.Tombstone, which sets a pointer to a message to nil.
 func (c Codec) Decode(_ context.Context, m *longshore.Message, v any) error {
+	if err := decodable(v); err != nil {
+		return err
+	}
+	if done, err := longshore.DecodeTombstone(m, v); done {
+		return err
+	}
 	into, err := message(v)
 	if err != nil {
 		return err
@@ -62,20 +68,29 @@ func (c Codec) Encode(_ context.Context, v any, m *longshore.Message) error {
 	return nil
 }
 
+// decodable says whether message can fill v.
+func decodable(v any) error {
+	if into, ok := v.(proto.Message); ok && into.ProtoReflect().IsValid() {
+		return nil
+	}
+	if p := reflect.ValueOf(v); p.Kind() == reflect.Pointer && !p.IsNil() && p.Elem().Kind() == reflect.Pointer {
+		if _, ok := p.Elem().Interface().(proto.Message); ok {
+			return nil
+		}
+	}
+	return fmt.Errorf("protobuf.Codec decodes generated messages, not %T", v)
+}
+
 // message is what Decode fills. A typed handler of *shop.Order has a variable of that
 // type, and gives its address.
 func message(v any) (proto.Message, error) {
 	if into, ok := v.(proto.Message); ok && into.ProtoReflect().IsValid() {
 		return into, nil
 	}
-	p := reflect.ValueOf(v)
-	if p.Kind() != reflect.Pointer || p.IsNil() || p.Elem().Kind() != reflect.Pointer {
-		return nil, fmt.Errorf("protobuf.Codec decodes generated messages, not %T", v)
+	if err := decodable(v); err != nil {
+		return nil, err
 	}
-	target := p.Elem()
-	if _, ok := target.Interface().(proto.Message); !ok {
-		return nil, fmt.Errorf("protobuf.Codec decodes generated messages, not %T", v)
-	}
+	target := reflect.ValueOf(v).Elem()
 	if target.IsNil() {
 		target.Set(reflect.New(target.Type().Elem()))
 	}

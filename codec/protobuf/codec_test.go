@@ -3,6 +3,7 @@ package protobuf_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -59,7 +60,7 @@ func TestWhatIsNoMessageIsToldByItsType(t *testing.T) {
 // An empty body is a message with nothing set, not a mistake.
 func TestAnEmptyBodyIsAMessage(t *testing.T) {
 	var v *durationpb.Duration
-	if err := (protobuf.Codec{}).Decode(t.Context(), &longshore.Message{}, &v); err != nil || v == nil || v.Seconds != 0 {
+	if err := (protobuf.Codec{}).Decode(t.Context(), &longshore.Message{Body: []byte{}}, &v); err != nil || v == nil || v.Seconds != 0 {
 		t.Error(v, err)
 	}
 }
@@ -131,5 +132,31 @@ func TestATypedHandlerOfProtobuf(t *testing.T) {
 	}
 	if len(got) != 3 {
 		t.Errorf("the handler saw %v", got)
+	}
+}
+
+// F-N20: a tombstone is nil, an empty body is a message in which nothing is set.
+func TestTombstoneIsNoEmptyMessage(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		body []byte
+		want bool // a message
+	}{{"tombstone", nil, false}, {"empty body", []byte{}, true}} {
+		calls := 0
+		h := longshore.Typed(protobuf.Codec{}, func(_ context.Context, v *durationpb.Duration, _ *longshore.Delivery) error {
+			if calls++; (v != nil) != c.want {
+				t.Errorf("%s: %v", c.name, v)
+			}
+			return nil
+		})
+		d := longshore.NewDelivery(t.Context(), nil, 1)
+		d.Message = longshore.Message{Body: c.body}
+		if err := h.Handle(t.Context(), d); err != nil || calls != 1 {
+			t.Errorf("%s: %d calls, %v", c.name, calls, err)
+		}
+		into := &durationpb.Duration{Seconds: 1}
+		if err := (protobuf.Codec{}).Decode(t.Context(), &d.Message, into); errors.Is(err, longshore.CodeTombstone) == c.want || (err == nil) != c.want {
+			t.Errorf("%s: %v, %v", c.name, into, err)
+		}
 	}
 }

@@ -45,8 +45,12 @@ func SchemaOf(ctx context.Context) (s Schema, ok bool) {
 
 // Decode reads the header, gets the schema and lets the codec of its kind read the
 // rest. The message itself is not changed. An unknown id is an error with
-// [longshore.CodeNotFound]; a registry that is away is a [longshore.Release].
+// [longshore.CodeNotFound]; a registry that is away is a [longshore.Release]. A message
+// without a body has no schema: see longshore.Tombstone.
 func (c *Codec) Decode(ctx context.Context, m *longshore.Message, v any) error {
+	if done, err := longshore.DecodeTombstone(m, v); done {
+		return err
+	}
 	header := sr.ConfluentHeader{}
 	id, body, err := header.DecodeID(m.Body)
 	if err != nil {

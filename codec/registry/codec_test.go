@@ -213,3 +213,20 @@ func TestAllThatIsWrongIsToldAtOnce(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// F-N20: a tombstone has no schema: a pointer is nil, other types are told so, and the
+// registry is not asked.
+func TestTombstoneHasNoSchema(t *testing.T) {
+	s := serve(t)
+	c := s.codec(t, nil)
+	v := new(int)
+	if err := c.Decode(t.Context(), &longshore.Message{}, &v); err != nil || v != nil {
+		t.Errorf("%v, %v", v, err)
+	}
+	if err := c.Decode(t.Context(), &longshore.Message{}, new(int)); !errors.Is(err, longshore.CodeTombstone) {
+		t.Errorf("a number: %v", err)
+	}
+	if err := c.Decode(t.Context(), &longshore.Message{Body: []byte{}}, new(int)); !errors.Is(err, longshore.CodeUndecodable) {
+		t.Errorf("an empty body: %v", err)
+	}
+}

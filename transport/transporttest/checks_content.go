@@ -73,6 +73,7 @@ func keepsHeaderOrder(e *env) {
 	}})
 }
 
+// F-N20: no body and an empty one come out as they went in.
 func tellsNilFromEmpty(e *env) {
 	e.trip("nil and empty", longshore.Message{Key: []byte("k")}, longshore.Message{Key: []byte("k"), Body: []byte{}},
 		longshore.Message{Body: []byte("no key")}, longshore.Message{Key: []byte{}, Body: []byte("empty key")})
