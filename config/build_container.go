@@ -116,7 +116,7 @@ func (s *containerSection) chain(code []longshore.Middleware, log *zap.Logger) (
 		chain = append(chain, middleware.Decode(middleware.DecodeConfig{}))
 	}
 	if d := s.Dedupe; d != nil {
-		cfg := middleware.DedupeConfig{Size: d.Size, For: d.For}
+		cfg := middleware.DedupeConfig{Size: d.Size, For: d.For, Logger: log}
 		if d.Header != "" {
 			cfg.ID = header(d.Header)
 		}

@@ -6,7 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/logs"
 )
 
 // DedupeConfig is the configuration of [Dedupe]. Its zero value is ready for use.
@@ -16,8 +20,10 @@ type DedupeConfig struct {
 	// For is how long; 0 = 10 minutes.
 	For time.Duration
 	// ID tells messages apart; nil = [longshore.Identity]. One with an empty id is
-	// always handled.
+	// always handled, and the first of them is reported by a warning.
 	ID func(*longshore.Delivery) string
+	// Logger gets that warning; nil = stderr, zap.NewNop() is silence.
+	Logger *zap.Logger
 }
 
 const (
@@ -45,6 +51,9 @@ func Dedupe(cfg DedupeConfig) longshore.Middleware {
 	if cfg.ID == nil {
 		cfg.ID = longshore.Identity
 	}
+	if cfg.Logger == nil {
+		cfg.Logger = logs.Stderr(zapcore.WarnLevel)
+	}
 	return &deduper{cfg: cfg, done: map[string]time.Time{}, running: map[string]struct{}{}}
 }
 
@@ -56,6 +65,8 @@ type deduper struct {
 	order   []string             // of done, oldest first, from at on
 	at      int
 	running map[string]struct{}
+
+	anonymous sync.Once // the first message without an id
 }
 
 func (*deduper) Name() string { return nameDedupe }
@@ -72,7 +83,7 @@ func (*deduper) Check(_ context.Context, f longshore.Facts) error {
 
 func (u *deduper) Wrap(next longshore.Handler) longshore.Handler {
 	return longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
-		id := u.cfg.ID(d)
+		id := u.id(d)
 		if done, err := u.begin(id); done || err != nil {
 			return err
 		}
@@ -88,7 +99,7 @@ func (u *deduper) WrapBatch(next longshore.BatchHandler) longshore.BatchHandler 
 	return longshore.BatchHandlerFunc(func(ctx context.Context, ds []*longshore.Delivery) error {
 		var begun []string
 		check := func(d *longshore.Delivery) (bool, error) {
-			id := u.cfg.ID(d)
+			id := u.id(d)
 			done, err := u.begin(id)
 			if !done && err == nil {
 				begun = append(begun, id)
@@ -115,6 +126,19 @@ func (u *deduper) WrapBatch(next longshore.BatchHandler) longshore.BatchHandler 
 			return err
 		}))
 	})
+}
+
+// id is empty for a message that cannot be recognised. That is told once: without ids
+// the middleware does nothing, and nothing else would show it.
+func (u *deduper) id(d *longshore.Delivery) string {
+	id := u.cfg.ID(d)
+	if id == "" {
+		u.anonymous.Do(func() {
+			u.cfg.Logger.Warn("message without an id: dedupe does nothing for such messages", zap.String("source", d.Origin.Source()),
+				zap.String("help", "let the producer set Message.ID or the header "+longshore.HeaderID+", or set DedupeConfig.ID"))
+		})
+	}
+	return id
 }
 
 var errRunning = errors.New("another delivery of this message is being handled")

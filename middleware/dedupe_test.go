@@ -8,6 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/middleware"
 )
@@ -136,5 +139,20 @@ func TestDedupeRefusesManualSettling(t *testing.T) {
 	}
 	if err := check.Check(t.Context(), longshore.Facts{}); err != nil {
 		t.Errorf("automatic: %v", err)
+	}
+}
+
+// Without ids Dedupe does nothing: the first such message is reported, once.
+func TestDedupeReportsMessagesWithoutAnID(t *testing.T) {
+	core, seen := observer.New(zap.WarnLevel)
+	h := &counting{calls: map[string]int{}}
+	chain := longshore.Chain(h, middleware.Dedupe(middleware.DedupeConfig{Logger: zap.New(core)}))
+	for _, id := range []string{"a", "", "", "b", ""} {
+		if err := chain.Handle(t.Context(), delivery(longshore.Message{ID: id})); err != nil {
+			t.Error(err)
+		}
+	}
+	if h.calls[""] != 3 || seen.Len() != 1 || seen.All()[0].ContextMap()["help"] == nil {
+		t.Errorf("%d calls, told %v", h.calls[""], seen.All())
 	}
 }

@@ -154,7 +154,11 @@ func TestLockHeldElsewhereIsBusy(t *testing.T) {
 			}
 			last = delay
 		}
-		is(t, run(t, e.mutex(mutex.Config{Busy: mutex.DeadLetter}), never, delivery("a")), longshore.VerdictReject)
+		held := run(t, e.mutex(mutex.Config{Busy: mutex.DeadLetter}), never, delivery("a"))
+		is(t, held, longshore.VerdictReject)
+		if longshore.CodeOf(held) != longshore.CodeBusy { // dlq list --reason busy
+			t.Errorf("code %q", longshore.CodeOf(held))
+		}
 		impatient := e.mutex(mutex.Config{BusyMax: time.Nanosecond})
 		is(t, run(t, impatient, never, delivery("a")), longshore.VerdictRelease)
 		is(t, run(t, impatient, never, delivery("a")), longshore.VerdictReject)

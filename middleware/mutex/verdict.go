@@ -55,7 +55,7 @@ func (m *Mutex) comesBack(err error, delay time.Duration) error {
 func (m *Mutex) held(c claim, d *longshore.Delivery) error {
 	m.counter.held.Add(1)
 	seen := m.memory.see(c.id, time.Now())
-	e := &longshore.Error{Code: longshore.CodeState, Op: fmt.Sprintf("mutex %q", c.id), Source: d.Origin.Source(), Err: errHeldElsewhere}
+	e := &longshore.Error{Code: longshore.CodeBusy, Op: fmt.Sprintf("mutex %q", c.id), Source: d.Origin.Source(), Err: errHeldElsewhere}
 	if m.cfg.Busy == DeadLetter {
 		return longshore.Reject(e)
 	}
