@@ -24,6 +24,7 @@ const (
 	EventDeadLetterFailed EventKind = "dead-letter-failed" // it stays; Delivery, Err, Delay, Reason = where to
 	EventDelayCut         EventKind = "delay-cut"          // a delay was longer than can be held
 	EventParkingFull      EventKind = "parking-full"       // no more retries can wait here
+	EventGivenBack        EventKind = "given-back"         // a message is released again and again, uncounted; Delivery, Err, Delay, Count of such messages; once a minute for each code
 	EventLaneFull         EventKind = "lane-full"          // one key holds half of the window or more; Count
 	EventStuck            EventKind = "stuck"              // a handler does not return; Delivery, Stack
 	EventUnstuck          EventKind = "unstuck"            // it returned after all

@@ -40,6 +40,7 @@ var phrases = map[EventKind]struct {
 	EventDeadLetterFailed: {"dead-letter failed", zapcore.ErrorLevel, true},
 	EventDelayCut:         {"retry delay cut", zapcore.WarnLevel, true},
 	EventParkingFull:      {"parking full", zapcore.WarnLevel, true},
+	EventGivenBack:        {"message given back again and again", zapcore.WarnLevel, false}, // rare by itself
 	EventLaneFull:         {"lane fills the window", zapcore.WarnLevel, true},
 	EventStuck:            {"handler stuck", zapcore.ErrorLevel, true},
 	EventUnstuck:          {"handler returned after all", zapcore.WarnLevel, true},

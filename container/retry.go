@@ -173,6 +173,7 @@ func (r *run) park(w *worker, it *item, j judgement, attempt int) {
 		return
 	}
 	r.outcome(it, j)
+	r.settledNow(it, j)
 	if it.permit {
 		r.s.gate.Release()
 	}

@@ -54,6 +54,7 @@ type run struct {
 	parkBytes   int64
 	parked      parkHeap
 	manual      map[*longshore.Delivery]*item
+	loops       loops
 	dead        []*item // due to be moved to the dead-letter place again; counted as parked
 	moving      []*item // on their way to the dead-letter place
 	undertaking bool

@@ -18,6 +18,7 @@ type counters struct {
 	received, redelivered int64
 	verdicts              [longshore.VerdictLost + 1]int64
 	dead                  map[longshore.Code]int64
+	released              map[longshore.Code]int64
 	settle                map[longshore.Code]int64
 	reopens               map[longshore.Code]int64
 	skipped               map[transport.SkipReason]int64
@@ -148,11 +149,14 @@ type Stats struct {
 	Received, Redelivered, Lost int64
 	Acked, Retried, Rejected    int64
 	Discarded, Released         int64
-	VerdictLost                 int64
-	DeadLetters                 map[longshore.Code]int64
-	DeadLetterFailures          int64
-	SettleFailures              map[longshore.Code]int64
-	Reopens                     map[longshore.Code]int64
+	// ReleasedBy are the releases that handlers and middlewares asked for, by the code of
+	// the reason.
+	ReleasedBy         map[longshore.Code]int64
+	VerdictLost        int64
+	DeadLetters        map[longshore.Code]int64
+	DeadLetterFailures int64
+	SettleFailures     map[longshore.Code]int64
+	Reopens            map[longshore.Code]int64
 	// Skipped counts how often messages were skipped, as EventSkipped tells.
 	Skipped    map[transport.SkipReason]int64
 	Stuck      int   // handlers that are stuck now
@@ -213,7 +217,7 @@ func (r *run) stats(st *Stats) {
 	st.Acked, st.Retried, st.Rejected = c.verdicts[longshore.VerdictAck], c.verdicts[longshore.VerdictRetry], c.verdicts[longshore.VerdictReject]
 	st.Discarded, st.Released, st.VerdictLost = c.verdicts[longshore.VerdictDiscard], c.verdicts[longshore.VerdictRelease], c.verdicts[longshore.VerdictLost]
 	st.DeadLetters, st.SettleFailures, st.Reopens = clone(c.dead), clone(c.settle), clone(c.reopens)
-	st.Skipped = clone(c.skipped)
+	st.Skipped, st.ReleasedBy = clone(c.skipped), clone(c.released)
 	st.DeadLetterFailures, st.StuckTotal = c.deadFailed, c.stuck
 	r.ages(st, now)
 	st.HotShare = r.hotShare()

@@ -202,6 +202,9 @@ func (r *run) conclude(w *worker, it *item, err error, end time.Time, took time.
 	case longshore.VerdictRetry:
 		r.comeBack(w, it, j, it.d.Attempt+1)
 	case longshore.VerdictRelease:
+		if !r.stopped() {
+			j.delay = r.released(it, j)
+		}
 		r.comeBack(w, it, j, it.d.Attempt)
 	case longshore.VerdictReject:
 		r.bury(w, it, j)
@@ -220,6 +223,7 @@ func (r *run) done(w *worker, it *item, j judgement) {
 // lockDone is done, returning with mu held.
 func (r *run) lockDone(w *worker, it *item, j judgement) {
 	r.outcome(it, j)
+	r.settledNow(it, j)
 	if it.permit {
 		r.s.gate.Release()
 	}

@@ -30,6 +30,7 @@ const (
 	ByBlocked    = "stuck partition" // a partition stands still behind a record that is not done
 	ByAlarm      = "alarm"           // the broker blocks publishers
 	ByStuck      = "stuck"           // handlers do not return
+	ByReleases   = "releases"        // messages come back uncounted again and again
 	ByHotKey     = "hot key"
 	ByLanes      = "lanes" // fewer keys or partitions than workers
 	ByKnee       = "knee"  // the downstream is saturated
@@ -47,6 +48,7 @@ type Pressure struct {
 	Blocked     bool   // the broker blocks publishers
 	Partitions  int    // of this instance; −1: the source has none, or they are not known
 	Old         int    // calls that have run for longer than 10 s
+	Loops       Loops  // messages that are released again and again
 }
 
 // oldCall is the age from which on a call may be one that does not end.
@@ -76,6 +78,7 @@ func (r *run) pressure(p *Pressure) {
 		}
 	}
 	p.ParkingFull, p.Blocked, p.Unmovable = r.parkFull, r.blocked, r.unmovableText()
+	p.Loops = r.loops.worst(now)
 	var hot *lane
 	r.lanes.each(func(l *lane) {
 		if hot == nil || l.waiting > hot.waiting {
@@ -154,6 +157,8 @@ func whySick(st Stats, p Pressure) (by, text string) {
 		return ByStuck, fmt.Sprintf("%d of %d handlers are stuck, the oldest for %v; see longshore ctl stuck %s", st.Stuck, st.Workers, round(st.Oldest), st.Name)
 	case p.Unmovable != "":
 		return ByDeadLetter, p.Unmovable
+	case p.Loops.Messages > 0:
+		return ByReleases, whyLoops(p.Loops)
 	case p.ParkingFull:
 		return ByParking, fmt.Sprintf("parking is full: %d retries wait here, as many as Redelivery.Parked and MaxBytes allow", st.Parked)
 	case p.Blocked:

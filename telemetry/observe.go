@@ -50,7 +50,7 @@ type observer struct {
 	state, workers, target, most, permits, inflight, lanes, parked, stuck, backlog metric.Int64ObservableGauge
 	live, ready, accepting                                                         metric.Int64ObservableGauge
 	busy, capacity, rate, oldest, last, backlogAge                                 metric.Float64ObservableGauge
-	redelivered, deadLetters, settleFailures, reopens, skipped, decisions, drained metric.Int64ObservableCounter
+	redelivered, deadLetters, released, settleFailures, reopens, skipped, decisions, drained metric.Int64ObservableCounter
 	drainTook                                                                      metric.Float64ObservableGauge
 }
 
@@ -76,6 +76,7 @@ func (o *observer) make() {
 	o.last = o.share("longshore.delivery.last", "s", "Time since something was received.")
 	o.redelivered = o.total("longshore.redelivered", "{message}", "Deliveries that the broker had handed out before.")
 	o.deadLetters = o.total("longshore.deadletters", "{message}", "Messages moved to the dead-letter place, by reason.")
+	o.released = o.total("longshore.released", "{message}", "Messages given back uncounted by handlers and middlewares, by reason.")
 	o.settleFailures = o.total("longshore.settle.failures", "{message}", "Settlements that were accepted and failed later.")
 	o.reopens = o.total("longshore.reopens", "{reopen}", "Subscriptions that ended, by code.")
 	o.decisions = o.total("longshore.scale.decisions", "{decision}", "Changes of the wanted workers, by direction and reason.")
@@ -212,6 +213,7 @@ func (o *observer) load(r reading, s container.Stats) {
 func (o *observer) totals(r reading, s container.Stats) {
 	r.out.ObserveInt64(o.redelivered, s.Redelivered, r.plain)
 	r.byCode(o.deadLetters, "reason", usualReasons(), s.DeadLetters)
+	r.byCode(o.released, "reason", usualReleases(), s.ReleasedBy)
 	r.byCode(o.settleFailures, "code", usualSettleFailures(), s.SettleFailures)
 	r.byCode(o.reopens, "code", usualReopens(), s.Reopens)
 	for _, reason := range usualSkips() {

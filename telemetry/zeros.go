@@ -16,6 +16,11 @@ func usualReasons() []longshore.Code {
 	return []longshore.Code{longshore.CodeHandler, longshore.CodePanic, longshore.CodeUndecodable, longshore.CodeNoHandler, longshore.CodeTimeout}
 }
 
+// usualReleases are those under which messages are given back uncounted.
+func usualReleases() []longshore.Code {
+	return []longshore.Code{longshore.CodeHandler, longshore.CodeBusy, longshore.CodeConnLost, longshore.CodeUnreachable, longshore.CodeTimeout}
+}
+
 // usualSettleFailures are those under which settlements fail later.
 func usualSettleFailures() []longshore.Code {
 	return []longshore.Code{longshore.CodeSettle, longshore.CodeConnLost, longshore.CodeLeaseLost, longshore.CodeAckTimeout, longshore.CodeFenced}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/sr"
 	"google.golang.org/protobuf/proto"
@@ -24,6 +25,8 @@ type Codec struct {
 	client   *sr.Client
 	ids      *cache[int]
 	subjects *cache[string]
+	unknown  unknown
+	proved   atomic.Bool // a registry answers at the address
 }
 
 // Schema is what a message was written with.
@@ -44,8 +47,8 @@ func SchemaOf(ctx context.Context) (s Schema, ok bool) {
 }
 
 // Decode reads the header, gets the schema and lets the codec of its kind read the
-// rest. The message itself is not changed. An unknown id is an error with
-// [longshore.CodeNotFound]; a registry that is away is a [longshore.Release]. A message
+// rest. The message itself is not changed. An id that the registry does not know or refuses
+// is an error with [longshore.CodeNotFound], also from memory for Config.Unknown; a registry that is away is a [longshore.Release]. A message
 // without a body has no schema: see longshore.Tombstone.
 func (c *Codec) Decode(ctx context.Context, m *longshore.Message, v any) error {
 	if done, err := longshore.DecodeTombstone(m, v); done {

@@ -3,11 +3,13 @@ package registry_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -230,3 +232,77 @@ func TestTombstoneHasNoSchema(t *testing.T) {
 		t.Errorf("an empty body: %v", err)
 	}
 }
+
+// F-N25: a refusal of one id by a registry that answers is the message's fault, whatever
+// the answer looks like, and is remembered. The same answer for everything is about the
+// address, and the messages wait.
+func TestUnknownIDWithoutACodeIsTheMessagesFault(t *testing.T) {
+	for _, status := range []int{http.StatusNotFound, http.StatusBadRequest, http.StatusGone, http.StatusUnprocessableEntity} {
+		for _, proved := range []string{"by its types", "by a schema"} {
+			synctest.Test(t, func(t *testing.T) {
+				asked := 0
+				c := fake(t, func(path string) (int, string) {
+					switch {
+					case path == "/schemas/types" && proved == "by its types":
+						return http.StatusOK, `["AVRO","JSON"]`
+					case path == "/schemas/ids/1":
+						return http.StatusOK, `{"schemaType":"JSON","schema":"{}"}`
+					case path == "/schemas/ids/9":
+						asked++
+						return status, "<html>secret-word</html>"
+					}
+					return http.StatusNotFound, ""
+				})
+				if proved == "by a schema" {
+					if err := c.Decode(t.Context(), framed(1, '1'), new(int)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				ask := func() error { return c.Decode(t.Context(), framed(9, '1'), new(int)) }
+				for range 5 {
+					err := ask()
+					if v, _ := longshore.VerdictOf(err); v != longshore.VerdictNone || !errors.Is(err, longshore.CodeNotFound) || strings.Contains(err.Error(), "secret") {
+						t.Errorf("%d, %s: %v", status, proved, err)
+					}
+				}
+				if asked != 1 {
+					t.Errorf("%d, %s: asked %d times", status, proved, asked)
+				}
+				<-time.After(61 * time.Second)
+				_ = ask()
+				if asked != 2 {
+					t.Errorf("%d, %s: after a minute: asked %d times", status, proved, asked)
+				}
+			})
+		}
+	}
+	for _, status := range []int{http.StatusTooManyRequests, http.StatusRequestTimeout, http.StatusNotFound} {
+		c := fake(t, func(path string) (int, string) {
+			if path == "/schemas/types" && status != http.StatusNotFound {
+				return http.StatusOK, `["AVRO"]`
+			}
+			return status, ""
+		})
+		if v, _ := longshore.VerdictOf(c.Decode(t.Context(), framed(9, '1'), new(int))); v != longshore.VerdictRelease {
+			t.Errorf("%d: verdict %q", status, v)
+		}
+	}
+}
+
+// fake is a codec on a registry without a network.
+func fake(t *testing.T, answer func(path string) (status int, body string)) *registry.Codec {
+	t.Helper()
+	c, err := registry.New(registry.Config{URLs: []string{"http://registry"}, Codecs: map[registry.Kind]longshore.Codec{registry.JSON: longshore.JSON{}},
+		Client: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			status, body := answer(r.URL.Path)
+			return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader(body)), Request: r, Header: http.Header{}}, nil
+		})}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -39,6 +39,9 @@ type Config struct {
 	// CacheSize is the number of schemas that are kept; the least used goes first. Ids
 	// never change their meaning, so they do not expire. 0 = 1,000.
 	CacheSize int
+	// Unknown is how long an id that the registry does not have is remembered; 0 = 1 min.
+	// A schema that is registered later is found after it.
+	Unknown time.Duration
 	// Codecs read and write what follows the header. At least one.
 	Codecs map[Kind]longshore.Codec
 	// Subject names the subject under which a message is written, with its latest
@@ -54,6 +57,7 @@ const (
 	defaultTimeout = 5 * time.Second
 	defaultCache   = 1000
 	defaultRefresh = 5 * time.Minute
+	defaultUnknown = time.Minute
 )
 
 // New makes a codec; it does not ask the registry. All that is wrong with cfg is told
@@ -73,6 +77,9 @@ func New(cfg Config) (*Codec, error) {
 	}
 	if cfg.Refresh == 0 {
 		cfg.Refresh = defaultRefresh
+	}
+	if cfg.Unknown == 0 {
+		cfg.Unknown = defaultUnknown
 	}
 	c := &Codec{cfg: cfg, ids: newCache[int](cfg.CacheSize), subjects: newCache[string](cfg.CacheSize)}
 	var err error
@@ -104,8 +111,8 @@ func (cfg *Config) check() error {
 			errs = append(errs, fmt.Errorf("the kind %q of Codecs is not known, or its codec is nil", kind))
 		}
 	}
-	if cfg.Timeout < 0 || cfg.CacheSize < 0 || cfg.Refresh < 0 {
-		errs = append(errs, errors.New("one of Timeout, CacheSize and Refresh is negative"))
+	if cfg.Timeout < 0 || cfg.CacheSize < 0 || cfg.Refresh < 0 || cfg.Unknown < 0 {
+		errs = append(errs, errors.New("one of Timeout, CacheSize, Refresh and Unknown is negative"))
 	}
 	return errors.Join(errs...)
 }

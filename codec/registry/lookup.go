@@ -13,7 +13,7 @@ import (
 )
 
 // The registry's own error codes: what is asked for does not exist. A 404 without one
-// of them comes from something else at that address.
+// of them may come from something else at that address: see isRegistry.
 const (
 	noSubject = 40401
 	noVersion = 40402
@@ -21,12 +21,51 @@ const (
 )
 
 func (c *Codec) byID(ctx context.Context, id int) (Schema, error) {
+	now := time.Now()
+	if err := c.unknown.get(id, now); err != nil {
+		return Schema{}, err
+	}
 	return c.ids.get(ctx, id, time.Time{}, func(ctx context.Context) (Schema, time.Time, error) {
 		ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 		defer cancel()
+		op := fmt.Sprintf("look up schema id %d", id)
 		s, err := c.client.SchemaByID(ctx, id)
-		return schema(id, s), time.Time{}, failure(fmt.Sprintf("look up schema id %d", id), err)
+		switch {
+		case err == nil:
+			c.proved.Store(true)
+			return schema(id, s), time.Time{}, nil
+		case ofTheID(err) && c.isRegistry(ctx, err):
+			err = notThere(op, err)
+			c.unknown.put(id, err, now, now.Add(c.cfg.Unknown))
+			return Schema{}, time.Time{}, err
+		}
+		return Schema{}, time.Time{}, failure(op, err)
 	})
+}
+
+// ofTheID says whether an answer may be about the id that was asked for: any 4xx that is
+// not about who asks, how often or how slowly.
+func ofTheID(err error) bool {
+	var answer *sr.ResponseError
+	if !errors.As(err, &answer) {
+		return false
+	}
+	switch answer.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusRequestTimeout,
+		http.StatusMisdirectedRequest, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	}
+	return answer.StatusCode >= 400 && answer.StatusCode < 500
+}
+
+// notThere is the error about the id.
+func notThere(op string, err error) error {
+	e := &longshore.Error{Code: longshore.CodeNotFound, Op: op, Err: err, Hint: "the producer uses another registry, or the schema was deleted for good"}
+	var answer *sr.ResponseError
+	if errors.As(err, &answer) { // what a proxy writes on an error page stays out
+		e.Err = fmt.Errorf("the schema registry answers %d (error code %d)", answer.StatusCode, answer.ErrorCode)
+	}
+	return e
 }
 
 // latest is the last schema of a subject. An old one is better than none.

@@ -1,0 +1,166 @@
+package container
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+// A release counts no attempt, so no limit ends it. What is released again and again is
+// noticed here, slowed down and told of; otherwise a message could come back for ever
+// without a word.
+
+const (
+	loopFrom   = 5                // releases in a row of one message that are a loop
+	loopMost   = 1000             // messages that are watched
+	loopForget = 10 * time.Minute // after the last release: it went to another instance
+	loopDelay  = 10 * time.Second // up to which a loop is slowed down, whatever shorter delay is asked for
+	loopEvery  = time.Minute      // between two events of one code
+)
+
+// loops are the messages of a container that were released and not settled since.
+type loops struct {
+	any atomic.Bool // so that nearly all messages need no lock
+
+	mu   sync.Mutex
+	byID map[string]*loop
+	told map[longshore.Code]time.Time
+}
+
+type loop struct {
+	since, last time.Time
+	times       int
+	code        longshore.Code
+	text        string
+}
+
+// Loops are messages that come back uncounted again and again.
+type Loops struct {
+	Messages int
+	Times    int            // releases of the one that has most
+	Since    time.Time      // of that one, the first
+	Code     longshore.Code // of that one, the last
+	Text     string
+}
+
+// again notes a release and says how many there were in a row, and whether to tell.
+func (l *loops) again(id string, code longshore.Code, text string, now time.Time) (times int, tell bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	one := l.byID[id]
+	if one == nil {
+		l.forget(now)
+		if len(l.byID) >= loopMost {
+			return 1, false
+		}
+		if l.byID == nil {
+			l.byID, l.told = map[string]*loop{}, map[longshore.Code]time.Time{}
+		}
+		one = &loop{since: now}
+		l.byID[id] = one
+		l.any.Store(true)
+	}
+	one.times++
+	one.last, one.code, one.text = now, code, text
+	if one.times < loopFrom {
+		return one.times, false
+	}
+	if last, ok := l.told[code]; ok && now.Sub(last) < loopEvery {
+		return one.times, false
+	}
+	if len(l.told) >= mostCodes {
+		clear(l.told)
+	}
+	l.told[code] = now
+	return one.times, true
+}
+
+// over ends the watch of a message that was settled.
+func (l *loops) over(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.byID, id)
+	l.any.Store(len(l.byID) > 0)
+}
+
+// forget drops what was not released for long. The caller holds mu.
+func (l *loops) forget(now time.Time) {
+	for id, one := range l.byID {
+		if now.Sub(one.last) > loopForget {
+			delete(l.byID, id)
+		}
+	}
+}
+
+// worst sums up what is a loop now.
+func (l *loops) worst(now time.Time) (w Loops) {
+	if !l.any.Load() {
+		return w
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forget(now)
+	for _, one := range l.byID {
+		if one.times < loopFrom {
+			continue
+		}
+		w.Messages++
+		if one.times > w.Times {
+			w.Times, w.Since, w.Code, w.Text = one.times, one.since, one.code, one.text
+		}
+	}
+	return w
+}
+
+// released notes a release that a handler's result asks for, and returns its delay.
+func (r *run) released(it *item, j judgement) time.Duration {
+	code, text := longshore.CodeHandler, "no reason is given"
+	if j.err != nil {
+		text = cutText(j.err.Error(), 256)
+		if c := longshore.CodeOf(j.err); c != "" {
+			code = c
+		}
+	}
+	r.mu.Lock()
+	countCode(&r.count.released, code)
+	r.mu.Unlock()
+	id := idOf(it.d)
+	if id == "" {
+		id = string(code) // all that cannot be told apart, together
+	}
+	times, tell := r.loops.again(id, code, text, j.end)
+	if times < loopFrom {
+		return j.delay
+	}
+	delay := max(j.delay, min(r.backoff(times), loopDelay))
+	if tell {
+		w := r.loops.worst(j.end)
+		r.emit(Event{Kind: EventGivenBack, Delivery: factsOf(it.d), Err: &longshore.Error{Code: code, Source: r.s.name, Err: j.err, Op: fmt.Sprintf("message %.64q was given back %d times in a row, uncounted", idOf(it.d), times),
+			Hint: "it ends when its cause does: no attempt is counted; return an error or longshore.Reject if the message is at fault"},
+			Count: max(w.Messages, 1), Delay: delay, Text: fmt.Sprintf("%s given back again and again, this one %d times: %s", messagesAre(max(w.Messages, 1)), times, text)})
+	}
+	return delay
+}
+
+// settledNow ends the watch of a message whose verdict is final for this container.
+func (r *run) settledNow(it *item, j judgement) {
+	if !r.loops.any.Load() || j.verdict == longshore.VerdictRelease || j.verdict == longshore.VerdictLost || j.verdict == longshore.VerdictNone {
+		return
+	}
+	r.loops.over(idOf(it.d))
+}
+
+// whyLoops is the sentence about them.
+func whyLoops(w Loops) string {
+	return fmt.Sprintf("%s given back uncounted again and again, one %d times since %s (%s: %s)", messagesAre(w.Messages), w.Times, w.Since.Format("15:04:05"), w.Code, w.Text)
+}
+
+func messagesAre(n int) string {
+	if n == 1 {
+		return "1 message is"
+	}
+	return fmt.Sprintf("%d messages are", n)
+}
