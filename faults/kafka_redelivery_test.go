@@ -38,8 +38,8 @@ func foreign() []*kgo.Record {
 	}
 }
 
-// F-G02: what foreign producers send gets a verdict each; key, body and headers arrive
-// in the dead-letter topic byte for byte.
+// F-G02, F-N20: what foreign producers send gets a verdict each; key, body and headers
+// arrive in the dead-letter topic byte for byte, and a tombstone as a tombstone.
 func TestKafkaForeignRecordsEachGetAVerdict(t *testing.T) {
 	onKafka(t, 1, func(t *testing.T, k *kafkaTopic, p kafka.Protocol) {
 		dead, sent := k.also(".dlt"), foreign()
@@ -75,7 +75,11 @@ func TestKafkaForeignRecordsEachGetAVerdict(t *testing.T) {
 			if !bytes.Equal(r.Value, sent[i].Value) || (r.Value == nil) != (sent[i].Value == nil) {
 				t.Errorf("%d: body %#v, want %#v", i, r.Value, sent[i].Value)
 			}
-			if reason := header(r, "longshore-dead-reason"); reason != string(longshore.CodeUndecodable) {
+			want := longshore.CodeUndecodable
+			if sent[i].Value == nil {
+				want = longshore.CodeTombstone
+			}
+			if reason := header(r, "longshore-dead-reason"); reason != string(want) {
 				t.Errorf("%d: reason %q", i, reason)
 			}
 			sameHeaders(t, i, r, sent[i])

@@ -47,11 +47,11 @@ type observer struct {
 	problem error
 	all     []metric.Observable
 
-	state, workers, target, most, permits, inflight, lanes, parked, stuck, backlog metric.Int64ObservableGauge
-	live, ready, accepting                                                         metric.Int64ObservableGauge
-	busy, capacity, rate, oldest, last, backlogAge                                 metric.Float64ObservableGauge
+	state, workers, target, most, permits, inflight, lanes, parked, stuck, backlog           metric.Int64ObservableGauge
+	live, ready, accepting                                                                   metric.Int64ObservableGauge
+	busy, capacity, rate, oldest, last, backlogAge                                           metric.Float64ObservableGauge
 	redelivered, deadLetters, released, settleFailures, reopens, skipped, decisions, drained metric.Int64ObservableCounter
-	drainTook                                                                      metric.Float64ObservableGauge
+	drainTook                                                                                metric.Float64ObservableGauge
 }
 
 func (o *observer) make() {
