@@ -14,11 +14,13 @@ import (
 // without a word.
 
 const (
-	loopFrom   = 5                // releases in a row of one message that are a loop
-	loopMost   = 1000             // messages that are watched
-	loopForget = 10 * time.Minute // after the last release: it went to another instance
-	loopDelay  = 10 * time.Second // up to which a loop is slowed down, whatever shorter delay is asked for
-	loopEvery  = time.Minute      // between two events of one code
+	loopFrom   = 5                      // releases in a row of one message that are a loop
+	loopMost   = 1000                   // messages that are watched
+	loopForget = 10 * time.Minute       // after the last release: it went to another instance
+	loopQuick  = 100 * time.Millisecond // delays below it are slowed down; others are as they were asked for
+	loopSlow   = time.Second            // up to which
+	loopDelay  = 10 * time.Second       // up to which without a delay that was asked for, on its way through the broker
+	loopEvery  = time.Minute            // between two events of one code
 )
 
 // loops are the messages of a container that were released and not settled since.
@@ -33,6 +35,7 @@ type loops struct {
 type loop struct {
 	since, last time.Time
 	times       int
+	quick       int // of these, with a delay below loopQuick
 	code        longshore.Code
 	text        string
 }
@@ -46,15 +49,16 @@ type Loops struct {
 	Text     string
 }
 
-// again notes a release and says how many there were in a row, and whether to tell.
-func (l *loops) again(id string, code longshore.Code, text string, now time.Time) (times int, tell bool) {
+// again notes a release with the delay that was asked for and says how it stands with
+// the message, and whether to tell.
+func (l *loops) again(id string, asked time.Duration, code longshore.Code, text string, now time.Time) (is loop, tell bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	one := l.byID[id]
 	if one == nil {
 		l.forget(now)
 		if len(l.byID) >= loopMost {
-			return 1, false
+			return loop{times: 1}, false
 		}
 		if l.byID == nil {
 			l.byID, l.told = map[string]*loop{}, map[longshore.Code]time.Time{}
@@ -64,18 +68,33 @@ func (l *loops) again(id string, code longshore.Code, text string, now time.Time
 		l.any.Store(true)
 	}
 	one.times++
+	if asked > 0 && asked < loopQuick {
+		one.quick++
+	}
 	one.last, one.code, one.text = now, code, text
 	if one.times < loopFrom {
-		return one.times, false
+		return *one, false
 	}
 	if last, ok := l.told[code]; ok && now.Sub(last) < loopEvery {
-		return one.times, false
+		return *one, false
 	}
 	if len(l.told) >= mostCodes {
 		clear(l.told)
 	}
 	l.told[code] = now
-	return one.times, true
+	return *one, true
+}
+
+// delay is at least how long the message stays away, 0: as it is. A delay of some length
+// was asked for by a middleware that knows when it is ready, like a breaker.
+func (l *loop) delay(asked time.Duration, backoff func(n int) time.Duration) time.Duration {
+	switch {
+	case l.times < loopFrom || asked >= loopQuick:
+		return 0
+	case asked > 0:
+		return min(time.Millisecond<<min(l.quick, 20), loopSlow)
+	}
+	return min(backoff(l.times), loopDelay)
 }
 
 // over ends the watch of a message that was settled.
@@ -131,11 +150,9 @@ func (r *run) released(it *item, j judgement) time.Duration {
 	if id == "" {
 		id = string(code) // all that cannot be told apart, together
 	}
-	times, tell := r.loops.again(id, code, text, j.end)
-	if times < loopFrom {
-		return j.delay
-	}
-	delay := max(j.delay, min(r.backoff(times), loopDelay))
+	_, asked := longshore.VerdictOf(j.err)
+	is, tell := r.loops.again(id, asked, code, text, j.end)
+	delay, times := max(j.delay, is.delay(asked, r.backoff)), is.times
 	if tell {
 		w := r.loops.worst(j.end)
 		r.emit(Event{Kind: EventGivenBack, Delivery: factsOf(it.d), Err: &longshore.Error{Code: code, Source: r.s.name, Err: j.err, Op: fmt.Sprintf("message %.64q was given back %d times in a row, uncounted", idOf(it.d), times),

@@ -58,7 +58,11 @@ func TestEndlessReleaseIsNotSilent(t *testing.T) {
 			const watched = 10 * time.Minute
 			<-time.After(watched)
 			n, st, why := calls.Load(), c.Stats(), c.Why()
-			if n < loopCalls || n > 120 {
+			most := int64(120)
+			if delay > 0 { // up to one a second
+				most = 700
+			}
+			if n < loopCalls || n > most {
 				t.Errorf("delay %v: %d calls in %v", delay, n, watched)
 			}
 			if st.ReleasedBy[longshore.CodeUnreachable] != n || len(st.ReleasedBy) != 1 {
