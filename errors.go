@@ -59,6 +59,7 @@ const (
 	CodeReturned    Code = "returned"     // given back so often that the broker would give it up
 	CodeBusy        Code = "busy"         // somebody else works on it
 	CodeDeadLetter  Code = "dead-letter"  // moving a message to its dead-letter place failed
+	CodeMaybeSent   Code = "maybe-sent"   // published, and no answer came: it may have been sent
 	CodeUnroutable  Code = "unroutable"   // published, but no queue takes it
 	CodeRefused     Code = "refused"      // the broker refused the message
 	CodeTooLarge    Code = "too-large"    // larger than the broker takes

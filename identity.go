@@ -1,7 +1,7 @@
 package longshore
 
-// HeaderID is the header in which our publishers write a stable id, where the
-// producer of the message did not set [Message.ID].
+// HeaderID is the header in which our publishers write a stable id: [Message.ID], or where
+// the producer did not set one an id of their own.
 const HeaderID = "longshore-id"
 
 // Identity returns one id per message that stays the same over redelivery,

@@ -8,8 +8,9 @@ import "time"
 // Key and Body must not be written into once a message was published or
 // received: a transport may share the bytes.
 type Message struct {
-	// ID identifies the message for its producer. Brokers that have a place for
-	// it carry it; see [Identity] for an id that is stable on every broker.
+	// ID identifies the message for its producer, who gives two messages two IDs. Our
+	// publishers make it the message's [Identity]; without one they make an identity for
+	// each message of a Publish, and what is published again is another message.
 	ID string
 
 	// Key orders messages: those with equal keys are handled one after the

@@ -97,7 +97,7 @@ func refuse(w http.ResponseWriter, err error) {
 		status = http.StatusConflict
 	case longshore.CodeNotFound:
 		status = http.StatusNotFound
-	case longshore.CodeUnreachable, longshore.CodeConnLost, longshore.CodeTimeout, longshore.CodeDeadLetter:
+	case longshore.CodeUnreachable, longshore.CodeConnLost, longshore.CodeTimeout, longshore.CodeMaybeSent, longshore.CodeDeadLetter:
 		status = http.StatusBadGateway
 	}
 	answer(w, status, p)

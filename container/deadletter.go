@@ -1,7 +1,9 @@
 package container
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -26,7 +28,7 @@ const (
 	HeaderDeadSource   = "longshore-dead-source"   // where it came from
 	HeaderDeadBy       = "longshore-dead-by"       // container and host
 	HeaderDeadReplays  = "longshore-dead-replays"  // how often it was put back
-	HeaderDeadID       = "longshore-dead-id"       // its identity where it came from, as the log has it, unless it carries that itself
+	HeaderDeadID       = "longshore-dead-id"       // its identity where it came from; read, and no longer written: it is longshore-id now
 )
 
 const maxErrorText = 512
@@ -105,7 +107,7 @@ func (r *run) deadLetter(w *worker, it *item, j judgement) {
 			r.mu.Lock()
 			r.moving = append(r.moving, it)
 			r.mu.Unlock()
-			down = r.publishDead(own, j.err)
+			down = r.publishDead(own, it.copyIdentity(), j.err)
 			r.mu.Lock()
 			r.moving = slices.DeleteFunc(r.moving, func(o *item) bool { return o == it })
 			r.terms.down = destinationFault(down)
@@ -205,7 +207,7 @@ func (r *run) stays(w *worker, it *item, j judgement, err error) {
 
 // publishDead publishes with a deadline of its own: a worker must not wait for a
 // broker that takes nothing.
-func (r *run) publishDead(d *longshore.Delivery, reason error) error {
+func (r *run) publishDead(d *longshore.Delivery, id string, reason error) error {
 	ctx, cancel := context.WithTimeout(r.settle, publishTimeout)
 	defer cancel()
 	pub, err := r.deadPublisher(ctx)
@@ -214,7 +216,7 @@ func (r *run) publishDead(d *longshore.Delivery, reason error) error {
 	}
 	for said := allDiagnostics; said <= noDiagnostics; said++ {
 		// The diagnostics may be what is too much: the move matters more.
-		err = pub.Publish(ctx, r.s.dead.To, r.deadMessage(d, reason, said))
+		err = pub.Publish(ctx, r.s.dead.To, r.deadMessage(d, id, reason, said))
 		if !errors.Is(err, longshore.CodeTooLarge) && !errors.Is(err, longshore.CodeBadHeader) {
 			break
 		}
@@ -252,8 +254,19 @@ func (r *run) deadPublisher(ctx context.Context) (transport.Publisher, error) {
 	return pub, err
 }
 
-// deadMessage is what was received, with the reasons in its headers.
-func (r *run) deadMessage(d *longshore.Delivery, reason error, said diagnostics) *longshore.Message {
+// copyIdentity is what all copies of a message carry that are made here: its own
+// identity, or where it has none, as on RabbitMQ, one that is made up once. A move that is
+// tried again may make a second copy.
+func (it *item) copyIdentity() string {
+	if it.copyID == "" {
+		h := it.d.Received().Headers
+		it.copyID = cmp.Or(h.String(longshore.HeaderID), h.String(HeaderDeadID), longshore.Identity(it.d), rand.Text())
+	}
+	return it.copyID
+}
+
+// deadMessage is what was received, with its identity and the reasons in its headers.
+func (r *run) deadMessage(d *longshore.Delivery, id string, reason error, said diagnostics) *longshore.Message {
 	m := *d.Received()
 	headers := make(longshore.Headers, 0, len(m.Headers)+8)
 	for _, h := range m.Headers {
@@ -267,6 +280,9 @@ func (r *run) deadMessage(d *longshore.Delivery, reason error, said diagnostics)
 		headers = append(headers,
 			longshore.Header{Name: HeaderDeadReason, Value: string(longshore.CodeOf(reason))},
 			longshore.Header{Name: HeaderDeadAttempts, Value: int64(d.Attempt)})
+		if id != m.ID && !m.Headers.Has(longshore.HeaderID) {
+			headers = append(headers, longshore.Header{Name: longshore.HeaderID, Value: id})
+		}
 	}
 	if said == allDiagnostics {
 		host, _ := os.Hostname()
@@ -279,10 +295,6 @@ func (r *run) deadMessage(d *longshore.Delivery, reason error, said diagnostics)
 			longshore.Header{Name: HeaderDeadAt, Value: r.s.clock.Now().UTC().Format(time.RFC3339Nano)},
 			longshore.Header{Name: HeaderDeadSource, Value: cutText(r.s.about.Name, 255)},
 			longshore.Header{Name: HeaderDeadBy, Value: cutText(r.s.name+"@"+host, 255)})
-		// Not longshore-id: a FIFO queue would take a second death for a duplicate.
-		if id := idOf(d); id != "" && id != m.ID && !m.Headers.Has(longshore.HeaderID) {
-			headers = append(headers, longshore.Header{Name: HeaderDeadID, Value: id})
-		}
 	}
 	m.Headers = headers
 	m.Expiration = 0 // it must not expire where it waits for people

@@ -26,6 +26,7 @@ type item struct {
 
 	fail     error       // failed before the handler: its order function panicked
 	dead     *deadLetter // not nil: only its dead-lettering is to be tried again
+	copyID   string      // what copies of it carry as their identity; "": none was made
 	releases int         // times it was released, for the backoff
 	solo     bool        // its batch failed as a whole: next time alone
 	permit   bool        // holds one of the gate's

@@ -29,7 +29,7 @@ type names struct {
 func errorCodes() *names {
 	s := &names{most: mostCodes}
 	for _, c := range []longshore.Code{longshore.CodePanic, longshore.CodeHandler, longshore.CodeUndecodable, longshore.CodeTombstone, longshore.CodeBusy, longshore.CodeNoHandler, longshore.CodeTooLarge, longshore.CodeTimeout,
-		longshore.CodeUnreachable, longshore.CodeConnLost, longshore.CodeAuth, longshore.CodeForbidden, longshore.CodeNotFound, longshore.CodeBlocked, longshore.CodeRefused,
+		longshore.CodeUnreachable, longshore.CodeMaybeSent, longshore.CodeConnLost, longshore.CodeAuth, longshore.CodeForbidden, longshore.CodeNotFound, longshore.CodeBlocked, longshore.CodeRefused,
 		longshore.CodeUnroutable, longshore.CodeReturned, longshore.CodeSettle, longshore.CodeLeaseLost, longshore.CodeFenced, longshore.CodeAckTimeout, longshore.CodeState, longshore.CodeInternal} {
 		s.seen.Store(string(c), true)
 	}

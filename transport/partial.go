@@ -1,13 +1,17 @@
 package transport
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/longshore-go/longshore"
 )
 
 // PartialError says which messages of one Publish failed, by their index. The
-// others are confirmed.
+// others are confirmed. An error with longshore.CodeMaybeSent is of a message of which
+// nothing is known.
 type PartialError struct {
 	Failed map[int]error
 	Total  int
@@ -26,7 +30,20 @@ func (e *PartialError) Indexes() []int {
 // Error names the first three.
 func (e *PartialError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "longshore: %d of %d messages not published", len(e.Failed), e.Total)
+	unsure := 0
+	for _, err := range e.Failed {
+		if errors.Is(err, longshore.CodeMaybeSent) {
+			unsure++
+		}
+	}
+	switch not := len(e.Failed) - unsure; {
+	case unsure == 0:
+		fmt.Fprintf(&b, "longshore: %d of %d messages not published", not, e.Total)
+	case not == 0:
+		fmt.Fprintf(&b, "longshore: %d of %d messages may have been sent", unsure, e.Total)
+	default:
+		fmt.Fprintf(&b, "longshore: %d of %d messages not published, %d may have been sent", not, e.Total, unsure)
+	}
 	for n, i := range e.Indexes() {
 		if n == 3 {
 			b.WriteString("; …")

@@ -84,7 +84,9 @@ type Consumer interface {
 type Publisher interface {
 	// Publish returns after the broker has confirmed all messages. An error
 	// is a *PartialError that names those that failed, an *longshore.Error if none
-	// was sent, or ctx's error; after that the outcome of those not named is open.
+	// was sent, or ctx's error; after that the outcome of those not named is open. A
+	// message that may have been sent has an error made by MaybeSent, and all copies
+	// that a publisher makes of one message have one longshore.Identity.
 	Publish(ctx context.Context, dest string, msgs ...*longshore.Message) error
 	Close(ctx context.Context) error
 }

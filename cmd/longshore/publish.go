@@ -149,7 +149,7 @@ func (a *app) send(ctx context.Context, pub transport.Publisher, dest string, ms
 		break
 	}
 	for _, e := range failed {
-		if errors.Is(e, context.Canceled) || errors.Is(e, context.DeadlineExceeded) {
+		if errors.Is(e, longshore.CodeMaybeSent) || errors.Is(e, context.Canceled) || errors.Is(e, context.DeadlineExceeded) {
 			res.Unsure++
 		} else {
 			res.Failed++

@@ -83,7 +83,7 @@ func ExitCode(err error) int {
 	}
 	switch longshore.CodeOf(err) {
 	case longshore.CodeUnreachable, longshore.CodeAuth, longshore.CodeVhost, longshore.CodeForbidden,
-		longshore.CodeTLS, longshore.CodeTimeout, longshore.CodeConnLost, longshore.CodeBlocked:
+		longshore.CodeTLS, longshore.CodeTimeout, longshore.CodeMaybeSent, longshore.CodeConnLost, longshore.CodeBlocked:
 		return ExitUnreachable
 	case longshore.CodeBadAddress, longshore.CodeConfig:
 		return ExitUsage

@@ -111,7 +111,7 @@ func (r *run) sendTo(ctx context.Context, to string, batch []letter) error {
 // broker's answer did not come.
 func doubtful(err error) bool {
 	switch longshore.CodeOf(err) {
-	case longshore.CodeConnLost, longshore.CodeUnreachable, longshore.CodeTimeout:
+	case longshore.CodeMaybeSent, longshore.CodeConnLost, longshore.CodeUnreachable, longshore.CodeTimeout:
 		return true
 	}
 	return errors.Is(err, context.DeadlineExceeded)

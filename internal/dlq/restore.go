@@ -1,6 +1,7 @@
 package dlq
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/longshore-go/longshore"
@@ -19,7 +20,11 @@ func Restore(d *longshore.Delivery) *longshore.Message {
 	}
 	// Should the replay die between sending and settling, the next one sends it once
 	// more: with one id in both they can be told for what they are.
-	if id := longshore.Identity(d); id != "" && id != m.ID && !headers.Has(longshore.HeaderID) {
+	id := longshore.Identity(d)
+	if !headers.Has(longshore.HeaderID) { // written by an earlier version: the id of what died is beside it
+		id = cmp.Or(d.Received().Headers.String(headerID), id)
+	}
+	if id != "" && id != m.ID && !headers.Has(longshore.HeaderID) {
 		headers = append(headers, longshore.Header{Name: longshore.HeaderID, Value: id})
 	}
 	headers = append(headers, longshore.Header{Name: headerReplays, Value: int64(FactsOf(d).Replays + 1)})

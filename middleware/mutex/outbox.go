@@ -102,7 +102,8 @@ func (o *Outbox) Within(ctx context.Context, fn func(ctx context.Context) error)
 }
 
 // Add stores messages for dest in the caller's transaction. They get a mutex id in
-// their header, and as their ID if they have none: the message is changed for that.
+// their header, and as their ID if they have none, and their ID in the header
+// longshore-id, by which inboxes tell copies: the message is changed for that.
 // Within [Outbox.InTx] and in a handler behind a [Mutex], with the context given
 // there, they are published once the transaction is committed; in a transaction of
 // your own call [Outbox.Flush] after the commit or leave them to the relay.
@@ -141,6 +142,9 @@ func (o *Outbox) record(dest string, m *longshore.Message) *record {
 	}
 	if m.ID == "" {
 		m.ID = id
+	}
+	if !m.Headers.Has(longshore.HeaderID) { // what the relay publishes twice is one message
+		m.Headers.Set(longshore.HeaderID, m.ID)
 	}
 	key, _ := keyText(m.Key).(string)
 	return &record{id: id, dest: dest, key: key, shard: shardOf(m.Key, id), msg: m.Clone()}

@@ -120,6 +120,41 @@ func message(id, key string) *longshore.Message {
 	return m
 }
 
+// F-N21: what the relay publishes twice, because the answer was lost, has one identity for
+// inboxes, whatever the broker makes of it; a header of the producer's own is kept.
+func TestWhatTheRelayPublishesTwiceHasOneIdentity(t *testing.T) {
+	each(t, func(t *testing.T, e *env) {
+		s := &sink{}
+		lost := map[string]bool{}
+		s.fail = func(m *longshore.Message) error {
+			if lost[m.ID] {
+				return nil
+			}
+			lost[m.ID] = true
+			s.got = append(s.got, m) // the broker has it
+			return transport.MaybeSent("a message to orders", "orders", context.DeadlineExceeded)
+		}
+		o := e.outbox(s, mutex.OutboxConfig{NoMutex: true, RelayOnly: true})
+		own := message("with-header", "")
+		own.Headers.Set(longshore.HeaderID, "own")
+		e.add(o, message("", ""), message("with-id", ""), own)
+		e.start(o)
+		eventually(t, "all were published", func() bool { return e.outboxRows() == 0 })
+		s.set(func(s *sink) {
+			copies := map[string]int{}
+			for _, m := range s.got {
+				id := m.Headers.String(longshore.HeaderID)
+				if copies[id]++; id == "" || m.ID == "with-id" && id != "with-id" || m.ID == "with-header" && id != "own" {
+					t.Errorf("message %q has the identity %q", m.ID, id)
+				}
+			}
+			if len(copies) != 3 || len(s.got) < 6 {
+				t.Errorf("%d publishes of 3 messages have %d identities", len(s.got), len(copies))
+			}
+		})
+	})
+}
+
 func TestMessagesArePublishedAfterTheCommit(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
 		for _, key := range []string{"", "k"} {
@@ -214,7 +249,7 @@ func TestEveryFieldOfAMessageSurvivesTheOutbox(t *testing.T) {
 		for _, w := range want {
 			got := s.got[slices.Index(s.ids(), w.ID)]
 			h := got.Headers
-			got.Headers = slices.DeleteFunc(h, func(x longshore.Header) bool { return x.Name == mutex.HeaderRelayed })
+			got.Headers = slices.DeleteFunc(h, func(x longshore.Header) bool { return x.Name == mutex.HeaderRelayed || x.Name == longshore.HeaderID })
 			if len(got.Headers) == 0 {
 				got.Headers = nil
 			}

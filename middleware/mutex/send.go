@@ -151,11 +151,11 @@ func ofTheBroker(err error) bool {
 	}
 	switch longshore.CodeOf(err) {
 	case longshore.CodeUnreachable, longshore.CodeAuth, longshore.CodeTLS, longshore.CodeVhost, longshore.CodeBlocked,
-		longshore.CodeTimeout, longshore.CodeConnLost, longshore.CodeCanceledBy, longshore.CodeState:
+		longshore.CodeTimeout, longshore.CodeMaybeSent, longshore.CodeConnLost, longshore.CodeCanceledBy, longshore.CodeState:
 		return true
 	default:
 		return false
 	}
 }
 
-func ofTheChannel(err error) bool { return longshore.CodeOf(err) == longshore.CodeConnLost }
+func ofTheChannel(err error) bool { return errors.Is(err, longshore.CodeConnLost) }

@@ -13,6 +13,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
 )
 
 // pubChannel is a channel in confirm mode. A goroutine of its own writes, so
@@ -227,13 +228,13 @@ func (pc *pubChannel) publish(ctx context.Context, outs []*outgoing, mandatory b
 	case <-pc.quit:
 		return each(outs, func(*outgoing) error { return longshore.ErrClosed })
 	case <-ctx.Done():
-		return each(outs, func(*outgoing) error { return pc.timeout(ctx, "was not sent") })
+		return each(outs, func(*outgoing) error { return pc.timeout(ctx) })
 	}
 	select {
 	case <-d.written:
 	case <-ctx.Done():
 		if pc.leave(d) { // the write hangs; the writer owns the messages
-			return each(outs, func(*outgoing) error { return pc.timeout(ctx, "may have been sent") })
+			return each(outs, func(*outgoing) error { return maybeSent(pc.timeout(ctx)) })
 		}
 		<-d.written
 	}
@@ -273,27 +274,27 @@ func (pc *pubChannel) drop(outs []*outgoing) {
 // await returns the broker's answer to a message.
 func (pc *pubChannel) await(ctx context.Context, o *outgoing) error {
 	switch {
-	case o.err != nil && pc.over():
+	case o.err != nil && pc.over(): // some of it may have been written
 		<-pc.done
-		return pc.endError(o)
+		return pc.unanswered(o)
 	case o.err != nil:
 		return o.err
 	case o.dc == nil && pc.over():
 		return pc.endError(o)
 	case o.dc == nil:
-		return pc.timeout(ctx, "was not sent")
+		return pc.timeout(ctx)
 	}
 	select {
 	case <-o.dc.Done():
 	case <-ctx.Done():
-		return pc.timeout(ctx, "was sent, but not confirmed")
+		return maybeSent(pc.timeout(ctx))
 	}
 	switch {
 	case o.dc.Acked():
 		return nil
 	case pc.ch.IsClosed(): // the client answers for the broker
 		<-pc.done
-		return pc.endError(o)
+		return pc.unanswered(o)
 	}
 	return &longshore.Error{Code: longshore.CodeRefused, Op: "publish to rabbitmq",
 		Err:  errors.New("the broker refused the message (basic.nack)"),
@@ -323,12 +324,25 @@ func (pc *pubChannel) returned(ctx context.Context, outs []*outgoing, errs []err
 }
 
 // timeout says why there is no answer.
-func (pc *pubChannel) timeout(ctx context.Context, what string) error {
+func (pc *pubChannel) timeout(ctx context.Context) error {
 	if err := pc.sess.blockedError(); err != nil {
 		return err
 	}
 	return &longshore.Error{Code: longshore.CodeTimeout, Op: "publish to rabbitmq",
-		Err: fmt.Errorf("the message %s in time: %w", what, ctx.Err()), Hint: "the broker or the network is slow or stuck"}
+		Err: fmt.Errorf("no answer in time: %w", ctx.Err()), Hint: "the broker or the network is slow or stuck"}
+}
+
+// maybeSent marks the error of a message that was written; the publisher names it.
+func maybeSent(why error) error { return transport.MaybeSent("a message to rabbitmq", "", why) }
+
+// unanswered is the error of a message that was written when the channel ended. The
+// broker's own reason is its answer; the end of the connection is none.
+func (pc *pubChannel) unanswered(o *outgoing) error {
+	err := pc.endError(o)
+	if errors.Is(err, longshore.CodeConnLost) || errors.Is(err, longshore.ErrClosed) {
+		return maybeSent(err)
+	}
+	return err
 }
 
 var sizeLimit = regexp.MustCompile(`message size (\d+) is larger than configured max size (\d+)`)

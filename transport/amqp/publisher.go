@@ -116,6 +116,9 @@ func (p *Publisher) wrap(dest string, err error) error {
 	if errors.Is(err, longshore.ErrClosed) {
 		return err
 	}
+	if e, ok := errors.AsType[*longshore.Error](err); ok && e.Code == longshore.CodeMaybeSent {
+		return transport.MaybeSent(fmt.Sprintf("a message to rabbitmq %q", dest), dest, p.wrap(dest, e.Err))
+	}
 	out := *p.b.set.brokerError("", dest, err)
 	out.Source = dest
 	place := strings.TrimPrefix(strings.TrimPrefix(out.Op, "publish to rabbitmq"), "connect to rabbitmq") // " at host:port"

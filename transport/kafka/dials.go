@@ -93,7 +93,6 @@ func (p *Publisher) because(ctx context.Context, cl *kgo.Client, topic string) f
 		return func(late error) error {
 			out := *longshoreError(p.b.failure(p.publishing(topic), topic, *dial))
 			out.Err = fmt.Errorf("%w: %w", out.Err, late)
-			out.Hint = "it may have been written all the same; " + out.Hint
 			return &out
 		}
 	}

@@ -51,7 +51,7 @@ func TestPublishWhileTheClusterIsGone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	err = p.Publish(ctx, "orders", messages("b")...)
-	if !errors.Is(err, longshore.CodeUnreachable) || !strings.Contains(err.Error(), "refused") || !strings.Contains(err.Error(), "may have been written") {
+	if !errors.Is(err, longshore.CodeUnreachable) || !strings.Contains(err.Error(), "refused") || !strings.Contains(err.Error(), "may have been sent") {
 		t.Errorf("%v", err)
 	}
 	_ = p.Close(ctx)

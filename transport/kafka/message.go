@@ -170,8 +170,12 @@ func encode(m *longshore.Message, now time.Time) (*kgo.Record, error) {
 	if exact != "" {
 		r.Headers = append(r.Headers, kgo.RecordHeader{Key: headerProps + "timestamp", Value: []byte(exact)})
 	}
-	if m.ID == "" && !m.Headers.Has(longshore.HeaderID) {
-		r.Headers = append(r.Headers, kgo.RecordHeader{Key: longshore.HeaderID, Value: []byte(newID(now))})
+	if !m.Headers.Has(longshore.HeaderID) { // copies are other records; this tells them
+		id := m.ID
+		if id == "" {
+			id = newID(now)
+		}
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: longshore.HeaderID, Value: []byte(id)})
 	}
 	encodeProperties(r, m, now)
 	addHeaders(r, &e, m.Headers)

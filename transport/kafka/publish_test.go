@@ -70,6 +70,31 @@ func TestPartOfABatchFails(t *testing.T) {
 	}
 }
 
+// F-N21: a message that its sender publishes twice, because the first outcome was unknown,
+// is two records with one identity: its ID, or the header it has. Without either each
+// Publish has one of its own.
+func TestRecordsOfOneMessageHaveOneIdentity(t *testing.T) {
+	t.Parallel()
+	c := embeddedCluster(t, 1)
+	p := publisher(t, c.broker(), kafka.PublisherConfig{})
+	ms := messages("an ID", "an ID", "own", "own", "none", "none")
+	ms[0].ID, ms[1].ID = "order-1", "order-1"
+	for _, m := range ms[2:4] {
+		m.ID = "order-2"
+		m.Headers = longshore.Headers{{Name: longshore.HeaderID, Value: "own"}}
+	}
+	if err := p.Publish(t.Context(), c.topic, ms...); err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string][]string{}
+	for _, d := range open(t, c.group(kafka.GroupConfig{})).take(6) {
+		ids[string(d.Body)] = append(ids[string(d.Body)], longshore.Identity(d))
+	}
+	if fmt.Sprint(ids["an ID"], ids["own"]) != "[order-1 order-1] [own own]" || ids["none"][0] == ids["none"][1] {
+		t.Errorf("identities %v", ids)
+	}
+}
+
 // The limit of a topic is for a batch: those that fit by themselves go through.
 func TestTopicTakesSmallBatchesOnly(t *testing.T) {
 	t.Parallel()

@@ -121,7 +121,7 @@ type chosenBatches struct {
 }
 
 // Publish returns when all replicas in sync have all records. A *PartialError names
-// those that failed; where ctx ended first, the outcome of the others is open.
+// those that failed; one with longshore.CodeMaybeSent may have been written.
 func (p *Publisher) Publish(ctx context.Context, dest string, msgs ...*longshore.Message) (failed error) {
 	topic, partition, err := parseDest(dest)
 	if err != nil {
@@ -138,11 +138,11 @@ func (p *Publisher) Publish(ctx context.Context, dest string, msgs ...*longshore
 	b := newBatch(topic, partition, msgs)
 	b.produce(ctx, p.timeout, with.cl)
 	if err := b.wait(ctx, p.refusal(with)); err != nil { //nolint:contextcheck // it answers from memory
-		return p.explain(ctx, with.cl, topic, p.b.failure(p.publishing(topic), topic, err))
+		return outcome(topic, p.explain(ctx, with.cl, topic, p.b.failure(p.publishing(topic), topic, err)))
 	}
 	b.alone(ctx, with.cl)
 	b.large(ctx, p.large, msgs)
-	return p.explain(ctx, with.cl, topic, b.result(p))
+	return outcome(topic, p.explain(ctx, with.cl, topic, b.result(p)))
 }
 
 // parseDest reads "topic" or "topic/partition".
@@ -266,7 +266,7 @@ func (b *batch) unconfirmed(why error) error {
 		return nil
 	}
 	return &longshore.Error{Code: longshore.CodeTimeout, Op: fmt.Sprintf("publish to kafka topic %q", b.topic), Source: b.topic,
-		Err: fmt.Errorf("%d of %d records were not confirmed: %w", b.left, len(b.recs), why), Hint: "they may have been written all the same"}
+		Err: fmt.Errorf("%d of %d records were not confirmed: %w", b.left, len(b.recs), why)}
 }
 
 // alone sends records by themselves whose batch was too large: the broker's limit

@@ -211,7 +211,12 @@ func (c *consumer) copyAll(ctx context.Context, batch []*op) result {
 	size := 0
 	for i, o := range batch {
 		m := o.h.native
-		e := types.SendMessageBatchRequestEntry{Id: aws.String(entryID(i)), MessageBody: m.Body, MessageAttributes: m.MessageAttributes}
+		attrs := c.identifiedCopy(o.h)
+		n := sizeOfCopy(m, attrs)
+		if n > maxMessageBytes {
+			attrs, n = m.MessageAttributes, sizeOfCopy(m, m.MessageAttributes)
+		}
+		e := types.SendMessageBatchRequestEntry{Id: aws.String(entryID(i)), MessageBody: m.Body, MessageAttributes: attrs}
 		if t := m.Attributes[headerTrace]; t != "" {
 			e.MessageSystemAttributes = map[string]types.MessageSystemAttributeValue{headerTrace: {DataType: aws.String("String"), StringValue: aws.String(t)}}
 		}
@@ -220,10 +225,6 @@ func (c *consumer) copyAll(ctx context.Context, batch []*op) result {
 		}
 		if c.fifo {
 			e.MessageDeduplicationId = aws.String(o.h.id)
-		}
-		n := len(aws.ToString(m.Body))
-		for name, a := range m.MessageAttributes {
-			n += sizeOf(name, &a)
 		}
 		if size += n; size > maxMessageBytes && i > 0 {
 			break // those behind it are not mentioned in the answer and go next

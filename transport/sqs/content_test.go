@@ -78,6 +78,10 @@ func TestMoreHeadersThanSQSTakes(t *testing.T) {
 		}
 		want := m.Headers.Clone()
 		d := trip(t, b, p, c, m)
+		if !d.Headers.Has(longshore.HeaderID) {
+			t.Fatalf("%d headers, and no identity", n)
+		}
+		d.Headers.Del(longshore.HeaderID)
 		if len(want)+len(d.Headers) > 0 && !reflect.DeepEqual(d.Headers, want) {
 			t.Fatalf("%d headers\n got %#v\nwant %#v", n, d.Headers, want)
 		}
@@ -98,7 +102,7 @@ func TestPlainMessageIsPlainOnTheWire(t *testing.T) {
 	must(t, p.Publish(t.Context(), "orders", &longshore.Message{Key: []byte("c-91"), Body: []byte(`{"id":1}`), ContentType: "application/json",
 		Headers: longshore.Headers{{Name: "amount", Value: int64(7)}, {Name: "traceparent", Value: "00-x"}}}))
 	m := s.Messages("orders")[0]
-	if m.Body != `{"id":1}` || m.Group != "c-91" || len(m.Types) != 3 || m.Strings["content-type"] != "application/json" ||
+	if m.Body != `{"id":1}` || m.Group != "c-91" || len(m.Types) != 4 || m.Strings[longshore.HeaderID] == "" || m.Strings["content-type"] != "application/json" ||
 		m.Strings["amount"] != "7" || m.Types["amount"] != "Number.java.lang.Long" || m.Strings["traceparent"] != "00-x" {
 		t.Errorf("%+v", m)
 	}
@@ -124,7 +128,7 @@ func TestWhichHeadersStayReadable(t *testing.T) {
 	}
 	env := got["longshore-env"]
 	var content struct{ H [][]any }
-	if err := json.Unmarshal([]byte(env[strings.Index(env, "{"):]), &content); err != nil || len(content.H) != 16 || len(got) != 10 {
+	if err := json.Unmarshal([]byte(env[strings.Index(env, "{"):]), &content); err != nil || len(content.H) != 17 || len(got) != 10 {
 		t.Errorf("%d attributes, envelope %s: %v", len(got), env, err)
 	}
 }

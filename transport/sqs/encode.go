@@ -284,7 +284,10 @@ func rank(name string) int {
 	case strings.HasPrefix(name, "ce_"):
 		return 4
 	}
-	return math.MaxInt
+	if name == longshore.HeaderID { // the envelope has it too; others want theirs
+		return math.MaxInt
+	}
+	return math.MaxInt - 1
 }
 
 func times(h longshore.Headers, name string) int {

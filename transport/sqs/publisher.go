@@ -77,7 +77,9 @@ type outgoing struct {
 	index int
 	err   error
 	done  bool
-	mates int // so many at the most in its batch; 0: as many as SQS takes
+	// unsure: a call with it ended without an answer, so that it may have been sent.
+	unsure bool
+	mates  int // so many at the most in its batch; 0: as many as SQS takes
 }
 
 // Publish sends all messages and returns when SQS has confirmed them.
@@ -125,17 +127,20 @@ func (p *Publisher) prepare(ctx context.Context, l *link, i int, m *longshore.Me
 		o.err = refused(longshore.CodeRefused, errors.New("the message is nil"), "")
 		return o
 	}
-	if p.cfg.NoGroups && !fifo && m.Key != nil {
-		o.encoded, o.err = encodeNoGroup(m)
-	} else {
-		o.encoded, o.err = encode(m, fifo, 0)
-	}
-	if o.err != nil {
+	bare := m
+	m = identified(m)
+	if p.encode(o, m, fifo); o.err != nil {
 		return o
 	}
 	limit := l.size.of(ctx, l, o.size)
 	if o.size <= limit {
 		return o
+	}
+	if plain := (outgoing{}); m != bare {
+		if p.encode(&plain, bare, fifo); plain.err == nil && plain.size <= limit { // the id is all that is too much
+			o.encoded = plain.encoded
+			return o
+		}
 	}
 	store := p.b.cfg.ClaimCheck
 	if store == nil || len(o.body) < o.size/2 { // the headers are what is large
@@ -158,6 +163,15 @@ func (p *Publisher) prepare(ctx context.Context, l *link, i int, m *longshore.Me
 	}
 	o.claim(at, len(m.Body))
 	return o
+}
+
+// encode encodes a message.
+func (p *Publisher) encode(o *outgoing, m *longshore.Message, fifo bool) {
+	if p.cfg.NoGroups && !fifo && m.Key != nil {
+		o.encoded, o.err = encodeNoGroup(m)
+	} else {
+		o.encoded, o.err = encode(m, fifo, 0)
+	}
 }
 
 // link finds a destination once.
@@ -308,6 +322,7 @@ func (p *Publisher) sendBatch(ctx context.Context, l *link, batch []*outgoing, t
 	}
 	for i, o := range batch {
 		err, passing := r.of(i)
+		o.unsure = o.unsure || err != nil && r.unanswered(i) && !neverSent(r.call)
 		switch {
 		case err == nil:
 			o.done = true
@@ -329,15 +344,16 @@ func (p *Publisher) verdict(ctx context.Context, dest string, outs []*outgoing) 
 	failed := map[int]error{}
 	var same *longshore.Error
 	alike := true
+	if err := p.unfinished(ctx, dest, outs); err != nil {
+		return err
+	}
 	for _, o := range outs {
 		switch {
 		case o.err != nil:
-			failed[o.index] = p.placed(dest, o.err)
+			failed[o.index] = o.outcome(dest, p.placed(dest, o.err))
 			e, ok := errors.AsType[*longshore.Error](o.err)
 			alike = alike && ok && (same == nil || same.Code == e.Code)
 			same = e
-		case !o.done:
-			return p.failure(ctx, dest, ctx.Err())
 		}
 	}
 	switch {
@@ -348,6 +364,39 @@ func (p *Publisher) verdict(ctx context.Context, dest string, outs []*outgoing) 
 		return p.failure(ctx, dest, same)
 	}
 	return &transport.PartialError{Failed: failed, Total: len(outs)}
+}
+
+// unfinished gives those that ctx cut short their error; it returns it where none was
+// sent, nor may have been.
+func (p *Publisher) unfinished(ctx context.Context, dest string, outs []*outgoing) error {
+	left, sent := 0, false
+	for _, o := range outs {
+		if !o.done && o.err == nil {
+			left++
+		}
+		sent = sent || o.done || o.unsure
+	}
+	if left == 0 {
+		return nil
+	}
+	why := p.failure(ctx, dest, ctx.Err())
+	if !sent {
+		return why
+	}
+	for _, o := range outs {
+		if !o.done && o.err == nil {
+			o.err = why
+		}
+	}
+	return nil
+}
+
+// outcome is the error of a message, marked if it may have been sent.
+func (o *outgoing) outcome(dest string, err error) error {
+	if !o.unsure {
+		return err
+	}
+	return transport.MaybeSent("a message to sqs queue "+quote(dest), dest, err)
 }
 
 // failure is an error for all messages.

@@ -3,6 +3,7 @@ package sqs
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"strings"
 
@@ -75,6 +76,18 @@ func (r *result) unanswered(i int) bool {
 	}
 	api, ok := errors.AsType[smithy.APIError](r.call)
 	return !ok || api.ErrorFault() != smithy.FaultClient
+}
+
+// neverSent tells whether a call failed before anything went out: no connection came
+// about.
+func neverSent(call error) bool {
+	if op, ok := errors.AsType[*net.OpError](call); ok && op.Op == "dial" {
+		return true
+	}
+	if _, ok := errors.AsType[*net.DNSError](call); ok {
+		return true
+	}
+	return codeOr(call) == longshore.CodeTLS
 }
 
 // put notes an outcome; ids that are not ours are left out.
