@@ -167,13 +167,14 @@ func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
 		c.queues = append(c.queues, q.Name)
 		c.subs = append(c.subs, &longshore.Subscription{Transport: "rabbitmq", Source: source, Tag: c.cfg.Tag})
 	}
-	c.keep.begin(o.DeadLetter) //nolint:contextcheck // outlives the opening
-	c.learnLimits(c.queues)    //nolint:contextcheck // has a time of its own
+	c.ordered = o.Ordered && !c.cfg.AutoAck
+	c.tellPolicies(o.DeadLetter) //nolint:contextcheck // has a time of its own
+	c.keep.begin(o.DeadLetter)   //nolint:contextcheck // outlives the opening
+	c.learnLimits(c.queues)      //nolint:contextcheck // has a time of its own
 	if c.b.set.Management != "" {
 		c.wg.Go(c.followLimits) //nolint:contextcheck // outlives the opening
 	}
 	c.findPlaces()
-	c.ordered = o.Ordered && !c.cfg.AutoAck
 	c.stays = c.keepsByClosing()
 	c.standby = c.cfg.SingleActive && declared[0].Consumers > 0 && !o.Paused // else it waits for no role yet
 	if err := c.begin(ctx); err != nil {

@@ -2,6 +2,7 @@ package amqp_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,4 +50,27 @@ func TestRetriesSurviveAPolicyThatExpiresQueues(t *testing.T) {
 		t.Error("the policy is not told of")
 	}
 	wants(t, "a retry where queues expire", again[0].Nack(t.Context(), 9*time.Second), longshore.CodeUnsupported, "policy")
+}
+
+// Where the management API is known, the start names the policies that reach the queue,
+// its dead letters and its retries.
+//
+// F-N16
+func TestStartNamesPolicies(t *testing.T) {
+	addr := brokertest.AMQP(t)
+	brokertest.Policy(t, addr, "all", ".*", `{"expires":400000}`)
+	queue := transporttest.Name(t)
+	src := amqp.New(addr, amqp.Config{Management: brokertest.Management(t, addr)}).Queue(queue, amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Quorum}})
+	c := open(t, src, transport.OpenOptions{DeadLetter: queue + ".dlq"})
+	var told []string
+	for _, e := range c.events {
+		if e.Kind == transport.EventNotice {
+			told = append(told, e.Text)
+		}
+	}
+	for _, want := range []string{"the queue is deleted with its messages 6m40s after", "retries that wait there are deleted", "the queue is deleted with its dead letters"} {
+		if !slices.ContainsFunc(told, func(text string) bool { return strings.Contains(text, want) }) {
+			t.Errorf("%q is not told: %q", want, told)
+		}
+	}
 }

@@ -57,16 +57,26 @@ func managementURL(raw string) (*url.URL, error) {
 
 // factsOf asks about a queue; nil without an error if there is no such queue.
 func (s *settings) factsOf(ctx context.Context, queue string) (*queueFacts, error) {
+	f := &queueFacts{}
+	found, err := s.askManagement(ctx, f, "queues", s.addr.vhost, queue)
+	if err != nil || !found {
+		return nil, err
+	}
+	return f, nil
+}
+
+// askManagement decodes what the management API has at a path; false if it has nothing.
+func (s *settings) askManagement(ctx context.Context, into any, path ...string) (bool, error) {
 	base, err := managementURL(s.Management)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	c := rabbitapi.Client{Base: base, User: s.User, Hint: "correct Management; the user needs the tag management"}
 	if base.User != nil {
 		c.User = base.User.Username()
 		c.Password, _ = base.User.Password()
 	} else if c.Password, err = s.Password.Get(ctx); err != nil {
-		return nil, err
+		return false, err
 	}
 	few := &http.Transport{Proxy: http.ProxyFromEnvironment}
 	if s.TLS != nil {
@@ -74,12 +84,7 @@ func (s *settings) factsOf(ctx context.Context, queue string) (*queueFacts, erro
 	}
 	defer few.CloseIdleConnections()
 	c.HTTP = &http.Client{Transport: few}
-	f := &queueFacts{}
-	found, err := c.Get(ctx, f, "queues", s.addr.vhost, queue)
-	if err != nil || !found {
-		return nil, err
-	}
-	return f, nil
+	return c.Get(ctx, into, path...)
 }
 
 // askFacts asks about the queues; what could not be known is nil, and told once.

@@ -1,0 +1,62 @@
+package amqp
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/longshore-go/longshore/internal/hosts"
+	"github.com/longshore-go/longshore/internal/rabbitapi"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// tellPolicies names, at the first opening, the policies that delete, drop or delay what
+// is kept in the source's queues, its dead-letter queue and its delay queues, as far as
+// Config.Management tells.
+func (c *consumer) tellPolicies(deadLetter string) {
+	set := &c.b.set
+	if set.Management == "" || c.src.opened.Load() {
+		return
+	}
+	notice := func(err error, text string) {
+		c.tell.event(transport.Event{Kind: transport.EventNotice, Err: err, Text: text})
+	}
+	if u, err := managementURL(set.Management); err == nil && u.Scheme == "http" && !hosts.Loopback(u.Hostname()) {
+		notice(nil, fmt.Sprintf("the login goes to rabbitmq's management API at %s without TLS: anybody on the way can read it; write https in Management", u.Host))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	var policies, operator []rabbitapi.Policy
+	_, err := set.askManagement(ctx, &policies, "policies", set.addr.vhost)
+	if err == nil {
+		_, err = set.askManagement(ctx, &operator, "operator-policies", set.addr.vhost)
+	}
+	if err != nil {
+		notice(err, "policies could not be read, which may delete, drop or delay messages of "+c.src.title()+"; the login needs the tag policymaker")
+		return
+	}
+	for _, f := range c.policyFindings(policies, operator, deadLetter) {
+		notice(nil, f.Text+"; "+f.Hint)
+	}
+}
+
+// policyFindings judges the queues by their roles.
+func (c *consumer) policyFindings(policies, operator []rabbitapi.Policy, deadLetter string) (all []rabbitapi.Finding) {
+	kind := string(c.cfg.Declare.Type)
+	if kind == "" {
+		kind = string(Classic)
+	}
+	judge := func(role rabbitapi.Role, queue, kind string) {
+		all = append(all, rabbitapi.Judge(role, queue, rabbitapi.Effective(policies, operator, queue, kind))...)
+	}
+	for _, q := range c.queues {
+		judge(rabbitapi.Source, q, kind)
+		if c.Capabilities().Delay && !c.ordered {
+			judge(rabbitapi.Delay, delayQueue(q, time.Second), string(Classic))
+		}
+	}
+	if exchange, queue := parseDest(deadLetter); exchange == "" && queue != "" {
+		judge(rabbitapi.DeadLetter, queue, kind)
+	}
+	return all
+}
