@@ -75,7 +75,7 @@ func (l *loader) brokerWith(s *brokerSection, config *tls.Config, shared *memory
 
 func (l *loader) kafka(s *brokerSection, config *tls.Config) (broker, error) {
 	scheme, place, _ := strings.Cut(s.URL, "://")
-	cfg := kafka.Config{TLS: strings.EqualFold(scheme, "kafkas"), TLSConfig: config, ClientID: s.ClientID, Rack: s.Rack, DialTimeout: s.ConnectTimeout}
+	cfg := kafka.Config{TLS: strings.EqualFold(scheme, "kafkas"), TLSConfig: config, ClientID: s.ClientID, Rack: s.Rack, DialTimeout: s.ConnectTimeout, MaxUnpacked: int(s.MaxUnpacked)}
 	var errs []error
 	if s.TLS != nil && !cfg.TLS {
 		errs = append(errs, bad("TLS", "is set where the URL says kafka", "write kafkas:// to use it"))

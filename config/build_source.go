@@ -29,7 +29,7 @@ func (c *Config) source(s *sourceSection) (transport.Source, error) {
 		return b.rabbit.Queue(s.Queue, s.rabbit()), nil
 	case b.kafka != nil && s.Broadcast:
 		g := s.group()
-		return b.kafka.Broadcast(s.Topics, kafka.BroadcastConfig{Start: g.Start, OutOfRange: g.OutOfRange, Isolation: g.Isolation, Window: g.Window, Declare: g.Declare}), nil
+		return b.kafka.Broadcast(s.Topics, kafka.BroadcastConfig{Start: g.Start, OutOfRange: g.OutOfRange, Isolation: g.Isolation, Window: g.Window, OversizedBatch: g.OversizedBatch, Declare: g.Declare}), nil
 	case b.kafka != nil:
 		return b.kafka.Group(s.Group, s.Topics, s.group()), nil
 	case b.sqs != nil:
@@ -61,6 +61,9 @@ func (s *sourceSection) group() kafka.GroupConfig {
 	}
 	if s.Isolation == "read_uncommitted" {
 		cfg.Isolation = kafka.ReadUncommitted
+	}
+	if s.OversizedBatch == "stop" {
+		cfg.OversizedBatch = kafka.StopAtBatch
 	}
 	cfg.OutOfRange = map[string]kafka.OutOfRange{"latest": kafka.ToLatest, "fail": kafka.Fail}[s.OutOfRange]
 	if d := s.Declare; d != nil {

@@ -59,6 +59,8 @@ type containerSection struct {
 	Dedupe   *dedupeSection   `key:"dedupe" doc:"Acks what this process has handled a moment ago. A convenience, no guarantee. dedupe: {} is one with its defaults."`
 	Timeout  time.Duration    `key:"timeout" def:"none" like:"30s" doc:"Ends the context of a handler call; what fails then is retried."`
 	Decode   bool             `key:"decode" def:"false" doc:"Unpacks bodies by their content encoding (gzip, zstd, deflate …) before the handler."`
+
+	DecodeMaxBytes size `key:"decode_max_bytes" def:"64MiB" doc:"With decode: the largest body after unpacking. A larger one goes to the dead-letter place."`
 	LogEach  bool             `key:"log_messages" def:"false" doc:"One log line at level info for each handler call. log_level must let it through."`
 
 	Settle       string        `key:"settle" oneof:"auto|manual" def:"auto" doc:"Who settles: the container by the handler's result, or the handler."`

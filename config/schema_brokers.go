@@ -23,6 +23,7 @@ type brokerSection struct {
 	RenewEvery     time.Duration `key:"renew_every" on:"rabbitmq" def:"never" doc:"Asks for the password again while connected and sends a changed one, for tokens that expire."`
 	ClientID       string        `key:"client_id" on:"kafka" def:"longshore" doc:"Shown in the broker's logs and quotas."`
 	Rack           string        `key:"rack" on:"kafka" doc:"Where this client is, to read from a replica nearby."`
+	MaxUnpacked    size          `key:"max_unpacked" on:"kafka" def:"64MiB" doc:"The most that one compressed batch may unpack to."`
 	Region         string        `key:"region" on:"sqs" def:"the queue's, else AWS_REGION and the SDK's files" like:"eu-west-1" doc:"Region."`
 	Endpoint       string        `key:"endpoint" on:"sqs" doc:"URL that every call goes to, for emulators and VPC endpoints."`
 	AccessKeyID    string        `key:"access_key_id" on:"sqs" def:"the SDK's chain" doc:"Access key, in place of environment, profile or the machine's role."`
@@ -75,6 +76,7 @@ type sourceSection struct {
 
 	Start            start         `key:"start" oneof:"earliest|latest" on:"kafka" def:"earliest" doc:"Where a partition without a committed position is read from: its first or last record, or the first one of that time or later."`
 	OutOfRange       string        `key:"out_of_range" oneof:"earliest|latest|fail" on:"kafka" def:"earliest" doc:"What happens when a position is not in the log any more."`
+	OversizedBatch   string        `key:"oversized_batch" oneof:"reject|stop" on:"kafka" def:"reject" doc:"What happens to a batch that unpacks to more than the broker's max_unpacked: a record in its place goes to the dead-letter place, or the container stops reading there."`
 	Protocol         string        `key:"protocol" oneof:"classic|consumer" on:"kafka" def:"classic" doc:"consumer is KIP-848's, Kafka 4."`
 	InstanceID       string        `key:"instance_id" on:"kafka" doc:"Makes a static member; differs between instances."`
 	Isolation        string        `key:"isolation" oneof:"read_committed|read_uncommitted" on:"kafka" def:"read_committed" doc:"What is seen of transactions."`

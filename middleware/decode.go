@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"compress/zlib"
 	"context"
@@ -13,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/longshore-go/longshore"
 )
@@ -22,6 +24,10 @@ type DecodeConfig struct {
 	// MaxBytes is the largest body after decoding; 0 = 64 MiB. A small body may
 	// unpack to any size.
 	MaxBytes int64
+	// MaxHeld is how many bytes the bodies that were unpacked may take together while
+	// their handlers run; others wait for it. 0 = 256 MiB, and at least MaxBytes. Bodies
+	// of less than 256 KiB do not count.
+	MaxHeld int64
 	// Codings adds content codings, or replaces ours: gzip (x-gzip), deflate, zstd.
 	// Names are in lower case. A reader that is an io.Closer is closed.
 	Codings map[string]func(io.Reader) (io.Reader, error)
@@ -29,6 +35,10 @@ type DecodeConfig struct {
 
 const (
 	defaultMaxDecoded = 64 << 20
+	defaultMaxHeld    = 256 << 20
+	// direct is what is unpacked at once. What is larger is measured first, so that it has
+	// its place and exactly as much memory as it needs.
+	direct = 256 << 10
 	// maxWindow is what a zstd frame may ask for as its window where MaxBytes is less: it
 	// is allocated before the first byte. RFC 9659 allows 8 MiB; some encoders take more.
 	maxWindow = 32 << 20
@@ -51,12 +61,14 @@ func Decode(cfg DecodeConfig) longshore.Middleware {
 		limit = defaultMaxDecoded
 	}
 	d := newDecoder(limit)
+	d.room = semaphore.NewWeighted(max(cmp.Or(max(cfg.MaxHeld, 0), defaultMaxHeld), limit))
 	maps.Copy(d.codings, cfg.Codings)
 	return d
 }
 
 type decoder struct {
 	limit   int64
+	room    *semaphore.Weighted // of the large bodies that handlers have
 	codings map[string]func(io.Reader) (io.Reader, error)
 }
 
@@ -90,7 +102,9 @@ func (*decoder) Name() string { return nameDecode }
 
 func (c *decoder) Wrap(next longshore.Handler) longshore.Handler {
 	return longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
-		if err := c.decode(d); err != nil {
+		h := holding{c: c}
+		defer h.release()
+		if err := h.decode(ctx, d); err != nil {
 			return err
 		}
 		return next.Handle(ctx, d)
@@ -99,15 +113,27 @@ func (c *decoder) Wrap(next longshore.Handler) longshore.Handler {
 
 func (c *decoder) WrapBatch(next longshore.BatchHandler) longshore.BatchHandler {
 	return longshore.BatchHandlerFunc(func(ctx context.Context, ds []*longshore.Delivery) error {
-		return without(ctx, ds, func(d *longshore.Delivery) (bool, error) { return false, c.decode(d) }, next)
+		h := holding{c: c}
+		defer h.release()
+		return without(ctx, ds, func(d *longshore.Delivery) (bool, error) { return false, h.decode(ctx, d) }, next)
 	})
 }
 
 // decode replaces the message, or returns the verdict on it.
-func (c *decoder) decode(d *longshore.Delivery) error {
-	m, err := c.plain(&d.Message)
+func (h *holding) decode(ctx context.Context, d *longshore.Delivery) error {
+	c := h.c
+	if h.full { // those behind one that comes back come back too, in their order
+		return longshore.Release(errNoRoom, roomDelay)
+	}
+	m, err := c.plain(&d.Message, func(n int64) error { return h.take(ctx, d, n) })
+	h.keep()
 	var u *unpackError
 	switch {
+	case errors.Is(err, errNoRoom):
+		h.full = true
+		return longshore.Release(err, roomDelay)
+	case err != nil && ctx.Err() != nil:
+		return longshore.Release(err, 0)
 	case errors.As(err, &u):
 		return longshore.Reject(c.failure(d, u.name, u.err))
 	case m != &d.Message:
@@ -127,7 +153,7 @@ func (e *unpackError) Error() string { return e.name + ": " + e.err.Error() }
 func (e *unpackError) Unwrap() error { return e.err }
 
 // plain returns the message unpacked, or itself if it is not packed.
-func (c *decoder) plain(m *longshore.Message) (*longshore.Message, error) {
+func (c *decoder) plain(m *longshore.Message, take func(n int64) error) (*longshore.Message, error) {
 	if m.ContentEncoding == "" || m.Body == nil {
 		return m, nil
 	}
@@ -142,7 +168,7 @@ func (c *decoder) plain(m *longshore.Message) (*longshore.Message, error) {
 			continue
 		}
 		var err error
-		if body, err = c.unpack(name, body); err != nil {
+		if body, err = c.unpack(name, body, take); err != nil {
 			return m, &unpackError{name, err}
 		}
 		packed = true
@@ -157,23 +183,55 @@ func (c *decoder) plain(m *longshore.Message) (*longshore.Message, error) {
 
 var errTooLarge = errors.New("too large")
 
-func (c *decoder) unpack(name string, body []byte) ([]byte, error) {
-	open := c.codings[name]
-	if open == nil {
-		return nil, fmt.Errorf("content encoding %.40q is not known, only %s", name, strings.Join(slices.Sorted(maps.Keys(c.codings)), ", "))
-	}
-	r, err := open(bytes.NewReader(body))
+func (c *decoder) unpack(name string, body []byte, take func(n int64) error) ([]byte, error) {
+	r, done, err := c.open(name, body)
 	if err != nil {
 		return nil, err
 	}
-	if cl, ok := r.(io.Closer); ok {
-		defer func() { _ = cl.Close() }() // it has been read
+	defer func() { done() }()
+	out, err := io.ReadAll(io.LimitReader(r, min(c.limit, direct)+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case int64(len(out)) > c.limit:
+		return nil, errTooLarge
+	case len(out) <= direct:
+		return out, nil
 	}
-	out, err := io.ReadAll(io.LimitReader(r, c.limit+1))
-	if err == nil && int64(len(out)) > c.limit {
-		err = errTooLarge
+	n, err := io.Copy(io.Discard, io.LimitReader(r, c.limit+1-int64(len(out))))
+	if err != nil {
+		return nil, err
 	}
+	if n += int64(len(out)); n > c.limit {
+		return nil, errTooLarge
+	}
+	if take != nil {
+		if err := take(n); err != nil {
+			return nil, err
+		}
+	}
+	done()
+	if r, done, err = c.open(name, body); err != nil {
+		return nil, err
+	}
+	out = make([]byte, n)
+	_, err = io.ReadFull(r, out)
 	return out, err
+}
+
+// open returns a reader of what is unpacked, and what closes it.
+func (c *decoder) open(name string, body []byte) (r io.Reader, done func(), err error) {
+	open := c.codings[name]
+	if open == nil {
+		return nil, func() {}, fmt.Errorf("content encoding %.40q is not known, only %s", name, strings.Join(slices.Sorted(maps.Keys(c.codings)), ", "))
+	}
+	if r, err = open(bytes.NewReader(body)); err != nil {
+		return nil, func() {}, err
+	}
+	if cl, ok := r.(io.Closer); ok {
+		return r, func() { _ = cl.Close() }, nil // it has been read
+	}
+	return r, func() {}, nil
 }
 
 func (c *decoder) failure(d *longshore.Delivery, name string, err error) error {

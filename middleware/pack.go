@@ -32,7 +32,7 @@ type packer struct {
 }
 
 func (p packer) Decode(ctx context.Context, m *longshore.Message, v any) error {
-	plain, err := p.unpack.plain(m)
+	plain, err := p.unpack.plain(m, nil)
 	if err != nil {
 		return err
 	}

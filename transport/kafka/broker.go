@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -57,12 +59,12 @@ func (b *Broker) Group(group string, topics []string, cfg GroupConfig) transport
 // them. It has the same optional interfaces as [Broker.Group].
 func (b *Broker) Broadcast(topics []string, cfg BroadcastConfig) transport.Source {
 	return &groupSource{place: place{b: b, topics: slices.Clone(topics)}, starts: newPositions(), cast: true,
-		cfg: GroupConfig{Start: cfg.Start, OutOfRange: cfg.OutOfRange, Isolation: cfg.Isolation, Window: cfg.Window, Declare: cfg.Declare}}
+		cfg: GroupConfig{Start: cfg.Start, OutOfRange: cfg.OutOfRange, Isolation: cfg.Isolation, Window: cfg.Window, OversizedBatch: cfg.OversizedBatch, Declare: cfg.Declare}}
 }
 
 // options are those of every client.
 func (b *Broker) options() []kgo.Opt {
-	opts := slices.Clone(b.cfg.Options)
+	opts := append([]kgo.Opt{kgo.MaxDecompressBatchBytes(b.cfg.unpacked())}, b.cfg.Options...)
 	opts = append(opts,
 		kgo.SeedBrokers(b.seeds...),
 		kgo.ClientID(or(b.cfg.ClientID, "longshore")),
@@ -89,6 +91,9 @@ func (c *Config) tls() *tls.Config {
 
 func (c *Config) check() error {
 	var problems []error
+	if c.MaxUnpacked < 0 || c.MaxUnpacked > math.MaxInt32 {
+		problems = append(problems, badConfig("MaxUnpacked", fmt.Sprintf("is %d: must be within 0 to %d", c.MaxUnpacked, int64(math.MaxInt32)), ""))
+	}
 	s := &c.SASL
 	switch s.Mechanism {
 	case "", Plain, ScramSHA256, ScramSHA512:

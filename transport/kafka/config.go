@@ -26,6 +26,9 @@ type Config struct {
 	Rack string
 	// DialTimeout bounds one connection attempt. Zero: 5 s.
 	DialTimeout time.Duration
+	// MaxUnpacked is the most bytes that one compressed batch may unpack to; see
+	// GroupConfig.OversizedBatch. A batch of a few KB may unpack to gigabytes. Zero: 64 MiB.
+	MaxUnpacked int
 	// Options are passed to franz-go, for consumers and publishers alike. Those
 	// that this package owns (group, topics, callbacks, commits …) are refused by
 	// name.
@@ -135,6 +138,9 @@ type GroupConfig struct {
 	InstanceID string
 	// Isolation: zero is ReadCommitted.
 	Isolation Isolation
+	// OversizedBatch is what happens to a batch that unpacks to more than
+	// Config.MaxUnpacked. Zero: RejectBatch.
+	OversizedBatch OversizedBatch
 	// Pattern: the topics are regular expressions. They may match none yet.
 	Pattern bool
 
@@ -168,6 +174,8 @@ type BroadcastConfig struct {
 	OutOfRange OutOfRange // zero: ToEarliest
 	Isolation  Isolation  // zero: ReadCommitted
 	Window     int        // zero: 4096 for each partition
+	// OversizedBatch: zero is RejectBatch.
+	OversizedBatch OversizedBatch
 	Declare    Declare    // zero: the topics must exist
 }
 

@@ -27,6 +27,7 @@ type consumer struct {
 	operations transport.Operations
 	link       link
 	window     atomic.Int64
+	unpack     *unpacker
 	facts      cluster
 
 	stop   context.Context //nolint:containedctx // ends at Cancel: no more polling

@@ -40,7 +40,8 @@ func (c *consumer) fetchError(e kgo.FetchError) {
 		loss    *kgo.ErrDataLoss
 	)
 	switch err := e.Err; {
-	case errors.Is(err, context.Canceled), errors.Is(err, kgo.ErrClientClosed):
+	case errors.Is(err, context.Canceled), errors.Is(err, kgo.ErrClientClosed), errors.Is(err, errUnpackLater):
+	case errors.Is(err, kgo.ErrMaxDecompress): // see oversized
 	case errors.As(err, &session):
 		c.sessionError(session.Err)
 	case errors.As(err, &loss):

@@ -87,6 +87,7 @@ func (c *consumer) pollAll() {
 				c.operations.End(longshore.OperationReceive, began, codeOr(fs.Err()))
 			}
 			records = c.accept(fs)
+			c.unpack.polled()
 		})
 		c.fetchErrors(errs)
 		if records == 0 && len(errs) > 0 && !errors.Is(errs[0].Err, context.Canceled) {
@@ -139,6 +140,12 @@ func (c *consumer) accept(fs kgo.Fetches) (records int) {
 				if p == nil {
 					continue
 				}
+				var big *kgo.ErrDecompressTooLarge
+				if errors.As(fp.Err, &big) {
+					records++
+					c.oversized(p, big, at)
+					continue
+				}
 				if len(fp.Records) > 0 && fp.Records[0].Offset < p.expected() {
 					if p = c.rewound(p, fp.Records[0].Offset); p.expected() < fp.Records[0].Offset {
 						continue // they come once more, behind what comes again
@@ -168,12 +175,7 @@ func (p *partition) accept(fp *kgo.FetchPartition, at time.Time) {
 	if len(fp.Records) == 0 {
 		return
 	}
-	if p.next < 0 { // nobody could tell where it begins
-		p.next = fp.Records[0].Offset
-		p.t = newTracker(p.next, -1)
-		p.t.ver++ // commit it
-		p.c.src.starts.set(p.key, p.next)
-	}
+	p.startAt(fp.Records[0].Offset)
 	if first := fp.Records[0].Offset; first > p.next && fp.LogStartOffset > p.next {
 		// Retention has taken what was next. Any other gap is compaction or a marker.
 		p.c.skipped(p.key, p.next, min(first, fp.LogStartOffset))
@@ -182,6 +184,17 @@ func (p *partition) accept(fp *kgo.FetchPartition, at time.Time) {
 	p.next = last.Offset + 1
 	p.grow(p.wait.push(fp.Records, at))
 	p.enqueue()
+}
+
+// startAt is where a partition begins of which nobody could tell. The lock is held.
+func (p *partition) startAt(offset int64) {
+	if p.next >= 0 {
+		return
+	}
+	p.next = offset
+	p.t = newTracker(p.next, -1)
+	p.t.ver++ // commit it
+	p.c.src.starts.set(p.key, p.next)
 }
 
 // rewound: the log was cut off, or made anew, below what was read. What is out

@@ -34,6 +34,7 @@ type partition struct {
 	held    bool  // and the client does not fetch it
 	leaving bool  // being revoked: nothing new
 	closed  bool
+	barrier error // reading ends here, before a batch that is too large; nil: it does not
 	gone    bool // its topic was deleted: nothing of it is committed
 	drops   int  // how often what waits was forgotten
 

@@ -139,6 +139,11 @@ func (s *groupSource) Open(ctx context.Context, o transport.OpenOptions) (transp
 	}
 	c := newConsumer(s, o)
 	opts := s.consuming()
+	unpack, err := newUnpacker(s.b.options(), s.b.cfg.unpacked())
+	if err != nil {
+		return nil, err
+	}
+	c.unpack, opts = unpack, append(opts, kgo.WithDecompressor(unpack))
 	if !s.cast {
 		opts = append(opts, c.grouped()...)
 	}

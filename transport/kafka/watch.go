@@ -80,6 +80,9 @@ func (c *consumer) watch() {
 		c.checkSession()
 		c.heal()
 		for _, p := range c.assigned() {
+			if err := p.ended(); err != nil {
+				c.fail(err)
+			}
 			p.warn(time.Now())
 			p.unblock() // nobody tells when a container begins to retry
 		}

@@ -1,11 +1,13 @@
 package sqs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/longshore-go/longshore"
@@ -21,6 +23,30 @@ type ClaimCheck interface {
 	Store(ctx context.Context, body []byte) (Pointer, error)
 	// Load returns what was stored. The body stays: others may read it too.
 	Load(ctx context.Context, at Pointer) ([]byte, error)
+}
+
+// ClaimCheckUpTo is optional on a [ClaimCheck]: it stops reading behind most bytes and
+// returns one more then, so that an object which is larger than its message says takes no
+// memory. Without it the size that the message states is checked before the body is
+// loaded, and the body's own after it.
+type ClaimCheckUpTo interface {
+	LoadUpTo(ctx context.Context, at Pointer, most int64) ([]byte, error)
+}
+
+// defaultMaxClaim is the zero value of Config.MaxClaim.
+const defaultMaxClaim = 64 << 20
+
+// load returns a body of at most so many bytes; large says that it has more.
+func load(ctx context.Context, store ClaimCheck, at Pointer, stated, most int64) (body []byte, large bool, err error) {
+	if stated > most {
+		return nil, true, nil
+	}
+	if s, ok := store.(ClaimCheckUpTo); ok {
+		body, err = s.LoadUpTo(ctx, at, most)
+	} else {
+		body, err = store.Load(ctx, at)
+	}
+	return body, int64(len(body)) > most, err
 }
 
 // Pointer says where a body is.
@@ -87,7 +113,13 @@ func (s *queueSource) Prepare(ctx context.Context, d *longshore.Delivery) error 
 	}
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
-	body, err := store.Load(ctx, at)
+	most := cmp.Or(max(s.b.cfg.MaxClaim, 0), defaultMaxClaim)
+	body, large, err := load(ctx, store, at, statedSize(received.Headers), most)
+	if large {
+		failure.Code, failure.Err = longshore.CodeTooLarge, fmt.Errorf("it has more than %d bytes", most)
+		failure.Hint = "raise sqs.Config.MaxClaim, and put the message back from its dead-letter place"
+		return longshore.Reject(failure)
+	}
 	if err != nil {
 		failure.Code, failure.Err, failure.Hint = longshore.CodeUnreachable, err, "see that the store works and still has it"
 		return failure
@@ -97,6 +129,17 @@ func (s *queueSource) Prepare(ctx context.Context, d *longshore.Delivery) error 
 	m.Headers = slices.DeleteFunc(slices.Clone(m.Headers), marksPointer)
 	d.Replace(m)
 	return nil
+}
+
+// statedSize is what the message says of its body; 0 if it says nothing that can be read.
+func statedSize(headers longshore.Headers) int64 {
+	for _, name := range []string{sizeAttribute, oldSize} {
+		if v, ok := headers.Get(name); ok {
+			n, _ := strconv.ParseInt(fmt.Sprint(v), 10, 64)
+			return n
+		}
+	}
+	return 0
 }
 
 // marksPointer says whether a header is the attribute that tells a pointer from a

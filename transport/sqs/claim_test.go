@@ -127,6 +127,59 @@ func prepare(t *testing.T, b *sqs.Broker, d *longshore.Delivery) error {
 	return b.Queue("orders", sqs.QueueConfig{}).(transport.Preparer).Prepare(t.Context(), d) //nolint:errcheck // it is one
 }
 
+// F-N23: a body that is larger than MaxClaim is rejected: before it is loaded if its
+// message says so, else where the store can stop, else when it is there.
+func TestClaimedBodyIsBounded(t *testing.T) {
+	held := map[string][]byte{"k": bytes.Repeat([]byte("x"), 2000)}
+	for name, c := range map[string]struct {
+		store sqs.ClaimCheck
+		size  string
+		loads int
+	}{
+		"stated":                {&counting{store: store{held: held}}, "2000", 0},
+		"not stated":            {&counting{store: store{held: held}}, "14", 1},
+		"a store that can stop": {&stopping{counting{store: store{held: held}}}, "14", 1},
+	} {
+		s, b, _, con := setup(t, func(cfg *sqs.Config) { cfg.ClaimCheck, cfg.MaxClaim = c.store, 1000 }, sqs.QueueConfig{})
+		_, err := rawClient(s).SendMessage(t.Context(), &awssqs.SendMessageInput{QueueUrl: aws.String(s.URL + "/000000000000/orders"), MessageBody: aws.String(javaPointer),
+			MessageAttributes: map[string]types.MessageAttributeValue{"ExtendedPayloadSize": {DataType: aws.String("Number"), StringValue: aws.String(c.size)}}})
+		must(t, err)
+		err = prepare(t, b, take(t, con, 1)[0])
+		if !errors.Is(err, longshore.CodeTooLarge) || !strings.Contains(err.Error(), "more than 1000 bytes") {
+			t.Errorf("%s: %v", name, err)
+		}
+		loads := 0
+		switch s := c.store.(type) {
+		case *counting:
+			loads = s.loads
+		case *stopping:
+			loads = s.loads
+		}
+		if loads != c.loads {
+			t.Errorf("%s: loaded %d times", name, loads)
+		}
+	}
+}
+
+// counting notes how often it is asked.
+type counting struct {
+	store
+	loads int
+}
+
+func (c *counting) Load(ctx context.Context, at sqs.Pointer) ([]byte, error) {
+	c.loads++
+	return c.store.Load(ctx, at)
+}
+
+// stopping reads no more than it has to.
+type stopping struct{ counting }
+
+func (s *stopping) LoadUpTo(ctx context.Context, at sqs.Pointer, most int64) ([]byte, error) {
+	b, err := s.counting.Load(ctx, at)
+	return b[:min(int64(len(b)), most+1)], err
+}
+
 const javaPointer = `["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k"}]`
 
 // sendPointer sends what the extended client sends, plain or by a topic, and returns

@@ -31,6 +31,9 @@ type Config struct {
 	// too large is refused, and one whose body is elsewhere is rejected before a
 	// handler sees it: it goes to the dead-letter place.
 	ClaimCheck ClaimCheck
+	// MaxClaim is the most bytes of a body that ClaimCheck loads: the pointer to it is
+	// small, whatever it points to. A larger one is rejected. Zero: 64 MiB.
+	MaxClaim int64
 	// Options change the SDK's client at the end. Region, endpoint and credentials
 	// are better set above: these do not see each queue's own.
 	Options []func(*awssqs.Options)
