@@ -11,7 +11,9 @@ import (
 	"github.com/longshore-go/longshore/middleware"
 )
 
-func roomy() middleware.DecodeConfig { return middleware.DecodeConfig{MaxBytes: 1 << 20, MaxHeld: 2 << 20} }
+func roomy() middleware.DecodeConfig {
+	return middleware.DecodeConfig{MaxBytes: 1 << 20, MaxHeld: 2 << 20}
+}
 
 // F-N23: however many workers unpack small messages, large bodies take no more room
 // together than MaxHeld; the others wait, and small ones do not.

@@ -176,7 +176,7 @@ type BroadcastConfig struct {
 	Window     int        // zero: 4096 for each partition
 	// OversizedBatch: zero is RejectBatch.
 	OversizedBatch OversizedBatch
-	Declare    Declare    // zero: the topics must exist
+	Declare        Declare // zero: the topics must exist
 }
 
 // PublisherConfig is how to publish. The zero value is safe: idempotent, and

@@ -35,8 +35,8 @@ type partition struct {
 	leaving bool  // being revoked: nothing new
 	closed  bool
 	barrier error // reading ends here, before a batch that is too large; nil: it does not
-	gone    bool // its topic was deleted: nothing of it is committed
-	drops   int  // how often what waits was forgotten
+	gone    bool  // its topic was deleted: nothing of it is committed
+	drops   int   // how often what waits was forgotten
 
 	budget    int    // characters that a commit may save
 	committed uint64 // ver of the last commit that the broker has

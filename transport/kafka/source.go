@@ -139,7 +139,7 @@ func (s *groupSource) Open(ctx context.Context, o transport.OpenOptions) (transp
 	}
 	c := newConsumer(s, o)
 	opts := s.consuming()
-	unpack, err := newUnpacker(s.b.options(), s.b.cfg.unpacked())
+	unpack, err := newUnpacker(s.b.cfg.Options, s.b.cfg.unpacked())
 	if err != nil {
 		return nil, err
 	}

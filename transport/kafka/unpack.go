@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -56,13 +55,16 @@ type unpacker struct {
 // was unpacked before it.
 var errUnpackLater = errors.New("enough is unpacked for now")
 
-// newUnpacker takes the decompressor that a client with these options has: ours bounded,
-// or the user's own.
-func newUnpacker(opts []kgo.Opt, limit int) (*unpacker, error) {
-	noDial := kgo.Dialer(func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("not this one") })
-	cl, err := kgo.NewClient(append(opts, noDial)...)
+// newUnpacker takes the decompressor that a client with the user's options has: the
+// client's own bounded by the limit, or the user's. No connection is made.
+func newUnpacker(given []kgo.Opt, limit int) (*unpacker, error) {
+	bounded := kgo.MaxDecompressBatchBytes(limit)
+	cl, err := kgo.NewClient(append([]kgo.Opt{bounded}, given...)...)
+	if err != nil { // some options are accepted beside others only
+		cl, err = kgo.NewClient(bounded)
+	}
 	if err != nil {
-		return nil, badConfig("Options", firstLine(err.Error()), "")
+		return nil, badConfig("MaxUnpacked", firstLine(err.Error()), "")
 	}
 	defer cl.Close()
 	inner, ok := cl.OptValue(kgo.WithDecompressor).(kgo.Decompressor)

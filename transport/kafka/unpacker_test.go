@@ -12,7 +12,7 @@ import (
 func TestUnpackingWaitsForThePoll(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 20
-	u, err := newUnpacker([]kgo.Opt{kgo.MaxDecompressBatchBytes(limit)}, limit)
+	u, err := newUnpacker(nil, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
