@@ -23,10 +23,7 @@ func rnd() float64 { return rand.Float64() }
 func (o *observer) Lost(ds []*longshore.Delivery, cause error) {
 	r := o.r
 	r.mu.Lock()
-	r.count.lost += int64(len(ds))
-	if r.reporting() {
-		r.tally.lost += len(ds)
-	}
+	r.countLost(len(ds))
 	open := r.sweep()
 	r.wakeOne()
 	r.mu.Unlock()
@@ -36,6 +33,15 @@ func (o *observer) Lost(ds []*longshore.Delivery, cause error) {
 		first.Age = r.s.clock.Now().Sub(first.ReceivedAt)
 		r.emit(Event{Kind: EventLost, Err: cause, Count: len(ds), Delivery: first,
 			Text: fmt.Sprintf("%d deliveries were taken back by the broker", len(ds))})
+	}
+}
+
+// countLost counts deliveries that the broker took back, each once: by whoever told
+// the delivery first, the transport or the container. The caller holds mu.
+func (r *run) countLost(n int) {
+	r.count.lost += int64(n)
+	if r.reporting() {
+		r.tally.lost += n
 	}
 }
 
@@ -116,10 +122,13 @@ func (r *run) loseAll(g *generation) int {
 func (r *run) loseHeld(g *generation) (n int, open []*item) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	ours := 0
 	lose := func(it *item) {
 		if it.gen == g {
 			n++
-			it.d.Root().Lose(longshore.ErrLost)
+			if it.d.Root().Lose(longshore.ErrLost) && g.down != nil {
+				ours++ // the transport finds it lost already and does not report it
+			}
 		}
 	}
 	for i := range r.ready.n {
@@ -147,6 +156,7 @@ func (r *run) loseHeld(g *generation) (n int, open []*item) {
 	for _, it := range r.manual {
 		lose(it)
 	}
+	r.countLost(ours)
 	open = r.sweep()
 	r.wakeOne()
 	return n, open
