@@ -8,8 +8,12 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/logs"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -17,10 +21,41 @@ import (
 type role uint8
 
 const (
-	nobody role = iota
-	viewer
-	operator
+	nobody   role = iota
+	local         // no token, on this host: names and numbers
+	viewer        // ids, keys and texts as well
+	operator      // changes
 )
+
+// fromHere tells whether a request comes from a process of this host, by its connection:
+// not by the address that is configured, for the handler may be on a mux of one's own. A
+// proxy of this host that forwards speaks for another one. A peer without an address,
+// as on a Unix socket, is not known.
+func fromHere(r *http.Request) bool {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	ip := net.ParseIP(host)
+	if err != nil || ip == nil || !ip.IsLoopback() {
+		return false
+	}
+	for name := range r.Header {
+		if slices.Contains(forwarding, name) || strings.HasPrefix(name, "X-Forwarded-") {
+			return false
+		}
+	}
+	return true
+}
+
+// forwarding are the headers by which a proxy says that it forwards, besides X-Forwarded-*.
+var forwarding = []string{"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Forwarded-For",
+	"X-Envoy-External-Address", "True-Client-Ip", "Cf-Connecting-Ip", "Fastly-Client-Ip", "Fly-Client-Ip"}
+
+type roleKey struct{}
+
+// sees tells whether the caller may see ids, keys and texts.
+func sees(ctx context.Context) bool {
+	has, _ := ctx.Value(roleKey{}).(role)
+	return has >= viewer
+}
 
 type whoKey struct{}
 
@@ -59,20 +94,25 @@ func (s *Server) knownHost(host string) bool {
 	return net.ParseIP(host) != nil || host == "localhost" || slices.Contains(s.hosts, host)
 }
 
-// needs lets through who has at least the role. Looking needs none on loopback.
+// needs lets through who has at least the role.
 func (s *Server) needs(least role, next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, has := s.caller(r.Context(), r)
-		if least == viewer && s.local && has == nobody {
-			has = viewer
+		wrong := has == nobody && r.Header.Get("Authorization") != ""
+		if wrong && least > nobody {
+			s.refused(r)
+		}
+		if has == nobody && !wrong && fromHere(r) {
+			has = local
 		}
 		switch {
 		case has >= least:
-			next(w, r.WithContext(context.WithValue(r.Context(), whoKey{}, name)))
-		case has == nobody:
+			ctx := context.WithValue(r.Context(), whoKey{}, name)
+			next(w, r.WithContext(context.WithValue(ctx, roleKey{}, has)))
+		case has <= local:
 			w.Header().Set("WWW-Authenticate", `Bearer realm="longshore"`)
 			text := "a token is needed"
-			if r.Header.Get("Authorization") != "" {
+			if wrong {
 				text = "the token is nobody's here"
 			}
 			fail(w, http.StatusUnauthorized, longshore.CodeAuth, text, "send Authorization: Bearer TOKEN; longshore ctl takes it from LONGSHORE_TOKEN or --token-file")
@@ -106,6 +146,17 @@ func (s *Server) caller(ctx context.Context, r *http.Request) (name string, has 
 	look(s.operators(), operator)
 	return name, has
 }
+
+// refused counts a login that failed and logs it, once a minute.
+func (s *Server) refused(r *http.Request) {
+	s.failedLogins.Add(1)
+	if stands, due := s.quiet.Due(time.Now()); due {
+		s.cfg.Logger.Warn("admin login refused", zap.String("remote", remote(r)), logs.Repeated(stands))
+	}
+}
+
+// FailedLogins returns how many requests had a token that nobody has.
+func (s *Server) FailedLogins() int64 { return s.failedLogins.Load() }
 
 // clip keeps foreign text short.
 func clip(s string) string { return s[:min(len(s), 128)] }

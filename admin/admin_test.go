@@ -240,7 +240,10 @@ func TestOffLoopback(t *testing.T) {
 	cfg.Addr = "0.0.0.0:0"
 	s := serve(t, cfg)
 	_, port, _ := net.SplitHostPort(s.a.Addr())
-	here := func(r *http.Request) { r.URL.Host = "127.0.0.1:" + port; r.Host = "" }
+	here := func(r *http.Request) { // by a proxy, for a peer on another host
+		r.URL.Host, r.Host = "127.0.0.1:"+port, ""
+		r.Header.Set("X-Forwarded-For", "192.0.2.7")
+	}
 	s.token = ""
 	for _, path := range []string{"/api/containers", orders, "/api/events", "/api/openapi.json", "/nothing"} {
 		s.wants(http.StatusUnauthorized, http.MethodGet, path, "", here)
@@ -337,6 +340,9 @@ func (s *service) stream(last string) <-chan admin.Event {
 	}
 	if last != "" {
 		req.Header.Set("Last-Event-ID", last)
+	}
+	if s.token != "" { // a stream without one has no texts
+		req.Header.Set("Authorization", "Bearer "+s.token)
 	}
 	res, err := http.DefaultClient.Do(req) //nolint:bodyclose // the goroutine below closes it
 	if err != nil {
@@ -477,6 +483,7 @@ func TestStartAndStop(t *testing.T) {
 	if err := second.Start(t.Context()); err == nil {
 		t.Error("two servers on one port")
 	}
+	s.token = ""
 	s.stream("") // an open stream does not hold it
 	began := time.Now()
 	if err := s.a.Stop(t.Context()); err != nil || time.Since(began) > 5*time.Second {

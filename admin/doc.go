@@ -10,9 +10,11 @@
 //
 // Every change needs the token of an operator, on loopback too. Without operators
 // configured one token is made at the start and written to a file that only this user
-// can read, where `longshore ctl` on this host finds it ([TokenFile]). On loopback
-// looking needs no token; elsewhere it needs one of an operator or a viewer, and
-// without an operator's token configured [New] refuses to serve there at all.
+// can read, where `longshore ctl` on this host finds it ([TokenFile]). What a caller
+// without a token may see is decided by its connection, on a mux of one's own too: a
+// process of this host sees names and numbers, but no ids, keys or texts; any other peer,
+// and a proxy of this host that forwards, only health and metrics. Without an operator's
+// token configured [New] refuses to serve an address of other hosts at all.
 //
 // Foreign Host headers and cross-site requests of browsers are refused, no GET changes
 // anything, and there is no profiling. Each change is an event that says who and why.

@@ -129,6 +129,14 @@ func eventOf(e container.Event) Event {
 // events streams: a snapshot, then what changes, at most twice a second, and what
 // happens. Last-Event-ID resumes.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	select {
+	case s.streams <- struct{}{}:
+		defer func() { <-s.streams }()
+	default:
+		w.Header().Set("Retry-After", "5")
+		fail(w, http.StatusServiceUnavailable, longshore.CodeState, fmt.Sprintf("%d streams of events are open", maxStreams), "close one, or ask again later")
+		return
+	}
 	ctl := http.NewResponseController(w)
 	_ = ctl.SetReadDeadline(time.Time{}) // a stream has no end; not every writer can say so
 	after := int64(1<<63 - 1)
@@ -140,7 +148,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
+	all := sees(r.Context())
 	send := func(kind string, id int64, v any) bool {
+		if e, ok := v.(Event); ok && !all {
+			v = e.bare()
+		}
+		_ = ctl.SetWriteDeadline(time.Now().Add(writeTime)) // a reader that reads nothing for so long is cut off
 		raw, err := json.Marshal(v)
 		if err != nil {
 			return false
@@ -152,7 +165,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		}
 		return err == nil && ctl.Flush() == nil
 	}
-	if !send("snapshot", 0, map[string]any{"containers": s.all()}) {
+	if !send("snapshot", 0, map[string]any{"containers": s.shown(r.Context())}) {
 		return
 	}
 	for _, e := range past {
@@ -161,6 +174,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s.stream(r.Context(), ch, send)
+}
+
+// bare leaves out ids, keys and texts that may have them.
+func (e Event) bare() Event {
+	return Event{ID: e.ID, Time: e.Time, Container: e.Container, Kind: e.Kind, Code: e.Code, Attempt: e.Attempt}
 }
 
 func (s *Server) stream(ctx context.Context, ch <-chan Event, send func(kind string, id int64, v any) bool) {
@@ -177,7 +195,7 @@ func (s *Server) stream(ctx context.Context, ch <-chan Event, send func(kind str
 				return
 			}
 		case <-tick.C:
-			now := s.all()
+			now := s.shown(ctx)
 			raw, _ := json.Marshal(now) // what cannot be written is not sent either
 			quiet++
 			if string(raw) == last && quiet < 20 { // a sign of life now and then, so that a dead client is noticed

@@ -81,7 +81,11 @@ func (s *Server) stuck(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) why(w http.ResponseWriter, r *http.Request) {
 	if c := s.find(w, r); c != nil {
-		answer(w, http.StatusOK, c.Why())
+		why := c.Why()
+		if !sees(r.Context()) {
+			why.Text = ""
+		}
+		answer(w, http.StatusOK, why)
 	}
 }
 

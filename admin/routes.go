@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/longshore-go/longshore"
 )
@@ -26,14 +27,14 @@ type route struct {
 func (s *Server) routes() []route {
 	const one = "/api/containers/{name}"
 	return []route{
-		{http.MethodGet, "/api/containers", viewer, s.list},
-		{http.MethodGet, one, viewer, s.show},
+		{http.MethodGet, "/api/containers", local, s.list},
+		{http.MethodGet, one, local, s.show},
 		{http.MethodPost, one + "/pause", operator, s.pause},
 		{http.MethodPost, one + "/resume", operator, s.resume},
 		{http.MethodPost, one + "/drain", operator, s.drain},
 		{http.MethodPut, one + "/workers", operator, s.scale},
 		{http.MethodPut, one + "/throttle", operator, s.throttle},
-		{http.MethodGet, one + "/why", viewer, s.why},
+		{http.MethodGet, one + "/why", local, s.why},
 		{http.MethodGet, one + "/inflight", viewer, s.inflight},
 		{http.MethodGet, one + "/stuck", operator, s.stuck},
 		{http.MethodPost, one + "/records/retry-now", operator, s.retryNow},
@@ -41,8 +42,8 @@ func (s *Server) routes() []route {
 		{http.MethodPost, one + "/records/release", operator, s.release},
 		{http.MethodPost, one + "/seek", operator, s.seek},
 		{http.MethodGet, "/api/fleet", viewer, s.fleet},
-		{http.MethodGet, "/api/events", viewer, s.events},
-		{http.MethodGet, "/api/openapi.json", viewer, s.describe},
+		{http.MethodGet, "/api/events", local, s.events},
+		{http.MethodGet, "/api/openapi.json", local, s.describe},
 		{http.MethodGet, "/health/live", nobody, s.live},
 		{http.MethodGet, "/health/ready", nobody, s.ready},
 		{http.MethodGet, "/health/ready/{name}", nobody, s.ready},
@@ -59,7 +60,7 @@ func (s *Server) Handler() http.Handler {
 	if s.cfg.Metrics != nil {
 		mux.Handle("GET /metrics", s.cfg.Metrics)
 	}
-	mux.Handle("/", s.needs(viewer, func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle("/", s.needs(local, func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, longshore.CodeNotFound, "there is no "+r.Method+" "+clip(r.URL.Path), "see GET /api/openapi.json")
 	}))
 	return s.guard(mux)
@@ -108,6 +109,7 @@ func answer(w http.ResponseWriter, status int, body any) {
 	if err != nil {
 		status, raw = http.StatusInternalServerError, []byte(`{"code":"internal","message":"the answer cannot be written"}`)
 	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // what came before may have taken long; not every writer can
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(raw, '\n')) // the client is gone: nobody to tell

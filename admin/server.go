@@ -9,21 +9,26 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/internal/logs"
 	"github.com/longshore-go/longshore/transport"
 )
 
 // Server is the admin API, a component of package lifecycle.
 type Server struct {
 	cfg    Config
-	local  bool // only this host reaches it
 	hosts  []string
 	byName map[string]*container.ListenerContainer
 	hub    *hub
 	meters map[string]*meter
+
+	streams      chan struct{} // a place for each stream of events
+	failedLogins atomic.Int64
+	quiet        logs.Quiet // of the line about them
 
 	mu     sync.Mutex
 	paused map[string]pausedBy
@@ -49,7 +54,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	host, _, _ := net.SplitHostPort(cfg.Addr) // checked
-	s := &Server{cfg: cfg, local: loopback(host), byName: map[string]*container.ListenerContainer{}, paused: map[string]pausedBy{},
+	s := &Server{cfg: cfg, streams: make(chan struct{}, maxStreams), byName: map[string]*container.ListenerContainer{}, paused: map[string]pausedBy{},
 		meters: map[string]*meter{}, hub: newHub()}
 	for _, h := range append([]string{host}, cfg.Hosts...) {
 		if h != "" {
@@ -112,9 +117,10 @@ func (s *Server) Start(ctx context.Context) error {
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.addr, s.cancel = ln.Addr().String(), cancel
 	s.http = &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 1 << 16, TLSConfig: s.cfg.TLS,
+		WriteTimeout: writeTime, IdleTimeout: idleTime, MaxHeaderBytes: 1 << 16, TLSConfig: s.cfg.TLS,
 		BaseContext: func(net.Listener) context.Context { return run }}
 	serve := s.http
+	ln = &limitedListener{Listener: ln, places: make(chan struct{}, maxConns)}
 	s.wg.Go(func() {
 		if s.cfg.TLS != nil {
 			_ = serve.ServeTLS(ln, "", "") // ends with Stop
@@ -136,6 +142,12 @@ func (s *Server) makeToken(addr string) error {
 		path = TokenFile(addr)
 	}
 	token, err := writeToken(path)
+	if err != nil && s.cfg.TokenFile == "" {
+		// Another user of this host may have taken the default place. The service starts all
+		// the same, and nobody can change anything here.
+		s.cfg.Logger.Warn("no admin token was written, changes are refused", logs.Failure(err)...)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -144,7 +156,8 @@ func (s *Server) makeToken(addr string) error {
 	return nil
 }
 
-// Stop ends streams and requests, within ctx.
+// Stop ends streams, lets requests end for a second, and closes the rest: a client that
+// reads nothing must not delay the stop of the service.
 func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	serve, cancel, file := s.http, s.cancel, s.file
@@ -154,9 +167,11 @@ func (s *Server) Stop(ctx context.Context) error {
 		return nil
 	}
 	cancel() // streams do not end by themselves
-	err := serve.Shutdown(ctx)
-	if err != nil {
-		err = errors.Join(err, serve.Close())
+	short, done := context.WithTimeout(ctx, stopTime)
+	defer done()
+	var err error
+	if serve.Shutdown(short) != nil {
+		err = serve.Close()
 	}
 	s.wg.Wait()
 	if file != "" {

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"net/http"
 	"sync"
 	"time"
@@ -101,13 +102,41 @@ func (s *Server) all() []Container {
 	return list
 }
 
-func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, map[string]any{"containers": s.all()})
+// shown is the list for a caller: names and numbers for one without a token.
+func (s *Server) shown(ctx context.Context) []Container {
+	list := s.all()
+	if !sees(ctx) {
+		for i := range list {
+			list[i] = list[i].bare()
+		}
+	}
+	return list
+}
+
+// bare leaves out the texts, which may name ids and keys.
+func (v Container) bare() Container {
+	v.Reason, v.Limited.Text = "", ""
+	v.Workers.Limit, v.Workers.Reason = "", ""
+	if v.Paused != nil {
+		v.Paused = &pausedBy{At: v.Paused.At}
+	}
+	if v.Throttle != nil {
+		v.Throttle = &throttle.State{Limits: v.Throttle.Limits}
+	}
+	return v
+}
+
+func (s *Server) list(w http.ResponseWriter, r *http.Request) {
+	answer(w, http.StatusOK, map[string]any{"containers": s.shown(r.Context())})
 }
 
 func (s *Server) show(w http.ResponseWriter, r *http.Request) {
 	if c := s.find(w, r); c != nil {
-		answer(w, http.StatusOK, s.status(c))
+		v := s.status(c)
+		if !sees(r.Context()) {
+			v = v.bare()
+		}
+		answer(w, http.StatusOK, v)
 	}
 }
 

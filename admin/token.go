@@ -12,17 +12,41 @@ import (
 )
 
 // TokenFile is where the token lies that a server at addr made for the operators
-// of this host: a file of mode 0600 in the user's runtime directory.
+// of this host: a file of mode 0600 in the user's runtime directory, else in a directory
+// of the user's below that for temporary files, else in the user's cache. A directory that
+// belongs to somebody else is passed over.
 func TokenFile(addr string) string {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil || port == "" {
 		port = "default"
 	}
-	dir := os.Getenv("XDG_RUNTIME_DIR")
-	if dir == "" {
-		dir = filepath.Join(os.TempDir(), fmt.Sprintf("longshore-%d", os.Getuid()))
+	name := filepath.Join("longshore", "admin-"+port+".token")
+	own := fmt.Sprintf("longshore-%d", os.Getuid())
+	temporary := filepath.Join(os.TempDir(), own)
+	dirs := []string{os.Getenv("XDG_RUNTIME_DIR"), temporary}
+	if cache, err := os.UserCacheDir(); err == nil {
+		dirs = append(dirs, cache)
 	}
-	return filepath.Join(dir, "longshore", "admin-"+port+".token")
+	for _, dir := range dirs {
+		if dir != "" && (ownDir(dir) || dir == temporary && absent(dir)) {
+			return filepath.Join(dir, name)
+		}
+	}
+	if len(dirs) > 2 && absent(dirs[2]) {
+		return filepath.Join(dirs[2], name)
+	}
+	return filepath.Join(temporary, name)
+}
+
+// ownDir tells whether a directory is this user's and nobody else may write to it.
+func ownDir(dir string) bool {
+	info, err := os.Lstat(dir)
+	return err == nil && info.IsDir() && info.Mode().Perm()&0o022 == 0 && ownedByUs(info)
+}
+
+func absent(dir string) bool {
+	_, err := os.Lstat(dir)
+	return errors.Is(err, os.ErrNotExist)
 }
 
 // writeToken makes a token and lets only this user read it.

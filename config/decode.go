@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -170,14 +171,8 @@ func (l *loader) list(path string, n *yaml.Node, v reflect.Value, f *field, kind
 	switch {
 	case isNull(n):
 		return
-	case n.Kind == yaml.ScalarNode && v.Type().Elem().Kind() == reflect.String: // one, or several with commas
-		items = nil
-		for part := range strings.SplitSeq(n.Value, ",") {
-			one := *n
-			one.Value = strings.TrimSpace(part)
-			l.env[&one] = l.env[n]
-			items = append(items, &one)
-		}
+	case n.Kind == yaml.ScalarNode && v.Type().Elem().Kind() == reflect.String:
+		items = l.itemsOf(n)
 	case n.Kind != yaml.SequenceNode:
 		l.hideAll(n, maxAliases)
 		l.notA(path, n, "a list", "write "+example(f, "[…]"))
@@ -188,6 +183,31 @@ func (l *loader) list(path string, n *yaml.Node, v reflect.Value, f *field, kind
 		l.value(fmt.Sprintf("%s[%d]", path, i), item, e, f, kind)
 		v.Set(reflect.Append(v, e))
 	}
+}
+
+// itemsOf makes a list of one value. In the file it is one item, whatever is in it: for
+// several there are lists. A variable has no lists, so there commas separate, and a JSON
+// array takes items as they are.
+func (l *loader) itemsOf(n *yaml.Node) []*yaml.Node {
+	name := l.env[n]
+	if name == "" {
+		return []*yaml.Node{n}
+	}
+	var parts []string
+	if json.Unmarshal([]byte(n.Value), &parts) != nil {
+		parts = strings.Split(n.Value, ",")
+		for i := range parts {
+			parts[i] = strings.TrimSpace(parts[i])
+		}
+	}
+	items := make([]*yaml.Node, 0, len(parts))
+	for _, part := range parts {
+		one := *n
+		one.Value = part
+		l.env[&one] = name
+		items = append(items, &one)
+	}
+	return items
 }
 
 func (l *loader) table(path string, n *yaml.Node, v reflect.Value, f *field) {

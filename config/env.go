@@ -32,6 +32,9 @@ func (l *loader) override(top *yaml.Node) *yaml.Node {
 	values := map[string]string{}
 	for _, v := range l.Environ {
 		name, value, _ := strings.Cut(v, "=")
+		if len(all[name]) == 0 && fromPlatform(name, value) {
+			continue
+		}
 		if len(all[name]) > 0 || l.ours(name, fields) || strings.HasPrefix(name, envPrefix) && nearestVariable(name, all, 2) != "" {
 			set = append(set, name)
 			values[name] = value

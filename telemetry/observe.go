@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -15,12 +16,18 @@ import (
 
 // Observe shows the gauges and totals of containers, read whenever the provider
 // collects. A container that has stopped shows its state and its drains and
-// nothing else, so its other series end. stop ends it.
+// nothing else, so its other series end. stop ends it. Two containers with the same name
+// and source would be one series, of which the provider keeps one value: the second is
+// refused with longshore.CodeConfig.
 func (t *Telemetry) Observe(cs ...*container.ListenerContainer) (stop func() error, err error) {
 	o := &observer{meter: t.meter}
 	o.make()
 	if o.problem != nil {
 		return nil, o.problem
+	}
+	release, err := t.claim(cs)
+	if err != nil {
+		return nil, err
 	}
 	var mu sync.Mutex
 	all := make([]*watched, 0, len(cs))
@@ -36,9 +43,47 @@ func (t *Telemetry) Observe(cs ...*container.ListenerContainer) (stop func() err
 		return nil
 	}, o.all...)
 	if err != nil {
+		release()
 		return nil, err
 	}
-	return reg.Unregister, nil
+	return func() error {
+		release()
+		return reg.Unregister()
+	}, nil
+}
+
+// claim takes the series of containers, or says which are taken.
+func (t *Telemetry) claim(cs []*container.ListenerContainer) (release func(), err error) {
+	t.seriesMu.Lock()
+	defer t.seriesMu.Unlock()
+	var taken [][2]string
+	for _, c := range cs {
+		id := [2]string{c.Name(), c.Stats().Source}
+		if t.series[id] {
+			err = errors.Join(err, &longshore.Error{Code: longshore.CodeConfig, Op: fmt.Sprintf("observe container %q", c.Name()), Source: c.Name(),
+				Err: fmt.Errorf("another container has this name and consumes %q as well, so their metrics could not be told apart", id[1]), Hint: "set container.Config.Name"})
+			continue
+		}
+		if t.series == nil {
+			t.series = map[[2]string]bool{}
+		}
+		t.series[id] = true
+		taken = append(taken, id)
+	}
+	release = sync.OnceFunc(func() {
+		t.seriesMu.Lock()
+		defer t.seriesMu.Unlock()
+		for _, id := range taken {
+			delete(t.series, id)
+		}
+	})
+	if err != nil {
+		for _, id := range taken {
+			delete(t.series, id)
+		}
+		return nil, err
+	}
+	return release, nil
 }
 
 // observer has the instruments of whole containers.

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -39,6 +40,9 @@ type Telemetry struct {
 	keeper     keeper               // counts durations; nil: the meter does
 	codes      *names
 	dests      names
+
+	seriesMu sync.Mutex
+	series   map[[2]string]bool // name and source of each container that Observe shows
 }
 
 // New makes one.

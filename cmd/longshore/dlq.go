@@ -65,7 +65,7 @@ type dlqFilter struct {
 
 func (f *dlqFilter) flags(cmd *cobra.Command, number int, what string) {
 	fs := cmd.Flags()
-	fs.StringSliceVar(&f.ids, "id", nil, "only the one with this `id`, as list or the consumer's log shows it; repeat for more")
+	fs.StringArrayVar(&f.ids, "id", nil, "only the one with this `id`, as list or the consumer's log shows it; repeat for more")
 	fs.StringVar(&f.reason, "reason", "", "only those that failed for this `reason`: an error code, the broker's reason, an exception's class")
 	fs.StringVar(&f.source, "from", "", "only those that came from this `queue` or topic")
 	fs.StringVar(&f.key, "key", "", "only those with this ordering `key`")

@@ -37,7 +37,7 @@ func (a *app) dlqShow() *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&f.raw, "raw", false, "print the body only, as it is")
-	fs.StringSliceVar(&f.mask, "mask", nil, "hide this `field` of a JSON body, and a header of this name; repeat for more")
+	fs.StringArrayVar(&f.mask, "mask", nil, "hide this `field` of a JSON body, and a header of this name; repeat for more")
 	fs.BoolVar(&f.force, "force", false, "look also where that has a cost")
 	fs.IntVar(&f.look, "look", 10_000, "look at `how many` at most")
 	return cmd
