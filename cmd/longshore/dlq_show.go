@@ -43,6 +43,18 @@ func (a *app) dlqShow() *cobra.Command {
 	return cmd
 }
 
+// masks are the fields to hide: each as it is given, and its parts between commas too, as
+// hiding too much does no harm.
+func (f *dlqShowFlags) masks() []string {
+	all := slices.Clone(f.mask)
+	for _, m := range f.mask {
+		if strings.Contains(m, ",") {
+			all = append(all, strings.Split(m, ",")...)
+		}
+	}
+	return all
+}
+
 func (a *app) runDLQShow(ctx context.Context, f dlqShowFlags, target, id string) error {
 	if f.raw && len(f.mask) > 0 {
 		return &cli.UsageError{Text: "--raw and --mask exclude each other", Hint: "give one of them"}
@@ -74,9 +86,9 @@ func (a *app) runDLQShow(ctx context.Context, f dlqShowFlags, target, id string)
 		_, err := a.streams.Out.Write(found.Body)
 		return err
 	case a.print.JSON:
-		return a.print.Document(maskedLine(*found, f.mask))
+		return a.print.Document(maskedLine(*found, f.masks()))
 	}
-	return a.print.Printf("%s", letterText(*found, f.mask))
+	return a.print.Printf("%s", letterText(*found, f.masks()))
 }
 
 // maskedLine is the JSON of a letter without what is to be hidden.

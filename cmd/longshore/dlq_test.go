@@ -105,6 +105,40 @@ func TestADeadLetterIsShown(t *testing.T) {
 	}
 }
 
+// F-N22: ids and fields are taken as they are, whatever is in them.
+func TestIdsAndFieldsAreTakenLiterally(t *testing.T) {
+	for _, id := range []string{"1,2", `a"b`, `"1"`, "1,\"2\"", " x ", "a=b;c", "ü,*"} {
+		b := memory.New(memory.Config{})
+		pub, err := b.Publisher(memory.PublisherConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range []string{"1", "2", id} {
+			m := &longshore.Message{ID: one, ContentType: "application/json", Body: []byte(`{"a,b":"4711"}`)}
+			m.Headers = longshore.Headers{{Name: longshore.HeaderID, Value: one}, {Name: "longshore-dead-reason", Value: "panic"}, {Name: "longshore-dead-source", Value: "orders"}}
+			if err := pub.Publish(t.Context(), "orders.dlq", m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w := world{source: func(string, urls.Options) (transport.Source, error) {
+			return b.Queue("orders.dlq", memory.QueueConfig{}), nil
+		}}
+		if got := w.run(t, "dlq", "show", "x", id, "--mask", "a,b"); got.code != 0 || strings.Contains(got.out, "4711") {
+			t.Errorf("show %q: %+v", id, got)
+		}
+		if got := w.run(t, "dlq", "purge", "x", "--id", id, "--yes"); got.code != 0 || !strings.HasPrefix(got.out, "removed 1 message ") {
+			t.Errorf("purge %q: %+v", id, got)
+		}
+		left, _, err := browse(context.Background(), b.Queue("orders.dlq", memory.QueueConfig{}), "", 9)
+		if err != nil || len(left) != 2 || left[0].ID != "1" || left[1].ID != "2" {
+			t.Errorf("after %q: %v, %v", id, left, err)
+		}
+		if err := pub.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestReplayIsAskedForAndSaysWhatItDid(t *testing.T) {
 	w, b := dead(t)
 	if got := w.run(t, "dlq", "replay", "x", "--reason", "panic"); got.code != 2 || !strings.Contains(got.err, "--yes does it") {
