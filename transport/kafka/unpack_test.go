@@ -71,10 +71,11 @@ func TestOversizedBatchIsDeadLettered(t *testing.T) {
 		if err := ctr.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		c.waitCommitted(0, 6)
+		eventually(t, "what is behind the batches is handled", func() bool { return strings.HasSuffix(h.seen(), "behind") && ctr.Stats().InFlight == 0 })
 		if err := ctr.Stop(context.Background()); err != nil {
 			t.Error(err)
 		}
+		c.waitCommitted(0, 6)
 		if h.seen() != "before behind" {
 			t.Errorf("handled %.100q", h.seen())
 		}
