@@ -105,7 +105,39 @@ func (l *loader) kafka(s *brokerSection, config *tls.Config) (broker, error) {
 		cfg.SASL.Mechanism = map[string]kafka.Mechanism{"": "", "plain": kafka.Plain, "scram_sha_256": kafka.ScramSHA256,
 			"scram_sha_512": kafka.ScramSHA512, "oauthbearer": kafka.OAuthBearer}[s.SASL.Mechanism]
 	}
+	var err error
+	if cfg.Outlet, err = s.Publish.outlet(); err != nil {
+		errs = append(errs, err)
+	}
 	return broker{kafka: kafka.New(strings.Split(hosts, ","), cfg)}, errors.Join(errs...)
+}
+
+// outlet is how one publishes to Kafka.
+func (s *sendSection) outlet() (kafka.PublisherConfig, error) {
+	if s == nil {
+		return kafka.PublisherConfig{}, nil
+	}
+	cfg := kafka.PublisherConfig{Timeout: s.Timeout, Linger: s.Linger}
+	var errs []error
+	for _, name := range s.Compression {
+		c, known := kafka.Codec(name)
+		if !known {
+			errs = append(errs, bad("Publish.compression", fmt.Sprintf("has no %.40q", name), "use "+strings.Join(kafka.Codecs(), ", ")))
+		}
+		cfg.Compression = append(cfg.Compression, c)
+	}
+	if s.BatchBytes < 0 || s.BatchBytes > 1<<30 {
+		errs = append(errs, bad("Publish.batch_bytes", "must be between 1 and 1073741824", ""))
+	} else {
+		cfg.MaxBatchBytes = int32(s.BatchBytes)
+	}
+	if s.Acks == "leader" {
+		cfg.Acks = kafka.AcksLeader
+	}
+	if s.Partitioner != "" {
+		cfg.Partitioner = kafka.PartitionBy(s.Partitioner)
+	}
+	return cfg, errors.Join(errs...)
 }
 
 func (l *loader) sqs(s *brokerSection) (broker, error) {

@@ -24,6 +24,7 @@ type brokerSection struct {
 	ClientID       string        `key:"client_id" on:"kafka" def:"longshore" doc:"Shown in the broker's logs and quotas."`
 	Rack           string        `key:"rack" on:"kafka" doc:"Where this client is, to read from a replica nearby."`
 	MaxUnpacked    size          `key:"max_unpacked" on:"kafka" def:"64MiB" doc:"The most that one compressed batch may unpack to."`
+	Publish        *sendSection  `key:"publish" on:"kafka" doc:"How dead letters are written, and what else is sent by this broker."`
 	Region         string        `key:"region" on:"sqs" def:"the queue's, else AWS_REGION and the SDK's files" like:"eu-west-1" doc:"Region."`
 	Endpoint       string        `key:"endpoint" on:"sqs" doc:"URL that every call goes to, for emulators and VPC endpoints."`
 	AccessKeyID    string        `key:"access_key_id" on:"sqs" def:"the SDK's chain" doc:"Access key, in place of environment, profile or the machine's role."`
@@ -35,6 +36,16 @@ type saslSection struct {
 	Mechanism string `key:"mechanism" oneof:"plain|scram_sha_256|scram_sha_512|oauthbearer" def:"plain" doc:"How to log in."`
 	User      string `key:"user" doc:"User."`
 	Password  secret `key:"password" like:"file:secrets/kafka" doc:"Password; with oauthbearer the token. Asked for at each login."`
+}
+
+// sendSection is what other readers of a topic notice of a publisher.
+type sendSection struct {
+	Compression []string      `key:"compression" def:"none" like:"[zstd, gzip]" doc:"Of batches, the first that the broker knows: none, gzip, snappy, lz4 or zstd. Each consumer must be able to read it."`
+	Acks        string        `key:"acks" oneof:"all|leader" def:"all" doc:"Whose confirmation counts. With leader a record is lost with a leader that dies, and can be written twice."`
+	Partitioner string        `key:"partitioner" oneof:"murmur2|crc32|fnv1a" def:"murmur2" doc:"Hash of the key that chooses the partition: that of Java's clients, of librdkafka or of Sarama. All writers of a topic must agree."`
+	BatchBytes  int           `key:"batch_bytes" def:"1000012; larger records go alone" doc:"Largest batch before compression; where it is set also the largest record."`
+	Linger      time.Duration `key:"linger" def:"0s" doc:"Collects records for a batch."`
+	Timeout     time.Duration `key:"timeout" def:"30s" doc:"How long one record may take until it is confirmed; its outcome is unknown then."`
 }
 
 type tlsSection struct {

@@ -345,6 +345,10 @@ func (pc *pubChannel) unanswered(o *outgoing) error {
 	return err
 }
 
+// errOverAnother is the outcome of a message whose channel the broker closed for the sake of
+// another one.
+var errOverAnother = errors.New("the channel was closed over another message")
+
 var sizeLimit = regexp.MustCompile(`message size (\d+) is larger than configured max size (\d+)`)
 
 // endError is what the end of the channel means for a message on it. A limit on
@@ -357,8 +361,7 @@ func (pc *pubChannel) endError(o *outgoing) error {
 		limit, _ := strconv.Atoi(m[2])
 		pc.sess.learn(limit)
 		if len(o.pub.Body) <= limit {
-			return &longshore.Error{Code: longshore.CodeConnLost, Op: "publish to rabbitmq",
-				Err: errors.New("the channel was closed over another message"), Hint: "publish it again"}
+			return &longshore.Error{Code: longshore.CodeConnLost, Op: "publish to rabbitmq", Err: errOverAnother, Hint: "publish it again"}
 		}
 	}
 	return pc.err

@@ -3,6 +3,7 @@ package amqp_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -302,4 +303,37 @@ func TestMessageLargerThanTheBrokerTakes(t *testing.T) {
 			t.Errorf("the next one: %v", err)
 		}
 	})
+}
+
+// A message that is larger than the broker takes closes the channel. Others on it, of other
+// calls too, are sent again, and go through. F-N18
+func TestALargeMessageFailsNoOther(t *testing.T) {
+	t.Parallel()
+	s := embeddedSite(t, amqptest.Config{Flavor: amqptest.V4_0})
+	queue := s.declare(t, amqp.Classic, nil)
+	for round := range 3 { // the limit is known from the first one on
+		p := publisher(t, amqp.New(s.url, amqp.Config{}), amqp.PublisherConfig{})
+		if err := publish(p, queue, body("first")); err != nil {
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 20 {
+			all.Go(func() {
+				if err := publish(p, queue, body("small"), body("small")); err != nil {
+					t.Errorf("round %d: a neighbour failed: %v", round, err)
+				}
+			})
+		}
+		all.Go(func() {
+			var partial *transport.PartialError
+			err := publish(p, queue, body("beside"), &longshore.Message{Body: make([]byte, 16<<20+1)}, body("beside"))
+			if !errors.As(err, &partial) || !slices.Equal(partial.Indexes(), []int{1}) || !errors.Is(err, longshore.CodeTooLarge) {
+				t.Errorf("round %d: %v, want the large one alone to fail", round, err)
+			}
+		})
+		all.Wait()
+	}
+	if n := s.ready(t, queue); n < 3*(1+40+2) {
+		t.Errorf("%d messages arrived", n)
+	}
 }

@@ -134,10 +134,33 @@ func (b *Broker) login() string {
 	return b.set.User
 }
 
-// send publishes messages of one exchange and returns one result for each.
+// send publishes messages of one exchange and returns one result for each. Those whose
+// channel was closed over another message go again: that one is not written a second time.
 func (p *Publisher) send(ctx context.Context, outs []*outgoing) []error {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
 	defer cancel()
+	errs := p.sendOnce(ctx, outs)
+	for range resends {
+		var again []*outgoing
+		var at []int
+		for i, err := range errs {
+			if errors.Is(err, errOverAnother) {
+				o := *outs[i]
+				o.dc, o.err, o.returned = nil, nil, nil
+				again, at = append(again, &o), append(at, i)
+			}
+		}
+		if len(again) == 0 {
+			break
+		}
+		for i, err := range p.sendOnce(ctx, again) {
+			errs[at[i]] = err
+		}
+	}
+	return errs
+}
+
+func (p *Publisher) sendOnce(ctx context.Context, outs []*outgoing) []error {
 	pc, err := p.channel(ctx, outs[0].exchange)
 	if err != nil {
 		return each(outs, func(*outgoing) error { return err })
@@ -192,6 +215,10 @@ func (p *Publisher) connect(ctx context.Context) error {
 	p.sess = sess
 	return err
 }
+
+// resends bounds how often a message is sent again whose channel was closed over another. The
+// first time makes the broker's limit known, so there are more only while it is lowered.
+const resends = 3
 
 // maxChannels bounds what names of exchanges that come from data could open.
 const maxChannels = 64

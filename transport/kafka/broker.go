@@ -116,6 +116,7 @@ func (c *Config) check() error {
 	if c.DialTimeout < 0 {
 		problems = append(problems, badConfig("DialTimeout", "is negative", ""))
 	}
+	problems = append(problems, c.Outlet.check())
 	return errors.Join(problems...)
 }
 

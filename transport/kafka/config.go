@@ -24,6 +24,9 @@ type Config struct {
 	ClientID string
 	// Rack is where this client is, so that it can read from a replica nearby.
 	Rack string
+	// Outlet is how the publishers of this cluster's sources publish: dead letters, what
+	// is put back, and what the command line sends. Zero: as [PublisherConfig] says.
+	Outlet PublisherConfig
 	// DialTimeout bounds one connection attempt. Zero: 5 s.
 	DialTimeout time.Duration
 	// MaxUnpacked is the most bytes that one compressed batch may unpack to; see
@@ -194,9 +197,26 @@ type PublisherConfig struct {
 	// one. Zero: by the hash of the key as Java's clients do, and for records
 	// without a key one partition after the other, batch by batch.
 	Partitioner kgo.Partitioner
-	// Compression of batches, the first that the broker knows. Zero: snappy, else none.
+	// Compression of batches, the first that the broker knows. Zero: none, because each
+	// consumer of the topic must be able to read it, and some clients cannot read snappy
+	// or zstd without a library of their own.
 	Compression []kgo.CompressionCodec
+	// Acks is whose confirmation makes a record published. Zero: of all replicas in sync.
+	Acks Acks
 }
+
+// Acks is whose confirmation a record waits for.
+type Acks uint8
+
+const (
+	// AcksAll waits for all replicas in sync, and the broker drops a record that the client
+	// repeats (idempotence).
+	AcksAll Acks = iota
+	// AcksLeader waits for the leader alone. A record is lost with a leader that dies before
+	// another has it, and can be written twice. There is nothing below it: a Publish
+	// that waits for nobody could not report anything.
+	AcksLeader
+)
 
 const (
 	defaultWindow    = 4096

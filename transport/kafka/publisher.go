@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/longshore-go/longshore"
@@ -37,6 +36,7 @@ type Publisher struct {
 
 	identities identities
 	large      *largeRecords // nil: MaxBatchBytes was set, and is the limit
+	again      *resends
 
 	mu       sync.Mutex
 	now      *producing
@@ -54,22 +54,13 @@ func To(topic string, partition int32) string {
 // Publisher returns a publisher with connections of its own, which it makes when it
 // is first used. Errors: configuration and addresses, all problems at once.
 func (b *Broker) Publisher(cfg PublisherConfig) (*Publisher, error) {
-	errs := []error{b.problem()}
-	if cfg.Timeout < 0 || cfg.Linger < 0 || cfg.MaxBatchBytes < 0 {
-		errs = append(errs, badConfig("PublisherConfig", "Timeout, Linger or MaxBatchBytes is negative", ""))
-	}
-	if cfg.Timeout > 0 && cfg.Timeout < time.Second {
-		errs = append(errs, badConfig("PublisherConfig.Timeout", "is less than a second", "leave it at 0 for 30 s, and bound a call by its context"))
-	}
-	errs = append(errs, cfg.together())
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(b.problem(), cfg.check()); err != nil {
 		return nil, err
 	}
 	timeout := or(cfg.Timeout, defaultTimeout)
 	p := &Publisher{b: b, timeout: timeout, dials: dials{turn: make(chan struct{}, 1)}}
 	opts := append(b.options(),
 		kgo.WithHooks(&p.dials, &p.identities),
-		kgo.RequiredAcks(kgo.AllISRAcks()),
 		// The client's own limit counts from the record's timestamp, so an old message
 		// would be refused at once. Each Publish measures its own time: see batch.produce.
 		kgo.AllowIdempotentProduceCancellation(),
@@ -77,9 +68,8 @@ func (b *Broker) Publisher(cfg PublisherConfig) (*Publisher, error) {
 		kgo.ProducerLinger(cfg.Linger),
 		kgo.RecordPartitioner(chosen{or(cfg.Partitioner, kgo.StickyKeyPartitioner(nil))}),
 	)
-	if len(cfg.Compression) > 0 {
-		opts = append(opts, kgo.ProducerBatchCompression(cfg.Compression...))
-	}
+	opts = append(opts, cfg.acks()...)
+	opts = append(opts, kgo.ProducerBatchCompression(cfg.codecs()...))
 	if cfg.MaxBatchBytes == 0 {
 		p.large = &largeRecords{opts: opts}
 	}
@@ -87,7 +77,7 @@ func (b *Broker) Publisher(cfg PublisherConfig) (*Publisher, error) {
 	if err != nil {
 		return nil, badConfig("PublisherConfig or Options", firstLine(err.Error()), "")
 	}
-	p.opts, p.now = opts, &producing{cl: cl}
+	p.opts, p.now, p.again = opts, &producing{cl: cl}, newResends(opts)
 	return p, nil
 }
 
@@ -136,11 +126,10 @@ func (p *Publisher) Publish(ctx context.Context, dest string, msgs ...*longshore
 		return err
 	}
 	b := newBatch(topic, partition, msgs)
-	b.produce(ctx, p.timeout, with.cl)
+	b.produce(ctx, p.timeout, with.cl, p.again)
 	if err := b.wait(ctx, p.refusal(with)); err != nil { //nolint:contextcheck // it answers from memory
 		return outcome(topic, p.explain(ctx, with.cl, topic, p.b.failure(p.publishing(topic), topic, err)))
 	}
-	b.alone(ctx, with.cl)
 	b.large(ctx, p.large, msgs)
 	return outcome(topic, p.explain(ctx, with.cl, topic, b.result(p)))
 }
@@ -197,7 +186,7 @@ func newBatch(topic string, partition int32, msgs []*longshore.Message) *batch {
 // process. The end of that time takes them back, so that a leader that answers later does
 // not write what was reported as failed. The caller's context ends only the giving: were
 // records taken back at its end, those of others behind them would be too.
-func (b *batch) produce(ctx context.Context, limit time.Duration, cl *kgo.Client) {
+func (b *batch) produce(ctx context.Context, limit time.Duration, cl *kgo.Client, again *resends) {
 	if b.left == 0 {
 		return
 	}
@@ -211,17 +200,30 @@ func (b *batch) produce(ctx context.Context, limit time.Duration, cl *kgo.Client
 	b.mu.Unlock()
 	defer context.AfterFunc(ctx, cancel)()
 	for i, r := range b.recs {
-		if r != nil {
-			cl.Produce(limited, r, func(_ *kgo.Record, err error) { b.promised(i, err) })
+		if r == nil {
+			continue
 		}
+		apart := parcel{rec: r, ctx: limited, done: func(err error) { b.promised(i, err) }}
+		if again.suspects(r) {
+			again.add(apart)
+			continue
+		}
+		cl.Produce(limited, r, func(_ *kgo.Record, err error) {
+			if fateOf(err, limited.Err() != nil) == settled || overClient(cl, r) {
+				b.promised(i, err)
+			} else {
+				again.add(apart)
+			}
+		})
 	}
 }
 
+// promised takes the outcome of a record.
 func (b *batch) promised(i int, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err != nil {
-		if errors.Is(err, context.Canceled) { // all that the client knows of a limit here, of this batch or of one before it
+		if errors.Is(err, context.Canceled) { // all that the client knows of the limit
 			err = kgo.ErrRecordTimeout
 		}
 		b.errs[i] = err
@@ -269,29 +271,6 @@ func (b *batch) unconfirmed(why error) error {
 		Err: fmt.Errorf("%d of %d records were not confirmed: %w", b.left, len(b.recs), why)}
 }
 
-// alone sends records by themselves whose batch was too large: the broker's limit
-// is for a batch, and refuses all for the sake of one.
-func (b *batch) alone(ctx context.Context, cl *kgo.Client) {
-	if len(b.recs) < 2 {
-		return
-	}
-	for i, r := range b.recs {
-		if errors.Is(b.errs[i], kerr.MessageTooLarge) && r != nil && !overClient(cl, r) {
-			again := &kgo.Record{Topic: r.Topic, Partition: b.partition(r), Key: r.Key, Value: r.Value, Headers: r.Headers, Timestamp: r.Timestamp}
-			soon, cancel := context.WithTimeout(ctx, b.after)
-			if err := cl.ProduceSync(soon, again).FirstErr(); err != nil {
-				b.errs[i] = err
-			} else {
-				delete(b.errs, i)
-			}
-			cancel()
-		}
-	}
-}
-
-// partition keeps the choice that was made before.
-func (b *batch) partition(r *kgo.Record) int32 { return r.Partition }
-
 // overClient: the client itself refused it, and will again.
 func overClient(cl *kgo.Client, r *kgo.Record) bool {
 	limit, _ := cl.OptValue(kgo.ProducerBatchMaxBytes).(int32)
@@ -329,10 +308,13 @@ func (p *Publisher) Close(ctx context.Context) error {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
+		var all sync.WaitGroup
+		all.Go(cl.Close)
 		if p.large != nil {
-			p.large.close()
+			all.Go(p.large.close)
 		}
-		cl.Close()
+		p.again.close(flush)
+		all.Wait()
 		p.replaced.Wait()
 	}()
 	select {

@@ -145,7 +145,11 @@ func (s *groupSource) Open(ctx context.Context, o transport.OpenOptions) (transp
 	}
 	c.unpack, opts = unpack, append(opts, kgo.WithDecompressor(unpack))
 	if !s.cast {
-		opts = append(opts, c.grouped()...)
+		kept, err := s.b.keepingSession(c.inSession)
+		if err != nil {
+			return nil, badConfig("Options", firstLine(err.Error()), "")
+		}
+		opts = append(append(opts, c.grouped()...), kept...)
 	}
 	life, kill := context.WithCancel(context.Background())                                   // not ctx's: that is the opening's
 	cl, err := kgo.NewClient(append(opts, kgo.WithHooks(&c.link), kgo.WithContext(life))...) //nolint:contextcheck // see life
@@ -279,9 +283,10 @@ func (g *GroupConfig) check(op string) error {
 	return errors.Join(errs...)
 }
 
-// Publisher returns a publisher on the same cluster, and the first topic.
+// Publisher returns a publisher on the same cluster, as Config.Outlet says, and the first
+// topic.
 func (s *groupSource) Publisher(context.Context) (transport.Publisher, string, error) {
-	p, err := s.b.Publisher(PublisherConfig{})
+	p, err := s.b.Publisher(s.b.cfg.Outlet)
 	if err != nil {
 		return nil, "", err
 	}

@@ -15,7 +15,7 @@ import (
 // TLS. Without a group it takes broadcast=true.
 func kafkaScheme() scheme {
 	return scheme{names: []string{"kafka", "kafkas"}, form: "kafka://host,host/orders?group=billing",
-		params: []string{"group", "broadcast", "start", "protocol", "sasl", "window", "partitions"}, open: openKafka}
+		params: []string{"group", "broadcast", "start", "protocol", "sasl", "window", "partitions", "compression", "acks", "batch_bytes", "partitioner"}, open: openKafka}
 }
 
 func openKafka(a *address, o Options) (transport.Source, error) {
@@ -48,6 +48,7 @@ func openKafka(a *address, o Options) (transport.Source, error) {
 		a.problems = append(a.problems, &longshore.Error{Code: longshore.CodeConfig, Op: "source URL of the form " + a.form, Err: errors.New("no topic is named"),
 			Hint: "write it after the address and a slash"})
 	}
+	cfg.Outlet = a.kafkaOutlet()
 	group, start := a.take("group"), a.start()
 	protocol := kafka.Classic
 	if a.choice("protocol", "classic", "consumer") == "consumer" {
@@ -76,6 +77,23 @@ func openKafka(a *address, o Options) (transport.Source, error) {
 		consume.Start, consume.SessionTimeout = kafka.Earliest, replaySession
 	}
 	return b.Group(group, topics, consume), nil
+}
+
+// kafkaOutlet takes what concerns publishing: what others read is for them to choose.
+func (a *address) kafkaOutlet() (cfg kafka.PublisherConfig) {
+	if name := a.choice("compression", kafka.Codecs()...); name != "" {
+		if c, known := kafka.Codec(name); known {
+			cfg.Compression = append(cfg.Compression, c)
+		}
+	}
+	if a.choice("acks", "all", "leader") == "leader" {
+		cfg.Acks = kafka.AcksLeader
+	}
+	cfg.MaxBatchBytes = int32(min(a.number("batch_bytes"), 1<<30)) //nolint:gosec // bounded
+	if hash := a.choice("partitioner", kafka.Hashes()...); hash != "" {
+		cfg.Partitioner = kafka.PartitionBy(hash)
+	}
+	return cfg
 }
 
 // DeadLetterGroup is the group that remembers what was replayed from a topic.
