@@ -12,8 +12,8 @@ import (
 // over, or waiting would bring nothing more. The caller holds mu and knows that
 // something is ready.
 func (r *run) batchReady() bool {
-	return r.ready.n >= r.s.batch || r.batchDue || r.s.linger == 0 || r.axes.Stopping() ||
-		r.ready.front().alone() || r.free() <= 0
+	return r.sched.Ready() >= r.s.batch || r.batchDue || r.s.linger == 0 || r.axes.Stopping() ||
+		r.sched.Front().Of.alone() || r.free() <= 0
 }
 
 // alone says that the item cannot share a batch.
@@ -22,14 +22,14 @@ func (it *item) alone() bool { return it.solo || it.fail != nil }
 // armBatch lets the time of a batch begin with its first delivery. The caller
 // holds mu.
 func (r *run) armBatch() {
-	if r.s.batch == 0 || r.s.linger == 0 || r.ready.n == 0 || r.batchDue || r.batchArmed {
+	if r.s.batch == 0 || r.s.linger == 0 || r.sched.Ready() == 0 || r.batchDue || r.batchArmed {
 		return
 	}
 	r.batchArmed = true
 	r.batchTimer = r.s.clock.AfterFunc(r.s.linger, func() {
 		r.mu.Lock()
 		r.batchArmed = false
-		r.batchDue = r.ready.n > 0 && !r.gateShut
+		r.batchDue = r.sched.Ready() > 0 && !r.gateShut
 		r.wakeOne()
 		r.mu.Unlock()
 	})
@@ -42,12 +42,10 @@ func (r *run) nextBatch(w *worker) bool {
 		return false
 	}
 	w.batch = w.batch[:0]
-	for r.ready.n > 0 && len(w.batch) < r.s.batch {
-		it := r.ready.front()
+	for r.sched.Ready() > 0 && len(w.batch) < r.s.batch {
+		it := r.sched.Front().Of
 		if !it.d.Owned() {
-			r.ready.pop()
-			r.running++
-			r.gone(it)
+			r.loseFront()
 			continue
 		}
 		if len(w.batch) > 0 && it.alone() {
@@ -58,17 +56,20 @@ func (r *run) nextBatch(w *worker) bool {
 			r.batchDue = false // its time begins when it may start: until then more can come
 			return false
 		}
-		r.ready.pop()
-		r.begin(it)
+		w.taken = r.sched.Next(r.s.batch-len(w.batch), w.taken[:0])
+		for _, t := range w.taken {
+			r.begin(t.Of)
+		}
 		if it.fail != nil {
 			w.it, w.d = it, it.d
 			return true
 		}
-		w.batch = append(w.batch, it)
+		for _, t := range w.taken {
+			w.batch = append(w.batch, t.Of)
+		}
 		if it.solo {
 			break
 		}
-		r.takeFollowers(w, it.lane)
 	}
 	r.batchDue = false
 	if r.batchArmed {
@@ -77,19 +78,6 @@ func (r *run) nextBatch(w *worker) bool {
 	}
 	r.armBatch()
 	return len(w.batch) > 0
-}
-
-func (r *run) takeFollowers(w *worker, l *lane) {
-	for l != nil && l.head != nil && len(w.batch) < r.s.batch {
-		it := l.head
-		if it.alone() || it.dead != nil || !it.due.IsZero() {
-			return
-		}
-		l.pop()
-		r.queued--
-		r.begin(it)
-		w.batch = append(w.batch, it)
-	}
 }
 
 // processBatch calls the batch handler and carries out a verdict for each.

@@ -64,7 +64,7 @@ func (r *run) lookAtCapacity() {
 // little: it is what received messages wait in while all workers are busy. The caller
 // holds mu.
 func (r *run) mayTake() bool {
-	return r.axes.Accepts() && !r.gateShut && r.ready.n == 0 && r.free() > 0 && r.freeWorker()
+	return r.axes.Accepts() && !r.gateShut && r.sched.Ready() == 0 && r.free() > 0 && r.freeWorker()
 }
 
 // freeWorker says whether a worker has nothing to do. The caller holds mu.

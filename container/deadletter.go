@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -104,12 +103,8 @@ func (r *run) deadLetter(w *worker, it *item, j judgement) {
 		r.mu.Unlock()
 		// While the destination does not work, workers do not wait for it again.
 		if down == nil || it.dead != nil {
-			r.mu.Lock()
-			r.moving = append(r.moving, it)
-			r.mu.Unlock()
 			down = r.publishDead(own, it.copyIdentity(), j.err)
 			r.mu.Lock()
-			r.moving = slices.DeleteFunc(r.moving, func(o *item) bool { return o == it })
 			r.terms.down = destinationFault(down)
 			r.mu.Unlock()
 		}
@@ -137,10 +132,9 @@ func destinationFault(err error) error {
 	return err
 }
 
-// dueDead lets the undertaker try again to move a message. The caller holds mu.
-func (r *run) dueDead(it *item) {
-	r.dead = append(r.dead, it)
-	if !r.undertaking {
+// moveDue lets the undertaker try again to move what is due. The caller holds mu.
+func (r *run) moveDue() {
+	if r.sched.Waiting() > 0 && !r.undertaking {
 		r.undertaking = true
 		r.wg.Add(1)
 		go r.undertake()
@@ -153,19 +147,14 @@ func (r *run) undertake() {
 	defer r.wg.Done()
 	for {
 		r.mu.Lock()
-		if len(r.dead) == 0 {
+		next := r.sched.TakeDue()
+		if next == nil {
 			r.undertaking = false
 			r.changed()
 			r.mu.Unlock()
 			return
 		}
-		it := r.dead[0]
-		r.dead = append(r.dead[:0], r.dead[1:]...)
-		r.unparkCounts(it)
-		r.running++
-		if it.lane != nil {
-			it.lane.running++
-		}
+		it := next.Of
 		r.mu.Unlock()
 		j := judgement{verdict: longshore.VerdictReject, err: it.dead.err, end: r.now()}
 		if it.d.Owned() {
@@ -179,13 +168,13 @@ func (r *run) undertake() {
 
 // stays keeps a message that could not be moved, to try the move again.
 func (r *run) stays(w *worker, it *item, j judgement, err error) {
+	r.mu.Lock()
 	if it.dead == nil {
 		it.dead = &deadLetter{err: j.err}
 	}
 	it.dead.tries++
-	j.verdict, j.delay = longshore.VerdictNone, r.backoff(it.dead.tries)
-	r.mu.Lock()
 	it.dead.failed = err
+	j.verdict, j.delay = longshore.VerdictNone, r.backoff(it.dead.tries)
 	r.count.deadFailed++
 	stopping := r.leavesNow(it)
 	r.mu.Unlock()

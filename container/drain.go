@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/dispatch"
 	"github.com/longshore-go/longshore/container/internal/state"
 )
 
@@ -95,7 +96,7 @@ func (r *run) cancelIntake(g *generation) {
 	r.mu.Lock()
 	g.canceled = true
 	if g.asOne() && g.down == nil {
-		out := r.takeWaiting() // what the transport has goes back when it is closed, with all else
+		out := r.sched.TakeWaiting() // what the transport has goes back when it is closed, with all else
 		r.mu.Unlock()
 		r.forgo(out)
 		return
@@ -156,7 +157,7 @@ func (r *run) sortBuffer(g *generation) {
 	until := r.s.clock.Now().Add(r.s.grace)
 	r.waitFor(func() time.Time { return earlier(until, r.hardEnd.Add(-r.reserve())) }, func() bool { return !r.receiving })
 	r.mu.Lock()
-	needed := r.running > 0
+	needed := r.sched.Active() > 0
 	until = earlier(until, r.hardEnd.Add(-r.reserve()))
 	r.mu.Unlock()
 	if needed {
@@ -172,13 +173,7 @@ func (r *run) pull(g *generation, until time.Time) {
 		ds, err := g.c.Receive(ctx, maxFree)
 		keys := r.keys(ds)
 		r.mu.Lock()
-		for i, d := range ds {
-			var k laneKey
-			if keys != nil {
-				k = keys[i]
-			}
-			r.accept(g, d, k)
-		}
+		r.accept(g, ds, keys)
 		r.armBatch() // a hold leaves it here, and more may not come
 		r.mu.Unlock()
 		if err != nil || len(ds) == 0 {
@@ -235,7 +230,7 @@ func (r *run) worked() bool {
 	g := r.gen
 	last := g != nil && g.caps.SingleActive
 	switch {
-	case r.running > 0, last && r.receiving: // interrupted; it may bring something yet
+	case r.sched.Active() > 0, last && r.receiving: // interrupted; it may bring something yet
 		return false
 	case r.axes.Stop >= state.ReturnOnly:
 		return true
@@ -248,7 +243,7 @@ func (r *run) worked() bool {
 
 // leftover says whether something is held that was not worked off. The caller holds mu.
 func (r *run) leftover() bool {
-	return r.axes.Stop < state.ReturnOnly && (r.ready.n > 0 || r.queued > 0 || r.waitPark > 0 || r.more())
+	return r.axes.Stop < state.ReturnOnly && (r.sched.Total().N > 0 || r.more())
 }
 
 // more says whether the transport may still hand out what it had received. The
@@ -294,53 +289,16 @@ func (r *run) waitFor(end func() time.Time, cond func() bool) {
 func (r *run) releaseReady() {
 	r.releaseOrphans()
 	r.mu.Lock()
-	var out, wait []*item
-	if r.axes.Stop >= state.ReturnOnly {
-		for _, it := range r.dead {
-			r.parked.push(it)
-		}
-		r.dead = nil
-	}
-	for len(r.parked) > 0 {
-		it := r.parked.pop()
-		switch {
-		case r.axes.Stop < state.ReturnOnly && r.more(): // its followers may still come
-			wait = append(wait, it)
-		default:
-			r.unparkCounts(it)
-			out = r.takeLane(out, it)
-		}
-	}
-	for _, it := range wait {
-		r.parked.push(it)
+	var out []*dispatch.Item[item]
+	switch {
+	case r.axes.Stop >= state.ReturnOnly:
+		out = r.sched.TakeWaiting()
+	case !r.more(): // else followers of what is parked may still come
+		out = r.sched.TakeParked()
 	}
 	if r.axes.Stop < state.ReturnOnly {
 		r.wakeOne()
 	}
-	for r.axes.Stop >= state.ReturnOnly && r.ready.n > 0 {
-		out = r.takeLane(out, r.ready.pop())
-	}
 	r.mu.Unlock()
-	for _, it := range out {
-		r.release(it, it.d.Attempt)
-	}
-}
-
-// takeLane appends an item and its followers, in order, marked as running so that
-// release can finish them. The caller holds mu.
-func (r *run) takeLane(out []*item, it *item) []*item {
-	l := it.lane
-	r.running++
-	out = append(out, it)
-	if l == nil {
-		return out
-	}
-	l.running++
-	for next := l.pop(); next != nil; next = l.pop() {
-		r.queued--
-		r.running++
-		l.running++
-		out = append(out, next)
-	}
-	return out
+	r.releaseAll(out)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/dispatch"
 	"github.com/longshore-go/longshore/container/internal/state"
 )
 
@@ -14,12 +15,12 @@ func (r *run) cutOff() {
 	r.baseCancel(longshore.ErrStopping)
 	r.mu.Lock()
 	rest := r.s.grace
-	if r.running == 0 { // of the time for handlers, none needs it
+	if r.sched.Active() == 0 { // of the time for handlers, none needs it
 		rest = max(rest, lastAnswer)
 	}
 	r.armHard(earlier(r.hardEnd, r.s.clock.Now().Add(rest)))
 	r.mu.Unlock()
-	r.waitFor(func() time.Time { return r.hardEnd.Add(-r.reserve()) }, func() bool { return r.running == 0 })
+	r.waitFor(func() time.Time { return r.hardEnd.Add(-r.reserve()) }, func() bool { return r.sched.Active() == 0 })
 	r.releaseReady()
 }
 
@@ -104,8 +105,10 @@ func (r *run) abandoned() *Report {
 			rep.AbandonedIDs = append(rep.AbandonedIDs, it.identity())
 		}
 	}
-	rep.Abandoned = r.running
-	r.tally.released += r.queued
+	rep.Abandoned = r.sched.Active()
+	for _, why := range []dispatch.Standing{dispatch.Open, dispatch.Hung, dispatch.Lost} {
+		r.tally.released += r.sched.Behind(why).N
+	}
 	for _, it := range r.manual {
 		name(it)
 	}

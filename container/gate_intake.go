@@ -44,7 +44,7 @@ func (r *run) wantsPause(g *generation) bool {
 // there.
 func (r *run) gateRoom(held int) int {
 	permits, rate := r.s.gate.Limits()
-	return r.gateWindow(gateState{true, permits, rate}, r.running) - held
+	return r.gateWindow(gateState{true, permits, rate}, r.sched.Active()) - held
 }
 
 // gateWindow is how much is worth holding under a gate while so many run. A permit

@@ -114,22 +114,17 @@ func unable(code longshore.Code, hint, format string, args ...any) error {
 
 func (r *run) retryNow(it *item, h holding, _ Intervention) error {
 	defer r.mu.Unlock()
-	now := r.s.clock.Now()
 	switch h.state {
-	case HeldMoving:
-		if r.unparkOne(it) { // else it is being moved already
-			r.dueDead(it)
+	case HeldMoving, HeldParked:
+		if r.sched.Unpark(&it.Item) { // else it is being moved already
+			r.moveDue()
+			r.armBatch()
 		}
-	case HeldParked:
-		r.unparkOne(it)
-		it.due = now
-		r.unpark(it)
-		r.armBatch()
 	case HeldReady:
 		return unable(longshore.CodeState, "see longshore ctl why: workers or permits may be what is missing", "it waits for no time, but for a worker")
 	case HeldBehind:
-		if head := r.parkedHead(it.lane); head != nil {
-			return unable(longshore.CodeState, fmt.Sprintf("retry %q: it goes first", head.record()), "it waits behind an earlier one of its key or partition")
+		if head := r.sched.HeadOf(&it.Item); head != nil {
+			return unable(longshore.CodeState, fmt.Sprintf("retry %q: it goes first", head.Of.record()), "it waits behind an earlier one of its key or partition")
 		}
 		return unable(longshore.CodeState, "", "it waits behind an earlier one of its key or partition, which is at work")
 	default:
@@ -139,30 +134,6 @@ func (r *run) retryNow(it *item, h holding, _ Intervention) error {
 	return nil
 }
 
-// parkedHead is what a lane waits for; nil: not for a time.
-func (r *run) parkedHead(l *lane) *item {
-	for _, it := range r.parked {
-		if it.lane == l {
-			return it
-		}
-	}
-	return nil
-}
-
-// unparkOne takes an item off the heap; false if it was not there.
-func (r *run) unparkOne(it *item) bool {
-	kept, found := r.parked, false
-	r.parked = nil
-	for _, p := range kept {
-		if p == it {
-			found = true
-			continue
-		}
-		r.parked.push(p)
-	}
-	return found
-}
-
 var errGivenUp = errors.New("given up by an operator")
 
 func (r *run) deadLetterNow(it *item, h holding, in Intervention) error {
@@ -170,19 +141,19 @@ func (r *run) deadLetterNow(it *item, h holding, in Intervention) error {
 	if in.Reason != "" {
 		why = fmt.Errorf("%w: %s", errGivenUp, cutText(in.Reason, maxErrorText/2))
 	}
-	place, ordered := r.s.dead.To != "" || r.terms.policy == Native, it.lane != nil
+	place, ordered := r.s.dead.To != "" || r.terms.policy == Native, it.Ordered()
 	switch {
 	case !place:
 		r.mu.Unlock()
 		return unable(longshore.CodeState, "set container.Config.DeadLetter.To", "there is no dead-letter place to take it")
 	case rank(h.state) == 0:
 		return r.interrupt(it, in, longshore.Reject(why), judgement{verdict: longshore.VerdictReject, err: why})
-	case !r.takeOut(it, h):
+	case !it.d.Owned() || !r.sched.TakeOne(&it.Item): // what is lost, the sweep looks after
 		r.mu.Unlock()
 		return unable(longshore.CodeState, "", "it is being moved this moment, or was taken back by the broker")
 	}
 	if it.dead == nil && r.s.dead.To != "" { // a place that was down a moment ago is tried all the same
-		it.dead = &deadLetter{err: why, overtaken: ordered && it.lane == nil}
+		it.dead = &deadLetter{err: why, overtaken: ordered && !it.Ordered()}
 	}
 	before := r.count.deadFailed
 	r.mu.Unlock()
@@ -201,7 +172,7 @@ func (r *run) deadLetterNow(it *item, h holding, in Intervention) error {
 
 func (r *run) releaseNow(it *item, h holding, in Intervention) error {
 	switch {
-	case it.lane != nil || it.dead != nil && it.dead.overtaken:
+	case it.Ordered() || it.dead != nil && it.dead.overtaken:
 		r.mu.Unlock()
 		return unable(longshore.CodeUnsupported, "retry it now, or dead-letter it", "its key or partition is handled in order, and given back it would be overtaken")
 	case it.gen.caps.KeepBlocks:
@@ -209,7 +180,7 @@ func (r *run) releaseNow(it *item, h holding, in Intervention) error {
 		return unable(longshore.CodeUnsupported, "retry it now, or dead-letter it", "its partition stays with this instance, and the record with it")
 	case rank(h.state) == 0:
 		return r.interrupt(it, in, longshore.Release(errReleased, 0), judgement{verdict: longshore.VerdictRelease, err: errReleased})
-	case !r.takeOut(it, h):
+	case !it.d.Owned() || !r.sched.TakeOne(&it.Item): // what is lost, the sweep looks after
 		r.mu.Unlock()
 		return unable(longshore.CodeState, "", "it is being moved this moment, or was taken back by the broker")
 	}
@@ -222,58 +193,6 @@ var (
 	errReleased    = errors.New("released by an operator")
 	errInterrupted = errors.New("longshore: interrupted by an operator")
 )
-
-// takeOut takes what waits from where it is and marks it as running, so that it can
-// be settled. It reports false if somebody else is about to. The caller holds mu.
-func (r *run) takeOut(it *item, h holding) bool {
-	if !it.d.Owned() {
-		return false // the sweep looks after it
-	}
-	switch h.state {
-	case HeldParked, HeldMoving:
-		if !r.unparkOne(it) {
-			return false
-		}
-		r.unparkCounts(it)
-		r.running++
-	case HeldReady:
-		r.ready.filter(func(o *item) bool { return o != it })
-		r.running++
-	case HeldBehind:
-		l := it.lane
-		l.remove(it)
-		r.uncount(it, l.parked)
-		r.bytes += it.size
-		r.running++
-		it.lane = nil // the lane does not wait for it
-	}
-	if it.lane != nil {
-		it.lane.running++
-	}
-	return true
-}
-
-// remove takes one that waits out of the lane.
-func (l *lane) remove(it *item) {
-	var before *item
-	for at := l.head; at != it; at = at.next {
-		before = at
-	}
-	if before == nil {
-		l.head = it.next
-	} else {
-		before.next = it.next
-	}
-	if l.tail == it {
-		l.tail = before
-	}
-	if l.mark == it {
-		l.mark = before
-	}
-	it.next = nil
-	l.waiting--
-	l.bytes -= it.size
-}
 
 // interrupt ends the context of a handler that runs and settles its delivery by as
 // when it returns; with manual settling by j, at once. It is called with mu held, and

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/dispatch"
 )
 
 // HeldState is what a delivery that a container holds does, or waits for.
@@ -48,7 +49,7 @@ type holding struct {
 // caller holds mu.
 func (r *run) holdings() iter.Seq2[*item, holding] {
 	return func(yield func(*item, holding) bool) {
-		_ = r.eachRunning(yield) && r.eachParked(yield) && r.eachWaiting(yield)
+		_ = r.eachRunning(yield) && r.eachWaiting(yield)
 	}
 }
 
@@ -85,37 +86,26 @@ func (r *run) eachRunning(yield func(*item, holding) bool) bool {
 	return true
 }
 
-func (r *run) eachParked(yield func(*item, holding) bool) bool {
-	for _, it := range r.parked {
-		h := holding{state: HeldParked}
-		if it.dead != nil {
-			h.state = HeldMoving
-		}
-		if !yield(it, h) {
-			return false
-		}
-	}
-	for _, it := range r.dead {
-		if !yield(it, holding{state: HeldMoving}) {
+func (r *run) eachWaiting(yield func(*item, holding) bool) bool {
+	for t := range r.sched.All() {
+		if t.State() != dispatch.Running && !yield(t.Of, holding{state: waitsAs(t.Of)}) {
 			return false
 		}
 	}
 	return true
 }
 
-func (r *run) eachWaiting(yield func(*item, holding) bool) bool {
-	for i := range r.ready.n {
-		if !yield(r.ready.at(i), holding{state: HeldReady}) {
-			return false
-		}
+// waitsAs is the state of an item that no handler has.
+func waitsAs(it *item) HeldState {
+	switch st := it.State(); {
+	case st == dispatch.Behind:
+		return HeldBehind
+	case st == dispatch.Ready:
+		return HeldReady
+	case it.dead != nil:
+		return HeldMoving
 	}
-	more := true
-	r.lanes.each(func(l *lane) {
-		for it := l.head; it != nil && more; it = it.next {
-			more = yield(it, holding{state: HeldBehind})
-		}
-	})
-	return more
+	return HeldParked
 }
 
 // InFlight returns what the container holds, at most so many (0: all): what runs
@@ -170,7 +160,7 @@ func (r *run) sortsBy(it *item, h holding) time.Time {
 	case 0:
 		return r.calledAt(it, h)
 	case 1:
-		return it.due
+		return it.Due()
 	}
 	return time.Time{} // as they stand
 }
@@ -195,7 +185,7 @@ func (r *run) look(it *item, h holding, now time.Time) Held {
 	case 0:
 		since = r.calledAt(it, h)
 	case 1:
-		v.Due = it.due
+		v.Due = it.Due()
 	}
 	if !since.IsZero() {
 		v.Age = max(now.Sub(since), 0)

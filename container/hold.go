@@ -115,7 +115,7 @@ func (r *run) letGo(g *generation) {
 // asked for. Else each trial of a breaker would bring another window in, for as long
 // as the trials fail. The caller holds mu.
 func (r *run) provided() bool {
-	return r.axes.Sub == state.Retained && r.ready.n+r.queued+r.running+max(r.waitPark-r.s.parked, 0) >= r.window()
+	return r.axes.Sub == state.Retained && r.sched.Room(r.window()) <= 0
 }
 
 // keepBuffer takes in what the transport holds: given back at every opening of a
@@ -133,21 +133,7 @@ func (r *run) keepBuffer(g *generation, until time.Time) {
 // returnReady gives the ready items of a generation back with their followers.
 func (r *run) returnReady(g *generation) {
 	r.mu.Lock()
-	var out []*item
-	r.ready.filter(func(it *item) bool {
-		if it.gen != g {
-			return true
-		}
-		out = append(out, it)
-		return false
-	})
-	heads := out
-	out = nil
-	for _, it := range heads {
-		out = r.takeLane(out, it)
-	}
+	out := r.sched.TakeReady(&g.Owner)
 	r.mu.Unlock()
-	for _, it := range out {
-		r.release(it, it.d.Attempt)
-	}
+	r.releaseAll(out)
 }

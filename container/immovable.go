@@ -23,14 +23,13 @@ func (r *run) unmovable() (n int, why error) {
 	if r.s.dead.To == "" {
 		return 0, nil
 	}
-	for _, all := range [][]*item{r.parked, r.dead, r.moving} {
-		for _, it := range all {
-			if it.dead == nil || !immovable(it.dead.failed) {
-				continue
-			}
-			if n++; why == nil {
-				why = it.dead.failed
-			}
+	for t := range r.sched.Begun() {
+		it := t.Of
+		if it.dead == nil || !immovable(it.dead.failed) {
+			continue
+		}
+		if n++; why == nil {
+			why = it.dead.failed
 		}
 	}
 	return n, why

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/dispatch"
 )
 
 // mayReceive says whether a worker without work should become the receiver. The
@@ -21,17 +22,15 @@ func (r *run) mayReceive() bool {
 
 // free is how many more deliveries may be held. The caller holds mu.
 func (r *run) free() int {
-	held := r.ready.n + r.queued + r.running
-	free := r.window() - held - max(r.waitPark-r.s.parked, 0)
+	window := r.window()
+	free := r.sched.Free(window)
+	if free <= 0 && r.sched.Relieve(window) {
+		free = r.sched.Free(window)
+	}
 	if r.s.gate != nil {
-		free = min(free, r.gateRoom(held))
+		free = min(free, r.gateRoom(r.sched.InWindow()))
 	}
-	room := r.s.maxBytes - r.bytes
-	if room <= 0 {
-		return 0
-	}
-	// How large the next ones are is not known: as large as the last ones.
-	return min(free, int(max(room/max(r.meanSize, 1), 1)))
+	return free
 }
 
 // receive fetches deliveries on the calling worker. The caller holds mu, which
@@ -53,13 +52,7 @@ func (r *run) receive() {
 	r.slow = now.Sub(asked) >= slowReceive
 	r.buffered = len(ds) > 0 && now.Sub(asked) < bufferedReceive
 	r.noteReceive(n, len(ds), now.Sub(asked))
-	for i, d := range ds {
-		var k laneKey
-		if keys != nil {
-			k = keys[i]
-		}
-		r.accept(g, d, k)
-	}
+	r.accept(g, ds, keys)
 	r.receivedLeaving(g)
 	g.fresh = now // there was no more
 	if len(ds) > 0 {
@@ -146,53 +139,55 @@ func safeKey(f OrderFunc, d *longshore.Delivery) (k laneKey) {
 	return k
 }
 
-// accept takes a delivery in: into its lane, or to the ready ones. The caller
-// holds mu.
-func (r *run) accept(g *generation, d *longshore.Delivery, k laneKey) {
-	it := r.items.get()
-	it.d, it.gen, it.size, it.fail = d, g, int64(len(d.Body)+len(d.Key)), k.err
-	if it.fail == nil {
-		it.fail = r.lastReturn(d)
-	}
-	it.id, it.key, it.headers = d.ID, d.Key, d.Headers
-	g.items++
-	r.bytes += it.size
-	r.meanSize += (it.size - r.meanSize) / 8
-	r.count.received++
-	if d.Origin.Redelivered || d.Attempt > 1 {
-		r.count.redelivered++
-	}
-	if r.s.ordered {
-		if !r.s.byFunc {
-			k.key, k.ok = r.s.order.laneKey(r.keyBuf, d)
+// accept takes deliveries in: each into its lane, or to the ready ones. keys are their
+// lanes' names where user code made them. The caller holds mu.
+func (r *run) accept(g *generation, ds []*longshore.Delivery, keys []laneKey) {
+	r.entering = r.entering[:0]
+	for i, d := range ds {
+		it := r.items.get()
+		it.d, it.gen, it.id, it.key, it.headers = d, g, d.ID, d.Key, d.Headers
+		if keys != nil {
+			it.name, it.fail = &keys[i], keys[i].err
 		}
-		if r.s.byPartition {
-			r.keyBuf = k.key
+		if it.fail == nil {
+			it.fail = r.lastReturn(d)
 		}
-		if k.ok && !r.enterLane(it, k.key) {
-			return
+		it.Fill(it, &g.Owner, int64(len(d.Body)+len(d.Key)))
+		it.Alone = it.fail != nil
+		r.count.received++
+		if d.Origin.Redelivered || d.Attempt > 1 {
+			r.count.redelivered++
 		}
+		r.entering = append(r.entering, &it.Item)
 	}
-	r.ready.push(it)
+	r.sched.Admit(r.entering...)
+	r.checkInvariants()
+	if r.sched.Aside().N > 0 {
+		r.noteParked()
+	}
 }
 
-// enterLane reports whether the item may start now, being the first of its lane.
-func (r *run) enterLane(it *item, key []byte) bool {
-	l, fresh := r.lanes.get(key)
-	it.lane = l
-	if fresh {
-		return true
+// newScheduler makes the Scheduler of a run. By partition the names of lanes are made
+// here, in a buffer of their own.
+func newScheduler(s *settings) *dispatch.Scheduler[item] {
+	limits := dispatch.Limits{Bytes: s.maxBytes, Retries: s.parked, Aside: asideMost}
+	var buf []byte
+	switch {
+	case !s.ordered:
+		return dispatch.New[item](limits, nil)
+	case s.byFunc:
+		return dispatch.New(limits, func(it *item) ([]byte, bool) {
+			name := it.name
+			it.name = nil
+			return name.key, name.ok
+		})
+	case s.byPartition:
+		return dispatch.New(limits, func(it *item) (name []byte, ok bool) {
+			buf, ok = s.order.laneKey(buf, it.d)
+			return buf, ok
+		})
 	}
-	l.push(it)
-	if l.parked {
-		r.bytes -= it.size
-		r.parkBytes += it.size
-		r.waitPark++
-		r.noteParked()
-	} else {
-		r.queued++
-	}
-	return false
+	return dispatch.New(limits, func(it *item) ([]byte, bool) { return s.order.laneKey(nil, it.d) })
 }
 
 // receiveEnded looks at why Receive brought nothing. The caller holds mu.

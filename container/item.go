@@ -6,17 +6,18 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/dispatch"
 )
 
-// item is what the container knows of a delivery it holds. Items are used
-// again and therefore never reach a handler: a leftover goroutine of one message
-// must not touch the next one's.
+// item is what the container knows of a delivery it holds; where it waits and what waits
+// for it, the Scheduler knows. Items are used again and therefore never reach a handler: a
+// leftover goroutine of one message must not touch the next one's.
 type item struct {
+	dispatch.Item[item]
+
 	d    *longshore.Delivery
 	gen  *generation
-	lane *lane // nil: unordered
-	next *item // in a lane or a free list
-	size int64
+	name *laneKey // of its lane, where user code made it; only until it is admitted
 
 	// What identifies the message as it came. A handler may put another in its place
 	// (Delivery.Replace) while somebody looks at what hangs here.
@@ -30,11 +31,9 @@ type item struct {
 	releases int         // times it was released, for the backoff
 	solo     bool        // its batch failed as a whole: next time alone
 	permit   bool        // holds one of the gate's
-	swept    bool        // its loss was heard of while its handler ran
 	returned bool        // with manual settling: its handler has returned
 	leaving  bool        // its partition goes to another member: what is left undone goes back
 	started  time.Time   // of the handler
-	due      time.Time   // parked until then
 
 	notes atomic.Pointer[notes]
 }
@@ -80,35 +79,32 @@ func (it *item) read() (waited time.Duration, explicit error) {
 var closedNotes = &notes{closed: true} //nolint:gochecknoglobals // a constant
 
 // freeItems is a capped free list: a burst must not pin its peak for ever.
-type freeItems struct {
-	head *item
-	n    int
-}
+type freeItems struct{ list []*item }
 
 const maxFree = 1024
 
 func (f *freeItems) get() *item {
-	it := f.head
-	if it == nil {
+	last := len(f.list) - 1
+	if last < 0 {
 		return &item{}
 	}
-	f.head, f.n = it.next, f.n-1
-	it.next = nil
+	it := f.list[last]
+	f.list = f.list[:last]
 	return it
 }
 
 func (f *freeItems) put(it *item) {
 	it.clear()
-	if f.n < maxFree {
-		it.next, f.head = f.head, it
-		f.n++
+	if len(f.list) < maxFree {
+		f.list = append(f.list, it)
 	}
 }
 
-// clear makes the item new. Pointers that are nil are left alone: while the garbage
-// collector marks, each one that is written costs, and this happens to every message.
+// clear makes the item new, but for the Scheduler's part, which has left. Pointers that
+// are nil are left alone: while the garbage collector marks, each one that is written
+// costs, and this happens to every message.
 func (it *item) clear() {
-	it.d, it.gen, it.lane, it.next = nil, nil, nil, nil
+	it.d, it.gen = nil, nil
 	if it.id != "" {
 		it.id = ""
 	}
@@ -124,65 +120,7 @@ func (it *item) clear() {
 	if it.notes.Load() != nil {
 		it.notes.Store(nil)
 	}
-	it.size, it.releases = 0, 0
-	it.solo, it.permit, it.swept, it.returned, it.leaving = false, false, false, false, false
+	it.releases = 0
+	it.solo, it.permit, it.returned, it.leaving = false, false, false, false
 	it.started = time.Time{}
-	if !it.due.IsZero() {
-		it.due = time.Time{}
-	}
-}
-
-// ring is a queue of items that grows and shrinks by powers of two.
-type ring struct {
-	buf  []*item
-	head int
-	n    int
-}
-
-const minRing = 64
-
-func (q *ring) push(it *item) {
-	if q.n == len(q.buf) {
-		q.resize(max(minRing, 2*len(q.buf)))
-	}
-	q.buf[(q.head+q.n)&(len(q.buf)-1)] = it
-	q.n++
-}
-
-func (q *ring) pop() *item {
-	it := q.take()
-	if q.n == 0 && len(q.buf) > maxFree {
-		q.buf, q.head = nil, 0
-	}
-	return it
-}
-
-func (q *ring) front() *item { return q.buf[q.head] }
-
-func (q *ring) at(i int) *item { return q.buf[(q.head+i)&(len(q.buf)-1)] }
-
-func (q *ring) resize(size int) {
-	buf := make([]*item, size)
-	for i := range q.n {
-		buf[i] = q.at(i)
-	}
-	q.buf, q.head = buf, 0
-}
-
-// filter keeps the items for which keep is true, in order.
-func (q *ring) filter(keep func(*item) bool) {
-	for range q.n {
-		if it := q.take(); keep(it) {
-			q.push(it)
-		}
-	}
-}
-
-// take is pop without giving the buffer back.
-func (q *ring) take() *item {
-	it := q.buf[q.head]
-	q.buf[q.head] = nil
-	q.head = (q.head + 1) & (len(q.buf) - 1)
-	q.n--
-	return it
 }

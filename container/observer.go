@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/dispatch"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -123,38 +124,13 @@ func (r *run) loseHeld(g *generation) (n int, open []*item) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ours := 0
-	lose := func(it *item) {
-		if it.gen == g {
+	for t := range r.sched.All() {
+		if it := t.Of; it.gen == g {
 			n++
 			if it.d.Root().Lose(longshore.ErrLost) && g.down != nil {
 				ours++ // the transport finds it lost already and does not report it
 			}
 		}
-	}
-	for i := range r.ready.n {
-		lose(r.ready.at(i))
-	}
-	for _, it := range append(r.dead, r.parked...) {
-		lose(it)
-	}
-	r.lanes.each(func(l *lane) {
-		for it := l.head; it != nil; it = it.next {
-			lose(it)
-		}
-	})
-	for _, w := range r.workers {
-		if w.it != nil && r.manual == nil {
-			lose(w.it)
-		}
-		for _, it := range w.batch {
-			lose(it)
-		}
-		for _, it := range w.ending {
-			lose(it)
-		}
-	}
-	for _, it := range r.manual {
-		lose(it)
 	}
 	r.countLost(ours)
 	open = r.sweep()
@@ -165,42 +141,11 @@ func (r *run) loseHeld(g *generation) (n int, open []*item) {
 // sweep forgets the lost deliveries that no handler has. It returns those that a
 // handler left open, for endLost. The caller holds mu.
 func (r *run) sweep() (open []*item) {
-	var gone []*item
-	r.lanes.each(func(l *lane) {
-		gap, back := false, l.mark // that of the batch which is with a handler
-		l.filter(func(it *item) bool {
-			before := back != nil
-			if it == back {
-				back = nil
-			}
-			switch {
-			case !it.d.Owned():
-				gap = true
-				l.gap = l.gap || before && l.running > 0
-				r.uncount(it, l.parked)
-				r.drop(it)
-				r.items.put(it)
-			case gap: // of another subscription, behind one that comes again
-				r.orphaned(l, it)
-			default:
-				return true
-			}
-			return false
-		})
-	})
-	r.sweepRunning()
-	r.ready.filter(func(it *item) bool {
-		if it.d.Owned() {
-			return true
-		}
-		gone = append(gone, it)
-		return false
-	})
-	for _, it := range gone {
-		r.running++
-		r.gone(it)
+	for _, t := range r.sched.Lose(isLost) {
+		r.forget(t.Of)
 	}
-	r.sweepParked()
+	r.orphaned()
+	r.goesOn()
 	for d, it := range r.manual {
 		if !d.Owned() && it.returned {
 			delete(r.manual, d)
@@ -219,74 +164,16 @@ func (r *run) endLost(open []*item) {
 	}
 }
 
-// uncount takes an item that waits in a lane off the sums.
-func (r *run) uncount(it *item, parked bool) {
-	if parked {
-		r.waitPark--
-		r.parkBytes -= it.size
-	} else {
-		r.queued--
-		r.bytes -= it.size
-	}
-}
-
 // lost tells a delivery that the broker took back from one that was settled a moment
 // ago: neither is owned. One whose handler an operator has interrupted has another cause.
 func lost(d *longshore.Delivery) bool {
 	return !d.Owned() && (d.TakenBack() || errors.Is(context.Cause(d.Context()), longshore.ErrLost))
 }
 
-// sweepRunning gives the followers of lost deliveries back while their handlers
-// still run, or their verdicts are carried out: what arrives from now on comes behind
-// the lost ones again.
-func (r *run) sweepRunning() {
-	look := func(it *item) {
-		if it.lane == nil || it.swept || !lost(it.d) {
-			return
-		}
-		it.swept = true
-		r.orphanAll(it.lane)
+// isLost says whether the broker took back what an item stands for.
+func isLost(it *item) bool {
+	if it.State() == dispatch.Running {
+		return lost(it.d)
 	}
-	for _, w := range r.workers {
-		if w.it != nil && r.manual == nil {
-			look(w.it)
-		}
-		for _, it := range w.batch {
-			look(it)
-		}
-		for _, it := range w.ending {
-			look(it)
-		}
-	}
-	for _, it := range r.moving {
-		look(it)
-	}
-	for _, it := range r.manual {
-		look(it)
-	}
-}
-
-func (r *run) sweepParked() {
-	kept, due := r.parked, r.dead
-	r.parked, r.dead = nil, nil
-	for _, it := range kept {
-		if it.d.Owned() {
-			r.parked.push(it)
-		} else {
-			r.unparkLost(it)
-		}
-	}
-	for _, it := range due { // the undertaker may be busy for long
-		if it.d.Owned() {
-			r.dead = append(r.dead, it)
-		} else {
-			r.unparkLost(it)
-		}
-	}
-}
-
-func (r *run) unparkLost(it *item) {
-	r.unparkCounts(it)
-	r.running++
-	r.gone(it)
+	return !it.d.Owned()
 }

@@ -30,12 +30,12 @@ func (r *run) comeBack(w *worker, it *item, j judgement, attempt int) {
 	caps := it.gen.caps
 	r.mu.Lock()
 	stopping := r.leavesNow(it)
-	torn := it.lane != nil && it.lane.gap
+	torn := r.sched.Torn(&it.Item)
 	full := r.parkingFull()
 	outage := r.count.failing > outageShare
 	cannot := !full && !stopping && j.end.Before(r.holdsFrom)
 	r.mu.Unlock()
-	holds := it.lane == nil && caps.Delay && !cannot
+	holds := !it.Ordered() && caps.Delay && !cannot
 	if caps.CountsReturns && j.verdict == longshore.VerdictRelease && j.delay <= releaseHere && !stopping {
 		holds = false // a return may cost what a release must not, however many wait here
 	}
@@ -65,9 +65,9 @@ func (r *run) comeBack(w *worker, it *item, j judgement, attempt int) {
 // here: they go back first. The caller holds mu.
 func (r *run) leavesNow(it *item) bool {
 	if it.leaving {
-		return !it.behind()
+		return !it.Returns()
 	}
-	return r.axes.Stopping() && (r.axes.Stop >= state.ReturnOnly || it.lane == nil) && !it.behind()
+	return r.axes.Stopping() && (r.axes.Stop >= state.ReturnOnly || !it.Ordered()) && !it.Returns()
 }
 
 // cut shortens a delay to what broker or lease allow.
@@ -152,12 +152,12 @@ func (r *run) returned(j judgement, due time.Time) {
 // parkingFull says whether the space for waiting retries is used up. The caller
 // holds mu.
 func (r *run) parkingFull() bool {
-	full := r.waitPark >= r.s.parked || r.parkBytes >= r.s.maxBytes
+	full, n := r.sched.RetriesFull(), r.sched.Retries().N
 	if full && !r.parkFull {
-		r.emit(Event{Kind: EventParkingFull, Count: r.waitPark,
-			Text: fmt.Sprintf("%d retries wait, as many as Redelivery.Parked allows; new failures go to the broker or the dead-letter place early, and while nearly all fail nothing more is received", r.waitPark)})
+		r.emit(Event{Kind: EventParkingFull, Count: n,
+			Text: fmt.Sprintf("%d retries wait, as many as Redelivery.Parked allows; new failures go to the broker or the dead-letter place early, and while nearly all fail nothing more is received", n)})
 	}
-	if full || r.waitPark < r.s.parked*9/10 {
+	if full || n < r.s.parked*9/10 {
 		r.parkFull = full
 	}
 	return full
@@ -182,20 +182,17 @@ func (r *run) park(w *worker, it *item, j judgement, attempt int) {
 	if j.verdict == longshore.VerdictRelease {
 		it.releases++
 	}
-	it.d, it.permit, it.due = next, false, j.end.Add(j.delay)
+	it.d, it.permit = next, false
 	it.notes.Store(nil)
-	if (it.leaving || r.axes.Stopping() && r.axes.Stop >= state.ReturnOnly) && !it.behind() { // it began after we looked
+	if (it.leaving || r.axes.Stopping() && r.axes.Stop >= state.ReturnOnly) && !it.Returns() { // it began after we looked
 		r.mu.Unlock()
 		r.release(it, attempt)
 		return
 	}
-	r.running--
-	r.bytes -= it.size
-	if it.lane == nil || r.parkLane(it) {
-		r.wait(it)
-	}
+	it.Apart, it.Alone = it.dead != nil, it.alone()
+	r.sched.Park(&it.Item, j.end.Add(j.delay))
 	r.noteParked()
-	r.changed()
+	r.goesOn()
 	r.wakeOne()
 	r.mu.Unlock()
 }
@@ -220,78 +217,12 @@ func (r *run) release(it *item, attempt int) {
 	r.mu.Unlock()
 }
 
-// wait puts an item among those that wait for their time. The caller holds mu.
-func (r *run) wait(it *item) {
-	r.waitPark++
-	r.parkBytes += it.size
-	r.parked.push(it)
-	r.armPark(r.s.clock.Now())
-}
-
-// behind says that others of its batch, and lane, were put back before it. The caller
-// holds mu.
-func (it *item) behind() bool { return it.lane != nil && it.lane.mark != nil }
-
-// parkLane parks the item's lane. It reports false while others of the same batch
-// are not through: then the item goes back into the lane, in front of those that
-// were not started. The caller holds mu.
-func (r *run) parkLane(it *item) bool {
-	l := it.lane
-	if l.running--; l.running > 0 {
-		l.insert(it)
-		r.queued++
-		r.bytes += it.size
-		return false
-	}
-	l.gap = false
-	if l.mark != nil { // others of its batch failed before it, and come before it
-		l.insert(it)
-		r.queued++
-		r.bytes += it.size
-		r.nextOf(l)
-		return false
-	}
-	r.shut(l)
-	return true
-}
-
-// shut marks a lane as parked: what waits in it takes no slot.
-func (r *run) shut(l *lane) {
-	l.parked = true
-	r.queued -= l.waiting
-	r.waitPark += l.waiting
-	r.bytes -= l.bytes
-	r.parkBytes += l.bytes
-}
-
-// unpark makes a parked item ready. The caller holds mu and has taken it off the
-// heap.
-func (r *run) unpark(it *item) {
-	r.unparkCounts(it)
-	r.ready.push(it)
-}
-
-// unparkCounts moves the item and the followers in its lane from the parked ones
-// to the others.
-func (r *run) unparkCounts(it *item) {
-	r.waitPark--
-	r.parkBytes -= it.size
-	r.bytes += it.size
-	if l := it.lane; l != nil {
-		l.parked, l.mark = false, nil
-		r.waitPark -= l.waiting
-		r.queued += l.waiting
-		r.parkBytes -= l.bytes
-		r.bytes += l.bytes
-	}
-}
-
 // armPark sets the timer to the first that is due. The caller holds mu.
-func (r *run) armPark(now time.Time) {
-	if len(r.parked) == 0 {
+func (r *run) armPark() {
+	due, ok := r.sched.NextDue()
+	if !ok {
 		return
 	}
-	due := r.parked[0].due
 	if r.parkTimer != nil {
 		if !due.Before(r.parkArmed) {
 			return
@@ -299,7 +230,7 @@ func (r *run) armPark(now time.Time) {
 		r.parkTimer.Stop()
 	}
 	r.parkArmed = due
-	r.parkTimer = r.s.clock.AfterFunc(max(due.Sub(now), 0), r.parkDue)
+	r.parkTimer = r.s.clock.AfterFunc(max(due.Sub(r.s.clock.Now()), 0), r.parkDue)
 }
 
 func (r *run) parkDue() {
@@ -309,58 +240,9 @@ func (r *run) parkDue() {
 	if r.endWorkers() {
 		return
 	}
-	now := r.s.clock.Now()
-	for len(r.parked) > 0 && !r.parked[0].due.After(now) {
-		if it := r.parked.pop(); it.dead != nil {
-			r.dueDead(it)
-		} else {
-			r.unpark(it)
-		}
-	}
+	r.sched.Wake(r.s.clock.Now())
+	r.moveDue()
 	r.armBatch()
-	r.armPark(now)
+	r.armPark()
 	r.wakeOne()
-}
-
-// parkHeap is a binary heap of parked items, the first due on top.
-type parkHeap []*item
-
-func (h *parkHeap) push(it *item) {
-	q := append(*h, it)
-	i := len(q) - 1
-	for i > 0 {
-		p := (i - 1) / 2
-		if !q[i].due.Before(q[p].due) {
-			break
-		}
-		q[i], q[p] = q[p], q[i]
-		i = p
-	}
-	*h = q
-}
-
-func (h *parkHeap) pop() *item {
-	q := *h
-	top, last := q[0], len(q)-1
-	q[0], q[last] = q[last], nil
-	q = q[:last]
-	for i := 0; ; {
-		c := 2*i + 1
-		if c >= last {
-			break
-		}
-		if c+1 < last && q[c+1].due.Before(q[c].due) {
-			c++
-		}
-		if !q[c].due.Before(q[i].due) {
-			break
-		}
-		q[i], q[c] = q[c], q[i]
-		i = c
-	}
-	*h = q
-	if last == 0 && cap(q) > maxFree {
-		*h = nil
-	}
-	return top
 }

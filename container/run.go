@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container/autoscale"
+	"github.com/longshore-go/longshore/container/internal/dispatch"
 	"github.com/longshore-go/longshore/container/internal/state"
 	"github.com/longshore-go/longshore/transport"
 )
@@ -44,24 +45,13 @@ type run struct {
 	old  []*generation // cancelled, with deliveries still out
 	gens int
 
+	sched       *dispatch.Scheduler[item] // what is held, in which order, and every sum over it
 	items       freeItems
-	ready       ring
-	lanes       *laneTable
-	queued      int // waiting in lanes that are not parked
-	running     int // with a handler, or outstanding with manual settling
-	bytes       int64
-	waitPark    int // parked, with the followers in their lanes
-	parkBytes   int64
-	parked      parkHeap
+	entering    []*dispatch.Item[item] // scratch of whoever receives
 	manual      map[*longshore.Delivery]*item
 	loops       loops
-	dead        []*item // due to be moved to the dead-letter place again; counted as parked
-	moving      []*item // on their way to the dead-letter place
 	undertaking bool
 	resizeDue   bool
-	orphans     []*item // to be given back because what was before them is lost
-	keyBuf      []byte
-	meanSize    int64
 
 	workers     []*worker
 	idle        []*worker // the hottest last
@@ -126,7 +116,8 @@ type generation struct {
 	caps   longshore.Capabilities
 	ctx    context.Context //nolint:containedctx // of Receive; lives and ends with its struct, not with a call
 	cancel context.CancelFunc
-	items  int // deliveries held, parked ones included
+
+	dispatch.Owner // of the deliveries held, parked ones included
 
 	down      error                         // it is at its end
 	exhausted bool                          // Receive said ErrCanceled
@@ -142,7 +133,7 @@ type generation struct {
 func newRun(c *ListenerContainer) *run {
 	r := &run{c: c, s: c.set, src: c.src,
 		kick: make(chan struct{}, 1), started: make(chan struct{}), ended: make(chan struct{}),
-		holds: map[int]string{}, lanes: newLaneTable(), meanSize: 1024,
+		holds: map[int]string{}, sched: newScheduler(c.set),
 		min: c.workers.Min, max: c.workers.Max, target: c.workers.Min,
 		scaler: c.set.policy.New(), nudge: make(chan struct{})}
 	if c, ok := c.set.policy.(autoscale.Cycler); ok {

@@ -86,7 +86,7 @@ func (r *run) sample(now time.Time) autoscale.Sample {
 		s.Permits, s.Rate = r.s.gate.Limits()
 	}
 	if r.s.ordered {
-		s.Lanes = r.runnable()
+		s.Lanes = r.sched.Abreast()
 	}
 	s.ActiveTripped, s.IdleTripped = r.tripped(now, s.Dt, s.Paused || r.gateShut)
 	r.measure(s)
@@ -102,7 +102,7 @@ func (r *run) fits(now time.Time) int {
 	if r.count.received == 0 {
 		return -1
 	}
-	n := max(int(r.s.maxBytes/max(r.meanSize, 1))/max(r.s.batch, 1), 1)
+	n := max(int(r.s.maxBytes/max(r.sched.Mean(), 1))/max(r.s.batch, 1), 1)
 	if t := &r.tick; n >= t.fits || now.Sub(t.fitsAt) > fitsFor {
 		t.fits, t.fitsAt = n, now
 	}
@@ -114,7 +114,7 @@ func (r *run) fits(now time.Time) int {
 
 // startableNow counts what is here and could start: not what waits behind another
 // of its lane, and no parked retries. The caller holds mu.
-func (r *run) startableNow() int { return r.ready.n + r.tick.buffered }
+func (r *run) startableNow() int { return r.sched.Ready() + r.tick.buffered }
 
 // measure keeps what the container itself needs to know of a tick. The caller
 // holds mu.
@@ -173,33 +173,6 @@ func (r *run) window() int {
 	n := r.s.window(r.target)
 	if r.s.look == 0 && r.s.batch == 0 {
 		n += int(r.tick.extra * float64(r.target))
-	}
-	return n
-}
-
-// runnable counts what could run beside each other: lanes that are not parked,
-// and deliveries without a lane. The caller holds mu.
-func (r *run) runnable() int {
-	n := 0
-	r.lanes.each(func(l *lane) {
-		if !l.parked {
-			n++
-		}
-	})
-	for i := range r.ready.n {
-		if r.ready.at(i).lane == nil {
-			n++
-		}
-	}
-	for _, w := range r.workers {
-		if w.it != nil && w.it.lane == nil {
-			n++
-		}
-		for _, it := range w.batch {
-			if it.lane == nil {
-				n++
-			}
-		}
 	}
 	return n
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container/autoscale"
+	"github.com/longshore-go/longshore/container/internal/dispatch"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -142,17 +143,18 @@ func (r *run) wantedWindow() int {
 	if r.gateNow.seen {
 		base = max(min(base, r.gateWindow(r.gateNow, r.target)), 1)
 	}
-	if r.waitPark == 0 {
+	beside := r.sched.Beside()
+	if beside == 0 {
 		return base
 	}
-	steps := (r.waitPark + base/2 + base - 1) / base
+	steps := (beside + base/2 + base - 1) / base
 	return base * (1 + steps)
 }
 
 // noteParked asks for a larger window if the parked ones have nearly used up
 // what was asked for. The caller holds mu.
 func (r *run) noteParked() {
-	if g := r.gen; g != nil && !r.resizeDue && r.waitPark+r.window()*5/4 > g.asked {
+	if g := r.gen; g != nil && !r.resizeDue && r.sched.Beside()+r.window()*5/4 > g.asked {
 		r.resizeDue = true
 		r.wake()
 	}
@@ -213,21 +215,16 @@ func (r *run) readBacklog(g *generation) {
 // hotLane tells, at most once a minute, when one lane fills half of the window:
 // more workers would not help then. The caller holds mu.
 func (r *run) hotLane(now time.Time) {
-	if !r.s.ordered || r.lanes.n == 0 || now.Sub(r.laneTold) < repeatEvery {
+	if !r.s.ordered || now.Sub(r.laneTold) < repeatEvery {
 		return
 	}
-	var hot *lane
-	r.lanes.each(func(l *lane) {
-		if hot == nil || l.waiting > hot.waiting {
-			hot = l
-		}
-	})
-	window := r.window()
-	if hot.waiting+1 >= minLookahead && 2*(hot.waiting+1) >= window {
+	hot, ok := r.sched.Longest(func(s dispatch.Standing) bool { return s == dispatch.Open })
+	n, window := hot.Waiting+1, r.window()
+	if ok && n >= minLookahead && 2*n >= window {
 		r.laneTold = now
-		r.emit(Event{Kind: EventLaneFull, Count: hot.waiting + 1, Reason: cutText(string(hot.key), 64),
+		r.emit(Event{Kind: EventLaneFull, Count: n, Reason: cutText(string(hot.Key), 64),
 			Text: fmt.Sprintf("key %q holds %d of %d places: its share of the load limits the whole to 1/(share × handler time)",
-				cutText(string(hot.key), 64), hot.waiting+1, window)})
+				cutText(string(hot.Key), 64), n, window)})
 	}
 }
 
@@ -242,7 +239,7 @@ func (c *ListenerContainer) Idle(ctx context.Context) (bool, error) {
 	}
 	r.mu.Lock()
 	g := r.gen
-	held := r.ready.n + r.queued + r.running + r.waitPark
+	held := r.sched.Total().N
 	away := r.awayUntil.After(r.now())
 	r.mu.Unlock()
 	if g == nil || held > 0 || away {
@@ -258,5 +255,5 @@ func (c *ListenerContainer) Idle(ctx context.Context) (bool, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.gen == g && r.ready.n+r.queued+r.running+r.waitPark == 0, nil
+	return r.gen == g && r.sched.Total().N == 0, nil
 }

@@ -28,6 +28,9 @@ const (
 	defaultGrace      = 2 * time.Second
 	defaultStuck      = 5 * time.Minute
 	parkedFactor      = 16
+	// asideMost is how many deliveries that wait behind a blocked one take no place in the
+	// window; as many as a Kafka partition may have above an offset that is not done.
+	asideMost = 1 << 16
 
 	maxWorkers     = 100_000
 	maxBatch       = 100_000

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/dispatch"
 	"github.com/longshore-go/longshore/container/internal/state"
 	"github.com/longshore-go/longshore/transport"
 )
@@ -126,6 +127,7 @@ type Stats struct {
 	ReadyToStart              int
 	Queued                    int // behind others of their lane
 	Parked                    int // waiting for a retry, with their followers
+	Blocked                   int // behind one whose handler does not return, in no one's way
 	Buffered                  int // in the transport, not yet handed out
 	Window                    int
 	Lanes                     int
@@ -201,8 +203,10 @@ func (r *run) stats(st *Stats) {
 	st.Workers, st.Target, st.Min, st.Max = r.live, r.target, r.min, r.max
 	st.Scaling = r.tick.scaling
 	st.Scaling.Reasons = maps.Clone(st.Scaling.Reasons)
-	st.InFlight, st.ReadyToStart, st.Queued = r.ready.n+r.queued+r.running, r.ready.n, r.queued
-	st.Parked, st.Window, st.Lanes, st.Bytes = r.waitPark, r.window(), r.lanes.n, r.bytes+r.parkBytes
+	q := r.sched
+	st.InFlight, st.ReadyToStart, st.Queued = q.InWindow(), q.Ready(), q.Behind(dispatch.Open).N
+	st.Parked, st.Blocked = q.Retries().N+q.Behind(dispatch.Waiting).N, q.Behind(dispatch.Hung).N+q.Behind(dispatch.Lost).N
+	st.Window, st.Lanes, st.Bytes = r.window(), q.Lanes(), q.Total().Bytes
 	st.Generation, st.Capacity, st.Buffered = r.gens, r.tick.capacity, r.tick.buffered
 	st.Backlog, st.BacklogAt, st.LastDelivery = r.tick.backlog, r.tick.backlogAt, r.count.last
 	if r.gen != nil {
@@ -241,8 +245,8 @@ func (r *run) ages(st *Stats, now time.Time) {
 			}
 		}
 	}
-	if r.ready.n > 0 {
-		if at := r.ready.front().d.Origin.ReceivedAt; !at.IsZero() {
+	if front := r.sched.Front(); front != nil {
+		if at := front.Of.d.Origin.ReceivedAt; !at.IsZero() {
 			st.Oldest = max(st.Oldest, now.Sub(at))
 		}
 	}
@@ -258,12 +262,11 @@ func clone[K comparable](m map[K]int64) map[K]int64 {
 
 // hotShare looks at every lane; there are never more than deliveries held.
 func (r *run) hotShare() float64 {
-	most := 0
-	r.lanes.each(func(l *lane) { most = max(most, l.waiting+1) })
-	if r.lanes.n == 0 {
+	l, ok := r.sched.Longest(nil)
+	if !ok {
 		return 0
 	}
-	return float64(most) / float64(max(r.window(), most))
+	return float64(l.Waiting+1) / float64(max(r.window(), l.Waiting+1))
 }
 
 // health judges liveness and readiness. The caller holds mu.

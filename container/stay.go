@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/dispatch"
 	"github.com/longshore-go/longshore/container/internal/state"
 	"github.com/longshore-go/longshore/transport"
 )
@@ -43,7 +44,7 @@ func (r *run) overstay() {
 	switch {
 	case left > 0:
 		r.armStay(left)
-	case r.running > 0 || r.undertaking || len(r.dead) > 0: // the place is given up when nothing of ours runs any more
+	case r.sched.Active() > 0 || r.undertaking || r.sched.Waiting() > 0: // the place is given up when nothing of ours runs any more
 		r.armStay(g.patience() / 24)
 	default:
 		r.handOn(g, now)
@@ -57,13 +58,11 @@ func (r *run) oldest(g *generation) time.Time {
 	if !r.inPlace(g) { // what was received is worked off
 		return at
 	}
-	look := func(it *item, _ holding) bool {
-		if t := it.d.Origin.ReceivedAt; it.gen == g && !t.IsZero() && t.Before(at) {
-			at = t
+	for t := range r.sched.All() {
+		if it := t.Of; it.gen == g && it.State() != dispatch.Running && it.d.Origin.ReceivedAt.Before(at) && !it.d.Origin.ReceivedAt.IsZero() {
+			at = it.d.Origin.ReceivedAt
 		}
-		return true
 	}
-	_ = r.eachParked(look) && r.eachWaiting(look)
 	return at
 }
 
@@ -85,7 +84,7 @@ func (r *run) handOn(g *generation, now time.Time) {
 	g.canceled, r.gen, r.axes.Sub = true, nil, state.Yielded
 	g.interrupt()
 	r.old = append(r.old, g)
-	out := r.takeWaiting() // before anybody can start it
+	out := r.sched.TakeWaiting() // before anybody can start it
 	r.standby = false
 	r.mu.Unlock()
 	defer r.mu.Lock()
@@ -98,9 +97,7 @@ func (r *run) handOn(g *generation, now time.Time) {
 	if err := r.bounded(until, g.c.Cancel); err != nil {
 		r.notice(err, "cancelling the consumer failed")
 	}
-	for _, it := range out {
-		r.release(it, it.d.Attempt)
-	}
+	r.releaseAll(out)
 	// What is older must be back before the buffer is.
 	if err := r.bounded(until, g.c.Flush); err != nil {
 		r.notice(err, "flushing a cancelled consumer failed")
@@ -125,32 +122,14 @@ func (r *run) leaves(it *item) bool {
 }
 
 // forgo forgets what closing the consumer gives back.
-func (r *run) forgo(out []*item) {
+func (r *run) forgo(out []*dispatch.Item[item]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.axes.Stopping() {
 		r.tally.released += len(out)
 	}
 	r.count.verdicts[longshore.VerdictRelease] += int64(len(out))
-	for _, it := range out {
-		r.finish(it)
+	for _, t := range out {
+		r.finish(t.Of)
 	}
-}
-
-// takeWaiting takes out everything that waits, in order, as takeLane does. The
-// caller holds mu.
-func (r *run) takeWaiting() (out []*item) {
-	for _, it := range r.dead {
-		r.parked.push(it)
-	}
-	r.dead = nil
-	for len(r.parked) > 0 {
-		it := r.parked.pop()
-		r.unparkCounts(it)
-		out = r.takeLane(out, it)
-	}
-	for r.ready.n > 0 {
-		out = r.takeLane(out, r.ready.pop())
-	}
-	return out
 }

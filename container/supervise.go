@@ -84,7 +84,7 @@ func (r *run) todo() func() bool {
 	switch {
 	case r.axes.Stopping() || r.failed != nil:
 		return func() bool { return false }
-	case len(r.orphans) > 0:
+	case r.sched.Orphans() > 0:
 		return func() bool { r.releaseOrphans(); return true }
 	case g != nil && g.down != nil:
 		return func() bool { r.lose(g); return true }
@@ -96,7 +96,7 @@ func (r *run) todo() func() bool {
 		return func() bool { r.subscribe(); return true }
 	}
 	for _, o := range r.old {
-		if o.items == 0 || o.down != nil {
+		if o.Held() == 0 || o.down != nil {
 			return func() bool { r.closeOld(o); return true }
 		}
 	}

@@ -232,8 +232,9 @@ func (r *run) lockDone(w *worker, it *item, j judgement) {
 	if r.reporting() && j.final() {
 		r.tally.completed++
 	}
-	if j.verdict == longshore.VerdictLost || it.lane != nil && it.lane.gap && j.comesBack() {
-		r.orphan(it)
+	if j.verdict == longshore.VerdictLost || j.comesBack() && r.sched.Torn(&it.Item) {
+		r.sched.Orphan(&it.Item)
+		r.orphaned()
 	}
 	r.finish(it)
 }

@@ -79,14 +79,8 @@ func (r *run) pressure(p *Pressure) {
 	}
 	p.ParkingFull, p.Blocked, p.Unmovable = r.parkFull, r.blocked, r.unmovableText()
 	p.Loops = r.loops.worst(now)
-	var hot *lane
-	r.lanes.each(func(l *lane) {
-		if hot == nil || l.waiting > hot.waiting {
-			hot = l
-		}
-	})
-	if hot != nil && !r.s.byPartition {
-		p.HotKey = cutText(string(hot.key), 64)
+	if hot, ok := r.sched.Longest(nil); ok && !r.s.byPartition {
+		p.HotKey = cutText(string(hot.Key), 64)
 	}
 	r.mu.Unlock()
 	if g != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/dispatch"
 	"github.com/longshore-go/longshore/container/internal/state"
 	"github.com/longshore-go/longshore/transport"
 )
@@ -48,39 +49,31 @@ func (r *run) receivedLeaving(g *generation) {
 
 // releaseSoon gives items back from a goroutine of its own: who reports that they leave
 // must not wait for it.
-func (r *run) releaseSoon(out []*item) {
-	if len(out) == 0 {
-		return
+func (r *run) releaseSoon(out []*dispatch.Item[item]) {
+	if len(out) > 0 {
+		r.wg.Go(func() { r.releaseAll(out) })
 	}
-	r.wg.Go(func() {
-		for _, it := range out {
-			r.release(it, it.d.Attempt)
-		}
-	})
 }
 
-// takeLeaving takes out, marked as running so that release can finish it, what of some
-// partitions no handler has, and marks what runs. Followers go first: a lane whose head
-// goes would let them start. The caller holds mu.
-func (r *run) takeLeaving(g *generation, goes func(longshore.Origin) bool) (out []*item) {
-	type place struct {
-		it *item
-		h  holding
-	}
-	var places []place
-	for it, h := range r.holdings() {
-		switch {
+// takeLeaving takes out what of some partitions no handler has, and marks what runs.
+// Followers go first: a lane whose head goes would let them start. The caller holds mu.
+func (r *run) takeLeaving(g *generation, goes func(longshore.Origin) bool) (out []*dispatch.Item[item]) {
+	var places []*dispatch.Item[item]
+	for t := range r.sched.All() {
+		switch it := t.Of; {
 		case it.gen != g || !goes(it.d.Origin):
-		case rank(h.state) == 0:
+		case t.State() == dispatch.Running:
 			it.leaving = true
 		default:
-			places = append(places, place{it, h})
+			places = append(places, t)
 		}
 	}
-	slices.SortStableFunc(places, func(a, b place) int { return cmp.Compare(rank(b.h.state), rank(a.h.state)) })
-	for _, p := range places {
-		if r.takeOut(p.it, p.h) {
-			out = append(out, p.it)
+	slices.SortStableFunc(places, func(a, b *dispatch.Item[item]) int {
+		return cmp.Compare(rank(waitsAs(b.Of)), rank(waitsAs(a.Of)))
+	})
+	for _, t := range places {
+		if t.Of.d.Owned() && r.sched.TakeOne(t) {
+			out = append(out, t)
 		}
 	}
 	return out

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/dispatch"
 	"github.com/longshore-go/longshore/container/internal/state"
 )
 
@@ -34,7 +35,8 @@ type worker struct {
 	waits  int  // calls of Delivery.Wait that run now
 	waitAt time.Time
 
-	ds []*longshore.Delivery // scratch of a batch
+	ds    []*longshore.Delivery  // scratch of a batch
+	taken []*dispatch.Item[item] // scratch of whoever takes work
 }
 
 // setTarget starts workers or retires the coldest idle ones. The caller holds mu.
@@ -156,7 +158,7 @@ func (r *run) callReceiver() {
 
 // startable says whether a worker would find something. The caller holds mu.
 func (r *run) startable() bool {
-	if r.ready.n == 0 || r.gateShut || !r.axes.Starts() {
+	if r.sched.Ready() == 0 || r.gateShut || !r.axes.Starts() {
 		return false
 	}
 	return r.s.batch == 0 || r.batchReady()
@@ -168,17 +170,15 @@ func (r *run) next(w *worker) bool {
 		return r.nextBatch(w)
 	}
 	for r.startable() {
-		it := r.ready.front()
+		it := r.sched.Front().Of
 		if !it.d.Owned() {
-			r.ready.pop()
-			r.running++
-			r.gone(it)
+			r.loseFront()
 			continue
 		}
 		if r.s.gate != nil && !r.acquire(it) {
 			return false
 		}
-		r.ready.pop()
+		w.taken = r.sched.Next(1, w.taken[:0])
 		r.begin(it)
 		w.it, w.d = it, it.d
 		return true
@@ -186,79 +186,45 @@ func (r *run) next(w *worker) bool {
 	return false
 }
 
-// begin marks an item as running. The caller holds mu.
+// begin notes what a handler may ask for while it has the item. The caller holds mu.
 func (r *run) begin(it *item) {
-	r.running++
-	it.swept = false
-	if it.lane != nil {
-		it.lane.running++
-	}
 	if r.manual != nil {
 		it.returned = false
 		r.manual[it.d] = it
 	}
 }
 
-// gone forgets a delivery that the broker took back before it was started. The
-// caller holds mu and has counted it as running.
-func (r *run) gone(it *item) {
-	if it.lane != nil {
-		it.lane.running++
-	}
-	r.orphan(it)
-	r.finish(it)
+// loseFront forgets a delivery that the broker took back before it was started. The
+// caller holds mu.
+func (r *run) loseFront() {
+	r.forget(r.sched.LoseFront().Of)
+	r.orphaned()
+	r.goesOn()
 }
 
-// finish ends what begin began: the slot is free and the lane goes on. The
+// finish ends an item that runs or was taken: its place is free and its lane goes on. The
 // caller holds mu.
 func (r *run) finish(it *item) {
-	r.running--
-	r.bytes -= it.size
-	r.drop(it)
-	r.advance(it)
-	r.items.put(it)
-	r.changed()
+	r.sched.Finish(&it.Item)
+	r.forget(it)
+	r.goesOn()
 }
 
-// drop takes the item off its generation's count.
-func (r *run) drop(it *item) {
-	g := it.gen
-	if g.items--; g.items == 0 && g != r.gen {
+// forget looks after an item that the Scheduler has let go. The caller holds mu.
+func (r *run) forget(it *item) {
+	if g := it.gen; g.Held() == 0 && g != r.gen {
 		r.wake() // the supervisor closes it
 	}
+	r.items.put(it)
 }
 
-// advance lets the lane of an item that ends go on. The follower goes to the
-// tail of the ready ones, so that a hot lane waits like everybody else.
-func (r *run) advance(it *item) {
-	l := it.lane
-	if l == nil {
-		return
-	}
-	if l.running--; l.running == 0 {
-		l.gap = false
-		r.nextOf(l)
-	}
-}
-
-// nextOf makes the lane's next item ready, or forgets the lane. One that a failed
-// batch put back has its delay to wait for, and the lane with it.
-func (r *run) nextOf(l *lane) {
-	next := l.pop()
-	switch {
-	case next == nil:
-		r.lanes.drop(l)
-	case next.dead != nil || !next.due.IsZero() && next.due.After(r.s.clock.Now()):
-		r.queued--
-		r.bytes -= next.size
-		r.shut(l)
-		r.wait(next)
-	default:
-		l.mark = nil // it goes before the others that its batch put back, should it fail again
-		r.queued--
-		r.ready.push(next)
-		r.armBatch()
-	}
+// goesOn follows a change of what is held: something may be ready, or parked, that was
+// not. The caller holds mu.
+func (r *run) goesOn() {
+	r.armPark()
+	r.armBatch()
+	r.changed()
+	r.checkInvariants()
 }
 
 // goroutineID reads the number under which stack dumps show this goroutine.

@@ -195,9 +195,10 @@ func (t *table[T]) drop(l *lane[T]) {
 	}
 	*p = l.chain
 	last := len(t.all) - 1
-	t.all[l.pos], t.all[last].pos = t.all[last], l.pos
-	t.all[last] = nil
-	t.all = t.all[:last]
+	if moved := t.all[last]; moved != l {
+		t.all[l.pos], moved.pos = moved, l.pos
+	}
+	t.all = t.all[:last] // lanes are used again: what stays behind pins little
 	if last == 0 && cap(t.all) > most {
 		t.all = nil
 	}
@@ -208,13 +209,16 @@ func (t *table[T]) drop(l *lane[T]) {
 		l.chain, t.free = t.free, l
 		t.nfree++
 	}
-	if len(t.buckets) > minBuckets && len(t.all) < len(t.buckets)/8 {
-		t.rehash(len(t.buckets) / 4)
+	if n := len(t.buckets); len(t.all) < n/8 {
+		t.rehash(n / 4)
 	}
 }
 
 func (t *table[T]) rehash(size int) {
-	t.buckets = make([]*lane[T], max(size, minBuckets))
+	if size = max(size, minBuckets); size == len(t.buckets) {
+		return
+	}
+	t.buckets = make([]*lane[T], size)
 	for _, l := range t.all {
 		b := t.bucket(l.hash)
 		l.chain, *b = *b, l

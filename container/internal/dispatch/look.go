@@ -7,11 +7,9 @@ import "iter"
 // meanwhile.
 func (s *Scheduler[T]) All() iter.Seq[*Item[T]] {
 	return func(yield func(*Item[T]) bool) {
-		for _, list := range [][]*Item[T]{s.running, s.parked, s.due} {
-			for _, it := range list {
-				if !yield(it) {
-					return
-				}
+		for it := range s.Begun() {
+			if !yield(it) {
+				return
 			}
 		}
 		for i := range s.ready.n {
@@ -21,6 +19,20 @@ func (s *Scheduler[T]) All() iter.Seq[*Item[T]] {
 		}
 		for _, l := range s.lanes.all {
 			for it := l.head; it != nil; it = it.next {
+				if !yield(it) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Begun goes over what runs or has run: it is parked, or waits for other hands. Of these
+// there are few, where All can be long.
+func (s *Scheduler[T]) Begun() iter.Seq[*Item[T]] {
+	return func(yield func(*Item[T]) bool) {
+		for _, list := range [][]*Item[T]{s.running, s.parked, s.due} {
+			for _, it := range list {
 				if !yield(it) {
 					return
 				}

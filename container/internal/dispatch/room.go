@@ -56,6 +56,10 @@ func (s *Scheduler[T]) Behind(why Standing) Sum { return s.behind[why] }
 // Aside is what waits in lanes that stand, for whatever reason.
 func (s *Scheduler[T]) Aside() Sum { return s.held[Behind].minus(s.behind[Open]) }
 
+// Beside is how many items are held beside the window: what is parked, with what waits in
+// lanes that stand.
+func (s *Scheduler[T]) Beside() int { return s.Retries().N + s.Aside().N }
+
 // Ready is how many items wait for nothing but a worker.
 func (s *Scheduler[T]) Ready() int { return s.ready.n }
 

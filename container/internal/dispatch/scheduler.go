@@ -168,9 +168,10 @@ func (s *Scheduler[T]) endRun(it *Item[T]) {
 	s.ended++
 	last := len(s.running) - 1
 	moved := s.running[last]
-	s.running[it.pos], moved.pos = moved, it.pos
-	s.running[last] = nil
-	s.running = s.running[:last]
+	if moved != it {
+		s.running[it.pos], moved.pos = moved, it.pos
+	}
+	s.running = s.running[:last] // items are used again: what stays behind pins nothing
 }
 
 // forget takes an item off the sums and its owner.

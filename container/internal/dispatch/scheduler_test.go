@@ -291,9 +291,11 @@ func TestTableGrowsAndShrinks(t *testing.T) {
 		}
 	}
 	for _, l := range lanes {
+		before := len(table.buckets)
 		table.drop(l)
-		if n := len(table.buckets); n > max(minBuckets, 8*len(table.all)+8) {
-			t.Fatalf("%d buckets for %d lanes", n, len(table.all))
+		n := len(table.buckets)
+		if n > max(minBuckets, 8*len(table.all)) || n != before && n != max(minBuckets, 2*(len(table.all)+1)) {
+			t.Fatalf("%d buckets for %d lanes, before %d", n, len(table.all), before)
 		}
 	}
 	free := 0
@@ -363,6 +365,37 @@ func TestFilteredLaneKnowsWhatWasPutBack(t *testing.T) {
 	}
 	if l.pop() != nil || l.mark != nil {
 		t.Error("the lane is not empty")
+	}
+}
+
+// Only what was put back is of the batch: the loss of one that has not been started tears
+// nothing, the loss of one that was does.
+func TestLossTearsOnlyTheBatchItBelongsTo(t *testing.T) {
+	for name, lose := range map[string]int{"put back": 0, "not started": 2} {
+		st := newStage(t, roomy())
+		loads := st.admit("a", 4)
+		st.s.Next(2, nil)
+		st.s.Park(&loads[0].Item, time.Unix(1, 0))
+		gone := st.s.Lose(func(l *load) bool { return l == loads[lose] })
+		st.check()
+		if got, want := st.s.Torn(&loads[1].Item), lose == 0; got != want || len(gone) != 1 {
+			t.Errorf("%s: torn %v, want %v; %d are gone", name, got, want, len(gone))
+		}
+		if want := map[int]int{0: 2, 2: 1}[lose]; st.s.Orphans() != want {
+			t.Errorf("%s: %d orphans, want %d", name, st.s.Orphans(), want)
+		}
+	}
+}
+
+// Among lanes of the same length the one that is listed first is named, so that the name
+// does not flutter.
+func TestLongestLaneDoesNotFlutter(t *testing.T) {
+	st := newStage(t, roomy())
+	for _, key := range []string{"a", "b", "c"} {
+		st.admit(key, 3)
+	}
+	if info, ok := st.s.Longest(nil); !ok || string(info.Key) != "a" || info.Waiting != 2 || info.Standing != Open {
+		t.Errorf("%+v", info)
 	}
 }
 

@@ -1,7 +1,5 @@
 package dispatch
 
-import "time"
-
 // What goes back to the broker is taken out first and finished when it has gone: until
 // then it keeps its place in its lane, so that nothing overtakes it.
 
@@ -42,19 +40,13 @@ func (s *Scheduler[T]) TakeReady(of *Owner) (out []*Item[T]) {
 	return out
 }
 
-// TakeParked takes what is parked for longer than until, with all that wait behind it.
-func (s *Scheduler[T]) TakeParked(until time.Time) (out []*Item[T]) {
-	var stay heap[T]
+// TakeParked takes what is parked, by its time, with all that wait behind it.
+func (s *Scheduler[T]) TakeParked() (out []*Item[T]) {
 	for len(s.parked) > 0 {
 		it := s.parked.pop()
-		if !it.due.After(until) {
-			stay.push(it)
-			continue
-		}
 		s.unblock(it)
 		out = s.takeLane(out, it)
 	}
-	s.parked = stay
 	return out
 }
 
@@ -66,11 +58,7 @@ func (s *Scheduler[T]) TakeWaiting() (out []*Item[T]) {
 		s.parked.push(it)
 	}
 	s.due = nil
-	for len(s.parked) > 0 {
-		it := s.parked.pop()
-		s.unblock(it)
-		out = s.takeLane(out, it)
-	}
+	out = s.TakeParked()
 	for s.ready.n > 0 {
 		out = s.takeLane(out, s.ready.pop())
 	}
