@@ -68,6 +68,9 @@ type Capabilities struct {
 	OpensPaused bool
 	// LiveResize: the broker's window follows Resize without reopening.
 	LiveResize bool
+	// MostHeld is how many deliveries the broker leaves unsettled with this consumer, however
+	// large a window is asked for; 0 = no limit, or none that is known.
+	MostHeld int
 
 	// MaxPublishBatch is the most messages of one broker call; 0 = no limit.
 	MaxPublishBatch int

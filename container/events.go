@@ -26,6 +26,7 @@ const (
 	EventParkingFull      EventKind = "parking-full"       // no more retries can wait here
 	EventGivenBack        EventKind = "given-back"         // a message is released again and again, uncounted; Delivery, Err, Delay, Count of such messages; once a minute for each code
 	EventLaneFull         EventKind = "lane-full"          // one key holds half of the window or more; Count
+	EventLaneBlocked      EventKind = "lane-blocked"       // what waits behind blocked deliveries has reached 10, 50, 90 or 100 % of its space; Count, Reason = the key with the most
 	EventStuck            EventKind = "stuck"              // a handler does not return; Delivery, Stack
 	EventUnstuck          EventKind = "unstuck"            // it returned after all
 	EventHeld             EventKind = "held"               // a middleware holds the intake; Reason

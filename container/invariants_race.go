@@ -3,7 +3,7 @@
 package container
 
 // mostChecked bounds what is walked over after every change.
-const mostChecked = 500
+const mostChecked = 100
 
 // checkInvariants looks at every invariant of the Scheduler after each change, in whatever
 // is built with the race detector: all tests, models and soaks are. The caller holds mu.

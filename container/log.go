@@ -42,6 +42,7 @@ var phrases = map[EventKind]struct {
 	EventParkingFull:      {"parking full", zapcore.WarnLevel, true},
 	EventGivenBack:        {"message given back again and again", zapcore.WarnLevel, false}, // rare by itself
 	EventLaneFull:         {"lane fills the window", zapcore.WarnLevel, true},
+	EventLaneBlocked:      {"lane blocked", zapcore.WarnLevel, false},
 	EventStuck:            {"handler stuck", zapcore.ErrorLevel, true},
 	EventUnstuck:          {"handler returned after all", zapcore.WarnLevel, true},
 	EventHeld:             {"intake held", zapcore.WarnLevel, false},
@@ -170,7 +171,7 @@ func kindFields(e Event) []zap.Field {
 		return []zap.Field{zap.String("to", e.Reason)}
 	case EventSettleFailed:
 		return []zap.Field{zap.String("verb", e.Reason)}
-	case EventLaneFull:
+	case EventLaneFull, EventLaneBlocked:
 		return []zap.Field{zap.String("key", e.Reason), zap.Int("waiting", e.Count)}
 	case EventDown:
 		count = "lost"

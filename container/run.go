@@ -59,6 +59,8 @@ type run struct {
 	target      int
 	min, max    int
 	replacing   int // extra workers for stuck ones
+	standIns    standIns
+	aside       asideWatch
 	waking      bool
 	receiving   bool
 	slow        bool            // receives take long

@@ -61,12 +61,12 @@ func (s *Scaling) note(now time.Time, from, to int, reason string) {
 // sample closes a tick. The caller holds mu.
 func (r *run) sample(now time.Time) autoscale.Sample {
 	c := &r.count
-	s := autoscale.Sample{Now: now, Dt: now.Sub(r.tick.last), Min: r.min, Max: r.max, Workers: r.target,
+	s := autoscale.Sample{Now: now, Dt: now.Sub(r.tick.last), Min: r.min, Max: r.max - r.standIns.n, Workers: r.target,
 		BusySec: c.busySec, Completed: c.completed, Execs: c.execs, Failed: c.failed, SumLog: c.sumLog, SumLog2: c.sumLog2,
 		Queued: r.startableNow(), Backlog: r.tick.backlog, BacklogAge: -1, Permits: -1, Window: r.fits(now), Lanes: -1, Rate: -1,
 		Paused: r.axes.Sub != state.Open || r.axes.Stopping() || r.axes.Holds.Has(state.Operator|state.Middleware)}
 	for _, w := range r.workers {
-		if started := w.busy.Load(); started != 0 {
+		if started := w.busy.Load(); started != 0 && !w.hung {
 			s.BusySec += r.busySince(started, now)
 			if w.waits > 0 { // in Delivery.Wait: neither busy nor latency
 				s.BusySec -= r.busySince(w.waitAt.UnixNano(), now)
@@ -170,7 +170,7 @@ func (r *run) noteReceive(asked, got int, took time.Duration) {
 // window is how many deliveries may be held, parked retries not counted. The
 // caller holds mu.
 func (r *run) window() int {
-	n := r.s.window(r.target)
+	n := r.s.window(r.target) + (r.places()-r.target)*max(r.s.batch, 1) // what hangs takes no one's place
 	if r.s.look == 0 && r.s.batch == 0 {
 		n += int(r.tick.extra * float64(r.target))
 	}

@@ -76,8 +76,10 @@ func (r *run) onTick() {
 	now := r.now()
 	r.mu.Lock()
 	r.tick.buffered = buffered
+	r.lookForHung(now)
 	sample := r.sample(now)
 	r.hotLane(now)
+	r.watchAside()
 	r.mu.Unlock()
 	d := r.decide(sample)
 	r.noteDecision(d)

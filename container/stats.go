@@ -54,7 +54,11 @@ func (r *run) counts(w *worker, j judgement) {
 
 // execEnd ends a handler call. The caller holds mu.
 func (r *run) execEnd(w *worker, end time.Time, took time.Duration, failed bool) {
-	if started := w.busy.Swap(0); started != 0 {
+	started := w.busy.Swap(0)
+	switch {
+	case w.hung: // what hung tells nothing of the usual latency
+		r.unhung(w)
+	case started != 0:
 		r.count.busySec += r.busySince(started, end)
 		r.count.execs++
 		if failed {
@@ -127,7 +131,7 @@ type Stats struct {
 	ReadyToStart              int
 	Queued                    int // behind others of their lane
 	Parked                    int // waiting for a retry, with their followers
-	Blocked                   int // behind one whose handler does not return, in no one's way
+	Blocked                   int // behind one whose handler does not return; takes no place in Window
 	Buffered                  int // in the transport, not yet handed out
 	Window                    int
 	Lanes                     int
@@ -292,6 +296,8 @@ func (r *run) health() (live, ready bool, reason string) {
 		return true, false, "parking full"
 	case r.allStuck():
 		return true, false, "all handlers stuck"
+	case r.sched.AsideShare() >= 1: // some keys or partitions may still go on
+		return true, true, "too much waits behind " + r.blockedLane().String()
 	}
 	if text := r.unmovableText(); text != "" {
 		return true, false, text
@@ -313,5 +319,5 @@ func (r *run) allStuck() bool {
 			n++
 		}
 	}
-	return n > 0 && n >= r.target+r.replacing
+	return n > 0 && n >= r.places()
 }

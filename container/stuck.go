@@ -33,6 +33,9 @@ func (r *run) lookForStuck(now time.Time) {
 			Text: fmt.Sprintf("the handler of message %.64s (key %q) has not returned for %v", f.MessageID, f.Key, round(f.Age))})
 		ids = append(ids, w.gid.Load())
 		if r.s.stuck.Action == Replace {
+			if w.hung { // what stood in for it does no longer count
+				r.unhung(w)
+			}
 			w.extra = true
 			r.replacing++
 		}

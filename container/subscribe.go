@@ -128,6 +128,7 @@ func (r *run) subscribed(g *generation) {
 	}
 	r.gen, r.axes.Sub, r.lastErr = g, state.Open, nil
 	r.gens = g.id
+	r.sched.LimitAside(r.asideSpace(g.caps))
 	if g.down != nil { // it ended before it was ours
 		r.axes.Sub = state.Lost
 	}

@@ -28,6 +28,7 @@ const (
 	ByParking    = "parking"         // no more retries can wait
 	ByDeadLetter = "dead letter"     // the dead-letter place refuses a message for good
 	ByBlocked    = "stuck partition" // a partition stands still behind a record that is not done
+	ByAside      = "blocked keys"    // what waits behind blocked deliveries has used up its space
 	ByAlarm      = "alarm"           // the broker blocks publishers
 	ByStuck      = "stuck"           // handlers do not return
 	ByReleases   = "releases"        // messages come back uncounted again and again
@@ -45,10 +46,14 @@ type Pressure struct {
 	HotKey      string // of the lane that holds Stats.HotShare; "" if it has no readable name
 	ParkingFull bool
 	Unmovable   string // what the dead-letter place refuses for good, and why; "": nothing
-	Blocked     bool   // the broker blocks publishers
-	Partitions  int    // of this instance; −1: the source has none, or they are not known
-	Old         int    // calls that have run for longer than 10 s
-	Loops       Loops  // messages that are released again and again
+	// Aside is how much of its space is used by what waits behind blocked deliveries, 0 to
+	// 1 and beyond; BlockedLane is where the most of it waits.
+	Aside       float64
+	BlockedLane BlockedLane
+	Blocked     bool  // the broker blocks publishers
+	Partitions  int   // of this instance; −1: the source has none, or they are not known
+	Old         int   // calls that have run for longer than 10 s
+	Loops       Loops // messages that are released again and again
 }
 
 // oldCall is the age from which on a call may be one that does not end.
@@ -82,6 +87,7 @@ func (r *run) pressure(p *Pressure) {
 	if hot, ok := r.sched.Longest(nil); ok && !r.s.byPartition {
 		p.HotKey = cutText(string(hot.Key), 64)
 	}
+	p.Aside, p.BlockedLane = r.sched.AsideShare(), r.blockedLane()
 	r.mu.Unlock()
 	if g != nil {
 		if a, ok := g.c.(transport.Partitioner); ok {
@@ -147,6 +153,8 @@ func whyGate(st Stats, _ Pressure) (by, text string) {
 // whySick is about what is wrong.
 func whySick(st Stats, p Pressure) (by, text string) {
 	switch {
+	case p.Aside >= 1:
+		return ByAside, fmt.Sprintf("too much waits behind blocked deliveries, %s: what comes now takes places from the others", p.BlockedLane)
 	case st.Stuck > 0:
 		return ByStuck, fmt.Sprintf("%d of %d handlers are stuck, the oldest for %v; see longshore ctl stuck %s", st.Stuck, st.Workers, round(st.Oldest), st.Name)
 	case p.Unmovable != "":

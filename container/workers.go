@@ -29,6 +29,7 @@ type worker struct {
 	retire bool
 	stuck  bool // reported, and perhaps replaced
 	extra  bool // a replacement was started for it
+	hung   bool // its call hangs, and another worker stands in for it
 	waited bool // had to wait for its work
 	failed bool // its last call
 	active int  // cycles in a row in which it had not to wait
@@ -42,10 +43,10 @@ type worker struct {
 // setTarget starts workers or retires the coldest idle ones. The caller holds mu.
 func (r *run) setTarget(n int) {
 	r.target = n
-	for r.live < r.target+r.replacing && !r.endWorkers() {
+	for r.live < r.places() && !r.endWorkers() {
 		r.startWorker()
 	}
-	for r.live > r.target+r.replacing && len(r.idle) > 0 {
+	for r.live > r.places() && len(r.idle) > 0 {
 		w := r.idle[0]
 		r.idle = append(r.idle[:0], r.idle[1:]...)
 		w.retire = true
@@ -78,7 +79,7 @@ func (r *run) work(w *worker) {
 	}()
 	r.mu.Lock()
 	for !w.retire && !r.endWorkers() {
-		if r.live > r.target+r.replacing {
+		if r.live > r.places() {
 			break
 		}
 		switch {

@@ -109,7 +109,8 @@ func newConsumer(s *queueSource, sess *session, o transport.OpenOptions) *consum
 
 // bound sets how far the window may go.
 func (c *consumer) bound(o transport.OpenOptions) {
-	switch p := c.cfg.Prefetch; {
+	p := c.cfg.Prefetch
+	switch {
 	case p > 0:
 		c.limit, c.fixed = p, p
 	case p == Unlimited || c.cfg.AutoAck:
@@ -120,6 +121,9 @@ func (c *consumer) bound(o transport.OpenOptions) {
 		if c.fixed == 0 {
 			c.fixed = defaultWindow
 		}
+	}
+	if o.Ordered && c.cfg.Declare.Type == Classic && p == 0 {
+		c.limit = math.MaxUint16 // what waits behind a blocked one takes no place from the others
 	}
 	c.first = baseWindow
 	if c.shared = c.src.fixesWindow(o); c.shared {
@@ -286,6 +290,9 @@ func (c *consumer) Capabilities() transport.Capabilities {
 	}
 	caps.DeliveryLimit = c.deliveryLimit()
 	caps.MaxMessageBytes = int64(c.sess.limit())
+	if caps.MostHeld = c.limit; c.cfg.AutoAck || c.cfg.Prefetch == Unlimited {
+		caps.MostHeld = 0
+	}
 	return caps
 }
 

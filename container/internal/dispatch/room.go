@@ -23,6 +23,10 @@ func (s *Scheduler[T]) Free(window int) int {
 	return min(s.Room(window), int(max(left/max(s.mean, 1), 1)))
 }
 
+// LimitAside changes how many items that wait in lanes that stand take no place in the
+// window.
+func (s *Scheduler[T]) LimitAside(n int) { s.limits.Aside = n }
+
 // RetriesFull says whether the space for parked items is used up.
 func (s *Scheduler[T]) RetriesFull() bool {
 	r := s.Retries()

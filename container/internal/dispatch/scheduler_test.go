@@ -251,9 +251,18 @@ func TestHeapGivesTheFirstDue(t *testing.T) {
 	if h != nil {
 		t.Error("the heap keeps its peak")
 	}
-	h.push(all[0])
-	if h.pop(); cap(h) == 0 {
-		t.Error("a small heap's memory is not used again")
+	for size, kept := range map[int]bool{most: true, most + 1: false} {
+		h = make(heap[load], 0, size)
+		h.push(all[0])
+		if h.pop(); (h != nil) != kept {
+			t.Errorf("a heap with room for %d is kept: %v", size, h != nil)
+		}
+		table := newTable[load]()
+		table.all = make([]*lane[load], 0, size)
+		l, _ := table.get([]byte("a"))
+		if table.drop(l); (table.all != nil) != kept {
+			t.Errorf("a list of lanes with room for %d is kept: %v", size, table.all != nil)
+		}
 	}
 }
 
