@@ -27,12 +27,16 @@ type JSON struct {
 	Strict bool
 }
 
-// Decode reads exactly one JSON value.
+// byteOrderMark is put before JSON by some producers, of .NET above all. RFC 8259 lets
+// readers ignore it.
+const byteOrderMark = "\xef\xbb\xbf"
+
+// Decode reads exactly one JSON value, with or without a byte order mark before it.
 func (j JSON) Decode(_ context.Context, m *Message, v any) error {
 	if done, err := DecodeTombstone(m, v); done {
 		return err
 	}
-	dec := json.NewDecoder(bytes.NewReader(m.Body))
+	dec := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(m.Body, []byte(byteOrderMark))))
 	if j.Strict {
 		dec.DisallowUnknownFields()
 	}

@@ -113,3 +113,12 @@ func TestAHeaderStandsInForTheContentType(t *testing.T) {
 		}
 	}
 }
+
+// A byte order mark before JSON is no part of it.
+func TestJSONBehindAByteOrderMark(t *testing.T) {
+	var got struct{ ID int }
+	m := &longshore.Message{Body: []byte("\xef\xbb\xbf{\"ID\": 7}")}
+	if err := (longshore.JSON{}).Decode(t.Context(), m, &got); err != nil || got.ID != 7 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

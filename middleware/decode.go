@@ -3,9 +3,11 @@ package middleware
 import (
 	"bytes"
 	"cmp"
+	"compress/bzip2"
 	"compress/gzip"
 	"compress/zlib"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -28,7 +30,8 @@ type DecodeConfig struct {
 	// their handlers run; others wait for it. 0 = 256 MiB, and at least MaxBytes. Bodies
 	// of less than 256 KiB do not count.
 	MaxHeld int64
-	// Codings adds content codings, or replaces ours: gzip (x-gzip), deflate, zstd.
+	// Codings adds content codings, or replaces ours: gzip (x-gzip), deflate, zstd,
+	// bzip2, base64.
 	// Names are in lower case. A reader that is an io.Closer is closed.
 	Codings map[string]func(io.Reader) (io.Reader, error)
 }
@@ -47,7 +50,8 @@ const (
 )
 
 // Decode unpacks bodies by their content encoding, several in a row too ("zstd,
-// gzip" was packed with zstd first). What follows in the chain sees the plain body
+// gzip" was packed with zstd first), also where that is a header in another spelling, and by
+// the header compression of Celery. What follows in the chain sees the plain body
 // and no encoding; a retry or a dead letter keeps what was received. Names of
 // character sets, which some producers write there, are left alone, and so is a message
 // without a body, as a tombstone of Kafka, whose headers may be those of all others.
@@ -77,6 +81,8 @@ func newDecoder(limit int64) *decoder {
 	unzip := func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
 	return &decoder{limit: limit, codings: map[string]func(io.Reader) (io.Reader, error){
 		"gzip": unzip, "x-gzip": unzip,
+		"base64":  func(r io.Reader) (io.Reader, error) { return base64.NewDecoder(base64.StdEncoding, r), nil },
+		"bzip2":   func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil },
 		"deflate": func(r io.Reader) (io.Reader, error) { return zlib.NewReader(r) },
 		"zstd": func(r io.Reader) (io.Reader, error) {
 			z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(window))
@@ -154,10 +160,11 @@ func (e *unpackError) Unwrap() error { return e.err }
 
 // plain returns the message unpacked, or itself if it is not packed.
 func (c *decoder) plain(m *longshore.Message, take func(n int64) error) (*longshore.Message, error) {
-	if m.ContentEncoding == "" || m.Body == nil {
+	said := codingsOf(m)
+	if said == "" || m.Body == nil {
 		return m, nil
 	}
-	names := strings.Split(strings.ToLower(m.ContentEncoding), ",")
+	names := strings.FieldsFunc(strings.ToLower(said), func(r rune) bool { return r == ',' || r == ':' || r == ';' })
 	if len(names) > maxCodings {
 		return m, &unpackError{"content encoding", fmt.Errorf("more than %d in a row", maxCodings)}
 	}
@@ -178,7 +185,55 @@ func (c *decoder) plain(m *longshore.Message, take func(n int64) error) (*longsh
 	}
 	out := *m
 	out.Body, out.ContentEncoding = body, ""
+	out.Headers = slices.DeleteFunc(slices.Clone(m.Headers), saysPacking)
 	return &out, nil
+}
+
+// codingsOf is what a message says about its packing, the last coding last: the header of
+// Celery, whose packing comes before the rest, then the property, or without it a header of
+// that name in any spelling.
+func codingsOf(m *longshore.Message) string {
+	said, celery := m.ContentEncoding, ""
+	for _, h := range m.Headers {
+		text, _ := h.Value.(string)
+		switch {
+		case h.Name == celeryHeader:
+			celery = celeryCoding(text)
+		case said == "" && strings.EqualFold(h.Name, encodingHeader):
+			said = text
+		}
+	}
+	if celery == "" {
+		return said
+	}
+	return celery + "," + said
+}
+
+// saysPacking tells whether a header says how the body is packed.
+func saysPacking(h longshore.Header) bool {
+	text, _ := h.Value.(string)
+	return strings.EqualFold(h.Name, encodingHeader) || h.Name == celeryHeader && celeryCoding(text) != ""
+}
+
+const encodingHeader = "content-encoding"
+
+// celeryHeader is where kombu says how a body is packed, by a media type of its own.
+const celeryHeader = "compression"
+
+// celeryCoding is the coding of kombu's media type; "" if it is none of them, and the
+// header another's.
+func celeryCoding(kind string) string {
+	switch kind {
+	case "application/x-gzip": // of zlib, whatever its name
+		return "deflate"
+	case "application/x-bz2":
+		return "bzip2"
+	case "application/zstd":
+		return "zstd"
+	case "application/x-brotli", "application/x-lzma":
+		return strings.TrimPrefix(kind, "application/x-")
+	}
+	return ""
 }
 
 var errTooLarge = errors.New("too large")

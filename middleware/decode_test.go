@@ -2,7 +2,9 @@ package middleware_test
 
 import (
 	"bytes"
+	"compress/zlib"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -36,6 +38,38 @@ func TestDecodeUnpacksInTheOrderOfTheEncodings(t *testing.T) {
 		}
 		if r := d.Received(); !bytes.Equal(r.Body, body) || r.ContentEncoding != encoding {
 			t.Errorf("%q: what was received has changed", encoding)
+		}
+	}
+}
+
+// What other programs write about their packing: base64 behind gzip, a character set behind
+// a colon, the header in any spelling, and Celery's, whose application/x-gzip is zlib.
+func TestDecodeReadsTheWordsOfOthers(t *testing.T) {
+	plain := []byte("hello, hello, hello")
+	var deflated bytes.Buffer
+	z := zlib.NewWriter(&deflated)
+	_, _ = z.Write(plain)
+	_ = z.Close()
+	text := []byte(base64.StdEncoding.EncodeToString(zipped(t, plain)))
+	header := func(name, value string) longshore.Headers {
+		return longshore.Headers{{Name: name, Value: value}, {Name: "kept", Value: "x"}}
+	}
+	for name, m := range map[string]longshore.Message{
+		"gzip,base64":         {ContentEncoding: "gzip,base64", Body: text},
+		"gzip:UTF-8":          {ContentEncoding: "gzip:UTF-8", Body: zipped(t, plain)},
+		"Content-Encoding":    {Headers: header("Content-Encoding", "gzip, base64"), Body: text},
+		"CONTENT-ENCODING":    {Headers: header("CONTENT-ENCODING", "gzip"), Body: zipped(t, plain)},
+		"celery":              {ContentEncoding: "utf-8", Headers: header("compression", "application/x-gzip"), Body: deflated.Bytes()},
+		"celery, zstd":        {ContentEncoding: "binary", Headers: header("compression", "application/zstd"), Body: zstandard(t, plain)},
+		"another compression": {Headers: header("compression", "none"), Body: plain},
+	} {
+		var got longshore.Message
+		err := longshore.Chain(handle(func(_ context.Context, d *longshore.Delivery) error { got = d.Message; return nil }), middleware.Decode(middleware.DecodeConfig{})).Handle(t.Context(), delivery(m))
+		if err != nil || !bytes.Equal(got.Body, plain) || len(m.Headers) > 0 && !got.Headers.Has("kept") {
+			t.Errorf("%s: %q %v, %v", name, got.Body, got.Headers, err)
+		}
+		if name != "another compression" && (got.Headers.Has("compression") || len(got.Headers) > 1) {
+			t.Errorf("%s: %v says that it is packed", name, got.Headers)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package dlq_test
 
 import (
+	"errors"
 	"net/url"
 	"testing"
 	"time"
@@ -44,6 +45,37 @@ func TestWhatLiesBehindWhatStaysInAFIFOGroupIsTold(t *testing.T) {
 	res, err := dlq.Replay(t.Context(), dlq.Job{Source: s.letters(t), Filter: dlq.Filter{Reason: "panic"}, Quiet: 500 * time.Millisecond})
 	if err != nil || res.Kept != 10 || res.Behind != 20 {
 		t.Errorf("%+v %v", res, err)
+	}
+}
+
+// So is a group that another consumer has locked: nothing comes at all.
+func TestALockedFIFOGroupIsTold(t *testing.T) {
+	t.Parallel()
+	s := site{name: "sqs", self: "orders.fifo"}
+	s.orders = "sqs://orders.fifo?region=eu-west-1&declare=true&endpoint=" + url.QueryEscape(sqstest.New(t).URL)
+	s.dead = s.orders
+	other, err := s.letters(t).Open(t.Context(), transport.OpenOptions{Window: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pub, self, err := s.letters(t).(transport.Outlet).Publisher(t.Context()) //nolint:errcheck // all of ours are
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 7 {
+		if err := pub.Publish(t.Context(), self, &longshore.Message{Key: []byte("one"), Body: []byte("x")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := other.Receive(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	res, err := dlq.Replay(t.Context(), dlq.Job{Source: s.letters(t), To: "elsewhere.fifo", Quiet: 500 * time.Millisecond})
+	if err != nil || res.Done != 0 || res.Behind != 6 {
+		t.Errorf("%+v %v", res, err)
+	}
+	if err := errors.Join(pub.Close(t.Context()), other.Close(t.Context())); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -309,7 +309,7 @@ func (r *run) answers(ctx context.Context) error {
 	case err != nil && doubtful(err):
 		return err
 	case err != nil: // it may also be that the count is not for us to know
-	case r.exact && int64(r.res.Looked) < r.res.Total, r.fifo && len(r.kept) > 0:
+	case r.exact && int64(r.res.Looked) < r.res.Total, r.fifo && (len(r.kept) > 0 || r.res.Looked == 0):
 		r.res.Behind = int(max(n, 0))
 	}
 	return nil

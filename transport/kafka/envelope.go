@@ -22,7 +22,7 @@ func addHeaders(r *kgo.Record, e *envelope.Envelope, hs longshore.Headers) {
 	for _, h := range hs {
 		text, plain := native(h.Value)
 		typed = typed || !plain
-		r.Headers = append(r.Headers, kgo.RecordHeader{Key: envelope.Escape(h.Name, reserved), Value: text})
+		r.Headers = append(r.Headers, kgo.RecordHeader{Key: nameOf(h), Value: text})
 	}
 	if !typed {
 		return
@@ -30,12 +30,21 @@ func addHeaders(r *kgo.Record, e *envelope.Envelope, hs longshore.Headers) {
 	e.HasHeaders = true
 	for _, h := range hs {
 		_, plain := native(h.Value)
-		name := envelope.Escape(h.Name, reserved)
+		name := nameOf(h)
 		e.Headers = append(e.Headers, envelope.Entry{
 			Header: longshore.Header{Name: name, Value: h.Value},
 			Native: plain && len(hs.Values(h.Name)) == 1, // the envelope finds native values by name
 		})
 	}
+}
+
+// nameOf is the name of a header in a record. A content type without a value is no property
+// for decode, so it keeps its name, also for readers of other makes.
+func nameOf(h longshore.Header) string {
+	if h.Value == nil && (h.Name == headerType || h.Name == headerEncoding) {
+		return h.Name
+	}
+	return envelope.Escape(h.Name, reserved)
 }
 
 // native is what goes into the record; plain if it comes back by itself.

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -92,6 +93,34 @@ func TestRecordsOfOneMessageHaveOneIdentity(t *testing.T) {
 	}
 	if fmt.Sprint(ids["an ID"], ids["own"]) != "[order-1 order-1] [own own]" || ids["none"][0] == ids["none"][1] {
 		t.Errorf("identities %v", ids)
+	}
+}
+
+// A content type without a value, as some producers write it, keeps its name when it is
+// published again: a dead letter is read by others too.
+func TestContentTypeWithoutAValueKeepsItsName(t *testing.T) {
+	t.Parallel()
+	c := embeddedCluster(t, 1)
+	p := publisher(t, c.broker(), kafka.PublisherConfig{})
+	ms := messages("a")
+	ms[0].Headers = longshore.Headers{{Name: "content-type"}, {Name: "content-encoding"}}
+	if err := p.Publish(t.Context(), c.topic, ms...); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, c.group(kafka.GroupConfig{})).take(1)[0]
+	r, ok := d.Native().(*kgo.Record)
+	if !ok {
+		t.Fatalf("native %T", d.Native())
+	}
+	var names []string
+	for _, h := range r.Headers {
+		names = append(names, h.Key)
+	}
+	if !slices.Contains(names, "content-type") || !slices.Contains(names, "content-encoding") || slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "longshore-u-") }) {
+		t.Errorf("headers of the record: %v", names)
+	}
+	if v, ok := d.Received().Headers.Get("content-type"); !ok || v != nil {
+		t.Errorf("headers: %v", d.Received().Headers)
 	}
 }
 

@@ -133,10 +133,12 @@ func cancelStopsTheBroker(e *env) {
 }
 
 // publishUntil publishes some more when it is enough, and returns what was published.
-func publishUntil(e *env, src transport.Source, all []string, enough <-chan struct{}) []string {
+func publishUntil(e *env, src transport.Source, all []string, enough, over <-chan struct{}) []string {
 	more := 5
 	for i, b := range all {
 		select {
+		case <-over:
+			return all[:i]
 		case <-enough:
 			if more--; more == 0 {
 				return all[:i]
@@ -156,17 +158,22 @@ func cancelUnderLoad(e *env) {
 	var published, acked []string
 	enough := make(chan struct{})
 	var load sync.WaitGroup
-	e.Cleanup(func() { // also when the check ends early
+	life, end := context.WithCancel(context.Background())
+	e.Cleanup(func() { // also when the check ends early: nothing is published or received after it
+		end()
 		_, _ = e.attempt(e.h.Patience, func(context.Context) error { load.Wait(); return nil })
 	})
-	load.Go(func() { published = publishUntil(e, src, bodies(n), enough) })
+	load.Go(func() { published = publishUntil(e, src, bodies(n), enough, life.Done()) })
 	received := make(chan struct{})
 	load.Go(func() {
 		told := false
 		for {
-			ctx, cancel := context.WithTimeout(context.Background(), e.h.Patience)
+			ctx, cancel := context.WithTimeout(life, e.h.Patience)
 			ds, err := s.Receive(ctx, 3)
 			cancel()
+			if life.Err() != nil {
+				return
+			}
 			if err != nil {
 				e.wants("Receive under load", err, longshore.ErrCanceled)
 				return

@@ -158,10 +158,18 @@ func marksRedelivered(e *env) {
 	if d = s.take(1)[0]; !d.Origin.Redelivered {
 		e.Errorf("Origin.Redelivered is false after a nack")
 	}
-	s.shut()
+	s.ack(d)
 	if s.caps.KeepBlocks {
+		s.finish()
 		return // a log keeps positions and knows nothing of single messages
 	}
+	// Another one, that no Nack has marked before.
+	e.publish(s.src, "held")
+	if d = s.take(1)[0]; d.Origin.Redelivered {
+		e.Errorf("Origin.Redelivered is true at the first delivery")
+	}
+	s.flush()
+	s.shut()
 	next := e.open(s.src, transport.OpenOptions{})
 	if d = next.take(1)[0]; !d.Origin.Redelivered {
 		e.Errorf("Origin.Redelivered is false after an earlier consumer was closed with it")

@@ -237,6 +237,8 @@ func (c *mutantConsumer) distort(d *longshore.Delivery) {
 	switch c.bug() {
 	case "redelivered-missing":
 		d.Origin.Redelivered = false
+	case "close-forgets-redelivered": // what was never nacked
+		d.Origin.Redelivered = d.Origin.Redelivered && d.Attempt > 1
 	case "identity-changes":
 		sub := *d.Origin.Subscription
 		sub.Identify = func(d *longshore.Delivery) string { return strconv.Itoa(d.Attempt) + string(d.Body) }

@@ -34,6 +34,7 @@ var mutants = []struct{ bug, check, also string }{
 	{"nack-opens-again", "settle-twice", "attempts attempts-uncounted cancel-keeps-nacked identity nack nack-delay redelivered"},
 	{"attempt-missing", "attempts", ""},
 	{"redelivered-missing", "redelivered", "loss-redelivers"},
+	{"close-forgets-redelivered", "redelivered", "loss-redelivers"},
 	{"identity-changes", "identity", ""},
 	{"identity-missing", "identity", "properties"},
 	{"observer-called-inside-verb", "settle-failed", "flush-after-drop"},
