@@ -134,7 +134,7 @@ func TestALateRecordFailsNoOther(t *testing.T) {
 	defer half.Stop()
 	<-half.C
 	go func() { next <- p.Publish(t.Context(), "orders", messages("next")...) }()
-	if err := <-head; longshore.CodeOf(err) != longshore.CodeTimeout {
+	if err := <-head; !errors.Is(err, longshore.CodeTimeout) {
 		t.Errorf("head: %v", err)
 	}
 	again := time.NewTicker(100 * time.Millisecond)
