@@ -60,7 +60,9 @@ promql: ## the dashboard's and the pages' expressions, read by Prometheus's pars
 observe: ## Prometheus, KEDA's scaler and a collector look at running containers: dashboard, pages and names show what happens
 	@scripts/observe
 
-.PHONY: model fuzz
+.PHONY: model simulate fuzz
+simulate: ## the Scheduler through random histories on all processors, a minute long; prints seed and shortest history of a failure (LONGSHORE_SIMULATE=10m, LONGSHORE_SIMULATE_SEED=n)
+	LONGSHORE_SIMULATE=$${LONGSHORE_SIMULATE:-1m} go test -count=1 -timeout 0 -v -run '^TestSimulation$$' ./container/internal/dispatch
 model: ## random sequences of operations against simple models, thousands (LONGSHORE_MODEL=n for others)
 	LONGSHORE_MODEL=$${LONGSHORE_MODEL:-3000} go test -count=1 -timeout 60m -run '^TestModel' ./container ./middleware/breaker ./transport/kafka
 fuzz: ## each fuzz target for a minute (LONGSHORE_FUZZTIME=10s for another time)
