@@ -9,7 +9,11 @@ package dispatch
 // Room is how many more items fit into a window of so many places; negative: so many are
 // too many.
 func (s *Scheduler[T]) Room(window int) int {
-	return window - s.InWindow() - max(s.Retries().N-s.limits.Retries, 0) - max(s.Aside().N-s.limits.Aside, 0)
+	room := window - s.InWindow()
+	if s.held[Parked].N+s.held[Due].N+s.held[Behind].N == 0 { // nearly always
+		return room
+	}
+	return room - max(s.Retries().N-s.limits.Retries, 0) - max(s.Aside().N-s.limits.Aside, 0)
 }
 
 // Free is how many more items may be received: as many as there is room for, by their
