@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/keytext"
 )
 
 // EventKind tells events apart.
@@ -88,7 +89,7 @@ func factsOfItem(it *item, d *longshore.Delivery) *DeliveryFacts {
 	if it == nil {
 		return f
 	}
-	f.MessageID, f.Key = it.identity(), cutText(string(it.key), 64)
+	f.MessageID, f.Key = it.identity(), cutText(keytext.Of(it.key), 64)
 	return f
 }
 
@@ -105,7 +106,7 @@ func idOf(d *longshore.Delivery) string {
 	return cutText(longshore.Identity(d), 256)
 }
 
-func keyOf(d *longshore.Delivery) string { return cutText(string(d.Key), 64) }
+func keyOf(d *longshore.Delivery) string { return cutText(keytext.Of(d.Key), 64) }
 
 // The bounds of event queues.
 const (

@@ -210,7 +210,7 @@ func fields(e Event) []zap.Field {
 		text("key", d.Key)
 		if e.Kind != EventDeadLettered { // it has attempts
 			fs = append(fs, zap.Int("attempt", d.Attempt))
-			if d.Of > 0 {
+			if d.Of > 0 && d.Attempt <= d.Of {
 				fs = append(fs, zap.Int("of", d.Of))
 			}
 		}

@@ -60,7 +60,7 @@ func (r *run) tell(it *item, j judgement) {
 // about is the failure with the message it is about.
 func (r *run) about(d *longshore.Delivery, j judgement) error {
 	e := &longshore.Error{Code: longshore.CodeOf(j.err), Source: r.s.name, Err: j.err,
-		Op: fmt.Sprintf("handle %q message %.64s (attempt %d of %d)", r.s.about.Name, idOf(d), d.Attempt, r.s.attempts)}
+		Op: fmt.Sprintf("handle %q message %.64s (%s)", r.s.about.Name, idOf(d), attemptText(d.Attempt, r.s.attempts))}
 	if e.Code == "" {
 		e.Code = longshore.CodeHandler
 	}

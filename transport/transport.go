@@ -194,6 +194,15 @@ type (
 		Browse(ctx context.Context, from string, n int) (msgs []*longshore.Delivery, next string, err error)
 	}
 
+	// Scanner is a Browser that hands over each message as soon as it is read, the
+	// oldest first, until each returns false, n were read, ctx ends or the queue does;
+	// whole means that the queue ended. It reads no message beyond the last one it
+	// handed over, where the broker allows that, and gives all back. What it read was
+	// handed over also when it returns an error. each runs on the caller's goroutine.
+	Scanner interface {
+		Scan(ctx context.Context, n int, each func(*longshore.Delivery) bool) (whole bool, err error)
+	}
+
 	// Preparer completes a delivery before a handler or middleware sees it, on the
 	// goroutine of its worker and with the handler's context, at each attempt: it may
 	// do I/O and call Delivery.Replace. An error takes the place of the handler's

@@ -150,7 +150,7 @@ func (c *ctl) printRecords(f found) error {
 		if !r.Due.IsZero() {
 			due = r.Due.Local().Format("15:04:05")
 		}
-		row := []string{r.Record.Record, string(r.State), r.Key, fmt.Sprintf("%d/%d", r.Attempt, r.Of), age(r.Age), due}
+		row := []string{r.Record.Record, string(r.State), r.Key, attemptOf(r.Attempt, r.Of), age(r.Age), due}
 		if several {
 			row = append(row, r.Instance)
 		}
@@ -312,4 +312,12 @@ func tellSeek(name string, a map[string]any) string {
 		parts = append(parts, fmt.Sprintf("%v/%.0f %.0f → %.0f", at(m, "topic"), number(at(m, "partition")), number(at(m, "from")), number(at(m, "to"))))
 	}
 	return fmt.Sprintf("%s     %s moved: %s", name, counted(len(moved), "partition"), strings.Join(parts, ", "))
+}
+
+// attemptOf is the attempt of how many; one that counted no failure goes beyond.
+func attemptOf(n, of int) string {
+	if of <= 0 || n > of {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d/%d", n, of)
 }

@@ -113,12 +113,12 @@ func (a *app) lookAt(ctx context.Context, src transport.Source, force bool, limi
 	seen := 0
 	whole, err = dlq.Look(ctx, src, limit, func(l dlq.Letter) bool { seen++; return each(l) })
 	if err != nil {
-		return false, a.refusedLook(ctx, src, err, force)
+		err = a.refusedLook(ctx, src, err, force)
 	}
 	if cost := costOf(src); cost != "" && seen > 0 {
 		a.print.Notef("note: %s", cost)
 	}
-	return whole && !a.unseen(ctx, src, seen), nil
+	return err == nil && whole && !a.unseen(ctx, src, seen), err
 }
 
 // unseen tells whether SQS counts more than a look has brought, and says why.

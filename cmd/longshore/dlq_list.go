@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/internal/dlq"
 	"github.com/longshore-go/longshore/internal/inspect"
+	"github.com/longshore-go/longshore/internal/keytext"
 )
 
 // letterLine is a dead letter in JSON.
@@ -46,8 +48,9 @@ func (a *app) dlqList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list TARGET",
 		Short: "List dead letters with the reason of each",
-		Long: "list shows dead letters, the oldest first. Where looking has a cost it is refused, and the cost\n" +
-			"named; --force looks all the same. Of a Kafka topic it leaves out what was replayed.",
+		Long: "list prints dead letters while it reads them, the oldest first, and stops reading after -n of them.\n" +
+			"If looking changes the queue (for example raises a quorum queue's delivery count), list refuses and\n" +
+			"says why; --force looks anyway. Replayed records of a Kafka topic are left out.",
 		Example: "  longshore dlq list 'kafka://localhost/orders.dlq' --since 24h --reason undecodable",
 		Args:    withTarget(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -68,81 +71,136 @@ func (a *app) runDLQList(ctx context.Context, f dlqFilter, filter dlq.Filter, al
 	if err != nil {
 		return err
 	}
-	var shown []dlq.Letter
-	matching, others, replayed := 0, 0, 0
-	whole, err := a.lookAt(ctx, src, f.force, f.look, func(l dlq.Letter) bool {
+	out := letterRows{a: a, said: time.Now()}
+	seen := tally{name: name}
+	var broken error
+	seen.whole, err = a.lookAt(ctx, src, f.force, f.look, func(l dlq.Letter) bool {
 		switch {
 		case l.Replayed && !all:
-			replayed++
+			seen.replayed++
 		case !filter.Match(l.Delivery, l.Facts):
-			others++
+			seen.others++
 		default:
-			if matching++; len(shown) < f.number {
-				shown = append(shown, l)
-			}
+			seen.shown++
+			broken = out.add(l)
 		}
-		return true
+		if broken == nil {
+			broken = out.due()
+		}
+		return broken == nil && seen.shown < f.number
 	})
-	if err != nil {
-		return err
+	if perr := out.flush(); broken == nil {
+		broken = perr
 	}
-	if err := a.printLetters(shown); err != nil {
-		return err
+	if broken != nil {
+		return broken
 	}
-	a.print.Notef("%s", listed(name, len(shown), matching, others, replayed, whole))
+	seen.full = seen.shown >= f.number
+	if err == nil && seen.full && filter.All() {
+		if n, counted, derr := a.depth(ctx, src); counted && derr == nil {
+			seen.there = max(n, seen.shown)
+		}
+	}
+	if err == nil || seen.shown+seen.others+seen.replayed > 0 {
+		a.print.Notef("%s", seen.text(err != nil))
+	}
+	return err
+}
+
+// tally is how far a list has come.
+type tally struct {
+	name                    string
+	shown, others, replayed int
+	there                   int  // how many the broker counts; 0: not known
+	whole                   bool // the end was reached
+	full                    bool // as many are shown as were asked for
+}
+
+// text says how much of what is there the list shows.
+func (t tally) text(broken bool) string {
+	looked := t.shown + t.others
+	text := ""
+	switch {
+	case broken:
+		text = fmt.Sprintf("%d shown of the first %d; the rest was not read", t.shown, looked)
+	case t.full && t.there == t.shown:
+		text = fmt.Sprintf("%d of %d shown", t.shown, t.there)
+	case t.full && t.there > 0:
+		text = fmt.Sprintf("%d of %d shown; raise -n for more", t.shown, t.there)
+	case t.full:
+		text = fmt.Sprintf("%d shown of the first %d; there may be more: raise -n", t.shown, looked)
+	case looked > 0 && t.whole:
+		text = fmt.Sprintf("%d of %d shown", t.shown, looked)
+	case looked > 0:
+		text = fmt.Sprintf("%d of more than %d shown", t.shown, looked)
+	case t.whole:
+		text = "no dead letters in " + t.name
+	default:
+		text = "none of the dead letters in " + t.name + " could be seen"
+	}
+	if t.replayed > 0 {
+		text += fmt.Sprintf(", %d replayed: --replayed lists them", t.replayed)
+	}
+	return text
+}
+
+// The list is printed in parts while it is read: at most so many rows together, and
+// none waits longer than this for the next.
+const (
+	partRows = 20
+	partTime = time.Second
+)
+
+// letterRows prints dead letters as they come.
+type letterRows struct {
+	a     *app
+	n     int
+	table cli.Table
+	said  time.Time // when the last part was printed
+	began bool      // the header is printed
+}
+
+func (r *letterRows) add(l dlq.Letter) error {
+	r.n++
+	if r.a.print.JSON {
+		return r.a.print.Line(newLetterLine(r.n, l))
+	}
+	row := []string{dlq.ID(l.Delivery), keytext.Of(l.Key), l.Facts.Reason, "", when(l.Facts.At), cutRunes(l.Facts.Error, 100)}
+	if l.Facts.Attempts > 0 {
+		row[3] = strconv.Itoa(l.Facts.Attempts)
+	}
+	for i := range row {
+		if row[i] == "" {
+			row[i] = "-"
+		}
+		row[i] = cli.Printable(row[i])
+	}
+	r.table.Rows = append(r.table.Rows, row)
 	return nil
 }
 
-// listed says how much of what is there the list shows.
-func listed(name string, shown, matching, others, replayed int, whole bool) string {
-	total := strconv.Itoa(matching + others)
-	if !whole {
-		total = "more than " + total
+// due prints what has waited long enough.
+func (r *letterRows) due() error {
+	if len(r.table.Rows) < partRows && time.Since(r.said) < partTime {
+		return nil
 	}
-	switch {
-	case matching+others > 0:
-		total = strconv.Itoa(shown) + " of " + total + " shown"
-	case whole:
-		total = "no dead letters in " + name
-	default:
-		total = "none of the dead letters in " + name + " could be seen"
-	}
-	if matching > shown {
-		total += ", " + strconv.Itoa(matching-shown) + " more match: raise -n"
-	}
-	if replayed > 0 {
-		total += ", " + strconv.Itoa(replayed) + " replayed: --replayed lists them"
-	}
-	return total
+	return r.flush()
 }
 
-func (a *app) printLetters(shown []dlq.Letter) error {
-	if a.print.JSON {
-		for i, l := range shown {
-			if err := a.print.Line(newLetterLine(i+1, l)); err != nil {
-				return err
-			}
-		}
+func (r *letterRows) flush() error {
+	r.said = time.Now()
+	if len(r.table.Rows) == 0 {
 		return nil
 	}
-	if len(shown) == 0 {
-		return nil
+	r.table.Right = map[int]bool{3: true}
+	r.table.Header = nil
+	if !r.began {
+		r.table.Header = []string{"id", "key", "reason", "attempts", "at", "error"}
 	}
-	t := cli.Table{Header: []string{"id", "key", "reason", "attempts", "at", "error"}, Right: map[int]bool{3: true}}
-	for _, l := range shown {
-		row := []string{dlq.ID(l.Delivery), string(l.Key), l.Facts.Reason, "", when(l.Facts.At), cutRunes(l.Facts.Error, 100)}
-		if l.Facts.Attempts > 0 {
-			row[3] = strconv.Itoa(l.Facts.Attempts)
-		}
-		for i := range row {
-			if row[i] == "" {
-				row[i] = "-"
-			}
-			row[i] = cli.Printable(row[i])
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	return a.print.Printf("%s\n", strings.Join(t.Lines(), "\n"))
+	r.began = true
+	lines := r.table.Lines()
+	r.table.Widths, r.table.Rows = r.table.Spread(), nil
+	return r.a.print.Printf("%s\n", strings.Join(lines, "\n"))
 }
 
 // when is a time of today by its hour, another by its date too.

@@ -17,6 +17,7 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/internal/dlq"
+	"github.com/longshore-go/longshore/internal/keytext"
 )
 
 type dlqShowFlags struct {
@@ -124,7 +125,7 @@ func letterText(l dlq.Letter, mask []string) string {
 		return strconv.Itoa(n)
 	}
 	add("id", dlq.ID(l.Delivery))
-	add("key", string(l.Key))
+	add("key", keytext.Of(l.Key))
 	add("type", l.Type)
 	add("given up by", f.Who)
 	add("reason", f.Reason)

@@ -68,7 +68,7 @@ func (a *app) runPeek(ctx context.Context, f peekFlags, target string) error {
 		began := time.Now()
 		page, next, err = browser.Browse(ctx, next, f.n-len(found))
 		if err != nil {
-			return a.refusedLook(ctx, src, err, f.force)
+			return errors.Join(a.showMessages(found, f.format != "", pattern), a.refusedLook(ctx, src, err, f.force))
 		}
 		a.log.Info("page read", zap.String("source", name), zap.Int("messages", len(page)), zap.Duration("took", time.Since(began)))
 		found = append(found, page...)

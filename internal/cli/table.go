@@ -11,6 +11,23 @@ type Table struct {
 	Header []string
 	Right  map[int]bool
 	Rows   [][]string
+	// Widths are the least of the columns, in characters, for a table that is printed in
+	// parts; Spread gives those of the part before.
+	Widths []int
+}
+
+// Spread returns the widths of the columns.
+func (t Table) Spread() []int {
+	widths := append([]int(nil), t.Widths...)
+	for _, row := range append([][]string{t.Header}, t.Rows...) {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	return widths
 }
 
 // Lines returns the header, if there is one, and the rows, without trailing spaces.
@@ -19,15 +36,7 @@ func (t Table) Lines() []string {
 	if t.Header != nil {
 		rows = append([][]string{t.Header}, rows...)
 	}
-	var widths []int
-	for _, row := range rows {
-		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
+	widths := t.Spread()
 	lines := make([]string, len(rows))
 	for n, row := range rows {
 		var b strings.Builder

@@ -1,12 +1,12 @@
 package dlq
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/keytext"
 )
 
 // Filter chooses dead letters. The zero value chooses all; what is set must all
@@ -32,7 +32,7 @@ func (f *Filter) Match(d *longshore.Delivery, facts Facts) bool {
 	switch {
 	case len(f.IDs) > 0 && !slices.ContainsFunc(f.IDs, func(id string) bool { return Named(d, id) }),
 		f.Reason != "" && !sameReason(facts.Reason, f.Reason),
-		f.Key != nil && (d.Key == nil || !bytes.Equal(d.Key, []byte(*f.Key))),
+		f.Key != nil && !keytext.Names(*f.Key, d.Key),
 		f.Source != "" && facts.Source != f.Source,
 		f.Error != "" && !strings.Contains(strings.ToLower(facts.Error), strings.ToLower(f.Error)),
 		!f.Since.IsZero() && (facts.At.IsZero() || facts.At.Before(f.Since)),

@@ -26,19 +26,22 @@ type Letter struct {
 	Replayed bool // from a log, in which it stays
 }
 
-// pageSize is how many messages one look takes. Of a queue whose type is not known
-// there is only one look: what it takes comes back to a place that is not known.
+// A page of a look: the first ones are small, so that the first messages are shown soon
+// and a look that ends after a few has not read thousands.
 const (
-	pageSize = 10_000
-	logPage  = 500
+	firstPage = 64
+	pageSize  = 10_000
+	logPage   = 500
 )
 
 // Look goes over the dead letters of src, the oldest first, until each returns
-// false, limit were looked at, or there are no more; the latter is whole.
+// false, limit were looked at, or there are no more; the latter is whole. A source that
+// is a transport.Scanner hands over each as soon as it is read, and nothing is read after
+// each returned false; of the others a page of at most limit is read at a time. What was
+// handed over before an error counts.
 func Look(ctx context.Context, src transport.Source, limit int, each func(Letter) bool) (whole bool, err error) {
-	browser, ok := src.(transport.Browser)
-	if !ok {
-		return false, &longshore.Error{Code: longshore.CodeUnsupported, Op: "look at dead letters", Err: errors.New("this source cannot be looked into")}
+	if limit <= 0 {
+		return false, nil
 	}
 	size := pageSize
 	done := func(*longshore.Delivery) bool { return false }
@@ -48,17 +51,31 @@ func Look(ctx context.Context, src transport.Source, limit int, each func(Letter
 			return false, err
 		}
 	}
-	for next, seen := "", 0; seen < limit; {
+	show := func(d *longshore.Delivery) bool {
+		return each(Letter{Delivery: d, Facts: FactsOf(d), Replayed: done(d)})
+	}
+	switch s := src.(type) {
+	case transport.Scanner:
+		return s.Scan(ctx, limit, show)
+	case transport.Browser:
+		return pages(ctx, s, size, limit, show)
+	}
+	return false, &longshore.Error{Code: longshore.CodeUnsupported, Op: "look at dead letters", Err: errors.New("this source cannot be looked into")}
+}
+
+// pages goes over the pages of a Browser, each larger than the one before up to most.
+func pages(ctx context.Context, b transport.Browser, most, limit int, show func(*longshore.Delivery) bool) (whole bool, err error) {
+	size, next := firstPage, ""
+	for seen := 0; seen < limit; size = min(4*size, most) {
 		var page []*longshore.Delivery
 		n := min(size, limit-seen)
-		page, next, err = browser.Browse(ctx, next, n)
+		page, next, err = b.Browse(ctx, next, n)
 		if err != nil {
 			return false, err
 		}
 		for _, d := range page {
 			seen++
-			l := Letter{Delivery: d, Facts: FactsOf(d), Replayed: done(d)}
-			if !each(l) {
+			if !show(d) {
 				return false, nil
 			}
 		}

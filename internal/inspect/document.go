@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/keytext"
 )
 
 // Document is a delivery in JSON. Bytes that are no UTF-8 are in the fields that
@@ -91,7 +92,7 @@ func Row(n int, d *longshore.Delivery, width int) []string {
 	}
 	key, kind := "-", "-"
 	if d.Key != nil {
-		key = cut(string(d.Key), 32)
+		key = cut(keytext.Of(d.Key), 32)
 	}
 	if d.ContentType != "" {
 		kind = cut(d.ContentType, 32)

@@ -61,8 +61,9 @@ func (s *queueSource) Browse(ctx context.Context, from string, n int) ([]*longsh
 	}
 	found := make(chan page, 1)
 	err = sess.scratch(ctx, func(ch channel) error { //nolint:contextcheck // what is shown belongs to no call
-		p, err := s.look(ch, at, n)
-		found <- p
+		var ds []*longshore.Delivery
+		p, err := s.look(ch, at, n, func(d *longshore.Delivery) bool { ds = append(ds, d); return true })
+		found <- page{ds, p}
 		return err
 	})
 	if rerr := s.b.consume.release(ctx, sess); err == nil {
@@ -112,48 +113,50 @@ func (s *queueSource) browsable(from string) (at position, err error) {
 	return at, nil
 }
 
-// look takes messages and gives them back. They return to their places or before
-// all others, so what was seen is skipped, but some versions put those of a quorum
-// queue at its end: then the first message is not the first any more.
-func (s *queueSource) look(ch channel, at position, n int) (p page, err error) {
-	p.at = at
+// look takes messages, shows each, and gives them back; it ends early when each returns
+// false. They return to their places or before all others, so what was seen is skipped,
+// but some versions put those of a quorum queue at its end: then the first message is not
+// the first any more.
+func (s *queueSource) look(ch channel, at position, n int, each func(*longshore.Delivery) bool) (position, error) {
 	q, err := ask(ch, s.queues[0])
 	if err != nil {
-		return p, err
+		return at, err
 	}
 	if at.total == 0 {
-		p.at.total = q.Messages
+		at.total = q.Messages
 	}
-	skip, last := at.seen, uint64(0)
-	n = min(n, p.at.total-at.seen)
+	skip, first, last := at.seen, at.seen == 0, uint64(0)
+	n = min(n, at.total-at.seen)
 	for i := 0; i < skip+n; i++ {
 		raw, ok, err := ch.Get(s.queues[0], false)
 		if err != nil {
-			return p, err
+			return at, err
 		}
 		if !ok {
-			p.at.seen = p.at.total
+			at.seen = at.total
 			break
 		}
 		last = raw.DeliveryTag
 		switch mark := fingerprint(&raw); {
-		case i == 0 && at.seen == 0:
-			p.at.mark = mark
+		case i == 0 && first:
+			at.mark = mark
 		case i == 0 && s.cfg.Declare.Type == Quorum && mark != at.mark:
 			skip = 0
 		}
 		if i >= skip {
-			p.ds = append(p.ds, s.shown(&raw, uint64(p.at.seen)))
-			p.at.seen++
+			at.seen++
+			if !each(s.shown(&raw, uint64(at.seen-1))) { //nolint:gosec // not negative
+				break
+			}
 		}
 	}
 	if last == 0 {
-		return p, nil
+		return at, nil
 	}
 	if err := ch.Nack(last, true, true); err != nil {
-		return p, err
+		return at, err
 	}
-	return p, s.back(ch, q.Messages)
+	return at, s.back(ch, q.Messages)
 }
 
 const (

@@ -106,24 +106,19 @@ func (s *queueSource) Browse(ctx context.Context, from string, n int) ([]*longsh
 	if !ok {
 		return nil, "", s.cannotBrowse("the position is not one that this source gave out, or too old", "begin again")
 	}
-	l, err := s.link(ctx, transport.OpenOptions{}, false)
+	c, err := s.looker(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	defer l.close()
-	if !s.cfg.BrowseCounts && (l.fifo || l.maxReceives > 0) {
-		return nil, "", s.cannotBrowse("looking counts as a delivery: it may dead-letter messages, and holds up the groups of a FIFO queue", "set BrowseCounts to do it all the same")
-	}
-	c := &consumer{link: l, src: s, opts: transport.OpenOptions{Base: context.Background()}, life: ctx,
-		sub: &longshore.Subscription{Transport: "aws_sqs", Source: s.ref.name}}
-	fresh, end, err := c.look(ctx, known, max(n, 1))
+	defer c.link.close()
+	var ds []*longshore.Delivery
+	seen := maps.Clone(known)
+	end, err := c.look(ctx, known, max(n, 1), func(h *held) bool {
+		ds, seen[h.id] = append(ds, h.d), true
+		return true
+	})
 	if err != nil {
 		return nil, "", s.failure("browse "+s.title(), err)
-	}
-	ds := make([]*longshore.Delivery, len(fresh))
-	seen := maps.Clone(known)
-	for i, h := range fresh {
-		ds[i], seen[h.id] = h.d, true
 	}
 	if end {
 		return ds, "", nil
@@ -131,17 +126,49 @@ func (s *queueSource) Browse(ctx context.Context, from string, n int) ([]*longsh
 	return ds, s.looks.put(seen), nil
 }
 
+// Scan shows messages as Browse does, at the same cost, but each as soon as it was
+// received.
+func (s *queueSource) Scan(ctx context.Context, n int, each func(*longshore.Delivery) bool) (whole bool, err error) {
+	c, err := s.looker(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer c.link.close()
+	whole, err = c.look(ctx, nil, max(n, 1), func(h *held) bool { return each(h.d) })
+	if err != nil {
+		return false, s.failure("browse "+s.title(), err)
+	}
+	return whole, nil
+}
+
+// looker is a consumer that only looks, where the queue may be looked into.
+func (s *queueSource) looker(ctx context.Context) (*consumer, error) {
+	l, err := s.link(ctx, transport.OpenOptions{}, false)
+	if err != nil {
+		return nil, err
+	}
+	if !s.cfg.BrowseCounts && (l.fifo || l.maxReceives > 0) {
+		l.close()
+		return nil, s.cannotBrowse("looking counts as a delivery: it may dead-letter messages, and holds up the groups of a FIFO queue", "set BrowseCounts to accept that")
+	}
+	return &consumer{link: l, src: s, opts: transport.OpenOptions{Base: context.Background()}, life: ctx,
+		sub: &longshore.Subscription{Transport: "aws_sqs", Source: s.ref.name}}, nil
+}
+
 func (s *queueSource) cannotBrowse(why, hint string) error {
 	return &longshore.Error{Code: longshore.CodeUnsupported, Op: "browse " + s.title(), Source: s.ref.name, Err: errors.New(why), Hint: hint}
 }
 
-// look receives until n messages beyond the known ones were seen, or no more come.
-func (c *consumer) look(ctx context.Context, known map[string]bool, n int) (fresh []*held, end bool, err error) {
+// look receives until n messages beyond the known ones were shown, each returns false, or
+// no more come: end. One that is received again, because its lease ended during a long
+// look, is not shown twice.
+func (c *consumer) look(ctx context.Context, known map[string]bool, n int, each func(*held) bool) (end bool, err error) {
 	var all []*held
-	for len(fresh) < n && err == nil && !end {
+	shown, stopped := map[string]bool{}, false
+	for len(shown) < n && err == nil && !end && !stopped {
 		var out *awssqs.ReceiveMessageOutput
 		out, err = c.api.ReceiveMessage(ctx, &awssqs.ReceiveMessageInput{QueueUrl: aws.String(c.url), VisibilityTimeout: seconds(lookLease),
-			MaxNumberOfMessages: int32(min(n+len(known)-len(all), maxBatch)), WaitTimeSeconds: 1, //nolint:gosec // at most 10; a short poll asks only some of the servers
+			MaxNumberOfMessages: int32(max(min(n+len(known)-len(all), maxBatch), 1)), WaitTimeSeconds: 1, //nolint:gosec // at most 10; a short poll asks only some of the servers
 			MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"}})
 		if err != nil {
 			break
@@ -151,16 +178,17 @@ func (c *consumer) look(ctx context.Context, known map[string]bool, n int) (fres
 		for i := range out.Messages {
 			h := c.arrival(&out.Messages[i], now, 0, lookLease)
 			all = append(all, h)
-			if !known[h.id] && len(fresh) < n {
-				fresh = append(fresh, h)
+			if !stopped && !known[h.id] && !shown[h.id] && len(shown) < n {
+				shown[h.id] = true
+				stopped = !each(h)
 			}
 		}
-		if len(all) >= n+len(known) && len(fresh) < n {
+		if len(all) >= n+len(known) && len(shown) < n {
 			end = true // some of the known ones have gone
 		}
 	}
 	berr := c.lookedAt(context.WithoutCancel(ctx), all)
-	return fresh, end, errors.Join(err, berr)
+	return end && !stopped, errors.Join(err, berr)
 }
 
 // looks remembers what pages of Browse have shown, by the position that follows.

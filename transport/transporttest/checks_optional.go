@@ -255,7 +255,34 @@ func browses(e *env) {
 			e.Errorf("browsed %v, the queue holds %v", got, bodies(5))
 		}
 	}
+	if s, ok := src.(transport.Scanner); ok {
+		scans(e, s)
+	}
 	e.holds(src, "after it was browsed", bodies(5)...)
+}
+
+// scans checks that a scan ends where it is told to, and reads all otherwise.
+func scans(e *env, s transport.Scanner) {
+	for _, c := range []struct {
+		n, stop, want int
+		whole         bool
+	}{{2, 9, 2, false}, {9, 3, 3, false}, {9, 9, 5, true}} {
+		var got []string
+		var whole bool
+		e.must("Scan", func(ctx context.Context) (err error) {
+			whole, err = s.Scan(ctx, c.n, func(d *longshore.Delivery) bool {
+				got = append(got, string(d.Body))
+				if err := d.Ack(ctx); err == nil {
+					e.Errorf("a scanned message could be acked")
+				}
+				return len(got) < c.stop
+			})
+			return err
+		})
+		if len(got) != c.want || whole != c.whole {
+			e.Errorf("a scan of %d that stops after %d showed %v, whole %v", c.n, c.stop, got, whole)
+		}
+	}
 }
 
 func describes(e *env) {

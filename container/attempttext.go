@@ -1,0 +1,12 @@
+package container
+
+import "fmt"
+
+// attemptText is a delivery's attempt for people. A message that was redelivered without
+// having failed, or that stays because it cannot be moved, goes beyond the limit.
+func attemptText(n, of int) string {
+	if of <= 0 || n > of {
+		return fmt.Sprintf("attempt %d", n)
+	}
+	return fmt.Sprintf("attempt %d of %d", n, of)
+}
