@@ -44,7 +44,9 @@ func (s slowLetters) Scan(ctx context.Context, n int, each func(*longshore.Deliv
 
 func slow(answers, there int) (w world, read *int) {
 	read = new(int)
-	return world{source: func(string, urls.Options) (transport.Source, error) { return slowLetters{nil, answers, there, read}, nil }}, read
+	return world{source: func(string, urls.Options) (transport.Source, error) {
+		return slowLetters{nil, answers, there, read}, nil
+	}}, read
 }
 
 // F-N34: two dead letters of 15,000 are two reads.
