@@ -44,7 +44,7 @@ func (s *containerSection) settings(name string) container.Config {
 		cfg.Settle = container.Manual
 	}
 	if d := s.DeadLetter; d != nil {
-		cfg.DeadLetter = container.DeadLetter{To: d.To, Policy: map[string]container.Policy{
+		cfg.DeadLetter = container.DeadLetter{To: d.To, MaxHops: d.MaxHops, Policy: map[string]container.Policy{
 			"native": container.Native, "keep": container.Keep, "discard": container.Discard}[d.Policy]}
 	}
 	if s.Batch != nil {

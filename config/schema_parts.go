@@ -42,9 +42,10 @@ type reopenSection struct {
 }
 
 type deadLetterSection struct {
-	To     string `key:"to" like:"orders.dlq" doc:"Queue or topic to publish to, confirmed before the message is acked. On RabbitMQ also EXCHANGE/ROUTING.KEY."`
-	Via    string `key:"via" like:"kafka" def:"the source's own broker" doc:"A name of brokers: dead letters are published there, where the place must exist."`
-	Policy string `key:"policy" oneof:"native|keep|discard" doc:"Without to: native leaves it to the broker (dead-letter exchange, redrive policy), keep retries at backoff.max for ever, discard loses the message with a log line."`
+	To      string `key:"to" like:"orders.dlq" doc:"Queue or topic to publish to, confirmed before the message is acked. On RabbitMQ also EXCHANGE/ROUTING.KEY."`
+	MaxHops int    `key:"max_hops" def:"8" doc:"Moves to a dead-letter place, and replays, after which a message stays with its reason: dead letters do not go round for ever."`
+	Via     string `key:"via" like:"kafka" def:"the source's own broker" doc:"A name of brokers: dead letters are published there, where the place must exist."`
+	Policy  string `key:"policy" oneof:"native|keep|discard" doc:"Without to: native leaves it to the broker (dead-letter exchange, redrive policy), keep retries at backoff.max for ever, discard loses the message with a log line."`
 }
 
 type throttleSection struct {

@@ -132,6 +132,10 @@ type DeadLetter struct {
 	To string
 	// Via publishes. nil: a publisher on the source's own broker.
 	Via transport.Publisher
+	// MaxHops is how often a message may have been moved to a dead-letter place, or put
+	// back from one, before it stays here with its reason: so that dead letters of containers
+	// that feed each other do not go round for ever. Zero: 8.
+	MaxHops int
 	// Policy is for containers without To.
 	Policy Policy
 }

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/hops"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -61,6 +62,10 @@ func (r *run) bury(w *worker, it *item, j judgement) {
 	case r.s.dead.To != "":
 		r.deadLetter(w, it, j)
 	case r.terms.policy == Native:
+		if err := r.hopped(it.d); err != nil {
+			r.stays(w, it, j, err)
+			return
+		}
 		err := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbReject, Reason: j.err})
 		if err != nil && errors.Is(err, longshore.CodeUnsupported) {
 			r.keep(w, it, j)
@@ -126,7 +131,7 @@ func (r *run) deadLetter(w *worker, it *item, j judgement) {
 // answered, and takes others.
 func destinationFault(err error) error {
 	switch longshore.CodeOf(err) { //nolint:exhaustive // all others concern the destination
-	case longshore.CodeTooLarge, longshore.CodeBadHeader, longshore.CodeRefused:
+	case longshore.CodeTooLarge, longshore.CodeBadHeader, longshore.CodeRefused, longshore.CodeHops:
 		return nil
 	}
 	return err
@@ -158,7 +163,7 @@ func (r *run) undertake() {
 		r.mu.Unlock()
 		j := judgement{verdict: longshore.VerdictReject, err: it.dead.err, end: r.now()}
 		if it.d.Owned() {
-			r.deadLetter(nil, it, j)
+			r.bury(nil, it, j)
 		} else {
 			j.verdict = longshore.VerdictLost
 			r.done(nil, it, j)
@@ -181,10 +186,16 @@ func (r *run) stays(w *worker, it *item, j judgement, err error) {
 	e := &longshore.Error{Code: longshore.CodeDeadLetter, Source: r.s.dead.To, Err: err,
 		Op:   fmt.Sprintf("dead-letter %q message %.64s to %q", r.s.name, idOf(it.d), r.s.dead.To),
 		Hint: fmt.Sprintf("the message stays and is tried again in %v; see that the destination exists and takes it, or correct DeadLetter.To", round(j.delay))}
-	if immovable(err) {
+	tell := true
+	switch {
+	case errors.Is(err, longshore.CodeHops): // time changes nothing, and one word is enough
+		e.Hint, tell = "the message stays", it.dead.tries == 1
+	case immovable(err):
 		e.Hint = fmt.Sprintf("the destination takes no such message, so it stays, and those of its key wait behind it: raise the destination's limit, or set DeadLetter.To or Via to one that takes it; tried again in %v", round(j.delay))
 	}
-	r.emit(Event{Kind: EventDeadLetterFailed, Err: e, Delay: j.delay, Reason: r.s.dead.To, Delivery: factsOf(it.d), Text: e.Error()})
+	if tell {
+		r.emit(Event{Kind: EventDeadLetterFailed, Err: e, Delay: j.delay, Reason: r.s.dead.To, Delivery: factsOf(it.d), Text: e.Error()})
+	}
 	if stopping {
 		j.verdict = longshore.VerdictRelease
 		if r.giveBack(w, it, j, it.d.Attempt, false) {
@@ -199,6 +210,9 @@ func (r *run) stays(w *worker, it *item, j judgement, err error) {
 func (r *run) publishDead(d *longshore.Delivery, id string, reason error) error {
 	ctx, cancel := context.WithTimeout(r.settle, publishTimeout)
 	defer cancel()
+	if err := r.hopped(d); err != nil {
+		return err
+	}
 	pub, err := r.deadPublisher(ctx)
 	if err != nil {
 		return err
@@ -260,10 +274,13 @@ func (r *run) deadMessage(d *longshore.Delivery, id string, reason error, said d
 	headers := make(longshore.Headers, 0, len(m.Headers)+8)
 	for _, h := range m.Headers {
 		switch h.Name {
-		case HeaderAttempt, HeaderDeadReason, HeaderDeadError, HeaderDeadAttempts, HeaderDeadAt, HeaderDeadSource, HeaderDeadBy, HeaderDeadID:
+		case HeaderAttempt, HeaderDeadReason, HeaderDeadError, HeaderDeadAttempts, HeaderDeadAt, HeaderDeadSource, HeaderDeadBy, HeaderDeadID, HeaderDeadHops:
 		default:
 			headers = append(headers, h)
 		}
+	}
+	if said <= briefDiagnostics || m.Headers.Has(HeaderDeadHops) {
+		headers = append(headers, longshore.Header{Name: HeaderDeadHops, Value: hops.Of(m.Headers) + 1})
 	}
 	if said <= briefDiagnostics {
 		headers = append(headers,

@@ -95,7 +95,7 @@ func TestDeadLetterHeadersDoNotGrow(t *testing.T) {
 		var sizes []int
 		for i := range 50 {
 			c := start(t, b.Queue(fmt.Sprint("q", i), memory.QueueConfig{}), handle(func(*longshore.Delivery) error { return long }),
-				container.Config{Name: "c", Redelivery: always, DeadLetter: container.DeadLetter{To: fmt.Sprint("q", i+1)}})
+				container.Config{Name: "c", Redelivery: always, DeadLetter: container.DeadLetter{To: fmt.Sprint("q", i+1), MaxHops: 1000}})
 			wait(time.Second)
 			stop(t, c)
 			d := browse(t, b, fmt.Sprint("q", i+1))[0]

@@ -10,7 +10,7 @@ import (
 // to the next try: the message is what it refuses.
 func immovable(err error) bool {
 	switch longshore.CodeOf(err) { //nolint:exhaustive // all others may pass
-	case longshore.CodeTooLarge, longshore.CodeBadHeader, longshore.CodeUnsupported:
+	case longshore.CodeTooLarge, longshore.CodeBadHeader, longshore.CodeUnsupported, longshore.CodeHops:
 		return true
 	}
 	return false
@@ -20,9 +20,6 @@ func immovable(err error) bool {
 // what it said of one. They are tried again all the same, since its limit may be raised.
 // The caller holds mu.
 func (r *run) unmovable() (n int, why error) {
-	if r.s.dead.To == "" {
-		return 0, nil
-	}
 	for t := range r.sched.Begun() {
 		it := t.Of
 		if it.dead == nil || !immovable(it.dead.failed) {

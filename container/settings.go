@@ -66,6 +66,7 @@ type settings struct {
 	classify    func(error) error
 	parked      int
 	dead        DeadLetter
+	hops        int // moves after which a message stays
 	gate        Gate
 	manual      bool
 	batch       int // 0 = single deliveries

@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/backoff"
+	"github.com/longshore-go/longshore/internal/hops"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -96,6 +97,13 @@ func keepLimit(caps longshore.Capabilities) time.Duration {
 
 func (s *settings) deadLetter(p *problems, src transport.Source, caps longshore.Capabilities) {
 	d := s.dead
+	p.number("DeadLetter.MaxHops", d.MaxHops, 0, math.MaxInt32)
+	if s.hops = d.MaxHops; s.hops == 0 {
+		s.hops = hops.Limit
+	}
+	if s.ownSource(src) {
+		p.addf("DeadLetter.To", "is %q, the source itself: a dead letter would come back at once", d.To)
+	}
 	_, outlet := src.(transport.Outlet)
 	switch {
 	case d.Policy > Discard:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/internal/dlq"
+	"github.com/longshore-go/longshore/internal/hops"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -21,6 +22,7 @@ type dlqReplayFlags struct {
 	to          string
 	rate        string
 	batch       int
+	hops        int
 	dryRun, yes bool
 }
 
@@ -59,6 +61,7 @@ func (a *app) dlqReplay() *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringVar(&f.to, "to", "", "another `destination` on the same broker, for all")
 	fs.StringVar(&f.rate, "rate", "", "how many to send, for example 50/s or 100/m")
+	fs.IntVar(&f.hops, "max-hops", hops.Limit, "leave what was moved to dead-letter places and put back `so often`")
 	fs.IntVar(&f.batch, "batch", 100, "`how many` are sent before they are settled")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "say what would be sent")
 	fs.BoolVar(&f.yes, "yes", false, "do not ask")
@@ -69,6 +72,9 @@ func (a *app) runDLQReplay(ctx context.Context, f dlqReplayFlags, filter dlq.Fil
 	rate, err := parseRate(f.rate)
 	if err != nil {
 		return err
+	}
+	if f.hops < 1 {
+		return &cli.UsageError{Text: "--max-hops must be at least 1", Hint: "it is how often a message may have been moved before; the default is 8"}
 	}
 	if f.batch < 1 {
 		return &cli.UsageError{Text: "--batch must be at least 1", Hint: "it is how many may be sent twice after a crash"}
@@ -92,7 +98,7 @@ func (a *app) runDLQReplay(ctx context.Context, f dlqReplayFlags, filter dlq.Fil
 		}
 	}
 	bar := newProgress(a.print)
-	res, err := dlq.Replay(ctx, dlq.Job{Source: src, Filter: filter, To: f.to, Limit: f.number, Batch: f.batch, Rate: rate,
+	res, err := dlq.Replay(ctx, dlq.Job{Source: src, Filter: filter, To: f.to, Limit: f.number, Batch: f.batch, MaxHops: f.hops, Rate: rate,
 		Hold: f.look, Patience: a.timeout, Progress: bar.show})
 	bar.end(res)
 	if err != nil && res.Looked == 0 && res.Done == 0 { // it has not begun

@@ -88,7 +88,7 @@ func TestReplayedMessageIsWhatItWas(t *testing.T) {
 	d.ID, d.Key, d.CorrelationID = "id-1", []byte("k"), "c"
 	m := dlq.Restore(d)
 	want := longshore.Headers{{Name: "a", Value: "1"}, {Name: "a", Value: "2"}, {Name: "kafka_correlationId", Value: "keep"}, {Name: "x-original-language", Value: "keep"},
-		{Name: "longshore-dead-replays", Value: int64(2)}}
+		{Name: "longshore-dead-hops", Value: int64(1)}, {Name: "longshore-dead-replays", Value: int64(2)}}
 	if fmt.Sprint(m.Headers) != fmt.Sprint(want) || m.ID != "id-1" || string(m.Key) != "k" || m.CorrelationID != "c" || string(m.Body) != "body" {
 		t.Errorf("%+v", m)
 	}

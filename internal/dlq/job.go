@@ -22,6 +22,9 @@ type Job struct {
 	// Batch is how many are sent before they are settled, so the most that can be
 	// sent twice when the process dies. Zero: 100.
 	Batch int
+	// MaxHops is how often a message may have been moved before, by containers and
+	// replays, to be sent once more. Zero: 8.
+	MaxHops int
 	// Rate is how many to send a second; 0 = no limit.
 	Rate float64
 	// Hold is how many messages that are not chosen are held unsettled meanwhile, so

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/hops"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -47,6 +48,7 @@ func Replay(ctx context.Context, j Job) (res Result, err error) {
 // send publishes a batch, run by run of one destination, and settles what was
 // confirmed.
 func (r *run) send(ctx context.Context, batch []letter) error {
+	batch = r.mayMove(batch)
 	for len(batch) > 0 {
 		n := 1
 		for n < len(batch) && batch[n].to == batch[0].to {
@@ -61,6 +63,27 @@ func (r *run) send(ctx context.Context, batch []letter) error {
 		batch = batch[n:]
 	}
 	return nil
+}
+
+// mayMove leaves out what has been moved too often, and what is behind it.
+func (r *run) mayMove(batch []letter) []letter {
+	limit := r.MaxHops
+	if limit == 0 {
+		limit = hops.Limit
+	}
+	out := batch[:0:0]
+	for _, l := range batch {
+		if l.d.Key != nil && r.stuck[string(l.d.Key)] {
+			r.kept = append(r.kept, l.d)
+			continue
+		}
+		if err := hops.Check(l.d.Received().Headers, limit, "the limit of hops (--max-hops)"); err != nil {
+			r.fail(err, []letter{l})
+			continue
+		}
+		out = append(out, l)
+	}
+	return out
 }
 
 func (r *run) sendTo(ctx context.Context, to string, batch []letter) error {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/hops"
 )
 
 // Restore is the message as it was before it failed, to be sent again: without what
@@ -14,7 +15,7 @@ func Restore(d *longshore.Delivery) *longshore.Message {
 	m := *d.Received()
 	headers := make(longshore.Headers, 0, len(m.Headers)+2)
 	for _, h := range m.Headers {
-		if !isFailure(h.Name) {
+		if !isFailure(h.Name) && h.Name != hops.Header {
 			headers = append(headers, h)
 		}
 	}
@@ -27,7 +28,7 @@ func Restore(d *longshore.Delivery) *longshore.Message {
 	if id != "" && id != m.ID && !headers.Has(longshore.HeaderID) {
 		headers = append(headers, longshore.Header{Name: longshore.HeaderID, Value: id})
 	}
-	headers = append(headers, longshore.Header{Name: headerReplays, Value: int64(FactsOf(d).Replays + 1)})
+	headers = append(headers, longshore.Header{Name: hops.Header, Value: hops.Of(m.Headers) + 1}, longshore.Header{Name: headerReplays, Value: int64(FactsOf(d).Replays + 1)})
 	m.Headers = headers
 	return &m
 }
