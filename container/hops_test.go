@@ -36,7 +36,7 @@ func TestDeadLettersThatGoRoundComeToRest(t *testing.T) {
 					return c
 				}
 				cs := []*container.ListenerContainer{make1("w", "d"), make1("d", "w")}
-				wait(3 * time.Hour)
+				wait(20 * time.Minute)
 				told, moved := 0, 0
 				for _, events := range heard {
 					for len(events) > 0 {
