@@ -124,7 +124,7 @@ func (c *Config) Containers(handlers Handlers, code Code) ([]*container.Listener
 		}
 		made = append(made, one)
 	}
-	if err := errors.Join(append(errs, container.Loops(made...))...); err != nil {
+	if err := errors.Join(append(errs, container.DeadLetterCycle(made...))...); err != nil {
 		return nil, err
 	}
 	return made, nil

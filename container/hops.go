@@ -24,9 +24,9 @@ func (r *run) hopped(d *longshore.Delivery) error {
 	return hops.Check(d.Received().Headers, r.s.hops, "DeadLetter.MaxHops")
 }
 
-// Loops finds containers whose dead letters go round: w to d and d to w, over any number
+// DeadLetterCycle finds containers whose dead letters go round: w to d and d to w, over any number
 // of them. It sees those that publish to their own broker. nil if there is none.
-func Loops(cs ...*ListenerContainer) error {
+func DeadLetterCycle(cs ...*ListenerContainer) error {
 	next := map[string]string{} // source to destination
 	names := map[string]string{}
 	for _, c := range cs {

@@ -101,10 +101,10 @@ func TestCyclesThatShowAreRefused(t *testing.T) {
 		}
 		return c
 	}
-	if err := container.Loops(made("w", "d"), made("d", "e"), made("x", "w"), made("e", "dead")); err != nil {
+	if err := container.DeadLetterCycle(made("w", "d"), made("d", "e"), made("x", "w"), made("e", "dead")); err != nil {
 		t.Errorf("a chain: %v", err)
 	}
-	err := container.Loops(made("w", "d"), made("x", "w"), made("d", "e"), made("e", "w"))
+	err := container.DeadLetterCycle(made("w", "d"), made("x", "w"), made("d", "e"), made("e", "w"))
 	if err == nil || !errors.Is(err, longshore.CodeConfig) || !strings.Contains(err.Error(), "c-w") || strings.Contains(err.Error(), "c-x") {
 		t.Errorf("a cycle of three: %v", err)
 	}
