@@ -194,7 +194,7 @@ func (l *loader) itemsOf(n *yaml.Node) []*yaml.Node {
 		return []*yaml.Node{n}
 	}
 	var parts []string
-	if json.Unmarshal([]byte(n.Value), &parts) != nil {
+	if !strings.HasPrefix(n.Value, "[") || json.Unmarshal([]byte(n.Value), &parts) != nil { // null is a name too
 		parts = strings.Split(n.Value, ",")
 		for i := range parts {
 			parts[i] = strings.TrimSpace(parts[i])

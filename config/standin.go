@@ -116,17 +116,28 @@ func (c *Config) behind(s *sourceSection, err error) error {
 func without(s *sourceSection, err error) *sourceSection {
 	left := *s
 	place, query, _ := strings.Cut(s.URL, "?")
-	values, bad := url.ParseQuery(query)
-	if bad != nil {
-		return &left
-	}
+	wrong := map[string]bool{}
 	for _, e := range flatten(err) {
 		if m := parameter.FindStringSubmatch(e.Error()); m != nil {
-			values.Del(m[1])
+			wrong[m[1]] = true
 		}
 	}
-	if left.URL = place; len(values) > 0 {
-		left.URL += "?" + values.Encode()
+	if len(wrong) == 0 {
+		return &left
+	}
+	var kept []string // as they are written: a list says more than its decoded text
+	for pair := range strings.SplitSeq(query, "&") {
+		name, _, _ := strings.Cut(pair, "=")
+		name, bad := url.QueryUnescape(name)
+		if bad != nil {
+			return &left
+		}
+		if pair != "" && !wrong[name] {
+			kept = append(kept, pair)
+		}
+	}
+	if left.URL = place; len(kept) > 0 {
+		left.URL += "?" + strings.Join(kept, "&")
 	}
 	return &left
 }

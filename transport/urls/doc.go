@@ -12,6 +12,10 @@
 //	sqs://orders?region=eu-west-1            SQS
 //	mem://orders                             in this process
 //
+// User, password, names and values of parameters are percent-encoded, so that any character
+// can be in them: + in a value is a space, and %2B a plus. In a list, as that of queues, commas
+// separate the items, and %2C is a comma in one. Nothing else has a meaning of its own.
+//
 // A parameter that is not known is an error that names the nearest one that is.
 //
 // Every scheme is in one list in this package; nothing registers itself. A URL

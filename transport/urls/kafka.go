@@ -40,11 +40,16 @@ func openKafka(a *address, o Options) (transport.Source, error) {
 	hosts, path, _ := strings.Cut(place, "/")
 	var topics []string
 	for t := range strings.SplitSeq(path, ",") {
-		if name, err := url.PathUnescape(t); err == nil && name != "" {
+		name, err := url.PathUnescape(t)
+		if err != nil {
+			a.problems = append(a.problems, &longshore.Error{Code: longshore.CodeBadAddress, Op: "source URL of the form " + a.form,
+				Err: errors.New("a topic is not percent-encoded"), Hint: "write %25 for a percent sign"})
+		}
+		if name != "" {
 			topics = append(topics, name)
 		}
 	}
-	if len(topics) == 0 {
+	if len(topics) == 0 && len(a.problems) == 0 {
 		a.problems = append(a.problems, &longshore.Error{Code: longshore.CodeConfig, Op: "source URL of the form " + a.form, Err: errors.New("no topic is named"),
 			Hint: "write it after the address and a slash"})
 	}

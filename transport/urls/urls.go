@@ -101,6 +101,7 @@ type address struct {
 	scheme   string
 	place    string // between :// and ?
 	values   url.Values
+	query    string // the parameters as they are written, for lists
 	problems []error
 	form     string
 }
@@ -112,7 +113,7 @@ func (s *scheme) read(name, rest string) (*address, error) {
 		return nil, &longshore.Error{Code: longshore.CodeBadAddress, Op: "read the parameters of a source URL of the form " + s.form,
 			Err: errors.New("they are not encoded as a query"), Hint: "percent-encode % & ; + = and # in values"}
 	}
-	a := &address{scheme: name, place: place, values: values, form: s.form}
+	a := &address{scheme: name, place: place, values: values, query: query, form: s.form}
 	for _, p := range slices.Sorted(maps.Keys(values)) {
 		vs := values[p]
 		switch {
@@ -199,12 +200,26 @@ func (a *address) noSuch(param, value string, words []string) {
 	a.bad(param, "has a value that is not known", hint)
 }
 
-// list takes a parameter with values separated by commas.
-func (a *address) list(param string) []string {
+// list takes a parameter with values separated by commas. A comma that belongs to a value
+// is percent-encoded, so the text is split before it is decoded.
+func (a *address) list(param string) (items []string) {
 	if !a.values.Has(param) {
 		return nil
 	}
-	return strings.Split(a.take(param), ",")
+	a.values.Del(param)
+	for pair := range strings.SplitSeq(a.query, "&") {
+		name, text, _ := strings.Cut(pair, "=")
+		if name, err := url.QueryUnescape(name); err != nil || name != param {
+			continue
+		}
+		for item := range strings.SplitSeq(text, ",") {
+			if item, err := url.QueryUnescape(item); err == nil { // all of it was read before
+				items = append(items, item)
+			}
+		}
+		return items
+	}
+	return nil
 }
 
 // beside refuses parameters that say nothing where another one is.
