@@ -79,7 +79,6 @@ func (s *Scheduler[T]) loseBehind(l *lane[T], lost func(*T) bool, gone []*Item[T
 // its followers.
 func (s *Scheduler[T]) loseHead(it *Item[T]) {
 	s.unblock(it)
-	s.move(it, Taken)
 	if l := it.lane; l != nil {
 		s.occupy(l) // the lane must outlive its orphans
 		s.orphanAll(l)
