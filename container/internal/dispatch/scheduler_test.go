@@ -477,6 +477,26 @@ func TestAllStopsWhenTold(t *testing.T) {
 	}
 }
 
+// Parking is full at its bound, not beyond it.
+func TestRetriesAreFullAtTheirBound(t *testing.T) {
+	for name, limits := range map[string]Limits{
+		"number": {Bytes: 1 << 40, Retries: 2, Aside: 9},
+		"bytes":  {Bytes: 20, Retries: 9, Aside: 9}, // an item of the stage has 10
+	} {
+		st := newStage(t, limits)
+		for n := range 2 {
+			if st.s.RetriesFull() {
+				t.Errorf("%s: full with %d", name, n)
+			}
+			st.admit("", 1)
+			st.s.Park(&st.next().Item, time.Unix(1, 0))
+		}
+		if !st.s.RetriesFull() {
+			t.Errorf("%s: not full", name)
+		}
+	}
+}
+
 func TestStatesAndStandingsHaveNames(t *testing.T) {
 	names := map[string]bool{}
 	for k := range states {

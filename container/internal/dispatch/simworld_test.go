@@ -513,10 +513,14 @@ func (w *world) lose(a, b int) {
 }
 
 func (w *world) hearOfLoss() {
-	for _, it := range w.s.Lose(func(l *load) bool { return l.lost }) {
+	gone := w.s.Lose(func(l *load) bool { return l.lost })
+	for _, it := range gone {
 		if it.Of.state != Out || !it.Of.lost {
 			w.failf("%d is lost, and %v", it.Of.id, it.Of.state)
 		}
+	}
+	if left := len(w.in(Out)); left != len(gone) {
+		w.failf("%d have left, and %d are given back", left, len(gone))
 	}
 	for _, l := range w.live {
 		switch {
