@@ -289,6 +289,7 @@ func (c *consumer) Capabilities() transport.Capabilities {
 		caps.CountsReturns = false // basic.nack does not count any more; what goes back with the channel does
 	}
 	caps.DeliveryLimit = c.deliveryLimit()
+	caps.Lease = c.src.patience.lease(caps.Lease)
 	caps.MaxMessageBytes = int64(c.sess.limit())
 	if caps.MostHeld = c.limit; c.cfg.AutoAck || c.cfg.Prefetch == Unlimited {
 		caps.MostHeld = 0

@@ -70,7 +70,7 @@ func (c *consumer) channelEnd(e *amqp091.Error) error {
 	err := c.b.set.brokerError("consume from "+c.src.title(), c.src.name(), e)
 	switch err.Code {
 	case longshore.CodeAckTimeout:
-		return c.ackTimeout(describe(e))
+		return c.ackTimeout(e, describe(e))
 	case longshore.CodeConnLost:
 		err.Op = fmt.Sprintf("consume from %s at %s", c.src.title(), c.sess.node)
 		err.Err = fmt.Errorf("the connection is lost: %w", describe(e))
@@ -80,7 +80,7 @@ func (c *consumer) channelEnd(e *amqp091.Error) error {
 }
 
 // ackTimeout tells how much is lost and which delivery is the likely cause.
-func (c *consumer) ackTimeout(cause error) error {
+func (c *consumer) ackTimeout(told *amqp091.Error, cause error) error {
 	c.noteAckTimeout()
 	c.mu.Lock()
 	open, oldest := c.tags.open, c.tags.oldest()
@@ -90,6 +90,7 @@ func (c *consumer) ackTimeout(cause error) error {
 		Hint: "raise x-consumer-timeout (quorum queues) or consumer_timeout, or shorten the handler"}
 	if oldest != nil {
 		age := time.Since(oldest.Origin.ReceivedAt).Round(time.Millisecond)
+		err.Hint += fmt.Sprintf("; the broker's patience is %s, and from the next subscription on no retry waits here for more than half of it", c.src.patience.learn(told, age))
 		err.Hint += fmt.Sprintf("; the oldest is message %.64q, key %.64q, %s old", oldest.Received().ID, oldest.Received().Key, age)
 	}
 	return err
@@ -123,7 +124,7 @@ func (c *consumer) canceledBy(tag string) error {
 		return out
 	}
 	if err == nil && oldest != nil && c.sess.version.countsRejectsOnly() {
-		return c.ackTimeout(errors.New("the broker cancelled the consumer"))
+		return c.ackTimeout(nil, errors.New("the broker cancelled the consumer"))
 	}
 	return out
 }

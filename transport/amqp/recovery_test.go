@@ -102,7 +102,8 @@ func TestBrokerTakesADeliveryBack(t *testing.T) {
 func takenBack(t *testing.T, s *site, kind amqp.QueueType, normal func()) {
 	queue, other := s.declare(t, kind, nil), s.declare(t, amqp.Classic, nil)
 	b := amqp.New(s.url, amqp.Config{})
-	c := open(t, b.Queue(queue, amqp.QueueConfig{}), transport.OpenOptions{})
+	src := b.Queue(queue, amqp.QueueConfig{})
+	c := open(t, src, transport.OpenOptions{})
 	normal() // for channels opened from now on
 	neighbour := open(t, b.Queue(other, amqp.QueueConfig{}), transport.OpenOptions{})
 	s.publish(t, queue, "slow", "waits")
@@ -126,8 +127,16 @@ func takenBack(t *testing.T, s *site, kind amqp.QueueType, normal func()) {
 		t.Errorf("the neighbour is down: %v", neighbour.down())
 	}
 	c.close()
-	again := open(t, b.Queue(queue, amqp.QueueConfig{}), transport.OpenOptions{})
-	again.ack(again.take(2)...)
+	again := open(t, src, transport.OpenOptions{})
+	if lease := as[transport.CapabilityReporter](t, again.Consumer).Capabilities().Lease; lease <= 0 || lease > time.Minute {
+		t.Errorf("the next subscription takes the broker's patience for %s", lease)
+	}
+	for _, d := range again.take(2) { // F-N15: one was in no handler's hands
+		if d.Attempt != 1 {
+			t.Errorf("%s: attempt %d after it was taken back", d.Body, d.Attempt)
+		}
+		again.ack(d)
+	}
 }
 
 // F-B04: 20 handlers are at work when the link drops. Their settlements reach

@@ -24,6 +24,8 @@ type queueSource struct {
 	expires atomic.Bool  // a policy lets queues expire that hold messages of ours
 	slow    atomic.Bool  // the ack timeout ran out on messages that waited in the shared window
 
+	patience patience // of the broker with what is not acknowledged
+
 	streamed atomic.Bool // what came was from a stream
 	places   places
 }
