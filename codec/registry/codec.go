@@ -23,7 +23,7 @@ const maxDepth = 64
 type Codec struct {
 	cfg      Config
 	client   *sr.Client
-	ids      *cache[int]
+	ids      *cache[identity]
 	subjects *cache[string]
 	unknown  unknown
 	proved   atomic.Bool // a registry answers at the address
@@ -32,9 +32,15 @@ type Codec struct {
 // Schema is what a message was written with.
 type Schema struct {
 	ID    int
+	GUID  string // of a schema that the message names by it; ID is then what the registry answers, 0 if it does not say
 	Kind  Kind
 	Text  string // as registered; references are not resolved
 	Index []int  // of the message in a protobuf file: {1, 0} is the first type inside of the second; only of messages
+}
+
+// name is how errors name a schema.
+func (s Schema) name() string {
+	return (&identifier{id: s.ID, guid: s.GUID}).String()
 }
 
 type schemaKey struct{}
@@ -46,7 +52,7 @@ func SchemaOf(ctx context.Context) (s Schema, ok bool) {
 	return s, ok
 }
 
-// Decode reads the header, gets the schema and lets the codec of its kind read the
+// Decode reads the schema's id or GUID, from the header __value_schema_id or else before the body, gets the schema and lets the codec of its kind read the
 // rest. The message itself is not changed. An id that the registry does not know or refuses
 // is an error with [longshore.CodeNotFound], also from memory for Config.Unknown; a registry that is away is a [longshore.Release]. A message
 // without a body has no schema: see longshore.Tombstone.
@@ -54,13 +60,11 @@ func (c *Codec) Decode(ctx context.Context, m *longshore.Message, v any) error {
 	if done, err := longshore.DecodeTombstone(m, v); done {
 		return err
 	}
-	header := sr.ConfluentHeader{}
-	id, body, err := header.DecodeID(m.Body)
+	x, err := identify(m)
 	if err != nil {
-		return &longshore.Error{Code: longshore.CodeUndecodable, Op: "read the schema id", Err: errors.New("the body does not begin with a zero byte and four bytes of id"),
-			Hint: "the producer does not use a schema registry: choose another codec for its messages"}
+		return err
 	}
-	s, err := c.byID(ctx, id)
+	s, err := c.schemaOf(ctx, &x)
 	if err != nil {
 		return err
 	}
@@ -68,11 +72,9 @@ func (c *Codec) Decode(ctx context.Context, m *longshore.Message, v any) error {
 	if err != nil {
 		return err
 	}
-	if s.Kind == Protobuf {
-		s.Index, body, err = header.DecodeIndex(body, maxDepth)
-		if err != nil || slices.Min(s.Index) < 0 {
-			return &longshore.Error{Code: longshore.CodeUndecodable, Op: fmt.Sprintf("read the message index after schema id %d", id), Err: errors.New("it is cut off, negative, or longer than types are nested")}
-		}
+	var body []byte
+	if s.Index, body, err = x.rest(s.Kind); err != nil {
+		return err
 	}
 	inner := *m
 	inner.Body = body
@@ -108,6 +110,10 @@ func (c *Codec) Encode(ctx context.Context, v any, m *longshore.Message) error {
 		return err
 	}
 	inner.Body = append(framed, inner.Body...)
+	if _, stale := inner.Headers.Get(headerSchema); stale { // of a message that was read; it would win over the body
+		inner.Headers = inner.Headers.Clone()
+		inner.Headers.Del(headerSchema)
+	}
 	*m = inner
 	return nil
 }
@@ -116,7 +122,7 @@ func (c *Codec) of(s Schema) (longshore.Codec, error) {
 	if codec := c.cfg.Codecs[s.Kind]; codec != nil {
 		return codec, nil
 	}
-	return nil, &longshore.Error{Code: longshore.CodeUnsupported, Op: fmt.Sprintf("choose a codec for schema id %d", s.ID),
+	return nil, &longshore.Error{Code: longshore.CodeUnsupported, Op: "choose a codec for schema " + s.name(),
 		Err: fmt.Errorf("no codec for %.40q", s.Kind), Hint: "add one to Config.Codecs"}
 }
 

@@ -81,7 +81,7 @@ func New(cfg Config) (*Codec, error) {
 	if cfg.Unknown == 0 {
 		cfg.Unknown = defaultUnknown
 	}
-	c := &Codec{cfg: cfg, ids: newCache[int](cfg.CacheSize), subjects: newCache[string](cfg.CacheSize)}
+	c := &Codec{cfg: cfg, ids: newCache[identity](cfg.CacheSize), subjects: newCache[string](cfg.CacheSize)}
 	var err error
 	if c.client, err = sr.NewClient(sr.URLs(cfg.URLs...), sr.HTTPClient(cfg.Client), sr.UserAgent("longshore"), sr.PreReq(c.login)); err != nil {
 		return nil, &longshore.Error{Code: longshore.CodeConfig, Op: "make the schema registry codec", Err: err}

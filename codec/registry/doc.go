@@ -1,6 +1,7 @@
 // Package registry is a codec for messages whose schema is in a schema registry: a zero
 // byte, the schema's id in four bytes, for protobuf the index of the message in its
-// file, then the body. It speaks the registry's REST API as Confluent, Redpanda, Karapace
+// file, then the body. A schema that a producer names in the header __value_schema_id, by its
+// id or GUID as Confluent's HeaderSchemaIdSerializer does, is read too. It speaks the registry's REST API as Confluent, Redpanda, Karapace
 // and Apicurio (at /apis/ccompat/v7) have it, and works on every broker.
 //
 //	codec, err := registry.New(registry.Config{

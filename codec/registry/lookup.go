@@ -20,27 +20,45 @@ const (
 	noSchema  = 40403
 )
 
-func (c *Codec) byID(ctx context.Context, id int) (Schema, error) {
-	now := time.Now()
-	if err := c.unknown.get(id, now); err != nil {
+// identity is what the registry is asked for: an id, or a GUID.
+type identity struct {
+	id   int
+	guid string
+}
+
+func (c *Codec) schemaOf(ctx context.Context, x *identifier) (Schema, error) {
+	now, of := time.Now(), identity{x.id, x.guid}
+	if err := c.unknown.get(of, now); err != nil {
 		return Schema{}, err
 	}
-	return c.ids.get(ctx, id, time.Time{}, func(ctx context.Context) (Schema, time.Time, error) {
+	return c.ids.get(ctx, of, time.Time{}, func(ctx context.Context) (Schema, time.Time, error) {
 		ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 		defer cancel()
-		op := fmt.Sprintf("look up schema id %d", id)
-		s, err := c.client.SchemaByID(ctx, id)
+		op := "look up the schema with " + x.String()
+		s, err := c.ask(ctx, of)
 		switch {
 		case err == nil:
 			c.proved.Store(true)
-			return schema(id, s), time.Time{}, nil
+			return s, time.Time{}, nil
 		case ofTheID(err) && c.isRegistry(ctx, err):
 			err = notThere(op, err)
-			c.unknown.put(id, err, now, now.Add(c.cfg.Unknown))
+			c.unknown.put(of, err, now, now.Add(c.cfg.Unknown))
 			return Schema{}, time.Time{}, err
 		}
 		return Schema{}, time.Time{}, failure(op, err)
 	})
+}
+
+// ask is one request.
+func (c *Codec) ask(ctx context.Context, of identity) (Schema, error) {
+	if of.guid == "" {
+		s, err := c.client.SchemaByID(ctx, of.id)
+		return schema(of.id, s), err
+	}
+	s, err := c.client.SchemaByGUID(ctx, of.guid)
+	found := schema(s.ID, s.Schema)
+	found.GUID = of.guid
+	return found, err
 }
 
 // ofTheID says whether an answer may be about the id that was asked for: any 4xx that is

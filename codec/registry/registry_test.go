@@ -41,6 +41,9 @@ func serve(t *testing.T) *server {
 	mux.HandleFunc("GET /schemas/ids/{id}", func(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, s.schemas, r.PathValue("id"), 40403, "Schema not found")
 	})
+	mux.HandleFunc("GET /schemas/guids/{guid}", func(w http.ResponseWriter, r *http.Request) {
+		s.answer(w, s.schemas, r.PathValue("guid"), 40403, "Schema not found")
+	})
 	mux.HandleFunc("GET /subjects/{subject}/versions/latest", func(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, s.subjects, r.PathValue("subject"), 40401, "Subject not found.")
 	})

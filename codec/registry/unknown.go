@@ -16,7 +16,7 @@ const mostUnknown = 1000
 // again, or a flood of such messages, asks once.
 type unknown struct {
 	mu  sync.Mutex
-	ids map[int]unknownID
+	ids map[identity]unknownID
 }
 
 type unknownID struct {
@@ -25,7 +25,7 @@ type unknownID struct {
 }
 
 // get returns why an id is unknown; nil: nothing is remembered.
-func (u *unknown) get(id int, now time.Time) error {
+func (u *unknown) get(id identity, now time.Time) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if known, ok := u.ids[id]; ok && now.Before(known.until) {
@@ -35,7 +35,7 @@ func (u *unknown) get(id int, now time.Time) error {
 }
 
 // put remembers an id. Where there are too many, those that are over go, else all.
-func (u *unknown) put(id int, err error, now, until time.Time) {
+func (u *unknown) put(id identity, err error, now, until time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.ids) >= mostUnknown {
@@ -49,7 +49,7 @@ func (u *unknown) put(id int, err error, now, until time.Time) {
 		}
 	}
 	if u.ids == nil {
-		u.ids = map[int]unknownID{}
+		u.ids = map[identity]unknownID{}
 	}
 	u.ids[id] = unknownID{err, until}
 }
