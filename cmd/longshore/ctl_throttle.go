@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -155,5 +157,8 @@ func limitText(v any) string {
 	if !ok || n < 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%v", n)
+	if n >= math.MaxInt { // a float has no room for its last digits
+		return strconv.Itoa(math.MaxInt)
+	}
+	return strconv.FormatFloat(n, 'f', -1, 64)
 }

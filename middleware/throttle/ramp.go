@@ -54,12 +54,21 @@ func (r *ramp) at(now time.Time) (m Limits, next time.Time) {
 	}
 	m = r.to
 	if steep(float64(r.from.Permits), float64(r.to.Permits)) {
-		m.Permits = max(int(between(float64(r.from.Permits), float64(r.to.Permits), int(i))), 1)
+		m.Permits = max(whole(between(float64(r.from.Permits), float64(r.to.Permits), int(i))), 1)
 	}
 	if steep(r.from.Rate, r.to.Rate) {
 		m.Rate = between(r.from.Rate, r.to.Rate, int(i))
 	}
 	return m, r.began.Add((i + 1) * step)
+}
+
+// whole is a number of permits. What no int holds is the largest one: converted, it might
+// become the smallest.
+func whole(permits float64) int {
+	if permits >= math.MaxInt {
+		return math.MaxInt
+	}
+	return int(permits)
 }
 
 // between is the i-th of equal factors from one limit to the other.
