@@ -113,9 +113,10 @@ func (r *run) letGo(g *generation) {
 
 // provided says whether what a hold left here has to be worked off before more is
 // asked for. Else each trial of a breaker would bring another window in, for as long
-// as the trials fail. The caller holds mu.
+// as the trials fail: behind each message that a trial gave back more of its key would
+// pile up. The caller holds mu.
 func (r *run) provided() bool {
-	return r.axes.Sub == state.Retained && r.sched.Room(r.window()) <= 0
+	return r.axes.Sub == state.Retained && r.sched.InWindow()+max(r.sched.Beside()-r.s.parked, 0) >= r.window()
 }
 
 // keepBuffer takes in what the transport holds: given back at every opening of a

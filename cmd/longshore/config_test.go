@@ -55,7 +55,7 @@ func TestConfigCheckTellsTheGrace(t *testing.T) {
 // F-J04 of the command line.
 func TestConfigShowNamesOriginsAndHidesSecrets(t *testing.T) {
 	path := configFile(t, "admin: {operators: {anna: env:TOKEN}}\ncontainers: {orders: {source: mem://orders}}\n")
-	got := world{env: map[string]string{"TOKEN": "s3cr3t", "LONGSHORE_CONTAINERS_ORDERS_WORKERS_MAX": "50"}}.run(t, "config", "show", "-c", path)
+	got := world{env: map[string]string{"TOKEN": "s3cr3t-of-16-letters", "LONGSHORE_CONTAINERS_ORDERS_WORKERS_MAX": "50"}}.run(t, "config", "show", "-c", path)
 	if got.code != 0 || strings.Contains(got.out, "s3cr3t") || !strings.Contains(got.out, "env:TOKEN, ") ||
 		!strings.Contains(got.out, "max: 50") || !strings.Contains(got.out, "# env LONGSHORE_CONTAINERS_ORDERS_WORKERS_MAX") {
 		t.Errorf("%+v", got)
