@@ -126,7 +126,7 @@ func (s *queueSource) Prepare(ctx context.Context, d *longshore.Delivery) error 
 	}
 	m := *received
 	m.Body = body
-	m.Headers = slices.DeleteFunc(slices.Clone(m.Headers), marksPointer)
+	m.Headers = withoutMarks(m.Headers)
 	d.Replace(m)
 	return nil
 }
@@ -145,3 +145,29 @@ func statedSize(headers longshore.Headers) int64 {
 // marksPointer says whether a header is the attribute that tells a pointer from a
 // body that looks like one.
 func marksPointer(h longshore.Header) bool { return h.Name == sizeAttribute || h.Name == oldSize }
+
+// withoutMarks are the headers of a message whose body was loaded: the pointer's attributes
+// have gone, and so has what is kept of their types.
+func withoutMarks(headers longshore.Headers) longshore.Headers {
+	kinds := typesOf(headers)
+	delete(kinds, sizeAttribute)
+	delete(kinds, oldSize)
+	left := make(longshore.Headers, 0, len(headers))
+	for _, h := range headers {
+		switch {
+		case marksPointer(h):
+			continue
+		case h.Name == headerTypes && kinds != nil:
+			text, err := json.Marshal(kinds)
+			if len(kinds) == 0 || err != nil {
+				continue
+			}
+			h.Value = string(text)
+		}
+		left = append(left, h)
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return left
+}

@@ -72,6 +72,25 @@ func TestLargeBodyIsClaimedOrRefused(t *testing.T) {
 	}
 }
 
+// F-N19: a loaded body leaves no trace of its pointer in the headers, and other types stay.
+func TestALoadedBodyLeavesNoHeaderBehind(t *testing.T) {
+	large := bytes.Repeat([]byte("x"), 1_200_000)
+	types := longshore.Header{Name: "longshore-p-sqs-types", Value: `{"price":"Number.EUR"}`}
+	for name, headers := range map[string]longshore.Headers{"none": nil, "one": {{Name: "a", Value: "b"}}, "a foreign type": {{Name: "price", Value: "1.50"}, types}} {
+		_, b, p, c := setup(t, func(c *sqs.Config) { c.ClaimCheck = &store{held: map[string][]byte{}} }, sqs.QueueConfig{})
+		d := trip(t, b, p, c, &longshore.Message{Body: large, Headers: headers.Clone()})
+		must(t, prepare(t, b, d))
+		for _, gone := range []string{"ExtendedPayloadSize", "SQSLargePayloadSize"} {
+			if strings.Contains(fmt.Sprint(d.Headers), gone) {
+				t.Errorf("%s: %v", name, d.Headers)
+			}
+		}
+		if kinds, _ := d.Headers.Get(types.Name); name == "a foreign type" && kinds != types.Value || name != "a foreign type" && kinds != nil {
+			t.Errorf("%s: the types are %v", name, kinds)
+		}
+	}
+}
+
 // F-N17: a message's limit is that of its queue, also when it is raised later.
 func TestLimitIsTheQueues(t *testing.T) {
 	s, _, p, c := setup(t, func(c *sqs.Config) { c.ClaimCheck = &store{held: map[string][]byte{}} }, sqs.QueueConfig{})
