@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/longshore-go/longshore"
@@ -21,11 +22,13 @@ func contentChecks() []check {
 }
 
 // trip sends messages, each when the one before has come, and compares what comes
-// with what should.
+// with what should. Where a broker brings an earlier one once more in between, which a
+// standard queue may, that is no answer.
 func (e *env) trip(what string, msgs ...longshore.Message) {
 	e.Helper()
 	src := e.h.Source(e)
 	s := e.open(src, transport.OpenOptions{})
+	var before []longshore.Message
 	for _, m := range msgs {
 		e.send(src, m.Clone())
 		d := s.take(1)[0]
@@ -33,6 +36,11 @@ func (e *env) trip(what string, msgs ...longshore.Message) {
 		if e.h.Expect != nil {
 			want = e.h.Expect(want)
 		}
+		for len(differences(want, d.Message)) > 0 && slices.ContainsFunc(before, func(w longshore.Message) bool { return len(differences(w, d.Message)) == 0 }) {
+			s.ack(d)
+			d = s.take(1)[0]
+		}
+		before = append(before, want)
 		for _, diff := range differences(want, d.Message) {
 			e.Errorf("%s: %s", what, diff)
 		}
