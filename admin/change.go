@@ -32,7 +32,7 @@ func (s *Server) pause(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.paused[c.Name()] = pausedBy{By: who(r.Context()), At: time.Now(), Reason: b.Reason}
 	s.mu.Unlock()
-	c.Pause()
+	c.PauseBy(longshore.Intervention{By: who(r.Context()), Reason: b.Reason})
 	s.note(r, c, deed{verb: "pause", text: "paused", reason: b.Reason, from: string(was), to: string(c.State())})
 	answer(w, http.StatusOK, s.status(c))
 }

@@ -83,7 +83,7 @@ func (s *Server) why(w http.ResponseWriter, r *http.Request) {
 	if c := s.find(w, r); c != nil {
 		why := c.Why()
 		if !sees(r.Context()) {
-			why.Text = ""
+			why = why.Bare()
 		}
 		answer(w, http.StatusOK, why)
 	}

@@ -31,7 +31,7 @@ type Container struct {
 	// Backlog is what waits at the broker; null: unknown.
 	Backlog   *int64    `json:"backlog"`
 	BacklogAt time.Time `json:"backlog_at,omitzero"`
-	// Oldest is the age in seconds of what waits or runs the longest here.
+	// Oldest is the age in seconds of what is held the longest here: runs, waits, or is blocked.
 	Oldest   float64 `json:"oldest"`
 	InFlight int     `json:"in_flight"`
 	Parked   int     `json:"parked"`
@@ -39,6 +39,12 @@ type Container struct {
 	Workers Workers `json:"workers"`
 	// Throttle is the limiter's state; null: the container has none.
 	Throttle *throttle.State `json:"throttle"`
+
+	// HandlerP50 and HandlerP99 are how long handlers took lately, in seconds; 0: none ended.
+	HandlerP50 float64 `json:"handler_p50"`
+	HandlerP99 float64 `json:"handler_p99"`
+	// Failed are the failed calls of this run by the code of the error.
+	Failed map[longshore.Code]int64 `json:"failed,omitempty"`
 
 	Received    int64 `json:"received"`
 	Redelivered int64 `json:"redelivered"`
@@ -75,7 +81,8 @@ func (s *Server) status(c *container.ListenerContainer) Container {
 		Oldest: st.Oldest.Seconds(), InFlight: st.InFlight, Parked: st.Parked, BacklogAt: st.BacklogAt,
 		Workers:  Workers{Now: st.Workers, Busy: st.Busy, Min: st.Min, Max: st.Max, Limit: st.Scaling.Limit, Reason: st.Scaling.Reason},
 		Received: st.Received, Redelivered: st.Redelivered, Acked: st.Acked, Retried: st.Retried, Released: st.Released,
-		Lost: st.Lost, Stuck: st.Stuck, Generation: st.Generation, Limited: c.Why()}
+		Lost: st.Lost, Stuck: st.Stuck, Generation: st.Generation, Limited: c.Why(),
+		HandlerP50: st.Handler.P50.Seconds(), HandlerP99: st.Handler.P99.Seconds(), Failed: st.FailedBy}
 	if !st.BacklogAt.IsZero() {
 		v.Backlog = &st.Backlog
 	}
@@ -115,7 +122,7 @@ func (s *Server) shown(ctx context.Context) []Container {
 
 // bare leaves out the texts, which may name ids and keys.
 func (v Container) bare() Container {
-	v.Reason, v.Limited.Text = "", ""
+	v.Reason, v.Limited = "", v.Limited.Bare()
 	v.Workers.Limit, v.Workers.Reason = "", ""
 	if v.Paused != nil {
 		v.Paused = &pausedBy{At: v.Paused.At}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container/internal/dispatch"
+	"github.com/longshore-go/longshore/internal/keytext"
 )
 
 // A lane whose first delivery does not get on must hold no other lane up. The Scheduler
@@ -169,5 +170,5 @@ func (r *run) laneName(key []byte) string {
 		topic, p := key[:len(key)-4], key[len(key)-4:]
 		return fmt.Sprintf("%s/%d", cutText(string(topic), 64), int32(p[0])<<24|int32(p[1])<<16|int32(p[2])<<8|int32(p[3]))
 	}
-	return cutText(string(key), 64)
+	return cutText(keytext.Of(key), 64)
 }

@@ -32,7 +32,9 @@ type ListenerContainer struct {
 	cur     *run
 	workers Workers
 	paused  bool
-	done    chan struct{} // of the current run, or of the next if none was started
+	// pausedBy says who paused it; zero while nothing is paused.
+	pausedBy longshore.Intervention
+	done     chan struct{} // of the current run, or of the next if none was started
 }
 
 // New makes a container for a handler of single deliveries. It does no I/O. The
@@ -84,6 +86,9 @@ func build(src transport.Source, cfg Config, noHandler, batch bool) (*ListenerCo
 		return nil, err
 	}
 	c := &ListenerContainer{src: src, set: s, workers: w, paused: cfg.StartPaused, done: make(chan struct{})}
+	if cfg.StartPaused {
+		c.pausedBy.By = "Config.StartPaused"
+	}
 	c.hub = newEventHub(s.name, newLimitedLog(s))
 	for _, m := range cfg.Middleware {
 		if o, ok := m.(longshore.OutcomeObserver); ok {
@@ -219,10 +224,26 @@ func (c *ListenerContainer) Run(ctx context.Context) error {
 // Pause takes nothing more from the broker until Resume. What was received is
 // worked off; membership and leases are kept. Where the broker takes back what is
 // unsettled for too long, what the transport had received goes back before that.
-func (c *ListenerContainer) Pause() { c.setPaused(true) }
+func (c *ListenerContainer) Pause() { c.PauseBy(longshore.Intervention{}) }
+
+// PauseBy is Pause with who does it and why, for Why to name. A zero Since is now.
+func (c *ListenerContainer) PauseBy(i longshore.Intervention) {
+	if i.Since.IsZero() {
+		i.Since = c.set.clock.Now()
+	}
+	c.mu.Lock()
+	c.pausedBy = i
+	c.mu.Unlock()
+	c.setPaused(true)
+}
 
 // Resume ends a pause.
-func (c *ListenerContainer) Resume() { c.setPaused(false) }
+func (c *ListenerContainer) Resume() {
+	c.mu.Lock()
+	c.pausedBy = longshore.Intervention{}
+	c.mu.Unlock()
+	c.setPaused(false)
+}
 
 func (c *ListenerContainer) setPaused(on bool) {
 	c.mu.Lock()

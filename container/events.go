@@ -1,6 +1,8 @@
 package container
 
 import (
+	"encoding/binary"
+	"fmt"
 	"sync"
 	"time"
 
@@ -89,7 +91,7 @@ func factsOfItem(it *item, d *longshore.Delivery) *DeliveryFacts {
 	if it == nil {
 		return f
 	}
-	f.MessageID, f.Key = it.identity(), cutText(keytext.Of(it.key), 64)
+	f.MessageID, f.Key = it.identity(), cutText(laneKeyText(it.key, d.Origin.Topic, d.Origin.Partition), 64)
 	return f
 }
 
@@ -104,6 +106,15 @@ func (it *item) identity() string {
 
 func idOf(d *longshore.Delivery) string {
 	return cutText(longshore.Identity(d), 256)
+}
+
+// laneKeyText is a lane's key for people; where partitions are the lanes it is made of
+// topic and partition.
+func laneKeyText(key []byte, topic string, partition int32) string {
+	if n := len(key) - 4; n >= 0 && n == len(topic) && string(key[:n]) == topic && binary.BigEndian.Uint32(key[n:]) == uint32(partition) { //nolint:gosec // the bits
+		return fmt.Sprintf("%s/%d", topic, partition)
+	}
+	return keytext.Of(key)
 }
 
 func keyOf(d *longshore.Delivery) string { return cutText(keytext.Of(d.Key), 64) }

@@ -26,6 +26,9 @@ func (r *run) heads(st *Stats) {
 	}
 	all := hr.StuckHeads()
 	st.StuckHeads = all[:min(len(all), headsShown)]
+	for i := range all {
+		st.Oldest = max(st.Oldest, r.now().Sub(all[i].Since))
+	}
 	if !st.Ready || st.Reason != "" {
 		return
 	}

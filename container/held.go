@@ -214,8 +214,9 @@ func (c *ListenerContainer) Stuck() []Held {
 	var held []Held
 	var ids []int64
 	r.mu.Lock()
+	late := r.count.vitals.calls.calls().Overdue()
 	for it, h := range r.holdings() {
-		if h.state == HeldStuck {
+		if h.state == HeldStuck || h.state == HeldRunning && h.w != nil && h.w.waits == 0 && h.w.runs(now) >= late {
 			held, ids = append(held, r.look(it, h, now)), append(ids, h.w.gid.Load())
 		}
 	}

@@ -91,7 +91,7 @@ func (o *observer) Event(e transport.Event) {
 		}
 		r.count.skipped[e.Skipped]++
 	case transport.EventDeclared:
-		kind = EventDeclared
+		kind, r.count.vitals.declared = EventDeclared, true
 	}
 	r.mu.Unlock()
 	r.emit(Event{Kind: kind, Err: e.Err, Text: e.Text, Count: e.Repeats})

@@ -77,6 +77,7 @@ func (r *run) onTick() {
 	r.mu.Lock()
 	r.tick.buffered = buffered
 	r.lookForHung(now)
+	r.noteConditions(now)
 	sample := r.sample(now)
 	r.hotLane(now)
 	r.watchAside()
@@ -224,9 +225,9 @@ func (r *run) hotLane(now time.Time) {
 	n, window := hot.Waiting+1, r.window()
 	if ok && n >= minLookahead && 2*n >= window {
 		r.laneTold = now
-		r.emit(Event{Kind: EventLaneFull, Count: n, Reason: cutText(string(hot.Key), 64),
+		r.emit(Event{Kind: EventLaneFull, Count: n, Reason: r.laneName(hot.Key),
 			Text: fmt.Sprintf("key %q holds %d of %d places: its share of the load limits the whole to 1/(share × handler time)",
-				cutText(string(hot.Key), 64), n, window)})
+				r.laneName(hot.Key), n, window)})
 	}
 }
 

@@ -28,6 +28,7 @@ type counters struct {
 	stuck                 int64
 	last                  time.Time
 	failing               float64 // share of failures among the last calls
+	vitals                vitals
 
 	// Since the last tick, for the policy.
 	completed, execs, failed int
@@ -45,6 +46,7 @@ func (r *run) counts(w *worker, j judgement) {
 		c.failing -= c.failing / failingOver
 	case longshore.VerdictRetry, longshore.VerdictReject:
 		c.failing += (1 - c.failing) / failingOver
+		c.vitals.failure(j.err, j.end)
 	default:
 	}
 	if w != nil {
@@ -65,6 +67,7 @@ func (r *run) execEnd(w *worker, end time.Time, took time.Duration, failed bool)
 			r.count.failed++
 		}
 		ln := lnSeconds(took)
+		r.count.vitals.calls.add(ln)
 		r.count.sumLog += ln
 		r.count.sumLog2 += ln * ln
 	}
@@ -118,6 +121,9 @@ type Stats struct {
 	// same: "paused", a partition whose handler is stuck.
 	Live, Ready bool
 	Reason      string
+	// HeldBy names the middlewares that hold the intake, as "breaker: ledger is down";
+	// empty: none does.
+	HeldBy string
 
 	// Generation counts subscriptions; Subscribed is when the current one began.
 	Generation int
@@ -155,6 +161,10 @@ type Stats struct {
 	Received, Redelivered, Lost int64
 	Acked, Retried, Rejected    int64
 	Discarded, Released         int64
+	// FailedBy are the failed calls by the code of the error; CodeHandler where it has none.
+	FailedBy map[longshore.Code]int64
+	// Handler is how long handlers take.
+	Handler Calls
 	// ReleasedBy are the releases that handlers and middlewares asked for, by the code of
 	// the reason.
 	ReleasedBy         map[longshore.Code]int64
@@ -172,7 +182,8 @@ type Stats struct {
 	StuckHeads []transport.StuckHead
 
 	// LastDelivery is when something was received last. Oldest is the age of the
-	// oldest delivery that waits or runs.
+	// oldest delivery that is held: that runs, waits for a worker or a retry, or is
+	// blocked; on a log also of the oldest message that is not done.
 	LastDelivery time.Time
 	Oldest       time.Duration
 
@@ -204,6 +215,9 @@ func (r *run) stats(st *Stats) {
 	st.State = r.reported()
 	st.Since, st.Standby = r.tick.began, r.standby
 	st.Live, st.Ready, st.Reason = r.health()
+	if r.axes.Holds.Has(state.Middleware) {
+		st.HeldBy = r.holdReason()
+	}
 	st.Workers, st.Target, st.Min, st.Max = r.live, r.target, r.min, r.max
 	st.Scaling = r.tick.scaling
 	st.Scaling.Reasons = maps.Clone(st.Scaling.Reasons)
@@ -226,6 +240,7 @@ func (r *run) stats(st *Stats) {
 	st.Discarded, st.Released, st.VerdictLost = c.verdicts[longshore.VerdictDiscard], c.verdicts[longshore.VerdictRelease], c.verdicts[longshore.VerdictLost]
 	st.DeadLetters, st.SettleFailures, st.Reopens = clone(c.dead), clone(c.settle), clone(c.reopens)
 	st.Skipped, st.ReleasedBy = clone(c.skipped), clone(c.released)
+	st.FailedBy, st.Handler = clone(c.vitals.failed), c.vitals.calls.calls()
 	st.DeadLetterFailures, st.StuckTotal = c.deadFailed, c.stuck
 	r.ages(st, now)
 	st.HotShare = r.hotShare()
@@ -249,8 +264,8 @@ func (r *run) ages(st *Stats, now time.Time) {
 			}
 		}
 	}
-	if front := r.sched.Front(); front != nil {
-		if at := front.Of.d.Origin.ReceivedAt; !at.IsZero() {
+	for t := range r.sched.All() {
+		if at := t.Of.d.Origin.ReceivedAt; t.State() != dispatch.Running && !at.IsZero() {
 			st.Oldest = max(st.Oldest, now.Sub(at))
 		}
 	}

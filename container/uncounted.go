@@ -172,7 +172,7 @@ func (r *run) settledNow(it *item, j judgement) {
 
 // whyLoops is the sentence about them.
 func whyLoops(w Loops) string {
-	return fmt.Sprintf("%s given back uncounted again and again, one %d times since %s (%s: %s)", messagesAre(w.Messages), w.Times, w.Since.Format("15:04:05"), w.Code, w.Text)
+	return fmt.Sprintf("%s given back uncounted again and again, one %d times (%s: %s)", messagesAre(w.Messages), w.Times, w.Code, w.Text)
 }
 
 func messagesAre(n int) string {

@@ -27,7 +27,7 @@ func TestWhatLimitsNow(t *testing.T) {
 		{container.ByState, "it is draining", func(st *container.Stats, _ *container.Pressure) { st.State = container.StateDraining }},
 		{container.ByState, "it is paused", func(st *container.Stats, _ *container.Pressure) { st.State, st.Permits = container.StatePaused, 0 }},
 		{container.ByHold, "held by breaker: ledger: 10 of 10 calls failed", func(st *container.Stats, _ *container.Pressure) {
-			st.State, st.Reason = container.StateRecovering, "held by breaker: ledger: 10 of 10 calls failed"
+			st.State, st.HeldBy = container.StateRecovering, "breaker: ledger: 10 of 10 calls failed"
 		}},
 		{container.ByBroker, "login refused", func(st *container.Stats, _ *container.Pressure) {
 			st.State, st.Reason = container.StateRecovering, "recovering: login refused"
@@ -42,7 +42,7 @@ func TestWhatLimitsNow(t *testing.T) {
 		{container.ByStuck, "2 of 10 handlers are stuck, the oldest for 12m0s", func(st *container.Stats, _ *container.Pressure) { st.Stuck, st.Oldest = 2, 12*time.Minute }},
 		{container.ByStuck, "5 calls run and none ends", limit(autoscale.LimitStalled)},
 		{container.ByStuck, "1 call runs and none ends", func(st *container.Stats, p *container.Pressure) { st.Busy = 1; limit(autoscale.LimitStalled)(st, p) }},
-		{container.ByStuck, "5 calls run and none ended in the last 10s, the oldest for 16s", func(st *container.Stats, p *container.Pressure) {
+		{container.ByStuck, "5 calls run and none ended in the last 8s, the oldest for 16s", func(st *container.Stats, p *container.Pressure) {
 			st.Oldest, p.Old = 16*time.Second, 5
 			limit(autoscale.LimitPace)(st, p)
 		}},

@@ -107,10 +107,10 @@ func TestCtlWhy(t *testing.T) {
 	one, two := running(t, nil), running(t, nil)
 	two.limit.SetPermits(0)
 	got := reach(one, two).run(t, "ctl", "why", "orders")
-	if got.code != 0 || !strings.Contains(got.out, "nothing: no work waits\n") || !strings.Contains(got.out, "orders@"+two.a.Addr()+"     the throttle holds everything: 0 permits\n") {
+	if got.code != 0 || !strings.Contains(got.out, "nothing: no work waits\n") || !strings.Contains(got.out, "orders@"+two.a.Addr()+"     the throttle holds everything: 0 permits; raise it in the configuration, or by longshore ctl throttle orders\n") {
 		t.Errorf("%+v", got)
 	}
-	if got = reach(two).run(t, "ctl", "status"); got.code != 0 || !strings.HasSuffix(got.out, "  the throttle holds everything: 0 permits\n") {
+	if got = reach(two).run(t, "ctl", "status"); got.code != 0 || !strings.HasSuffix(got.out, "  the throttle holds everything: 0 permits; raise it in the configuration, or by longshore ctl throttle orders\n") {
 		t.Errorf("%+v", got)
 	}
 	if got = reach(two).run(t, "ctl", "why", "orders", "--json"); got.code != 0 || !strings.Contains(got.out, `"by":"permits"`) {

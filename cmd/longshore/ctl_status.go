@@ -3,11 +3,14 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -90,8 +93,8 @@ func (c *ctl) show(all []shown, instances bool) error {
 		c.print.Notef("no containers")
 		return nil
 	}
-	t := cli.Table{Header: []string{"container", "source", "state", "rate/s", "backlog", "oldest", "workers", "permits", "retried", "dead", ""},
-		Right: map[int]bool{3: true, 4: true, 5: true, 6: true, 7: true, 8: true, 9: true}}
+	t := cli.Table{Header: []string{"container", "source", "state", "rate/s", "backlog", "oldest", "workers", "p50", "p99", "permits", "failed", "dead", ""},
+		Right: map[int]bool{3: true, 4: true, 5: true, 6: true, 7: true, 8: true, 10: true}}
 	for _, v := range all {
 		name := v.Name
 		if instances {
@@ -105,7 +108,7 @@ func (c *ctl) show(all []shown, instances bool) error {
 			permits = fmt.Sprint(v.Throttle.Permits)
 		}
 		row := []string{name, v.Transport + " " + v.Source, string(v.State), fmt.Sprintf("%.0f", v.Rate), backlog, age(v.Oldest),
-			fmt.Sprintf("%d/%d", v.Workers.Now, v.Workers.Max), permits, fmt.Sprint(v.Retried), fmt.Sprint(v.Dead), why(v.Container)}
+			fmt.Sprintf("%d/%d", v.Workers.Now, v.Workers.Max), took(v.HandlerP50), took(v.HandlerP99), permits, kinds(v.Failed), fmt.Sprint(v.Dead), why(v.Container)}
 		for i := range row {
 			row[i] = cli.Printable(row[i])
 		}
@@ -124,37 +127,22 @@ func age(seconds float64) string {
 	return fmt.Sprintf("%.1f h", seconds/3600)
 }
 
-// why says in a few words what is the matter.
+// why is the sentence of the container itself, unless all is well.
 func why(v admin.Container) string {
 	var parts []string
-	if p := v.Paused; p != nil {
-		text := "paused"
-		if p.By != "" {
-			text += " by " + p.By
-		}
-		text += ", " + age(time.Since(p.At).Seconds())
-		if p.Reason != "" {
-			text += ": " + p.Reason
-		}
-		parts = append(parts, text)
-	} else if v.Reason != "" {
+	switch v.Limited.By {
+	case "", container.ByPolicy, container.ByMax: // nothing is the matter
+	default:
+		parts = append(parts, v.Limited.Text)
+	}
+	if v.Reason != "" && (len(parts) == 0 || !v.Live) {
 		parts = append(parts, v.Reason)
 	}
-	if l := v.Throttle; l != nil {
+	if l := v.Throttle; l != nil && v.Limited.By != container.ByPermits && v.Limited.By != container.ByRate {
 		if l.Operator != nil {
 			parts = append(parts, throttledBy("an operator", l.Operator))
 		} else if l.Fleet != nil {
 			parts = append(parts, throttledBy("the fleet", l.Fleet))
-		}
-	}
-	if v.Stuck > 0 {
-		parts = append(parts, fmt.Sprintf("%d stuck", v.Stuck))
-	}
-	switch v.Limited.By {
-	case "", container.ByState, container.ByHold, container.ByBroker, container.ByStuck, container.ByMax, container.ByPolicy: // nothing is the matter, or it is said
-	default:
-		if len(parts) == 0 {
-			parts = append(parts, v.Limited.Text)
 		}
 	}
 	return strings.Join(parts, "; ")
@@ -165,13 +153,49 @@ func throttledBy(who string, o *throttle.Override) string {
 		who = o.By
 	}
 	text := "throttled by " + who
+	if !o.At.IsZero() {
+		text += " since " + when(o.At)
+	}
 	if !o.Until.IsZero() {
-		text += " until " + o.Until.Local().Format("15:04")
+		text += " until " + when(o.Until)
 	}
 	if o.Reason != "" {
 		text += ": " + o.Reason
 	}
 	return text
+}
+
+// took is a handler's time; – where none has ended lately.
+func took(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d <= 0:
+		return "–"
+	case d < 10*time.Millisecond:
+		return d.Round(100 * time.Microsecond).String()
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(100 * time.Millisecond).String()
+}
+
+// kinds are the failures by code, the most first.
+func kinds(failed map[longshore.Code]int64) string {
+	codes := slices.SortedFunc(maps.Keys(failed), func(a, b longshore.Code) int {
+		return cmp.Or(cmp.Compare(failed[b], failed[a]), cmp.Compare(a, b))
+	})
+	parts := make([]string, 0, 3)
+	for i, code := range codes {
+		if i == 2 && len(codes) > 3 {
+			parts = append(parts, fmt.Sprintf("+%d kinds", len(codes)-2))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%d %s", failed[code], code))
+	}
+	if len(parts) == 0 {
+		return "–"
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (c *ctl) eventsVerb() *cobra.Command {

@@ -81,8 +81,8 @@ func reach(ins ...*instance) world {
 func TestCtlStatus(t *testing.T) {
 	one, two := running(t, nil), running(t, nil)
 	got := reach(one).run(t, "ctl", "status")
-	want := regexp.MustCompile(`^container  source +state +rate/s  backlog  oldest  workers  permits  retried  dead\n` +
-		`orders     memory orders  running +0 +\S+ +0.0 s +\d+/10 +20 +0 +0\n$`)
+	want := regexp.MustCompile(`^container  source +state +rate/s  backlog  oldest  workers  p50 +p99 +permits  failed  dead\n` +
+		`orders     memory orders  running +0 +\S+ +0.0 s +\d+/10 +– +– +20 +– +0\n$`)
 	if got.code != 0 || !want.MatchString(got.out) {
 		t.Errorf("%+v", got)
 	}
@@ -133,7 +133,7 @@ func TestCtlChanges(t *testing.T) {
 	if got.code != 0 || one.c.State() != container.StatePaused || two.c.State() != container.StatePaused || !strings.Contains(got.err, "2 instances, applied in") {
 		t.Errorf("%+v", got)
 	}
-	if got = w.run(t, "ctl", "status"); !strings.Contains(got.out, "paused by anna, 0.") || !strings.Contains(got.out, ": ledger down") {
+	if got = w.run(t, "ctl", "status"); !strings.Contains(got.out, "paused by anna (ledger down), since ") || !strings.Contains(got.out, "longshore ctl resume orders") {
 		t.Errorf("%+v", got)
 	}
 	if got = w.run(t, "ctl", "resume", "orders"); got.code != 0 || one.c.State() != container.StateRunning {
@@ -145,7 +145,7 @@ func TestCtlChanges(t *testing.T) {
 	if got.code != 0 || !regexp.MustCompile(`^orders     permits 20 → 0     until \d\d:\d\d:\d\d \(then 20\)\n$`).MatchString(got.out) || one.limit.State().Permits != 0 {
 		t.Errorf("%+v", got)
 	}
-	if got = reach(one).run(t, "ctl", "status"); !strings.Contains(got.out, "throttled by anna until ") {
+	if got = reach(one).run(t, "ctl", "status"); !strings.Contains(got.out, "0 permits; set by anna (ledger down) until ") {
 		t.Errorf("%+v", got)
 	}
 	reach(one).run(t, "ctl", "throttle", "orders", "--clear").want(t, 0, "orders     permits 0 → 20\n", "")

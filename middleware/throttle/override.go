@@ -1,6 +1,10 @@
 package throttle
 
-import "time"
+import (
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
 
 // The layers over what the program configured, the stronger ones later.
 const (
@@ -18,6 +22,8 @@ type Override struct {
 	Burst   *int     `json:"burst,omitempty"`
 	// Until is when it ends. Zero: when it is cleared.
 	Until time.Time `json:"until,omitzero"`
+	// At is when it began; zero: now.
+	At time.Time `json:"at,omitzero"`
 	// By and Reason are for people.
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
@@ -58,6 +64,12 @@ func (l *Limiter) setLayer(i int, o *Override) {
 		y.timer.Stop()
 		y.timer = nil
 	}
+	if o != nil && o.At.IsZero() && y.o != nil && same(y.o, o) {
+		o.At = y.o.At // said once more
+	}
+	if o != nil && o.At.IsZero() {
+		o.At = time.Now()
+	}
 	y.o = o
 	if o != nil && !o.Until.IsZero() && i != layerFleet { // a fleet looks after its own, to come back gently
 		y.timer = time.AfterFunc(time.Until(o.Until), func() { l.expire(i, o) })
@@ -92,6 +104,18 @@ func (l *Limiter) State() State {
 	defer l.mu.Unlock()
 	return State{Limits: l.now, InUse: l.inUse, Waiting: len(l.queue), Configured: l.base,
 		Fleet: l.layers[layerFleet].o.copy(), Operator: l.layers[layerOperator].o.copy()}
+}
+
+// Intervention is the strongest override in force; it implements longshore.Intervened.
+func (l *Limiter) Intervention() (longshore.Intervention, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := layerCount - 1; i >= 0; i-- {
+		if o := l.layers[i].o; o != nil {
+			return longshore.Intervention{By: o.By, Reason: o.Reason, Since: o.At, Until: o.Until, Fleet: i == layerFleet}, true
+		}
+	}
+	return longshore.Intervention{}, false
 }
 
 func (o *Override) copy() *Override {

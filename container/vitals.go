@@ -1,0 +1,141 @@
+package container
+
+import (
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+// condition is something that is wrong for a while. Whoever asks why is told since when,
+// so each is noted by the tick, whether anybody asks or not.
+type condition int
+
+const (
+	condParking condition = iota // parking is full
+	condAlarm                    // the broker blocks publishers
+	condFailing                  // most calls fail
+	condSlow                     // handlers take several times as long as before
+	conditionCount
+)
+
+const (
+	failingFrom = 0.5         // the share of failures from which on most calls fail
+	failingFor  = time.Minute // after the last failure: nothing runs, so nothing fails
+)
+
+// vitals are what a run knows of how its handlers do; guarded by run.mu.
+type vitals struct {
+	calls    latencies
+	failed   map[longshore.Code]int64 // of the whole run
+	recent   map[longshore.Code]int64 // while most calls fail
+	lastFail time.Time
+	lastText string
+	declared bool // Declare had a part in it that the source exists
+	since    [conditionCount]time.Time
+}
+
+// failure counts a failed call by its kind.
+func (v *vitals) failure(err error, now time.Time) {
+	code := longshore.CodeHandler
+	if c := longshore.CodeOf(err); c != "" {
+		code = c
+	}
+	countCode(&v.failed, code)
+	countCode(&v.recent, code)
+	v.lastFail = now
+	if err != nil {
+		v.lastText = cutText(err.Error(), 160)
+	}
+}
+
+// note keeps the time at which a condition began.
+func (v *vitals) note(c condition, is bool, now time.Time) {
+	switch {
+	case !is:
+		v.since[c] = time.Time{}
+	case v.since[c].IsZero():
+		v.since[c] = now
+	}
+}
+
+// noteConditions is called by each tick. The caller holds mu.
+func (r *run) noteConditions(now time.Time) {
+	v := &r.count.vitals
+	v.calls.rotate(now)
+	v.note(condParking, r.parkingFull() || r.parkFull, now)
+	v.note(condAlarm, r.blocked, now)
+	v.note(condSlow, v.calls.grown(), now)
+	failing := r.count.failing >= failingFrom && now.Sub(v.lastFail) < failingFor
+	v.note(condFailing, failing, now)
+	if !failing {
+		v.recent = nil
+	}
+}
+
+// Failing is what most calls fail of.
+type Failing struct {
+	Share float64        // of the last calls; 0: most succeed
+	Code  longshore.Code // of most of the failures
+	Text  string         // of the last one
+	Since time.Time
+}
+
+func (r *run) failing(now time.Time) Failing {
+	v := &r.count.vitals
+	if r.count.failing < failingFrom || now.Sub(v.lastFail) >= failingFor {
+		return Failing{}
+	}
+	f := Failing{Share: r.count.failing, Text: v.lastText, Since: v.since[condFailing]}
+	most := int64(0)
+	for code, n := range v.recent {
+		if n > most || n == most && code < f.Code {
+			f.Code, most = code, n
+		}
+	}
+	return f
+}
+
+// Calls are how long handlers take.
+type Calls struct {
+	P50, P99 time.Duration // of the calls that ended in the last 10 to 20 s; 0: none did
+	Usual    time.Duration // the median before; 0: not known
+}
+
+// Grown tells whether calls take several times as long as usual.
+func (c Calls) Grown() bool { return c.Usual > 0 && c.P50 >= grownFrom && c.P50 >= grownBy*c.Usual }
+
+// Overdue is the age from which on a call is one that may not end.
+func (c Calls) Overdue() time.Duration { return max(oldCall, overdueBy*c.P99) }
+
+// Call is a handler call that runs.
+type Call struct {
+	Record, Key string
+	Since       time.Time
+}
+
+// overdue looks for calls that run far longer than others do, the oldest first. The
+// caller holds mu.
+func (r *run) overdue(now time.Time) (n int, oldest Call) {
+	limit := r.count.vitals.calls.calls().Overdue()
+	for _, w := range r.workers {
+		began := w.busy.Load()
+		if began == 0 || w.waits > 0 || now.Sub(time.Unix(0, began)) < limit {
+			continue
+		}
+		n++
+		if at := time.Unix(0, began); oldest.Since.IsZero() || at.Before(oldest.Since) {
+			f := r.factsOfWorker(w)
+			oldest = Call{f.MessageID, f.Key, at}
+		}
+	}
+	return n, oldest
+}
+
+// runs is for how long the worker's call has run; 0 without one.
+func (w *worker) runs(now time.Time) time.Duration {
+	began := w.busy.Load()
+	if began == 0 {
+		return 0
+	}
+	return now.Sub(time.Unix(0, began))
+}
