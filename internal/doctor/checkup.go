@@ -96,7 +96,9 @@ func Checkup(ctx context.Context, p Patient) ([]Check, error) {
 		return nil, err
 	}
 	if about.Transport == "kafka" {
-		return checkKafka(queue, p.Handler), nil
+		checks := checkKafka(queue, p.Handler)
+		stands, err := standing(ctx, s, queue)
+		return append(checks, stands...), err
 	}
 	var dead map[string]string
 	if d, ok := p.Dead.(settled); ok {

@@ -1,6 +1,8 @@
 package doctor
 
 import (
+	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +14,9 @@ const drainDefault = 5 * time.Second
 // checkKafka judges the settings of a topic and of its group.
 func checkKafka(m map[string]string, handler time.Duration) []Check {
 	var f findings
+	if m["records"] == "0" {
+		f.add("queue", Warn, "if records should come, check the name and the cluster", "no record was ever written to this topic")
+	}
 	f.add("queue", OK, "", "%s, %s", several(m["partitions"], "partition"), several(m["replicas"], "replica"))
 	kafkaReplicas(&f, number(m["replicas"]), number(m["min.insync.replicas"]))
 	kafkaGroup(&f, m)
@@ -43,9 +48,54 @@ func kafkaGroup(f *findings, m map[string]string) {
 	case state == "":
 	case number(m["group.members"]) == 0 && lag > 0:
 		f.add("queue", Warn, "start a consumer", "%s and no member in the group (%s)", several(strconv.Itoa(lag), "record"), state)
+	case number(m["group.members"]) == 0 && number(m["group.elsewhere"]) > 0:
+		f.add("queue", Warn, "check the topics of the group's members", "no member of the group reads this topic, %s read others", m["group.elsewhere"])
 	default:
 		f.add("queue", OK, "", "group %s, %s, %s behind", state, several(m["group.members"], "member"), several(strconv.Itoa(lag), "record"))
 	}
+}
+
+// standFor is how long the positions of a group are watched.
+const standFor = 3 * time.Second
+
+// standing looks whether partitions that lag and have a member get on.
+func standing(ctx context.Context, s settled, before map[string]string) ([]Check, error) {
+	if before["group.behind"] == "" || number(before["group.members"]) == 0 {
+		return nil, nil
+	}
+	t := time.NewTimer(standFor)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	after, err := s.Settings(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return stands(before["group.behind"], after["group.behind"]), nil
+}
+
+// stands compares the positions of two moments.
+func stands(before, after string) []Check {
+	var f findings
+	later := strings.Split(after, ",")
+	var same []string
+	for one := range strings.SplitSeq(before, ",") {
+		if slices.Contains(later, one) {
+			partition, position, _ := strings.Cut(one, ":")
+			if position == "-1" {
+				position = "its beginning"
+			}
+			same = append(same, partition+" at "+position)
+		}
+	}
+	if len(same) > 0 {
+		f.add("queue", Warn, "longshore ctl why CONTAINER names the record, if it is one that blocks; longshore ctl dead-letter or retry-now moves it",
+			"records wait and the group's position does not move: partition %s, for %v or longer", strings.Join(same, ", "), standFor)
+	}
+	return f
 }
 
 func kafkaRetention(f *findings, m map[string]string, handler time.Duration) {

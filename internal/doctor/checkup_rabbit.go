@@ -10,18 +10,22 @@ import (
 
 // rabbitQueue is what the management API tells of a queue, as far as it matters.
 type rabbitQueue struct {
-	Version   string         `json:"-"`
-	Alarm     string         `json:"-"` // "memory", "disk" or ""
-	DLXBound  bool           `json:"-"` // the dead-letter exchange exists and leads to a queue
-	Own       bool           `json:"-"` // the container sees to its dead letters itself
-	Type      string         `json:"type"`
-	Durable   bool           `json:"durable"`
-	Ready     int            `json:"messages_ready"`
-	Unacked   int            `json:"messages_unacknowledged"`
-	Consumers int            `json:"consumers"`
-	Arguments map[string]any `json:"arguments"`
-	Policy    definition     `json:"effective_policy_definition"`
-	Key       string         `json:"name"`
+	Version   string           `json:"-"`
+	Alarm     string           `json:"-"` // "memory", "disk" or ""
+	DLXBound  bool             `json:"-"` // the dead-letter exchange exists and leads to a queue
+	Own       bool             `json:"-"` // the container sees to its dead letters itself
+	Type      string           `json:"type"`
+	Durable   bool             `json:"durable"`
+	Ready     int              `json:"messages_ready"`
+	Unacked   int              `json:"messages_unacknowledged"`
+	Consumers int              `json:"consumers"`
+	Arguments map[string]any   `json:"arguments"`
+	Policy    definition       `json:"effective_policy_definition"`
+	Key       string           `json:"name"`
+	Details   []rabbitConsumer `json:"consumer_details"`
+	Stats     *rabbitStats     `json:"message_stats"`
+	Wanted    map[string]any   `json:"-"` // arguments that the source declares; nil: none
+	Counted   bool             `json:"-"` // Stats were asked for: what is absent is 0
 }
 
 // setting finds an argument, or what a policy says instead. Where both do, the broker
@@ -77,6 +81,11 @@ func judgeRabbit(q *rabbitQueue, handler time.Duration) []Check {
 	} else {
 		f.add("queue", OK, "", "%s, %d ready, %d unacked, %s", q.Type, q.Ready, q.Unacked, several(strconv.Itoa(q.Consumers), "consumer"))
 	}
+	rabbitConsumers(&f, q.Details)
+	rabbitArguments(&f, q.Arguments, q.Wanted)
+	if q.Counted && q.Ready+q.Unacked == 0 && (q.Stats == nil || q.Stats.Publish+q.Stats.Deliver == 0) {
+		f.add("queue", Warn, "if messages should come, check the name, the virtual host and the bindings; Declare also creates a wrong name", "RabbitMQ has counted no message in this queue")
+	}
 	if !q.Durable {
 		f.add("queue", Warn, "declare it durable", "the queue and its messages are gone when the broker restarts")
 	}
@@ -100,7 +109,7 @@ func rabbitDeadLetters(f *findings, q *rabbitQueue) {
 	case !has && q.Own:
 		f.add("limit", OK, "", "no delivery limit; the container sees to its dead letters itself")
 	case !has:
-		f.add("limit", Warn, "set DeadLetter.To of the container, or x-dead-letter-exchange", "no dead-letter exchange: RabbitMQ drops what is rejected")
+		f.add("limit", Warn, "set x-dead-letter-exchange, or DeadLetter.To of the container; where that is set, name the container instead of the URL", "no dead-letter exchange: RabbitMQ drops what is rejected")
 	default:
 		f.add("limit", OK, "", "dead letters go by exchange %q, no delivery limit", exchange)
 	}

@@ -40,6 +40,9 @@ func askManagement(ctx context.Context, p Patient, cluster, name string) ([]Chec
 		return noQueue(p.VHost, name), nil
 	}
 	q.Version, q.Own = about.Version, p.own()
+	if d, ok := p.Source.(interface{ Declares() map[string]any }); ok {
+		q.Wanted = d.Declares()
+	}
 	policy, err := m.policies(ctx, p, name, q)
 	if err != nil {
 		return nil, err
@@ -70,6 +73,10 @@ func (m *management) queue(ctx context.Context, vhost, name string) (*rabbitQueu
 	q := &rabbitQueue{}
 	found, err := m.get(ctx, q, "queues", vhost, name)
 	if err != nil || !found {
+		return nil, err
+	}
+	q.Counted = true
+	if err := m.identify(ctx, q.Details); err != nil {
 		return nil, err
 	}
 	var nodes []struct {

@@ -110,6 +110,7 @@ func (s *settings) client(ctx context.Context, purpose string, n node) (amqp091.
 	if name == "" {
 		name = filepath.Base(os.Args[0])
 	}
+	cfg.Properties["longshore_program"] = program()
 	cfg.Properties.SetClientConnectionName(name + " (" + purpose + ")")
 	if s.Client != nil {
 		s.Client(&cfg)

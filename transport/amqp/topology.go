@@ -61,6 +61,26 @@ func (s *queueSource) declared(deadLetter string) string {
 }
 
 // declareQueue declares the queue, or looks whether it is there.
+// Declares are the arguments with which the source declares its queues, for tools that
+// compare them with what is there; nil: it declares none.
+func (s *queueSource) Declares() map[string]any {
+	d := &s.cfg.Declare
+	if d.isZero() {
+		return nil
+	}
+	args := maps.Clone(d.Arguments)
+	if args == nil {
+		args = map[string]any{}
+	}
+	if d.Type != "" {
+		args["x-queue-type"] = string(d.Type)
+	}
+	if s.cfg.SingleActive {
+		args["x-single-active-consumer"] = true
+	}
+	return args
+}
+
 func (s *queueSource) declareQueue(ch channel, name string) (amqp091.Queue, error) {
 	d := &s.cfg.Declare
 	if d.isZero() {
@@ -70,16 +90,7 @@ func (s *queueSource) declareQueue(ch channel, name string) (amqp091.Queue, erro
 		}
 		return q, nil
 	}
-	args := maps.Clone(d.Arguments)
-	if args == nil {
-		args = amqp091.Table{}
-	}
-	if d.Type != "" {
-		args["x-queue-type"] = string(d.Type)
-	}
-	if s.cfg.SingleActive {
-		args["x-single-active-consumer"] = true
-	}
+	args := s.Declares()
 	q, err := ch.QueueDeclare(name, !d.Transient, d.AutoDelete, false, false, args)
 	if err != nil {
 		return q, s.b.set.brokerError(fmt.Sprintf("declare rabbitmq queue %q", name), name, err)

@@ -3,7 +3,10 @@ package kafka
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -12,8 +15,9 @@ import (
 
 // Settings are those of the first topic and of the group, for tools that examine
 // them: the topic's configuration under Kafka's own names, offsets.retention.minutes
-// of the broker, and "partitions", "replicas", "group.state", "group.members" and
-// "group.lag". What may not be read is left out. Errors: those of Open.
+// of the broker, and "partitions", "replicas", "group.state", "group.members" (of
+// this topic; "group.elsewhere" of others), "group.lag", "records" (ever written) and
+// "group.behind" (partition:position of those that lag). What may not be read is left out. Errors: those of Open.
 func (s *groupSource) Settings(ctx context.Context) (map[string]string, error) {
 	op := "read the settings of " + s.title() + " at " + s.b.address()
 	cl, err := kgo.NewClient(s.b.options()...)
@@ -70,6 +74,24 @@ func copyConfigs(out map[string]string, from kadm.ResourceConfigs, only map[stri
 	}
 }
 
+// reads tells whether a member of the group is there for the topic. One whose
+// subscription cannot be read counts.
+func reads(m *kadm.DescribedGroupMember, topic string) bool {
+	joined, ok := m.Join.AsConsumer()
+	if ok && slices.Contains(joined.Topics, topic) {
+		return true
+	}
+	assigned, has := m.Assigned.AsConsumer()
+	if has {
+		for _, t := range assigned.Topics {
+			if t.Topic == topic {
+				return true
+			}
+		}
+	}
+	return !ok && !has
+}
+
 func (s *groupSource) groupSettings(ctx context.Context, adm *kadm.Client, out map[string]string) {
 	lags, err := adm.Lag(ctx, s.group)
 	if err != nil {
@@ -80,11 +102,24 @@ func (s *groupSource) groupSettings(ctx context.Context, adm *kadm.Client, out m
 			return
 		}
 		out["group.state"] = l.State
-		out["group.members"] = strconv.Itoa(len(l.Members))
-		var lag int64
+		here := 0
+		for i := range l.Members {
+			if reads(&l.Members[i], s.topics[0]) {
+				here++
+			}
+		}
+		out["group.members"], out["group.elsewhere"] = strconv.Itoa(here), strconv.Itoa(len(l.Members)-here)
+		var lag, written int64
+		var behind []string
 		for _, p := range l.Lag[s.topics[0]] {
 			lag += max(p.Lag, 0)
+			written += max(p.End.Offset, 0)
+			if p.Lag > 0 {
+				behind = append(behind, fmt.Sprintf("%d:%d", p.Partition, p.Commit.At))
+			}
 		}
+		slices.Sort(behind)
+		out["group.behind"], out["records"] = strings.Join(behind, ","), strconv.FormatInt(written, 10)
 		out["group.lag"] = strconv.FormatInt(lag, 10)
 	})
 }

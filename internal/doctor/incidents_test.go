@@ -1,0 +1,103 @@
+package doctor
+
+import (
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/longshore-go/longshore/internal/brokertest"
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/amqp"
+)
+
+// F-N34: doctor on the staged incidents.
+func TestDoctorOnTheIncidents(t *testing.T) {
+	consumer := func(tag, program, name string) rabbitConsumer {
+		c := rabbitConsumer{Tag: tag, Program: program, Name: name}
+		c.Channel.Host = "10.0.0.7"
+		return c
+	}
+	queue := func(stats *rabbitStats, all ...rabbitConsumer) *rabbitQueue {
+		return &rabbitQueue{Type: "quorum", Durable: true, Own: true, Version: "3.10.8", Counted: true, Stats: stats, Details: all, Consumers: len(all)}
+	}
+	some := &rabbitStats{Publish: 9}
+	for name, c := range map[string]struct {
+		q    *rabbitQueue
+		want []string
+	}{
+		"one service":          {queue(some, consumer("longshore-A-1", "shop v2", ""), consumer("longshore-B-1", "shop v2", "")), nil},
+		"an older version":     {queue(some, consumer("longshore-A-1", "shop v2", ""), consumer("longshore-B-1", "shop v1", "")), []string{"warn queue: different programs share its messages: 1 of shop v1 from 10.0.0.7; 1 of shop v2 from 10.0.0.7"}},
+		"one from before that": {queue(some, consumer("longshore-A-1", "shop v2", ""), consumer("longshore-B-1", "", "")), []string{"older one"}},
+		"a stranger":           {queue(some, consumer("longshore-A-1", "shop v2", ""), consumer("ctag1.x", "", "pika")), []string{"pika (not Longshore)"}},
+		"never anything":       {queue(nil, consumer("longshore-A-1", "shop v2", "")), []string{"warn queue: RabbitMQ has counted no message"}},
+	} {
+		expect(t, name, judgeRabbit(c.q, 0), c.want...)
+	}
+	remade := queue(some)
+	remade.Arguments, remade.Wanted = map[string]any{"x-max-length": 10.0, "x-message-ttl": 1e6, "x-delivery-limit": 5.0, "x-queue-type": "quorum"}, map[string]any{"x-max-length": int32(20), "x-message-ttl": int32(1000000), "x-queue-type": "quorum"}
+	expect(t, "remade", judgeRabbit(remade, 0), "x-delivery-limit is 5 (declared: not set), x-max-length is 10 (declared: 20)", "delivery limit 5 without", "more than 10 messages", "are dropped")
+	expect(t, "it moves", stands("0:5,1:7", "0:6"))
+	expect(t, "one stands", stands("0:5,1:7", "0:5,1:9"), "warn queue: records wait and the group's position does not move: partition 0 at 5")
+	group := map[string]string{"partitions": "6", "replicas": "3", "min.insync.replicas": "2", "group.state": "Stable", "group.lag": "0", "records": "5"}
+	with := func(k, v string) map[string]string {
+		m := map[string]string{}
+		for a, b := range group {
+			m[a] = b
+		}
+		m[k] = v
+		return m
+	}
+	expect(t, "members elsewhere", checkKafka(with("group.elsewhere", "2"), 0), "no member of the group reads this topic, 2 read others")
+	expect(t, "nothing written", checkKafka(func() map[string]string { m := with("group.members", "1"); m["records"] = "0"; return m }(), 0), "no record was ever written")
+}
+
+// F-N34: the real broker names the program that takes messages from the queue.
+func TestDoctorNamesAStranger(t *testing.T) {
+	addr := brokertest.AMQP(t)
+	u, err := url.Parse(addr)
+	if err != nil {
+		t.Fatal("AMQP_URL is no URL")
+	}
+	api := os.Getenv("AMQP_MANAGEMENT")
+	if api == "" {
+		api = "http://" + u.User.String() + "@" + u.Hostname() + ":15672"
+	}
+	src := amqp.New(addr, amqp.Config{}).Queue("orders", amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Quorum}})
+	c, err := src.Open(t.Context(), transport.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	conn, err := amqp091.Dial(addr)
+	if err != nil {
+		t.Fatal("the stranger cannot connect")
+	}
+	defer func() { _ = conn.Close() }() // the test is over
+	ch, err := conn.Channel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ch.Consume("orders", "", false, false, false, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	p := Patient{Source: src, Own: true, Management: api, VHost: u.Path[1:]}
+	for end := time.Now().Add(30 * time.Second); ; { // the API counts every 5 s
+		checks, err := Checkup(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := said(checks); strings.Contains(s, "different programs share its messages") && strings.Contains(s, "(not Longshore)") && strings.Contains(s, "doctor.test") {
+			return
+		} else if time.Now().After(end) {
+			t.Fatal(s)
+		}
+	}
+}
