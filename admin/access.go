@@ -38,7 +38,7 @@ func fromHere(r *http.Request) bool {
 		return false
 	}
 	for name := range r.Header {
-		if slices.Contains(forwarding, name) || strings.HasPrefix(name, "X-Forwarded-") {
+		if slices.Contains(forwarding(), name) || strings.HasPrefix(name, "X-Forwarded-") {
 			return false
 		}
 	}
@@ -46,8 +46,10 @@ func fromHere(r *http.Request) bool {
 }
 
 // forwarding are the headers by which a proxy says that it forwards, besides X-Forwarded-*.
-var forwarding = []string{"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Forwarded-For",
-	"X-Envoy-External-Address", "True-Client-Ip", "Cf-Connecting-Ip", "Fastly-Client-Ip", "Fly-Client-Ip"}
+func forwarding() []string {
+	return []string{"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "X-Original-Forwarded-For",
+		"X-Envoy-External-Address", "True-Client-Ip", "Cf-Connecting-Ip", "Fastly-Client-Ip", "Fly-Client-Ip"}
+}
 
 type roleKey struct{}
 

@@ -142,7 +142,7 @@ func TestReadersThatDoNotReadDelayNoStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 4 {
-		conn, err := net.Dial("tcp", s.Addr()) //nolint:noctx // a test of raw connections
+		conn, err := net.Dial("tcp", s.Addr())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +150,7 @@ func TestReadersThatDoNotReadDelayNoStop(t *testing.T) {
 		fmt.Fprintf(conn, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		<-writing
 	}
-	stream, err := net.Dial("tcp", s.Addr()) //nolint:noctx // likewise
+	stream, err := net.Dial("tcp", s.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	if err := s.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
-	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	http.DefaultClient.CloseIdleConnections()
 }
 
 // F-N28

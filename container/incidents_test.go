@@ -103,7 +103,7 @@ func tenSeconds(t *testing.T, cfg container.Config, msgs int, h func(*longshore.
 			send(t, b, "q", &longshore.Message{Key: []byte{'k', byte('a' + i%20)}, Body: []byte("x")})
 		}
 		c := start(t, b.Queue("q", memory.QueueConfig{}), handle(h), cfg)
-		time.Sleep(10 * time.Second)
+		wait(10 * time.Second)
 		look(c)
 		stop(t, c)
 	})
@@ -112,7 +112,7 @@ func tenSeconds(t *testing.T, cfg container.Config, msgs int, h func(*longshore.
 // F-N34: within ten seconds, by the container itself.
 func TestAnIncidentIsNamedWithinTenSeconds(t *testing.T) {
 	t.Run("one handler hangs, the others go on", func(t *testing.T) {
-		tenSeconds(t, container.Config{Workers: container.Workers{Min: 1, Max: 1}}, 1, func(*longshore.Delivery) error { time.Sleep(12 * time.Second); return nil }, func(c *container.ListenerContainer) {
+		tenSeconds(t, container.Config{Workers: container.Workers{Min: 1, Max: 1}}, 1, func(*longshore.Delivery) error { wait(12 * time.Second); return nil }, func(c *container.ListenerContainer) {
 			why, st := c.Why(), c.Stats()
 			if why.By != container.ByStuck || why.Since.IsZero() || st.Oldest < 9*time.Second || len(c.Stuck()) != 1 {
 				t.Errorf("%+v, oldest %v, %d in stuck", why, st.Oldest, len(c.Stuck()))
@@ -167,16 +167,16 @@ func TestASlowDownstreamIsNoReasonForMoreWorkers(t *testing.T) {
 		}
 		c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(*longshore.Delivery) error {
 			if time.Since(began) > 30*time.Second {
-				time.Sleep(10 * took)
+				wait(10 * took)
 			}
-			time.Sleep(took)
+			wait(took)
 			return nil
 		}), container.Config{Workers: container.Workers{Min: 4, Max: 4}})
-		time.Sleep(25 * time.Second)
+		wait(25 * time.Second)
 		if st := c.Stats(); st.Handler.P50 < took || st.Handler.P50 > 2*took || st.Handler.Grown() {
 			t.Errorf("%+v", st.Handler)
 		}
-		time.Sleep(35 * time.Second)
+		wait(35 * time.Second)
 		if why := c.Why(); why.By != container.BySlow || why.Since.IsZero() {
 			t.Errorf("%+v", why)
 		}

@@ -251,14 +251,20 @@ func (r *run) setPaused(on bool) {
 
 // reported is the state that the container reports. The caller holds mu.
 func (r *run) reported() State {
-	stays := r.gen != nil && r.gen.caps.Stays
-	return states[r.axes.Report(stays, r.provided())]
-}
-
-// states are the names of what the axes come to.
-var states = [...]State{
-	state.ReportStarting: StateStarting, state.ReportRunning: StateRunning, state.ReportRecovering: StateRecovering,
-	state.ReportPaused: StatePaused, state.ReportDraining: StateDraining, state.ReportStopped: StateStopped,
+	switch r.axes.Report(r.gen != nil && r.gen.caps.Stays, r.provided()) {
+	case state.ReportStarting:
+		return StateStarting
+	case state.ReportRecovering:
+		return StateRecovering
+	case state.ReportPaused:
+		return StatePaused
+	case state.ReportDraining:
+		return StateDraining
+	case state.ReportStopped:
+		return StateStopped
+	case state.ReportRunning:
+	}
+	return StateRunning
 }
 
 // markDown notes that a consumer is at its end. The caller holds mu.

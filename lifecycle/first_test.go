@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -77,7 +78,7 @@ func TestPanicInStartKeepsItsStack(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	all := lines.FilterMessage("component did not start").All()
-	if len(all) != 1 || !strings.Contains(all[0].ContextMap()["stack"].(string), "panicsHere") {
+	if len(all) != 1 || !strings.Contains(fmt.Sprint(all[0].ContextMap()["stack"]), "panicsHere") {
 		t.Errorf("log: %v", all)
 	}
 	var out bytes.Buffer

@@ -49,7 +49,7 @@ func (h *fxHook) start(ctx context.Context) error {
 		defer cancel()
 		early, how.by = limited, end.Add(-kept/8) // fx prefers its own error, without a name, to one that comes late
 	}
-	err := h.m.start(early, how)
+	err := h.m.start(early, how) //nolint:contextcheck // early is of the signals, which end it, and bounded by ctx
 	if failed, ok := errors.AsType[*startError](err); ok && failed.kept {
 		err = nil
 	}
@@ -69,7 +69,7 @@ func (h *fxHook) stop(ctx context.Context) error {
 		defer w.end()
 		hurried, cancel := context.WithCancel(ctx)
 		defer cancel()
-		defer context.AfterFunc(w.rush, cancel)()
+		defer context.AfterFunc(w.rush, cancel)() //nolint:contextcheck // hurried is made from ctx
 		ctx = hurried
 	}
 	var doneBy time.Time
@@ -83,7 +83,7 @@ func (h *fxHook) stop(ctx context.Context) error {
 // the last start hook of the application, so at the latest when the time for the start is
 // over. After a signal it goes on until the end of the stop.
 type fxWatch struct {
-	run, rush  context.Context // ended by the first and by the second signal
+	run, rush  context.Context //nolint:containedctx // ended by the first and by the second signal
 	quit, done chan struct{}
 }
 

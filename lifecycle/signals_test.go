@@ -209,7 +209,7 @@ func fxChild(t *testing.T) {
 		return ctx.Err()
 	})
 	report := Hook("report", PhasePools, nil, func(context.Context) error {
-		os.Stdout.WriteString(c.Name() + " " + c.DrainReport() + "\n")
+		_, _ = os.Stdout.WriteString(c.Name() + " " + c.DrainReport() + "\n")
 		return nil
 	})
 	fx.New(Provide(func() Component { return c }, func() Component { return report }, func() Component { return blackHole("invoices") }),

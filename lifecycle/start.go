@@ -15,7 +15,7 @@ import (
 // undoing bounds the undoing of a start that failed or was interrupted.
 type undoing struct {
 	by   time.Time       // zero: StopTimeout after the failure
-	rush context.Context // a cancel ends the waiting for what runs, as that of Stop does; nil: never
+	rush context.Context //nolint:containedctx // a cancel ends the waiting for what runs, as that of Stop does; nil: never
 	keep func() bool     // leaves what an interrupted start had started to Stop; nil: never
 }
 
@@ -115,7 +115,7 @@ func (m *Manager) undo(ctx context.Context, live []Component, how undoing) error
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), end)
 	defer cancel()
 	if how.rush != nil {
-		defer context.AfterFunc(how.rush, cancel)()
+		defer context.AfterFunc(how.rush, cancel)() //nolint:contextcheck // undoing outlives what ended the start
 	}
 	err := m.stopPhases(ctx, live, how.by)
 	if err != nil {

@@ -61,7 +61,7 @@ type change struct {
 }
 
 func (c *ctl) change(ctx context.Context, ch change) error {
-	targets, err := c.targets()
+	targets, err := c.targets() //nolint:contextcheck // reading a file takes no context
 	if err != nil {
 		return err
 	}

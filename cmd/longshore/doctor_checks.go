@@ -45,7 +45,7 @@ func (a *app) checkup(ctx context.Context, f doctorFlags, target string, queue, 
 	}
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
-	p := doctor.Patient{Source: queue, Dead: dead, Management: f.management, From: doctor.Named, Handler: f.handler, Own: a.ownDeadLetters(target)}
+	p := doctor.Patient{Source: queue, Dead: dead, Management: f.management, From: doctor.Named, Handler: f.handler, Own: a.ownDeadLetters(target)} //nolint:contextcheck // reading a file takes no context
 	if p.Management == "" {
 		p.From = doctor.Ambient
 		if a.streams.Env != nil {
@@ -81,7 +81,7 @@ func (a *app) fromTarget(ctx context.Context, p *doctor.Patient, target string) 
 	at := config.Place{URL: target}
 	if isContainer(target) {
 		var err error
-		if at, err = a.place(target, urls.Options{NoConsumer: true}); err != nil {
+		if at, err = a.place(target, urls.Options{NoConsumer: true}); err != nil { //nolint:contextcheck // reading a file takes no context
 			return err
 		}
 	}

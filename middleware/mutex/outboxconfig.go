@@ -99,7 +99,7 @@ func (c *OutboxConfig) check() error {
 		}
 	}
 	if c.Grace > maxGrace {
-		errs = append(errs, fmt.Errorf("Grace: %v is longer than %v", c.Grace, maxGrace))
+		errs = append(errs, fmt.Errorf("the Grace of %v is longer than %v", c.Grace, maxGrace))
 	}
 	if c.Batch < 1 || c.Batch > 1000 {
 		errs = append(errs, fmt.Errorf("%s: %d is not in 1..1000", "Batch", c.Batch))

@@ -173,10 +173,10 @@ func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
 	}
 	c.ordered = o.Ordered && !c.cfg.AutoAck
 	c.tellPolicies(o.DeadLetter) //nolint:contextcheck // has a time of its own
-	c.keep.begin(o.DeadLetter)   //nolint:contextcheck // outlives the opening
-	c.learnLimits(c.queues)      //nolint:contextcheck // has a time of its own
+	c.keep.begin(o.DeadLetter)
+	c.learnLimits(c.queues) //nolint:contextcheck // has a time of its own
 	if c.b.set.Management != "" {
-		c.wg.Go(c.followLimits) //nolint:contextcheck // outlives the opening
+		c.wg.Go(c.followLimits)
 	}
 	c.findPlaces()
 	c.stays = c.keepsByClosing()

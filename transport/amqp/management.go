@@ -50,7 +50,7 @@ func managementURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, &longshore.Error{Code: longshore.CodeBadAddress, Op: "rabbitmq broker", // err would show a password
-			Err: errors.New("Management cannot be read as an address"), Hint: "write http://host:15672 or https://host:15671, with user:password@ before the host if the login is another one"}
+			Err: errors.New("cannot read Management as an address"), Hint: "write http://host:15672 or https://host:15671, with user:password@ before the host if the login is another one"}
 	}
 	return u, nil
 }

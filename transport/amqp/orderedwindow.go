@@ -16,13 +16,15 @@ import (
 
 // orderedWindows are the sizes that an ordered consumer of a queue chooses from. Nearly
 // all take the first. Few sizes mean that instances which need more agree as well.
-var orderedWindows = [...]int{defaultWindow, 1000, 4000, 16000, math.MaxUint16}
+func orderedWindows() [5]int {
+	return [...]int{defaultWindow, 1000, 4000, 16000, math.MaxUint16}
+}
 
 // orderedWindow is the prefetch of an ordered consumer on each of so many queues, whose
 // container holds at most so many deliveries.
 func orderedWindow(most, queues int) int {
 	share := (most + max(queues, 1) - 1) / max(queues, 1)
-	for _, size := range orderedWindows {
+	for _, size := range orderedWindows() {
 		if share <= size {
 			return size
 		}

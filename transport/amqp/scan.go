@@ -44,8 +44,8 @@ func (s *queueSource) scan(ctx, late context.Context, sess *session, at position
 	shown, more := make(chan *longshore.Delivery), make(chan bool)
 	result, end := make(chan error, 1), make(chan position, 1)
 	go func() {
-		result <- sess.scratch(late, func(ch channel) error { //nolint:contextcheck // what is shown belongs to no call
-			p, err := s.look(ch, at, max(n, 1), func(d *longshore.Delivery) bool { return handOver(ctx, d, shown, more) })
+		result <- sess.scratch(late, func(ch channel) error {
+			p, err := s.look(ch, at, max(n, 1), func(d *longshore.Delivery) bool { return handOver(ctx, d, shown, more) }) //nolint:contextcheck // what is shown belongs to no call
 			end <- p
 			return err
 		})

@@ -205,14 +205,14 @@ func (b *batch) produce(ctx context.Context, limit time.Duration, cl *kgo.Client
 		}
 		apart := parcel{rec: r, ctx: limited, done: func(err error) { b.promised(i, err) }}
 		if again.suspects(r) {
-			again.add(apart)
+			again.add(apart) //nolint:contextcheck // it answers from memory
 			continue
 		}
 		cl.Produce(limited, r, func(_ *kgo.Record, err error) {
 			if fateOf(err, limited.Err() != nil) == settled || overClient(cl, r) {
 				b.promised(i, err)
 			} else {
-				again.add(apart)
+				again.add(apart) //nolint:contextcheck // it answers from memory
 			}
 		})
 	}

@@ -54,7 +54,10 @@ func stopAndReturn(t *testing.T, c *cluster, records, open1000 int, stops bool) 
 		t.Fatalf("%d of %d were handed out", handed, records)
 	}
 	if stops {
-		h := m.Consumer.(transport.HeadReporter)
+		h, ok := m.Consumer.(transport.HeadReporter)
+		if !ok {
+			t.Fatal("the consumer does not report its heads")
+		}
 		eventually(t, "its partition is named", func() bool { heads := h.StuckHeads(); return len(heads) == 1 && heads[0].Full() })
 		if told := strings.Join(m.told(transport.EventNotice), "\n"); !strings.Contains(told, "hands out no more") {
 			t.Errorf("told %q", told)

@@ -163,7 +163,7 @@ func cancelUnderLoad(e *env) {
 		end()
 		_, _ = e.attempt(e.h.Patience, func(context.Context) error { load.Wait(); return nil })
 	})
-	load.Go(func() { published = publishUntil(e, src, bodies(n), enough, life.Done()) })
+	load.Go(func() { published = publishUntil(e, src, bodies(n), enough, life.Done()) }) //nolint:contextcheck // each step has a time of its own
 	received := make(chan struct{})
 	load.Go(func() {
 		told := false
@@ -179,7 +179,7 @@ func cancelUnderLoad(e *env) {
 				return
 			}
 			for _, d := range ds {
-				if err := d.Ack(context.Background()); err != nil {
+				if err := d.Ack(context.Background()); err != nil { //nolint:contextcheck // an ack is not given up
 					e.Errorf("Ack: %v", err)
 				}
 				acked = append(acked, string(d.Body))

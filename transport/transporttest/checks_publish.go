@@ -104,9 +104,7 @@ func publishesDated(e *env) {
 	}
 	var want []string
 	for name, m := range msgs {
-		for _, body := range []string{name, name + "-beside"} {
-			want = append(want, body)
-		}
+		want = append(want, name, name+"-beside")
 		m.Key, m.Body = []byte("k"), []byte(name)
 		beside := &longshore.Message{Key: []byte("k"), Body: []byte(name + "-beside")}
 		if err := e.do("Publish", func(ctx context.Context) error { return p.Publish(ctx, dest, m, beside) }); err != nil {

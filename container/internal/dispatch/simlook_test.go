@@ -36,8 +36,6 @@ func (c *coverage) add(o *coverage) {
 
 // transitions are all changes of state that an operation can make. A change that is not
 // here is a fault, and one that no run makes is a hole in the simulation.
-//
-//nolint:gochecknoglobals // a constant table
 var transitions = []transition{
 	{"admit", Out, Ready},
 	{"admit", Out, Behind},
