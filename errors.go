@@ -14,7 +14,7 @@ var (
 	// ErrLost is returned when the broker has taken the delivery back (connection
 	// gone, partition revoked, lease expired); it is also the cause of a cancelled
 	// handler context then. Nothing was changed at the broker.
-	ErrLost = errors.New("longshore: delivery lost, the broker gives it to somebody else")
+	ErrLost = errors.New("longshore: delivery lost, the broker will redeliver it")
 	// ErrClosed is returned by every call on a closed consumer or publisher.
 	ErrClosed = errors.New("longshore: closed")
 	// ErrCanceled is returned by Receive after Cancel, once the buffer is empty.

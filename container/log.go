@@ -60,7 +60,7 @@ var phrases = map[EventKind]struct {
 
 // event writes the line of an event.
 func (l *limitedLog) event(e Event) {
-	if e.Kind == EventDrained { // what it counts has its lines before it
+	if e.Kind == EventDrained || e.Kind == EventSubscribed { // what came before has its lines before it
 		l.summaries(true)
 	}
 	p := phrases[e.Kind]

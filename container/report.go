@@ -85,10 +85,12 @@ func (e *DrainError) hint() string {
 	var b strings.Builder
 	b.WriteString("what was left comes back from the broker: ")
 	switch {
+	case e.Report.Abandoned == 0 && e.Report.Budget < e.wanted*9/10:
+		fmt.Fprintf(&b, "the broker did not confirm within a stop that was cut short of DrainTimeout %v, by its context or a StopTimeout: check the broker, or give the stop more time", round(e.wanted))
 	case e.Report.Budget < e.wanted*9/10:
 		fmt.Fprintf(&b, "the stop was cut short of DrainTimeout %v, by its context or a StopTimeout: give it more, or let handlers obey their context", round(e.wanted))
 	case e.Report.Abandoned == 0:
-		b.WriteString("the broker did not confirm in time: see that it is well, or raise CancelGrace")
+		b.WriteString("the broker did not confirm in time: check the broker, or raise CancelGrace")
 	default:
 		b.WriteString("raise DrainTimeout, or let handlers obey their context")
 	}

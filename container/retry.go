@@ -107,7 +107,11 @@ func (r *run) giveBack(w *worker, it *item, j judgement, attempt int, holds bool
 	}
 	switch {
 	case err == nil:
-		r.returned(j, j.end.Add(delay))
+		due := j.end.Add(delay)
+		if g := it.gen; g != nil && g.caps.Partitions {
+			due = j.end // a log holds nothing back: the next owner of the partition reads it at once
+		}
+		r.returned(j, due)
 	case !stopping && it.d.Owned():
 		r.cannotHold(err)
 		return false

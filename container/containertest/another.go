@@ -42,7 +42,7 @@ func (p *play) giveAway() {
 	}
 }
 
-// another is the delivery as the broker gives it to somebody else.
+// another is the delivery as the broker redelivers it.
 func another(ctx context.Context, d *longshore.Delivery) *longshore.Delivery {
 	o := longshore.NewDelivery(ctx, &elsewhere{}, 1)
 	o.Message, o.Origin, o.Attempt = *d.Received(), d.Origin, d.Attempt+1

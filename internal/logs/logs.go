@@ -6,6 +6,7 @@ package logs
 
 import (
 	"errors"
+	"net"
 	"os"
 	"sync"
 	"time"
@@ -28,7 +29,7 @@ func Failure(err error) []zap.Field {
 	if err == nil {
 		return nil
 	}
-	fs := []zap.Field{zap.String("code", string(longshore.CodeOf(err))), zap.String("error", err.Error())}
+	fs := []zap.Field{zap.String("code", string(codeOf(err))), zap.String("error", err.Error())}
 	var e *longshore.Error
 	if errors.As(err, &e) && e.Hint != "" {
 		fs = append(fs, zap.String("help", e.Hint))
@@ -37,6 +38,19 @@ func Failure(err error) []zap.Field {
 		fs = append(fs, zap.String(f.Name, f.Value))
 	}
 	return fs
+}
+
+// codeOf is longshore.CodeOf, but an error of the network that has no code yet is not
+// that of a handler.
+func codeOf(err error) longshore.Code {
+	code := longshore.CodeOf(err)
+	var e *longshore.Error
+	var op *net.OpError
+	var dns *net.DNSError
+	if code == longshore.CodeHandler && !errors.As(err, &e) && (errors.As(err, &op) || errors.As(err, &dns)) {
+		return longshore.CodeUnreachable
+	}
+	return code
 }
 
 // Every is how often a line that repeats is written.

@@ -45,7 +45,7 @@ func brokerError(op, source string, err error) error {
 	case errors.Is(err, kgo.ErrClientClosed):
 		return longshore.ErrClosed
 	case errors.Is(err, kgo.ErrRecordTimeout), errors.Is(err, kgo.ErrRecordRetries):
-		out.Code, out.Hint = longshore.CodeTimeout, "raise Timeout, or look why the partition's leader does not answer"
+		out.Code, out.Hint = longshore.CodeTimeout, "check that the partition's leader responds, or raise Timeout"
 	case errors.Is(err, context.DeadlineExceeded) && strings.Contains(err.Error(), "unable to dial"):
 		out.Code, out.Hint = longshore.CodeUnreachable, "check host and port, and whether TLS is used on both sides or on none"
 		out.Err = errors.New("no connection within the time for it")

@@ -26,7 +26,7 @@ func (c *consumer) revoked(_ context.Context, _ *kgo.Client, m map[string][]int3
 	c.announceLeave(ps)
 	c.drained(ps, c.src.cfg.drain())
 	for _, p := range ps {
-		p.close(c.taken(p.key, "the partition went to another member before its handler had ended"))
+		p.close(c.taken(p.key, "the partition went to another member before the record was done"))
 	}
 	ctx, cancel := context.WithTimeout(c.over, max(time.Second, min(defaultDrain, c.src.cfg.rebalance()/4)))
 	defer cancel()
@@ -208,5 +208,5 @@ func (c *consumer) forfeit(p *partition) {
 
 func (c *consumer) taken(key partitionOf, why string) error {
 	return &longshore.Error{Code: longshore.CodeLeaseLost, Op: "handle a record of " + key.String() + " for " + c.src.title(), Source: c.src.name(),
-		Err: fmt.Errorf("%s: %w", why, longshore.ErrLost), Hint: "keep handlers shorter than RebalanceDrain"}
+		Err: fmt.Errorf("%s: %w", why, longshore.ErrLost), Hint: "the record is handled again by the new owner; handlers that take less than RebalanceDrain finish first"}
 }

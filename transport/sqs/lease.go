@@ -113,7 +113,7 @@ func (c *consumer) forget(h *held) {
 	}
 }
 
-// lose ends a message's life here: the broker gives it to somebody else. It adds
+// lose ends a message's life here: the broker will redeliver it. It adds
 // those that somebody has to be told of. On a FIFO queue what is behind it in its
 // group goes back, so that the group's order holds. The caller holds mu.
 func (c *consumer) lose(h *held, lost []*longshore.Delivery) []*longshore.Delivery {
