@@ -72,7 +72,7 @@ func (r *run) lookForHung(now time.Time) {
 		for _, it := range w.batch {
 			r.sched.Hung(&it.Item)
 		}
-		if !w.hung && !w.extra && r.standIns.add() {
+		if !w.hung && !w.extra && r.workWaits() && r.standIns.add() {
 			w.hung, more = true, true
 		}
 	}
@@ -84,6 +84,12 @@ func (r *run) lookForHung(now time.Time) {
 	if more {
 		r.setTarget(r.target)
 	}
+}
+
+// workWaits says whether a worker that stands in would have something to do: a long call
+// alone needs none. Where the backlog is not known there may be some. The caller holds mu.
+func (r *run) workWaits() bool {
+	return r.sched.Ready() > 0 || r.tick.buffered > 0 || r.tick.backlogAt.IsZero() || r.tick.backlog > 0
 }
 
 // unhung ends a call that had a stand-in. The caller holds mu.

@@ -186,7 +186,7 @@ func TestFailureHeadersDoNotGrow(t *testing.T) {
 	dlq := q.also("orders.dlq", nil)
 	huge := errors.New(strings.Repeat("überlang ", 1<<17))
 	c := consume(t, url, "orders", container.Config{
-		DeadLetter: container.DeadLetter{To: "orders.dlq"}, Redelivery: container.Redelivery{MaxAttempts: 1},
+		DeadLetter: container.DeadLetter{To: "orders.dlq", MaxHops: 20}, Redelivery: container.Redelivery{MaxAttempts: 1},
 	}, func(context.Context, *longshore.Delivery) error { return huge })
 	p := amqp091.Publishing{Body: []byte("x"), Headers: amqp091.Table{"mine": "kept"}}
 	var first int

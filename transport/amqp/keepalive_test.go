@@ -63,11 +63,13 @@ func TestStartNamesPolicies(t *testing.T) {
 	src := amqp.New(addr, amqp.Config{Management: brokertest.Management(t, addr)}).Queue(queue, amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Quorum}})
 	c := open(t, src, transport.OpenOptions{DeadLetter: queue + ".dlq"})
 	var told []string
+	c.ears.mu.Lock()
 	for _, e := range c.events {
 		if e.Kind == transport.EventNotice {
 			told = append(told, e.Text)
 		}
 	}
+	c.ears.mu.Unlock()
 	for _, want := range []string{"the queue is deleted with its messages 6m40s after", "retries that wait there are deleted", "the queue is deleted with its dead letters"} {
 		if !slices.ContainsFunc(told, func(text string) bool { return strings.Contains(text, want) }) {
 			t.Errorf("%q is not told: %q", want, told)
