@@ -1,6 +1,7 @@
 package throttle_test
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"testing"
@@ -72,7 +73,9 @@ func TestPermitsAddedToWhatIsNotKnown(t *testing.T) {
 		target := throttle.Target{Container: "orders"}
 		add := func(d throttle.Directive) (throttle.Issued, error) {
 			d.Target = target
-			return in.IssueAdd(t.Context(), d, 3)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // who waits for an answer waits as long as this
+			defer cancel()
+			return in.IssueAdd(ctx, d, 3)
 		}
 		end := time.Now().Add(time.Hour)
 		issue(t, in, throttle.Directive{Target: target, Permits: ptr(4), Rate: ptr(2.5), Burst: ptr(9), ExpiresAt: end})
