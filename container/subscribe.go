@@ -18,7 +18,7 @@ func (r *run) subscribe() {
 	opts := r.s.wishes(r.max)
 	o := &observer{r, g}
 	opts.Base, opts.Observer, opts.Window = r.base, o, g.asked
-	opts.Paused = r.axes.Holds != state.None
+	opts.Paused = r.opensPaused && r.axes.Holds != state.None // a hold may have begun since it was decided to open
 	g.opened, g.paused = opts.Paused, opts.Paused
 	r.mu.Unlock()
 	if len(r.c.operators) > 0 {
