@@ -73,7 +73,7 @@ func (r *run) holdReason() string {
 }
 
 // letGo cancels the consumer because a middleware holds the intake, where it has no
-// place to lose (see stay.go): the broker and its monitoring see that nobody consumes. What runs goes on and is settled
+// place to lose (see yield.go): the broker and its monitoring see that nobody consumes. What runs goes on and is settled
 // on the old consumer, which is closed when the last of it is. What was not
 // started is given back, except where the broker counts that: there it waits here.
 func (r *run) letGo(g *generation) {

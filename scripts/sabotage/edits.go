@@ -24,7 +24,7 @@ func (e edit) apply(whole []byte) ([]byte, error) {
 func edits() []edit {
 	mutexTests := []string{"./middleware/mutex"}
 	return []edit{
-		{"skip Flush", "container/drain_end.go",
+		{"skip Flush", "container/shutdown.go",
 			"\t\tif r.alive(o) {\n\t\t\terrs = append(errs, r.bounded(flushEnd, o.c.Flush))",
 			"\t\tif r.alive(o) && flushEnd.IsZero() {\n\t\t\terrs = append(errs, r.bounded(flushEnd, o.c.Flush))",
 			[]string{"./faults"}},
@@ -40,7 +40,7 @@ func edits() []edit {
 			"\t\t\tdown = r.publishDead(own, it.copyIdentity(), j.err)\n",
 			"\t\t\tr.wg.Go(func() { _ = r.publishDead(own, it.copyIdentity(), j.err) })\n",
 			[]string{"./container", "./faults"}},
-		{"reuse the old channel", "transport/amqp/link.go",
+		{"reuse the old channel", "transport/amqp/sharedconn.go",
 			"\tif l.cur == nil || l.cur.ended() {",
 			"\tif l.cur == nil {",
 			[]string{"./transport/amqp"}},
@@ -48,7 +48,7 @@ func edits() []edit {
 			"func (d *Delivery) Owned() bool { return d.state.Load() == 0 }",
 			"func (d *Delivery) Owned() bool { return d.state.Load() != stateSuperseded }",
 			[]string{"./container", "./transport/sqs", "./faults"}},
-		{"extend once", "transport/sqs/lease.go",
+		{"extend once", "transport/sqs/visibility.go",
 			"\th.extending = false\n\tif op := h.after; op != nil {",
 			"\th.extending, h.capped = false, true\n\tif op := h.after; op != nil {",
 			[]string{"./transport/sqs"}},
@@ -56,7 +56,7 @@ func edits() []edit {
 			"return &sql.TxOptions{Isolation: sql.LevelReadCommitted}",
 			"return &sql.TxOptions{Isolation: sql.LevelDefault}",
 			mutexTests},
-		{"swallow 1213", "middleware/mutex/class.go",
+		{"swallow 1213", "middleware/mutex/errorclass.go",
 			"\tcase 1213, 1020, 3101:\n\t\treturn ClassRolledBack",
 			"\tcase 1213, 1020, 3101:\n\t\treturn ClassDuplicate",
 			mutexTests},
