@@ -37,10 +37,10 @@ type Capabilities struct {
 	Extend bool
 	// Lease is how long a delivery may stay unsettled without anybody
 	// extending it; 0 = as long as the consumer lives. A transport that keeps
-	// leases by itself reports 0 up to KeptFor.
+	// leases by itself reports 0 up to MaxLease.
 	Lease time.Duration
-	// KeptFor is the longest time a transport can keep a lease; 0 = no limit.
-	KeptFor time.Duration
+	// MaxLease is the longest time a transport can keep a lease; 0 = no limit.
+	MaxLease time.Duration
 
 	// Attempts: the attempt count survives a redelivery by the broker.
 	Attempts bool
@@ -52,17 +52,17 @@ type Capabilities struct {
 
 	// DeadLetter: Reject leads to a dead-letter place that is known to exist.
 	DeadLetter bool
-	// KeepBlocks: a delivery that is never settled stops others behind it
+	// HeadOfLineBlocking: a delivery that is never settled stops others behind it
 	// (a partition's window), so keeping failed messages for ever must be asked for.
-	KeepBlocks bool
+	HeadOfLineBlocking bool
 
 	// SingleActive: only one consumer of the queue is served at a time.
 	SingleActive bool
-	// Stays: who cancels its consumer gives something up that others take at once, or
+	// KeepsPlace: who cancels its consumer gives something up that others take at once, or
 	// that is gone: the role of the single active one, partitions, a queue of its own.
 	// A container whose intake is held, as by an open breaker, pauses such a consumer
 	// and keeps what it has, where it would cancel another.
-	Stays bool
+	KeepsPlace bool
 	// OpensPaused: a source opened with OpenOptions.Paused takes nothing from the broker
 	// until Resume. A container whose work may not start opens no other source.
 	OpensPaused bool

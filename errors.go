@@ -39,7 +39,7 @@ const (
 	CodeForbidden   Code = "forbidden"    // logged in, but not allowed to do this
 	CodeVhost       Code = "vhost"        // virtual host missing or closed to the user
 	CodeNotFound    Code = "not-found"    // queue, topic or exchange does not exist
-	CodeDiffers     Code = "differs"      // it exists with other properties
+	CodeMismatch    Code = "mismatch"     // it exists with other properties
 	CodeExclusive   Code = "exclusive"    // somebody else holds it exclusively
 	CodeUnreachable Code = "unreachable"  // nobody answers at the address
 	CodeTLS         Code = "tls"          // the peer could not be verified

@@ -110,7 +110,7 @@ type BatchWrapper interface {
 
 // Watcher is a middleware that can hold the container back: while held, the
 // container cancels its consumer so that the broker sees none (a breaker does
-// this), or pauses one that has a place to lose (Capabilities.Stays). Watch registers the callback and returns a function that ends it;
+// this), or pauses one that has a place to lose (Capabilities.KeepsPlace). Watch registers the callback and returns a function that ends it;
 // callbacks may come from any goroutine and must not be called after stop
 // returned.
 type Watcher interface {

@@ -92,7 +92,7 @@ func TestASeekLeavesALine(t *testing.T) {
 	core, logs := observer.New(zapcore.DebugLevel)
 	c, err := container.New(kafka.New(cluster.ListenAddrs(), kafka.Config{}).Group("billing", []string{"invoices"}, kafka.GroupConfig{}),
 		longshore.HandlerFunc(func(context.Context, *longshore.Delivery) error { return nil }),
-		container.Config{Name: "invoices", Logger: zap.NewNop(), DeadLetter: container.DeadLetter{Policy: container.Keep}})
+		container.Config{Name: "invoices", Logger: zap.NewNop(), DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}})
 	if err != nil {
 		t.Fatal(err)
 	}

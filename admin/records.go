@@ -81,7 +81,7 @@ func (s *Server) stuck(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) why(w http.ResponseWriter, r *http.Request) {
 	if c := s.find(w, r); c != nil {
-		why := c.Why()
+		why := c.Bottleneck()
 		if !sees(r.Context()) {
 			why = why.Bare()
 		}

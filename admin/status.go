@@ -81,7 +81,7 @@ func (s *Server) status(c *container.ListenerContainer) Container {
 		Oldest: st.Oldest.Seconds(), InFlight: st.InFlight, Parked: st.Parked, BacklogAt: st.BacklogAt,
 		Workers:  Workers{Now: st.Workers, Busy: st.Busy, Min: st.Min, Max: st.Max, Limit: st.Scaling.Limit, Reason: st.Scaling.Reason},
 		Received: st.Received, Redelivered: st.Redelivered, Acked: st.Acked, Retried: st.Retried, Released: st.Released,
-		Lost: st.Lost, Stuck: st.Stuck, Generation: st.Generation, Limited: c.Why(),
+		Lost: st.Lost, Stuck: st.Stuck, Generation: st.Generation, Limited: c.Bottleneck(),
 		HandlerP50: st.Handler.P50.Seconds(), HandlerP99: st.Handler.P99.Seconds(), Failed: st.FailedBy}
 	if !st.BacklogAt.IsZero() {
 		v.Backlog = &st.Backlog

@@ -85,7 +85,7 @@ func (j jvmJob) longshore(src transport.Source, order container.Order) (sample, 
 		w.end()
 		return nil
 	}), container.Config{Workers: container.Workers{Min: j.workers, Max: j.workers}, Order: order,
-		DeadLetter: container.DeadLetter{Policy: container.Discard}, Logger: zap.NewNop()})
+		DeadLetter: container.DeadLetter{Policy: container.DeadLetterDiscard}, Logger: zap.NewNop()})
 	if err != nil {
 		return sample{}, err
 	}

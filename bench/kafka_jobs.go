@@ -134,7 +134,7 @@ func (j kafkaJob) longshore() (sample, error) {
 		j.handle(c)
 		return nil
 	}), container.Config{Workers: container.Workers{Min: j.workers, Max: j.workers}, Order: order,
-		DeadLetter: container.DeadLetter{Policy: container.Discard}, Logger: zap.NewNop()})
+		DeadLetter: container.DeadLetter{Policy: container.DeadLetterDiscard}, Logger: zap.NewNop()})
 	if err != nil {
 		return sample{}, err
 	}

@@ -19,7 +19,7 @@ import (
 // 10 workers, 10 ms, distinct keys, default backoff.
 func poison(o options, r *report) error {
 	n := o.count(10_000) // 10 s a variant
-	keep := container.DeadLetter{Policy: container.Keep}
+	keep := container.DeadLetter{Policy: container.DeadLetterKeep}
 	to := container.DeadLetter{To: "dead"}
 	var vs []variant
 	for _, v := range []struct {

@@ -62,7 +62,7 @@ func idling(ready func() error, srcs ...transport.Source) (c cost, err error) {
 	var all []*container.ListenerContainer
 	for _, src := range srcs {
 		l, err := container.New(src, longshore.HandlerFunc(func(context.Context, *longshore.Delivery) error { return nil }),
-			container.Config{DeadLetter: container.DeadLetter{Policy: container.Discard}, Logger: zap.NewNop(), WaitForBroker: true})
+			container.Config{DeadLetter: container.DeadLetter{Policy: container.DeadLetterDiscard}, Logger: zap.NewNop(), WaitForBroker: true})
 		if err != nil {
 			return c, err
 		}

@@ -38,14 +38,14 @@ func (s *containerSection) settings(name string) container.Config {
 		Stuck: container.Stuck{After: s.Stuck.After},
 	}
 	if s.Stuck.Action == "replace" {
-		cfg.Stuck.Action = container.Replace
+		cfg.Stuck.Action = container.StuckReplace
 	}
 	if s.Settle == "manual" {
-		cfg.Settle = container.Manual
+		cfg.Settle = container.SettleManual
 	}
 	if d := s.DeadLetter; d != nil {
 		cfg.DeadLetter = container.DeadLetter{To: d.To, MaxHops: d.MaxHops, Policy: map[string]container.Policy{
-			"native": container.Native, "keep": container.Keep, "discard": container.Discard}[d.Policy]}
+			"native": container.DeadLetterNative, "keep": container.DeadLetterKeep, "discard": container.DeadLetterDiscard}[d.Policy]}
 	}
 	if s.Batch != nil {
 		cfg.Batch = container.Batch{Size: s.Batch.Size, Linger: s.Batch.Linger}

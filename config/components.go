@@ -119,8 +119,8 @@ func (c *Config) tryVia(path string, s *containerSection) {
 	if c.vias[name] == nil {
 		c.vias[name] = &via{broker: b}
 	}
-	if f, ok := b.named("longshore-check").(transport.Fitter); ok && d.To != "" {
-		err := f.Fits(transport.OpenOptions{DeadLetter: d.To})
+	if f, ok := b.named("longshore-check").(transport.Validator); ok && d.To != "" {
+		err := f.ValidateOpen(transport.OpenOptions{DeadLetter: d.To})
 		l.blame(path, joinAll(path, "dead_letter", "to"), toOf(name, err))
 	}
 }

@@ -115,7 +115,7 @@ containers:
 	want := container.Config{Name: "my orders", Workers: container.Workers{Min: 2, Max: 100}, Autoscale: autoscale.Adaptive{Hold: time.Minute}, Lookahead: -1,
 		MaxBytes: 1 << 20, Order: container.ByKey, DeadLetter: container.DeadLetter{To: "orders.dlq"}, DrainTimeout: -1, StartPaused: true,
 		Redelivery: container.Redelivery{MaxAttempts: 8, Backoff: container.Backoff{Initial: 2 * time.Second, Max: time.Hour, Jitter: -1}},
-		Stuck:      container.Stuck{After: 3 * time.Minute, Action: container.Replace}}
+		Stuck:      container.Stuck{After: 3 * time.Minute, Action: container.StuckReplace}}
 	if p, _ := got.Throttle.Limits(); p != 0 {
 		t.Errorf("permits %d, want 0", p)
 	}

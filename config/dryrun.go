@@ -41,10 +41,10 @@ func (c *Config) instead(name string, s *sourceSection, src transport.Source) tr
 // Capabilities are those of the one whose place it takes.
 func (s standIn) Capabilities() longshore.Capabilities { return s.real.Capabilities() }
 
-// Fits asks the one whose place it takes.
-func (s standIn) Fits(o transport.OpenOptions) error {
-	if f, ok := s.real.(transport.Fitter); ok {
-		return f.Fits(o)
+// ValidateOpen asks the one whose place it takes.
+func (s standIn) ValidateOpen(o transport.OpenOptions) error {
+	if f, ok := s.real.(transport.Validator); ok {
+		return f.ValidateOpen(o)
 	}
 	return nil
 }

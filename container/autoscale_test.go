@@ -208,7 +208,7 @@ func TestConsecutiveDoesNotGrowByFailures(t *testing.T) {
 		b := memory.New(memory.Config{})
 		publish(t, b, "q", numbered(2000)...)
 		c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(*longshore.Delivery) error { wait(10 * time.Millisecond); return errBad }),
-			container.Config{Autoscale: autoscale.Consecutive{}, Redelivery: container.Redelivery{MaxAttempts: 1}, DeadLetter: container.DeadLetter{Policy: container.Discard}})
+			container.Config{Autoscale: autoscale.Consecutive{}, Redelivery: container.Redelivery{MaxAttempts: 1}, DeadLetter: container.DeadLetter{Policy: container.DeadLetterDiscard}})
 		wait(15 * time.Second)
 		if st := c.Stats(); st.Target != 1 || st.Discarded < 1000 {
 			t.Errorf("%d workers after %d failures", st.Target, st.Discarded)

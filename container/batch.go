@@ -11,7 +11,7 @@ import (
 // batchReady says whether a batch should be taken now: it is full, its time is
 // over, or waiting would bring nothing more. The caller holds mu and knows that
 // something is ready.
-func (r *run) batchReady() bool {
+func (r *engine) batchReady() bool {
 	return r.sched.Ready() >= r.s.batch || r.batchDue || r.s.linger == 0 || r.axes.Stopping() ||
 		r.sched.Front().Of.alone() || r.free() <= 0
 }
@@ -21,7 +21,7 @@ func (it *item) alone() bool { return it.solo || it.fail != nil }
 
 // armBatch lets the time of a batch begin with its first delivery. The caller
 // holds mu.
-func (r *run) armBatch() {
+func (r *engine) armBatch() {
 	if r.s.batch == 0 || r.s.linger == 0 || r.sched.Ready() == 0 || r.batchDue || r.batchArmed {
 		return
 	}
@@ -37,7 +37,7 @@ func (r *run) armBatch() {
 
 // nextBatch gives the worker up to a batch: ready items, each with the followers
 // in its lane. The caller holds mu.
-func (r *run) nextBatch(w *worker) bool {
+func (r *engine) nextBatch(w *worker) bool {
 	if !r.startable() {
 		return false
 	}
@@ -81,7 +81,7 @@ func (r *run) nextBatch(w *worker) bool {
 }
 
 // processBatch calls the batch handler and carries out a verdict for each.
-func (r *run) processBatch(w *worker) {
+func (r *engine) processBatch(w *worker) {
 	start := r.now()
 	w.began = start
 	w.ds = w.ds[:0]
@@ -90,7 +90,7 @@ func (r *run) processBatch(w *worker) {
 		switch {
 		case !it.d.Owned(): // the last moment to notice a loss
 			torn = true
-			r.tear(it)
+			r.markLost(it)
 		case torn && r.isTorn(it): // it comes behind that one again
 		default:
 			it.d.Own(r, start)
@@ -106,7 +106,7 @@ func (r *run) processBatch(w *worker) {
 	r.batchEnd(w, err, r.now())
 }
 
-func (r *run) callBatch(ds []*longshore.Delivery) (err error) {
+func (r *engine) callBatch(ds []*longshore.Delivery) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = panicError(p)
@@ -118,7 +118,7 @@ func (r *run) callBatch(ds []*longshore.Delivery) (err error) {
 // batchEnd carries the verdicts out. An error for the whole batch does not tell
 // which of them is at fault: next time each comes alone, so that a bad one does
 // not take its neighbours with it.
-func (r *run) batchEnd(w *worker, err error, end time.Time) {
+func (r *engine) batchEnd(w *worker, err error, end time.Time) {
 	start := w.began
 	var each longshore.BatchError
 	whole := err != nil && !errors.As(err, &each)
@@ -138,7 +138,7 @@ func (r *run) batchEnd(w *worker, err error, end time.Time) {
 		if whole {
 			own, it.solo = err, len(batch) > 1
 		}
-		waited, explicit := r.told(it)
+		waited, explicit := r.recordedVerdict(it)
 		if explicit != nil && !errors.Is(own, explicit) {
 			own = explicit
 		}
@@ -148,18 +148,18 @@ func (r *run) batchEnd(w *worker, err error, end time.Time) {
 			continue
 		}
 		r.setEnding(w, batch[n+1:]) // this may take long
-		r.conclude(nil, it, own, end, end.Sub(start)-waited)
+		r.carryOut(nil, it, own, end, end.Sub(start)-waited)
 		r.setEnding(w, nil)
 	}
 }
 
-func (r *run) setEnding(w *worker, batch []*item) {
+func (r *engine) setEnding(w *worker, batch []*item) {
 	r.mu.Lock()
 	w.ending = batch
 	r.mu.Unlock()
 }
 
-func (r *run) acked(it *item, end time.Time, took time.Duration) {
+func (r *engine) acked(it *item, end time.Time, took time.Duration) {
 	j := judgement{verdict: longshore.VerdictAck, end: end, took: took}
 	if e := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck}); e != nil {
 		j.verdict = r.refused(it, longshore.VerbAck, e)

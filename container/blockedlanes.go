@@ -22,7 +22,7 @@ const (
 	hungTimes = 10
 )
 
-// standIns are the workers that stand in for calls that hang; guarded by run.mu. Without
+// standIns are the workers that stand in for calls that hang; guarded by engine.mu. Without
 // them one such call would take the only worker of a quiet container, and no policy grows
 // by a call that does not end: a hang is not demand.
 type standIns struct {
@@ -43,13 +43,13 @@ func (s *standIns) add() bool {
 // places is how many workers there are to be: the target, those that stand in for calls
 // that hang, within the bounds, and those that replace stuck ones, beyond them. The
 // caller holds mu.
-func (r *run) places() int {
+func (r *engine) places() int {
 	return min(r.target+r.standIns.n, max(r.max, r.target)) + r.replacing
 }
 
 // hungAfter is the age from which on a call counts as one that hangs. As long as none has
 // ended, nothing is known of how long calls take. The caller holds mu.
-func (r *run) hungAfter() time.Duration {
+func (r *engine) hungAfter() time.Duration {
 	if r.tick.latency == 0 {
 		return oldCall
 	}
@@ -58,7 +58,7 @@ func (r *run) hungAfter() time.Duration {
 
 // lookForHung tells the Scheduler of calls that hang and lets workers stand in for them.
 // The caller holds mu.
-func (r *run) lookForHung(now time.Time) {
+func (r *engine) lookForHung(now time.Time) {
 	limit, more := r.hungAfter(), false
 	r.standIns.ended += r.count.completed
 	for _, w := range r.workers {
@@ -88,12 +88,12 @@ func (r *run) lookForHung(now time.Time) {
 
 // workWaits says whether a worker that stands in would have something to do: a long call
 // alone needs none. Where the backlog is not known there may be some. The caller holds mu.
-func (r *run) workWaits() bool {
+func (r *engine) workWaits() bool {
 	return r.sched.Ready() > 0 || r.tick.buffered > 0 || r.tick.backlogAt.IsZero() || r.tick.backlog > 0
 }
 
 // unhung ends a call that had a stand-in. The caller holds mu.
-func (r *run) unhung(w *worker) {
+func (r *engine) unhung(w *worker) {
 	w.hung = false
 	r.standIns.n--
 }
@@ -104,7 +104,7 @@ type asideWatch struct{ level int }
 
 // asideSpace is how many deliveries that wait behind a blocked one take no place from the
 // others. The broker may leave us fewer than we have room for. The caller holds mu.
-func (r *run) asideSpace(caps longshore.Capabilities) int {
+func (r *engine) asideSpace(caps longshore.Capabilities) int {
 	if caps.MostHeld == 0 {
 		return asideMost
 	}
@@ -131,7 +131,7 @@ func (a *asideWatch) rise(share float64) (percent int) {
 
 // watchAside tells when what waits in lanes that stand reaches a share of its space. The
 // caller holds mu.
-func (r *run) watchAside() {
+func (r *engine) watchAside() {
 	percent := r.aside.rise(r.sched.AsideShare())
 	if percent == 0 {
 		return
@@ -163,7 +163,7 @@ func (b BlockedLane) String() string {
 }
 
 // blockedLane is the one in which the most wait. The caller holds mu.
-func (r *run) blockedLane() (b BlockedLane) {
+func (r *engine) blockedLane() (b BlockedLane) {
 	if l, ok := r.sched.Longest(func(s dispatch.Standing) bool { return s != dispatch.Open }); ok {
 		b = BlockedLane{Key: r.laneName(l.Key), By: l.Standing.String(), Waiting: l.Waiting}
 	}
@@ -171,7 +171,7 @@ func (r *run) blockedLane() (b BlockedLane) {
 }
 
 // laneName makes a lane's key readable.
-func (r *run) laneName(key []byte) string {
+func (r *engine) laneName(key []byte) string {
 	if r.s.byPartition && len(key) >= 4 {
 		topic, p := key[:len(key)-4], key[len(key)-4:]
 		return fmt.Sprintf("%s/%d", cutText(string(topic), 64), int32(p[0])<<24|int32(p[1])<<16|int32(p[2])<<8|int32(p[3]))

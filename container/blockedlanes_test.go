@@ -53,7 +53,7 @@ func othersGoOn(t *testing.T, block func(context.Context) error, keys int, worke
 		wait(5 * time.Millisecond)
 		done.Add(1)
 		return nil
-	}), container.Config{Order: container.ByKey, Workers: workers, DeadLetter: container.DeadLetter{Policy: container.Keep},
+	}), container.Config{Order: container.ByKey, Workers: workers, DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep},
 		Redelivery: container.Redelivery{Backoff: container.Backoff{Max: time.Hour}}})
 	n := 0
 	second := func() { // 100 messages
@@ -73,7 +73,7 @@ func othersGoOn(t *testing.T, block func(context.Context) error, keys int, worke
 		}
 		others := int32(20 * 100 * (keys - 1) / keys)
 		if got := done.Load() - before; 100*got < 95*others {
-			t.Errorf("%d of %d others were handled; %+v", got, others, c.Why())
+			t.Errorf("%d of %d others were handled; %+v", got, others, c.Bottleneck())
 		}
 	}
 	if st := c.Stats(); st.Target > max(workers.Max, 10) || st.Workers > max(workers.Max, 10) {
@@ -104,7 +104,7 @@ func TestSeveralHungKeysHoldNoOtherKeyUp(t *testing.T) {
 			wait(10 * time.Millisecond)
 		}
 		if got, want := done.Load(), int32(10_000*42/50); hung.Load() != 8 || 100*got < 95*want {
-			t.Errorf("%d hang, %d of %d others were handled; %+v", hung.Load(), got, want, c.Why())
+			t.Errorf("%d hang, %d of %d others were handled; %+v", hung.Load(), got, want, c.Bottleneck())
 		}
 		if st := c.Stats(); st.Blocked < 1400 || st.InFlight > st.Window {
 			t.Errorf("%d wait behind what hangs, %d are in a window of %d", st.Blocked, st.InFlight, st.Window)
@@ -163,7 +163,7 @@ func TestBoundOfBlockedKeysIsTold(t *testing.T) {
 			wait(50 * time.Millisecond)
 		}
 		n := 0
-		for limit := time.Now().Add(10 * time.Minute); c.Why().By != container.ByAside; n++ {
+		for limit := time.Now().Add(10 * time.Minute); c.Bottleneck().By != container.ByAside; n++ {
 			if time.Now().After(limit) {
 				t.Fatalf("not told: %+v", c.Stats())
 			}
@@ -171,7 +171,7 @@ func TestBoundOfBlockedKeysIsTold(t *testing.T) {
 			wait(50 * time.Millisecond)
 		}
 		wait(time.Second)
-		if why := c.Why(); !strings.Contains(why.Text, `"k0", whose handler does not return`) {
+		if why := c.Bottleneck(); !strings.Contains(why.Text, `"k0", whose handler does not return`) {
 			t.Errorf("why: %q", why.Text)
 		}
 		if st := c.Stats(); !st.Ready || !strings.Contains(st.Reason, "too much waits") || st.Bytes > 2*200_000+20_000 {

@@ -12,7 +12,7 @@ const headsShown = 100
 
 // heads asks the transport which partitions are held back. A partition that stands
 // still is named in the reason, though the container is ready: its other ones go on.
-func (r *run) heads(st *Stats) {
+func (r *engine) heads(st *Stats) {
 	r.mu.Lock()
 	g := r.gen
 	down := r.axes.Sub != state.Open || r.axes.Stop >= state.Closing
@@ -24,8 +24,8 @@ func (r *run) heads(st *Stats) {
 	if !ok {
 		return
 	}
-	all := hr.StuckHeads()
-	st.StuckHeads = all[:min(len(all), headsShown)]
+	all := hr.BlockedPartitions()
+	st.BlockedPartitions = all[:min(len(all), headsShown)]
 	for i := range all {
 		st.Oldest = max(st.Oldest, r.now().Sub(all[i].Since))
 	}

@@ -94,8 +94,8 @@ const oldCall = 8 * time.Second
 // hot is the share of the window from which on a key is one that limits.
 const hotShare = 0.4
 
-// Why says in one sentence what limits the container now.
-func (c *ListenerContainer) Why() Bottleneck {
+// Bottleneck says in one sentence what limits the container now.
+func (c *ListenerContainer) Bottleneck() Bottleneck {
 	st, p := c.Stats(), Pressure{Now: c.set.clock.Now(), Partitions: -1, Address: c.set.about.Address, DeadLetter: c.set.dead.To}
 	c.mu.Lock()
 	r := c.cur
@@ -110,7 +110,7 @@ func (c *ListenerContainer) Why() Bottleneck {
 	return Why(st, p)
 }
 
-func (r *run) pressure(p *Pressure) {
+func (r *engine) pressure(p *Pressure) {
 	r.mu.Lock()
 	g, now, v := r.gen, r.now(), &r.count.vitals
 	for _, w := range r.workers {
@@ -168,7 +168,7 @@ func clockText(t, now time.Time) string {
 	return t.Local().Format(time.DateTime)
 }
 
-// Why is what [ListenerContainer.Why] says of a container that stands like this; whatever
+// Why is what [ListenerContainer.Bottleneck] says of a container that stands like this; whatever
 // shows a container, the console and the commands among them, takes its sentence from
 // here. What stops everything comes first, then what keeps more from being done.
 func Why(st Stats, p Pressure) Bottleneck {
@@ -315,7 +315,7 @@ func whyFailing(st Stats, p Pressure) cause {
 
 // whyStands is about partitions that do not move.
 func whyStands(st Stats, _ Pressure) cause {
-	for _, h := range st.StuckHeads {
+	for _, h := range st.BlockedPartitions {
 		if !h.Full() && (st.Busy > 0 || st.ReadyToStart > 0) {
 			continue // the others go on, and so does its own partition
 		}

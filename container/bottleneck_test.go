@@ -80,13 +80,13 @@ func TestWhatLimitsNow(t *testing.T) {
 func TestWhyOfAContainer(t *testing.T) {
 	b := memory.New(memory.Config{})
 	c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(*longshore.Delivery) error { return nil }), container.Config{})
-	eventually(t, "it runs", func() bool { return c.Why() == container.Bottleneck{Text: "nothing: no work waits"} })
+	eventually(t, "it runs", func() bool { return c.Bottleneck() == container.Bottleneck{Text: "nothing: no work waits"} })
 	c.Pause()
-	if got := c.Why(); got.By != container.ByState {
+	if got := c.Bottleneck(); got.By != container.ByState {
 		t.Errorf("%+v", got)
 	}
 	stop(t, c)
-	if got := c.Why(); got.Text != "it is stopped" {
+	if got := c.Bottleneck(); got.Text != "it is stopped" {
 		t.Errorf("%+v", got)
 	}
 }

@@ -117,12 +117,12 @@ const (
 	// Default is Native where the broker's dead-letter place is known to exist, else
 	// Keep with a warning at start; a Kafka source refuses it.
 	Default Policy = iota
-	// Native leaves it to the broker: dead-letter exchange, redrive policy.
-	Native
-	// Keep tries again at Backoff.Max for ever.
-	Keep
-	// Discard acks, with a log line and a counter. The message is gone.
-	Discard
+	// DeadLetterNative leaves it to the broker: dead-letter exchange, redrive policy.
+	DeadLetterNative
+	// DeadLetterKeep tries again at Backoff.Max for ever.
+	DeadLetterKeep
+	// DeadLetterDiscard acks, with a log line and a counter. The message is gone.
+	DeadLetterDiscard
 )
 
 // DeadLetter says where messages go that failed for the last time or were
@@ -144,12 +144,12 @@ type DeadLetter struct {
 type Settle uint8
 
 const (
-	// Auto: the container, by the handler's result.
-	Auto Settle = iota
-	// Manual: the handler, with d.Ack, d.Nack or d.Reject, when and where it
+	// SettleAuto: the container, by the handler's result.
+	SettleAuto Settle = iota
+	// SettleManual: the handler, with d.Ack, d.Nack or d.Reject, when and where it
 	// likes. Slot, lane and context last until then. An error settles as in Auto. A Nack
 	// counts towards Redelivery.MaxAttempts in both.
-	Manual
+	SettleManual
 )
 
 // Batch is how NewBatch gathers deliveries.
@@ -164,10 +164,10 @@ type Batch struct {
 type StuckAction uint8
 
 const (
-	// Wait leaves its worker to it.
-	Wait StuckAction = iota
-	// Replace starts another worker in its place. Its lane stays shut.
-	Replace
+	// StuckWait leaves its worker to it.
+	StuckWait StuckAction = iota
+	// StuckReplace starts another worker in its place. Its lane stays shut.
+	StuckReplace
 )
 
 // Stuck is about handlers that do not return.

@@ -24,7 +24,7 @@ func TestEverythingWrongIsToldAtOnce(t *testing.T) {
 		Workers: container.Workers{Min: 5, Max: 3}, Lookahead: -2, MaxBytes: -1, Autoscale: autoscale.Adaptive{Hold: time.Nanosecond},
 		Order: container.ByPartition, Settle: 7, Batch: container.Batch{Size: 3}, Stuck: container.Stuck{After: -5, Action: 9},
 		Redelivery: container.Redelivery{MaxAttempts: -1, Parked: -1, Backoff: container.Backoff{Initial: time.Hour, Max: time.Second, Multiplier: 0.5, Jitter: 3}},
-		DeadLetter: container.DeadLetter{To: "x", Policy: container.Keep}, Reopen: container.Backoff{Max: -1},
+		DeadLetter: container.DeadLetter{To: "x", Policy: container.DeadLetterKeep}, Reopen: container.Backoff{Max: -1},
 		DrainTimeout: -7, CancelGrace: -1, Middleware: []longshore.Middleware{nil},
 	})
 	if err == nil {
@@ -86,7 +86,7 @@ func TestCheckersSeeTheFactsAndMayRefuse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := memory.New(memory.Config{})
 		k := &checking{}
-		cfg := container.Config{Middleware: []longshore.Middleware{k}, Order: container.ByKey, Settle: container.Manual, Workers: container.Workers{Max: 7}, DrainTimeout: time.Minute}
+		cfg := container.Config{Middleware: []longshore.Middleware{k}, Order: container.ByKey, Settle: container.SettleManual, Workers: container.Workers{Max: 7}, DrainTimeout: time.Minute}
 		c := start(t, b.Queue("q", memory.QueueConfig{Lease: time.Minute}), handle(noop), cfg)
 		if f := k.facts; f.Container != "q" || f.WorkersMax != 7 || f.Order != "key" || !f.Manual || f.DrainTimeout != time.Minute || f.Capabilities.Lease != time.Minute {
 			t.Errorf("%+v", f)

@@ -18,7 +18,7 @@ const (
 )
 
 // capacityState is the share of time in which a delivery could be taken at once;
-// guarded by run.mu.
+// guarded by engine.mu.
 type capacityState struct {
 	timer longshore.Timer
 	of    int // the generation that it speaks of
@@ -27,7 +27,7 @@ type capacityState struct {
 }
 
 // armCapacity looks again in a moment.
-func (r *run) armCapacity() {
+func (r *engine) armCapacity() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.axes.Stopping() || r.endWorkers() {
@@ -41,7 +41,7 @@ func (r *run) armCapacity() {
 
 // lookAtCapacity notes whether a delivery could be taken now. A new subscription
 // begins anew: what an outage did is told by the state.
-func (r *run) lookAtCapacity() {
+func (r *engine) lookAtCapacity() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c, g := &r.tick.capa, r.gen
@@ -63,12 +63,12 @@ func (r *run) lookAtCapacity() {
 // there is room for it, nothing is before it, and a worker is free. Room alone says
 // little: it is what received messages wait in while all workers are busy. The caller
 // holds mu.
-func (r *run) mayTake() bool {
+func (r *engine) mayTake() bool {
 	return r.axes.Accepts() && !r.gateShut && r.sched.Ready() == 0 && r.free() > 0 && r.freeWorker()
 }
 
 // freeWorker says whether a worker has nothing to do. The caller holds mu.
-func (r *run) freeWorker() bool {
+func (r *engine) freeWorker() bool {
 	if len(r.idle) > 0 || r.receiving && !r.fetching {
 		return true
 	}
@@ -76,7 +76,7 @@ func (r *run) freeWorker() bool {
 }
 
 // consumerCapacity is what Stats tells. The caller holds mu.
-func (r *run) consumerCapacity() float64 {
+func (r *engine) consumerCapacity() float64 {
 	g := r.gen
 	switch {
 	case r.axes.Sub != state.Open || r.axes.Stopping() || r.axes.Holds.Has(state.Middleware):
@@ -91,7 +91,7 @@ func (r *run) consumerCapacity() float64 {
 
 // accepting is what Stats tells, which has the gate's limits already. The caller
 // holds mu.
-func (r *run) accepting(st *Stats) bool {
+func (r *engine) accepting(st *Stats) bool {
 	return r.axes.Accepts() && st.Permits != 0 && st.Rate != 0 // the gate's own word may be newer
 }
 

@@ -26,10 +26,10 @@ type ListenerContainer struct {
 	watchers  []longshore.Watcher
 	names     []string // of the watchers
 	hub       *eventHub
-	asked     asked
+	asked     requestedVerdict
 
 	mu      sync.Mutex
-	cur     *run
+	cur     *engine
 	workers Workers
 	paused  bool
 	// pausedBy says who paused it; zero while nothing is paused.
@@ -146,7 +146,7 @@ func (c *ListenerContainer) Start(ctx context.Context) error {
 }
 
 // begin returns the run to wait for; ended says that it is on its way out.
-func (c *ListenerContainer) begin() (r *run, fresh, ended bool) {
+func (c *ListenerContainer) begin() (r *engine, fresh, ended bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.cur != nil {
@@ -159,7 +159,7 @@ func (c *ListenerContainer) begin() (r *run, fresh, ended bool) {
 	return c.cur, true, false
 }
 
-func (c *ListenerContainer) awaitStart(ctx context.Context, r *run) error {
+func (c *ListenerContainer) awaitStart(ctx context.Context, r *engine) error {
 	select {
 	case <-r.started:
 		return r.failed

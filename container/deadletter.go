@@ -40,7 +40,7 @@ const transient = 1
 type deadLetter struct {
 	err    error // why it was given up
 	tries  int
-	failed error // of the last move; guarded by run.mu
+	failed error // of the last move; guarded by engine.mu
 
 	// overtaken: given up by an operator behind others of its lane, which do not wait.
 	overtaken bool
@@ -49,19 +49,19 @@ type deadLetter struct {
 // terminalState is the terminal policy and the publisher it needs.
 type terminalState struct {
 	policy Policy
-	down   error // of the destination, from the last publish; guarded by run.mu
+	down   error // of the destination, from the last publish; guarded by engine.mu
 
 	mu  sync.Mutex
 	pub transport.Publisher
 }
 
-// bury applies the terminal policy.
-func (r *run) bury(w *worker, it *item, j judgement) {
+// moveToDeadLetter applies the terminal policy.
+func (r *engine) moveToDeadLetter(w *worker, it *item, j judgement) {
 	j.verdict = longshore.VerdictReject
 	switch {
 	case r.s.dead.To != "":
 		r.deadLetter(w, it, j)
-	case r.terms.policy == Native:
+	case r.terms.policy == DeadLetterNative:
 		if err := r.hopped(it.d); err != nil {
 			r.stays(w, it, j, err)
 			return
@@ -77,7 +77,7 @@ func (r *run) bury(w *worker, it *item, j judgement) {
 			r.buried(it, j.err, "the broker's dead-letter place")
 		}
 		r.done(w, it, j)
-	case r.terms.policy == Discard:
+	case r.terms.policy == DeadLetterDiscard:
 		j.verdict = longshore.VerdictDiscard
 		if err := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck}); err != nil {
 			j.verdict = r.refused(it, longshore.VerbAck, err)
@@ -89,14 +89,14 @@ func (r *run) bury(w *worker, it *item, j judgement) {
 }
 
 // keep tries again at the longest delay, for ever.
-func (r *run) keep(w *worker, it *item, j judgement) {
+func (r *engine) keep(w *worker, it *item, j judgement) {
 	j.verdict, j.delay = longshore.VerdictRetry, r.s.retry.Max
-	r.comeBack(w, it, j, it.d.Attempt+1)
+	r.redeliver(w, it, j, it.d.Attempt+1)
 }
 
 // deadLetter publishes the message to the dead-letter destination and acks it
 // once that is confirmed. If it cannot, the message stays.
-func (r *run) deadLetter(w *worker, it *item, j judgement) {
+func (r *engine) deadLetter(w *worker, it *item, j judgement) {
 	// The old delivery must not be settled by a goroutine the handler left behind
 	// while the copy is on its way.
 	own, err := it.d.Again(it.d.Attempt)
@@ -138,17 +138,17 @@ func destinationFault(err error) error {
 }
 
 // moveDue lets the undertaker try again to move what is due. The caller holds mu.
-func (r *run) moveDue() {
+func (r *engine) moveDue() {
 	if r.sched.Waiting() > 0 && !r.undertaking {
 		r.undertaking = true
 		r.wg.Add(1)
-		go r.undertake()
+		go r.retryDeadLetters()
 	}
 }
 
-// undertake moves what could not be moved at first, one after the other, so that
+// retryDeadLetters moves what could not be moved at first, one after the other, so that
 // a destination that does not answer costs no worker. It ends when nothing is due.
-func (r *run) undertake() {
+func (r *engine) retryDeadLetters() {
 	defer r.wg.Done()
 	for {
 		r.mu.Lock()
@@ -163,7 +163,7 @@ func (r *run) undertake() {
 		r.mu.Unlock()
 		j := judgement{verdict: longshore.VerdictReject, err: it.dead.err, end: r.now()}
 		if it.d.Owned() {
-			r.bury(nil, it, j)
+			r.moveToDeadLetter(nil, it, j)
 		} else {
 			j.verdict = longshore.VerdictLost
 			r.done(nil, it, j)
@@ -172,7 +172,7 @@ func (r *run) undertake() {
 }
 
 // stays keeps a message that could not be moved, to try the move again.
-func (r *run) stays(w *worker, it *item, j judgement, err error) {
+func (r *engine) stays(w *worker, it *item, j judgement, err error) {
 	r.mu.Lock()
 	if it.dead == nil {
 		it.dead = &deadLetter{err: j.err}
@@ -207,7 +207,7 @@ func (r *run) stays(w *worker, it *item, j judgement, err error) {
 
 // publishDead publishes with a deadline of its own: a worker must not wait for a
 // broker that takes nothing.
-func (r *run) publishDead(d *longshore.Delivery, id string, reason error) error {
+func (r *engine) publishDead(d *longshore.Delivery, id string, reason error) error {
 	ctx, cancel := context.WithTimeout(r.settle, publishTimeout)
 	defer cancel()
 	if err := r.hopped(d); err != nil {
@@ -237,7 +237,7 @@ const (
 )
 
 // deadPublisher returns the publisher given, or one on the source's own broker.
-func (r *run) deadPublisher(ctx context.Context) (transport.Publisher, error) {
+func (r *engine) deadPublisher(ctx context.Context) (transport.Publisher, error) {
 	if r.s.dead.Via != nil {
 		return r.s.dead.Via, nil
 	}
@@ -269,7 +269,7 @@ func (it *item) copyIdentity() string {
 }
 
 // deadMessage is what was received, with its identity and the reasons in its headers.
-func (r *run) deadMessage(d *longshore.Delivery, id string, reason error, said diagnostics) *longshore.Message {
+func (r *engine) deadMessage(d *longshore.Delivery, id string, reason error, said diagnostics) *longshore.Message {
 	m := *d.Received()
 	headers := make(longshore.Headers, 0, len(m.Headers)+8)
 	for _, h := range m.Headers {

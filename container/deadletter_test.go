@@ -211,11 +211,11 @@ func TestTerminalPolicies(t *testing.T) {
 		fails longshore.Code
 	}{
 		{"native is the default where it exists", native, container.DeadLetter{}, "broker-dead", ""},
-		{"native by name", native, container.DeadLetter{Policy: container.Native}, "broker-dead", ""},
+		{"native by name", native, container.DeadLetter{Policy: container.DeadLetterNative}, "broker-dead", ""},
 		{"to wins over native", native, container.DeadLetter{To: "ours"}, "ours", ""},
 		{"keep is the default elsewhere", memory.QueueConfig{}, container.DeadLetter{}, "kept", ""},
-		{"discard", memory.QueueConfig{}, container.DeadLetter{Policy: container.Discard}, "gone", ""},
-		{"native without a place fails the start", memory.QueueConfig{}, container.DeadLetter{Policy: container.Native}, "", longshore.CodeUnsupported},
+		{"discard", memory.QueueConfig{}, container.DeadLetter{Policy: container.DeadLetterDiscard}, "gone", ""},
+		{"native without a place fails the start", memory.QueueConfig{}, container.DeadLetter{Policy: container.DeadLetterNative}, "", longshore.CodeUnsupported},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {
@@ -259,7 +259,7 @@ type blocking struct{ transport.Source }
 
 func (s blocking) Capabilities() transport.Capabilities {
 	caps := s.Source.Capabilities()
-	caps.KeepBlocks, caps.Keyed = true, true
+	caps.HeadOfLineBlocking, caps.Keyed = true, true
 	return caps
 }
 
@@ -269,7 +269,7 @@ func TestKeepMustBeSaidWhereItBlocks(t *testing.T) {
 	if _, err := container.New(src, handle(noop), quiet(container.Config{})); err == nil || !strings.Contains(err.Error(), "DeadLetter") {
 		t.Errorf("zero: %v", err)
 	}
-	for _, policy := range []container.Policy{container.Keep, container.Discard} {
+	for _, policy := range []container.Policy{container.DeadLetterKeep, container.DeadLetterDiscard} {
 		if _, err := container.New(src, handle(noop), quiet(container.Config{DeadLetter: container.DeadLetter{Policy: policy}})); err != nil {
 			t.Errorf("policy %d: %v", policy, err)
 		}

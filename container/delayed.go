@@ -10,7 +10,7 @@ const awayMost = 1 << 16
 
 // away remembers when the deliveries given back with a delay are due, so that the
 // report of a drain can say how many the broker still keeps; the oldest are
-// forgotten first. Guarded by run.mu.
+// forgotten first. Guarded by engine.mu.
 type away struct {
 	due   []time.Time
 	sweep int // length at which those that are due are dropped

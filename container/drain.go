@@ -12,7 +12,7 @@ import (
 // the broker counts what is given back: there what was received is worked off. A
 // single active consumer, which has its role to the end, receives nothing more.
 // Called again it can only shorten the time.
-func (r *run) stop(soft, hard time.Time) {
+func (r *engine) stop(soft, hard time.Time) {
 	r.mu.Lock()
 	if r.axes.Stop == state.NoStop {
 		r.stopAt, r.drainEnd, r.hardEnd = r.s.clock.Now(), soft, hard
@@ -42,7 +42,7 @@ func earlier(a, b time.Time) time.Time {
 // armHard sets the time at which everything is over. A settlement that talks to the
 // broker ends a little earlier: flushing and closing need time too. The caller
 // holds mu.
-func (r *run) armHard(end time.Time) {
+func (r *engine) armHard(end time.Time) {
 	r.hardEnd = end
 	for _, t := range []longshore.Timer{r.hardTimer, r.settleTimer} {
 		if t != nil {
@@ -55,10 +55,10 @@ func (r *run) armHard(end time.Time) {
 }
 
 // reserve is the part of the drain's time that is kept for flushing and closing.
-func (r *run) reserve() time.Duration { return min(r.s.grace/4, 500*time.Millisecond) }
+func (r *engine) reserve() time.Duration { return min(r.s.grace/4, 500*time.Millisecond) }
 
 // over says that the run has ended.
-func (r *run) over() bool {
+func (r *engine) over() bool {
 	select {
 	case <-r.ended:
 		return true
@@ -68,7 +68,7 @@ func (r *run) over() bool {
 }
 
 // drain ends the run, within its deadline whatever the broker does.
-func (r *run) drain() {
+func (r *engine) drain() {
 	r.mu.Lock()
 	if r.axes.Sub == state.Failed {
 		now := r.s.clock.Now()
@@ -92,13 +92,13 @@ func (r *run) drain() {
 }
 
 // cancelIntake ends the subscription and gives back what was not started.
-func (r *run) cancelIntake(g *generation) {
+func (r *engine) cancelIntake(g *generation) {
 	r.mu.Lock()
 	g.canceled = true
 	if g.asOne() && g.down == nil {
 		out := r.sched.TakeWaiting() // what the transport has goes back when it is closed, with all else
 		r.mu.Unlock()
-		r.forgo(out)
+		r.abandonUnstarted(out)
 		return
 	}
 	off := r.axes.Stop == state.FinishWork && r.s.clock.Now().Before(r.drainEnd)
@@ -112,7 +112,7 @@ func (r *run) cancelIntake(g *generation) {
 		g.rearm(r.base)
 	}
 	r.mu.Unlock()
-	if err := r.bounded(until, g.c.Cancel); err != nil && r.alive(g) {
+	if err := r.callUntil(until, g.c.Cancel); err != nil && r.alive(g) {
 		r.notice(err, "cancelling the consumer failed")
 	}
 	r.mu.Lock()
@@ -124,7 +124,7 @@ func (r *run) cancelIntake(g *generation) {
 	r.returnBuffer(g)
 }
 
-func (r *run) alive(g *generation) bool {
+func (r *engine) alive(g *generation) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return g.down == nil
@@ -134,8 +134,8 @@ func (r *run) alive(g *generation) bool {
 // of a running head must not be given to another consumer before it ends: so what
 // is buffered is received and sorted into the lanes. Where nothing moves before
 // Close (partitions), that is not needed.
-func (r *run) returnBuffer(g *generation) {
-	sort := r.s.ordered && !g.caps.KeepBlocks
+func (r *engine) returnBuffer(g *generation) {
+	sort := r.s.ordered && !g.caps.HeadOfLineBlocking
 	if sort && r.alive(g) {
 		r.sortBuffer(g)
 	}
@@ -143,9 +143,9 @@ func (r *run) returnBuffer(g *generation) {
 	// buffer before it, and a quorum queue would keep them in that order.
 	r.releaseReady()
 	if sort && r.alive(g) {
-		_ = r.within(r.hard, g.c.Flush) // the last flush reports what is missing
+		_ = r.callUntilLost(r.hard, g.c.Flush) // the last flush reports what is missing
 	}
-	if err := r.within(r.hard, g.c.Release); err != nil && r.alive(g) {
+	if err := r.callUntilLost(r.hard, g.c.Release); err != nil && r.alive(g) {
 		r.notice(err, "giving back what was buffered failed")
 	}
 }
@@ -153,7 +153,7 @@ func (r *run) returnBuffer(g *generation) {
 // sortBuffer receives what is buffered while something runs that it may have to
 // follow. A receive that was interrupted ends before: what it brings is older. Neither
 // waits for anybody, so they have their time also where the drain's is over.
-func (r *run) sortBuffer(g *generation) {
+func (r *engine) sortBuffer(g *generation) {
 	until := r.s.clock.Now().Add(r.s.grace)
 	r.waitFor(func() time.Time { return earlier(until, r.hardEnd.Add(-r.reserve())) }, func() bool { return !r.receiving })
 	r.mu.Lock()
@@ -166,7 +166,7 @@ func (r *run) sortBuffer(g *generation) {
 }
 
 // pull receives what is buffered after Cancel.
-func (r *run) pull(g *generation, until time.Time) {
+func (r *engine) pull(g *generation, until time.Time) {
 	ctx, cancel := r.until(until)
 	defer cancel()
 	for {
@@ -184,7 +184,7 @@ func (r *run) pull(g *generation, until time.Time) {
 
 // awaitWork waits until nothing runs, or the drain's time is over. Followers whose
 // head has ended meanwhile are given back.
-func (r *run) awaitWork(holdBack bool) {
+func (r *engine) awaitWork(holdBack bool) {
 	for {
 		if !holdBack {
 			r.releaseReady()
@@ -203,7 +203,7 @@ func (r *run) awaitWork(holdBack bool) {
 		}
 		nudge, end := r.nudge, r.drainEnd
 		r.mu.Unlock()
-		if !r.pass(nudge, end) {
+		if !r.awaitChange(nudge, end) {
 			break
 		}
 	}
@@ -226,7 +226,7 @@ func (r *run) awaitWork(holdBack bool) {
 
 // worked says whether everything that is to be worked on has been. The caller
 // holds mu.
-func (r *run) worked() bool {
+func (r *engine) worked() bool {
 	g := r.gen
 	last := g != nil && g.caps.SingleActive
 	switch {
@@ -242,19 +242,19 @@ func (r *run) worked() bool {
 }
 
 // leftover says whether something is held that was not worked off. The caller holds mu.
-func (r *run) leftover() bool {
+func (r *engine) leftover() bool {
 	return r.axes.Stop < state.ReturnOnly && (r.sched.Total().N > 0 || r.more())
 }
 
 // more says whether the transport may still hand out what it had received. The
 // caller holds mu.
-func (r *run) more() bool {
+func (r *engine) more() bool {
 	g := r.gen
 	return g != nil && g.down == nil && !g.exhausted && !g.caps.SingleActive
 }
 
-// pass waits for a change; false when end is reached.
-func (r *run) pass(nudge <-chan struct{}, end time.Time) bool {
+// awaitChange waits for a change; false when end is reached.
+func (r *engine) awaitChange(nudge <-chan struct{}, end time.Time) bool {
 	left := end.Sub(r.s.clock.Now())
 	if left <= 0 {
 		return false
@@ -272,12 +272,12 @@ func (r *run) pass(nudge <-chan struct{}, end time.Time) bool {
 }
 
 // waitFor waits for a condition until end; both are asked with mu held.
-func (r *run) waitFor(end func() time.Time, cond func() bool) {
+func (r *engine) waitFor(end func() time.Time, cond func() bool) {
 	for {
 		r.mu.Lock()
 		ok, nudge, limit := cond(), r.nudge, end()
 		r.mu.Unlock()
-		if ok || !r.pass(nudge, limit) {
+		if ok || !r.awaitChange(nudge, limit) {
 			return
 		}
 	}
@@ -286,7 +286,7 @@ func (r *run) waitFor(end func() time.Time, cond func() bool) {
 // releaseReady gives back, uncounted, everything that waits and must not start:
 // what is ready with the followers in its lane, and what is parked. Followers of a
 // running head stay until it ends.
-func (r *run) releaseReady() {
+func (r *engine) releaseReady() {
 	r.releaseOrphans()
 	r.mu.Lock()
 	var out []*dispatch.Item[item]

@@ -51,9 +51,9 @@ func (c *tellingConsumer) Close(ctx context.Context) error {
 func TestDrainReportOfWhatFollowsADeafHandler(t *testing.T) {
 	for _, counts := range []bool{false, true} {
 		for _, order := range []container.Order{container.Unordered, container.ByKey} {
-			for _, settle := range []container.Settle{container.Auto, container.Manual} {
+			for _, settle := range []container.Settle{container.SettleAuto, container.SettleManual} {
 				for _, tells := range []bool{false, true} {
-					t.Run(fmt.Sprintf("counts returns %t, order %s, by hand %t, told %t", counts, order, settle == container.Manual, tells), func(t *testing.T) {
+					t.Run(fmt.Sprintf("counts returns %t, order %s, by hand %t, told %t", counts, order, settle == container.SettleManual, tells), func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
 							b := memory.New(memory.Config{})
 							publish(t, b, "q", "a:1", "a:2", "a:3", "b:1", "b:2")
@@ -65,7 +65,7 @@ func TestDrainReportOfWhatFollowsADeafHandler(t *testing.T) {
 							defer synctest.Wait()
 							defer close(end)
 							c := start(t, src, longshore.HandlerFunc(func(context.Context, *longshore.Delivery) error {
-								if settle == container.Auto {
+								if settle == container.SettleAuto {
 									<-end
 								}
 								return nil // by hand: never settled
@@ -73,7 +73,7 @@ func TestDrainReportOfWhatFollowsADeafHandler(t *testing.T) {
 							wait(100 * time.Millisecond)
 							stopBadly(t, c)
 							rep, running := c.Report(), 2
-							if order == container.Unordered && settle == container.Manual {
+							if order == container.Unordered && settle == container.SettleManual {
 								running = rep.Abandoned // as many as the workers had taken
 							}
 							if rep.Abandoned != running || rep.Released != 5-running || rep.Completed+rep.Lost != 0 {

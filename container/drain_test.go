@@ -281,7 +281,7 @@ func TestNothingStartsWhileCancelIsOnItsWay(t *testing.T) {
 
 // A handler that never returns cannot hold Stop; its late ack settles nothing.
 func TestStopIsBoundedByAHandlerThatNeverReturns(t *testing.T) {
-	for _, manual := range []container.Settle{container.Auto, container.Manual} {
+	for _, manual := range []container.Settle{container.SettleAuto, container.SettleManual} {
 		synctest.Test(t, func(t *testing.T) {
 			b := memory.New(memory.Config{})
 			publish(t, b, "q", "m1")
@@ -622,8 +622,8 @@ func TestDrainReportAddsUp(t *testing.T) {
 	for _, counts := range []bool{false, true} {
 		for _, order := range []container.Order{container.Unordered, container.ByKey} {
 			for _, budget := range []time.Duration{time.Second, time.Minute} {
-				for _, manual := range []container.Settle{container.Auto, container.Manual} {
-					t.Run(fmt.Sprintf("counts returns %t, order %s, %v, by hand %t", counts, order, budget, manual == container.Manual), func(t *testing.T) {
+				for _, manual := range []container.Settle{container.SettleAuto, container.SettleManual} {
+					t.Run(fmt.Sprintf("counts returns %t, order %s, %v, by hand %t", counts, order, budget, manual == container.SettleManual), func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
 							b := memory.New(memory.Config{})
 							publish(t, b, "q", "a:bad", "a:2", "b:bad", "b:2", "c:1", "d:release")
@@ -634,7 +634,7 @@ func TestDrainReportAddsUp(t *testing.T) {
 									return longshore.Retry(errBad, 500*time.Millisecond)
 								case strings.HasSuffix(string(d.Body), "release") && time.Now().Nanosecond() < 500_000_000:
 									return longshore.Release(errBad, 400*time.Millisecond)
-								case manual == container.Manual:
+								case manual == container.SettleManual:
 									return d.Ack(ctx)
 								}
 								return nil

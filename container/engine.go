@@ -12,13 +12,13 @@ import (
 	"github.com/longshore-go/longshore/transport"
 )
 
-// run is one life of a container, from Start to the end of its drain. Late
-// callbacks hold the run and not the container, so they cannot touch the next one.
+// engine is one life of a container, from Start to the end of its drain. Late
+// callbacks hold the engine and not the container, so they cannot touch the next one.
 //
 // mu guards the dispatcher: what is ready, the lanes, the workers and the wishes
 // that steer them. It is never held while user code, a transport or a log is
 // called, except for Gate.TryAcquire, which does not block.
-type run struct {
+type engine struct {
 	c   *ListenerContainer
 	s   *settings
 	src transport.Source
@@ -127,13 +127,13 @@ type generation struct {
 	paused    bool                          // Pauser.Pause is in force
 	leaving   []func(longshore.Origin) bool // what left while a Receive may have had it in hand
 	opened    bool                          // paused since it was opened, and until every hold is over
-	asked     int                           // window last asked of the broker; guarded by run.mu
+	asked     int                           // window last asked of the broker; guarded by engine.mu
 	since     time.Time
 	fresh     time.Time // what the transport has buffered came after it
 }
 
-func newRun(c *ListenerContainer) *run {
-	r := &run{c: c, s: c.set, src: c.src,
+func newRun(c *ListenerContainer) *engine {
+	r := &engine{c: c, s: c.set, src: c.src,
 		kick: make(chan struct{}, 1), started: make(chan struct{}), ended: make(chan struct{}),
 		holds: map[int]string{}, sched: newScheduler(c.set),
 		min: c.workers.Min, max: c.workers.Max, target: c.workers.Min,
@@ -159,7 +159,7 @@ func newRun(c *ListenerContainer) *run {
 // now is the time on the way of each message: of the system's two clocks it reads
 // one, the monotonic, which is half the price. Its wall part goes on from the
 // start of the run.
-func (r *run) now() time.Time {
+func (r *engine) now() time.Time {
 	if r.s.system {
 		return r.tick.began.Add(time.Since(r.tick.began))
 	}
@@ -167,7 +167,7 @@ func (r *run) now() time.Time {
 }
 
 // wake lets the supervisor look at everything again.
-func (r *run) wake() {
+func (r *engine) wake() {
 	select {
 	case r.kick <- struct{}{}:
 	default:
@@ -175,7 +175,7 @@ func (r *run) wake() {
 }
 
 // changed tells whoever waits for something to end; the caller holds mu.
-func (r *run) changed() {
+func (r *engine) changed() {
 	if r.axes.Sub == state.Retained {
 		r.wake() // there may be room to subscribe again
 	}
@@ -186,14 +186,14 @@ func (r *run) changed() {
 }
 
 // after returns a channel that is closed in d, and a function that gives it up.
-func (r *run) after(d time.Duration) (<-chan struct{}, func()) {
+func (r *engine) after(d time.Duration) (<-chan struct{}, func()) {
 	ch := make(chan struct{})
 	t := r.s.clock.AfterFunc(max(d, 0), func() { close(ch) })
 	return ch, func() { t.Stop() }
 }
 
 // until is a context that ends at t by the container's clock.
-func (r *run) until(t time.Time) (context.Context, func()) {
+func (r *engine) until(t time.Time) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	timer := r.s.clock.AfterFunc(max(t.Sub(r.s.clock.Now()), 0), func() { cancel(context.DeadlineExceeded) })
 	return ctx, func() { timer.Stop(); cancel(nil) }

@@ -33,7 +33,7 @@ const (
 	EventStuck            EventKind = "stuck"              // a handler does not return; Delivery, Stack
 	EventUnstuck          EventKind = "unstuck"            // it returned after all
 	EventHeld             EventKind = "held"               // a middleware holds the intake; Reason
-	EventReleased         EventKind = "released"           // and no longer does
+	EventIntakeResumed    EventKind = "released"           // and no longer does
 	EventSettleFailed     EventKind = "settle-failed"      // an accepted settlement was not carried out
 	EventDrained          EventKind = "drained"            // Report
 	EventStandby          EventKind = "standby"            // subscribed, another consumer is the active one
@@ -261,12 +261,12 @@ func (c *ListenerContainer) Events(buffer int) (events <-chan Event, stop func()
 	return s.ch, stop
 }
 
-func (r *run) emit(e Event) {
+func (r *engine) emit(e Event) {
 	e.Time = r.s.clock.Now()
 	r.c.hub.emit(e)
 }
 
 // notice is for what has no kind of its own.
-func (r *run) notice(err error, text string) {
+func (r *engine) notice(err error, text string) {
 	r.emit(Event{Kind: EventNotice, Err: err, Text: text})
 }

@@ -131,14 +131,14 @@ func ExampleNewBatch() {
 }
 
 // With manual settling slot, lane and context last until the verb, wherever it is called.
-func ExampleManual() {
+func ExampleSettleManual() {
 	broker := memory.New(memory.Config{})
 	put(broker, "q", &longshore.Message{Body: []byte("m")})
 	later := make(chan *longshore.Delivery)
 	c, err := container.New(broker.Queue("q", memory.QueueConfig{}), longshore.HandlerFunc(func(_ context.Context, d *longshore.Delivery) error {
 		later <- d
 		return nil
-	}), container.Config{Settle: container.Manual})
+	}), container.Config{Settle: container.SettleManual})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -10,17 +10,17 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
-// asked holds what handlers, or operators, asked for by a verb that waits for their
+// requestedVerdict holds what handlers, or operators, requestedVerdict for by a verb that waits for their
 // return. The handler's result says it too, so that middlewares see it: to one that
 // commits, or remembers what is done, nil after a Nack would be a success. It is kept
 // to the end of the chain: a middleware may call the handler again.
-type asked struct {
+type requestedVerdict struct {
 	n  atomic.Int64 // nearly always 0: what the hot path looks at
 	mu sync.Mutex
 	of map[*longshore.Delivery]error
 }
 
-func (a *asked) note(d *longshore.Delivery, verdict error) {
+func (a *requestedVerdict) note(d *longshore.Delivery, verdict error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.of == nil {
@@ -30,14 +30,14 @@ func (a *asked) note(d *longshore.Delivery, verdict error) {
 	a.n.Store(int64(len(a.of)))
 }
 
-func (a *asked) forget(d *longshore.Delivery) {
+func (a *requestedVerdict) forget(d *longshore.Delivery) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.of, d)
 	a.n.Store(int64(len(a.of)))
 }
 
-func (a *asked) by(d *longshore.Delivery) error {
+func (a *requestedVerdict) by(d *longshore.Delivery) error {
 	if a.n.Load() == 0 {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (a *asked) by(d *longshore.Delivery) error {
 }
 
 // tells is the innermost link of a chain.
-func (a *asked) tells(h longshore.Handler) longshore.Handler {
+func (a *requestedVerdict) tells(h longshore.Handler) longshore.Handler {
 	return longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
 		if err := h.Handle(ctx, d); err != nil {
 			return err
@@ -57,7 +57,7 @@ func (a *asked) tells(h longshore.Handler) longshore.Handler {
 }
 
 // tellsBatch is that of a chain for batches.
-func (a *asked) tellsBatch(h longshore.BatchHandlerFunc) longshore.BatchHandlerFunc {
+func (a *requestedVerdict) tellsBatch(h longshore.BatchHandlerFunc) longshore.BatchHandlerFunc {
 	return func(ctx context.Context, ds []*longshore.Delivery) error {
 		err := h(ctx, ds)
 		var each longshore.BatchError
@@ -82,8 +82,8 @@ func (a *asked) tellsBatch(h longshore.BatchHandlerFunc) longshore.BatchHandlerF
 	}
 }
 
-// told takes what a handler did besides returning, which nobody adds to any more.
-func (r *run) told(it *item) (waited time.Duration, explicit error) {
+// recordedVerdict takes what a handler did besides returning, which nobody adds to any more.
+func (r *engine) recordedVerdict(it *item) (waited time.Duration, explicit error) {
 	if waited, explicit = it.read(); explicit != nil {
 		r.c.asked.forget(it.d)
 	}
@@ -92,7 +92,7 @@ func (r *run) told(it *item) (waited time.Duration, explicit error) {
 
 // withVerb is the result of a call whose handler has asked for a verdict by a verb: what
 // the middlewares made of it, or the verdict, if it did not reach them.
-func (r *run) withVerb(err, verdict error) error {
+func (r *engine) withVerb(err, verdict error) error {
 	switch {
 	case err == nil:
 	case errors.Is(err, verdict):

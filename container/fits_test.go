@@ -38,7 +38,7 @@ func TestBytesAreACeiling(t *testing.T) {
 		c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(*longshore.Delivery) error { <-time.After(100 * time.Millisecond); return nil }),
 			container.Config{MaxBytes: 1 << 20, Workers: container.Workers{Max: 100}})
 		<-time.After(12 * time.Second)
-		if st, why := c.Stats(), c.Why(); st.Target > 13 || st.Target < 8 || st.Scaling.Limit != autoscale.LimitWindow || why.By != container.ByWindow {
+		if st, why := c.Stats(), c.Bottleneck(); st.Target > 13 || st.Target < 8 || st.Scaling.Limit != autoscale.LimitWindow || why.By != container.ByWindow {
 			t.Errorf("%d workers, %+v, %+v", st.Target, st.Scaling, why)
 		}
 		put(10_000, 100)
@@ -54,15 +54,15 @@ func TestBytesAreACeiling(t *testing.T) {
 func TestSettingsThatExcludeEachOther(t *testing.T) {
 	leased := memory.New(memory.Config{}).Queue("q", memory.QueueConfig{Lease: time.Second})
 	_, err := container.NewBatch(leased, func(context.Context, []*longshore.Delivery) error { return nil }, container.Config{
-		Stuck: container.Stuck{After: -1, Action: container.Replace}, Batch: container.Batch{Linger: time.Minute}, Settle: container.Manual,
-		DeadLetter: container.DeadLetter{To: "x", Policy: container.Keep}})
+		Stuck: container.Stuck{After: -1, Action: container.StuckReplace}, Batch: container.Batch{Linger: time.Minute}, Settle: container.SettleManual,
+		DeadLetter: container.DeadLetter{To: "x", Policy: container.DeadLetterKeep}})
 	for _, want := range []string{"Stuck.Action Replace does not go with a Stuck.After of never", "Batch.Linger 1m0s does not go with the lease", "Settle is Manual", "DeadLetter has To and Policy"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("not told: %s: %v", want, err)
 		}
 	}
 	src := &fitting{Source: memory.New(memory.Config{}).Queue("q", memory.QueueConfig{}), err: errors.New("not with me")}
-	_, err = container.New(src, handle(noop), container.Config{CancelGrace: -1, Workers: container.Workers{Max: 3}, Lookahead: 4, Order: container.ByKey, DeadLetter: container.DeadLetter{Policy: container.Native}})
+	_, err = container.New(src, handle(noop), container.Config{CancelGrace: -1, Workers: container.Workers{Max: 3}, Lookahead: 4, Order: container.ByKey, DeadLetter: container.DeadLetter{Policy: container.DeadLetterNative}})
 	if !errors.Is(err, src.err) || !strings.Contains(err.Error(), "CancelGrace") {
 		t.Errorf("%v", err)
 	}
@@ -82,7 +82,7 @@ type fitting struct {
 	err   error
 }
 
-func (f *fitting) Fits(o transport.OpenOptions) error {
+func (f *fitting) ValidateOpen(o transport.OpenOptions) error {
 	f.asked = o
 	return f.err
 }

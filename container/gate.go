@@ -2,7 +2,7 @@ package container
 
 // acquire asks the gate for the item. If there is no permit nobody asks again
 // before the gate says so. The caller holds mu.
-func (r *run) acquire(it *item) bool {
+func (r *engine) acquire(it *item) bool {
 	if it.permit {
 		return true
 	}
@@ -25,7 +25,7 @@ func (r *run) acquire(it *item) bool {
 }
 
 // gateOpen lets workers ask the gate again.
-func (r *run) gateOpen() {
+func (r *engine) gateOpen() {
 	r.mu.Lock()
 	r.gateShut = false
 	r.armBatch()
@@ -36,7 +36,7 @@ func (r *run) gateOpen() {
 
 // watchGate follows the gate's changes. The gate may call with its own lock held
 // and is asked with ours held, so a goroutine stands between.
-func (r *run) watchGate() (stop func()) {
+func (r *engine) watchGate() (stop func()) {
 	if r.s.gate == nil {
 		return func() {}
 	}

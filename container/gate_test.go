@@ -108,7 +108,7 @@ func TestPermitsComeBackOnEveryPath(t *testing.T) {
 		"settled":     handle(func(d *longshore.Delivery) error { return d.Ack(context.Background()) }),
 	}
 	for name, bad := range paths {
-		for _, settle := range []container.Settle{container.Auto, container.Manual} {
+		for _, settle := range []container.Settle{container.SettleAuto, container.SettleManual} {
 			t.Run(fmt.Sprint(name, settle), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					b := memory.New(memory.Config{})

@@ -6,7 +6,7 @@ import (
 	"github.com/longshore-go/longshore/container/internal/state"
 )
 
-// gateState is what the gate said last; guarded by run.mu.
+// gateState is what the gate said last; guarded by engine.mu.
 type gateState struct {
 	seen    bool
 	permits int
@@ -16,7 +16,7 @@ type gateState struct {
 // followGate lets the intake follow new limits: a Receive that was asked for more
 // comes back, the broker's window is to be moved, and fetching stops while nothing
 // may start. The caller holds mu.
-func (r *run) followGate() {
+func (r *engine) followGate() {
 	permits, rate := r.s.gate.Limits()
 	now := gateState{true, permits, rate}
 	if r.gateNow == now {
@@ -36,20 +36,20 @@ func (r *run) followGate() {
 // (what a poll under way brings is kept; given back it would have cost a receive) and
 // where the broker's window does not follow us (a single active consumer would lose its
 // role). The caller holds mu.
-func (r *run) wantsPause(g *generation) bool {
+func (r *engine) wantsPause(g *generation) bool {
 	return r.axes.PausesTransport(g.traits())
 }
 
 // gateRoom keeps what cannot start soon at the broker: its lease does not run
 // there.
-func (r *run) gateRoom(held int) int {
+func (r *engine) gateRoom(held int) int {
 	permits, rate := r.s.gate.Limits()
 	return r.gateWindow(gateState{true, permits, rate}, r.sched.Active()) - held
 }
 
 // gateWindow is how much is worth holding under a gate while so many run. A permit
 // is for one call, which may be a batch.
-func (r *run) gateWindow(g gateState, running int) int {
+func (r *engine) gateWindow(g gateState, running int) int {
 	window, perCall := math.MaxInt32, max(r.s.batch, 1)
 	if g.permits >= 0 && g.permits <= maxWorkers {
 		window = (g.permits + min(g.permits, minLookahead)) * perCall

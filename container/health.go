@@ -13,7 +13,7 @@ const partsShown = 3
 // stuckParts names the partitions whose handlers are stuck, and for how long: the
 // container works, and some of its log does not move. Empty where there are none. The
 // caller holds mu.
-func (r *run) stuckParts() string {
+func (r *engine) stuckParts() string {
 	if r.gen == nil || !r.gen.caps.Partitions {
 		return ""
 	}

@@ -20,7 +20,7 @@ import (
 const HeaderDeadHops = hops.Header
 
 // hopped refuses the move of a message that has made too many; nil if it has not.
-func (r *run) hopped(d *longshore.Delivery) error {
+func (r *engine) hopped(d *longshore.Delivery) error {
 	return hops.Check(d.Received().Headers, r.s.hops, "DeadLetter.MaxHops")
 }
 

@@ -81,7 +81,7 @@ func TestNativeDeadLetterStopsAtTheLimit(t *testing.T) {
 		death := longshore.Headers{{Name: "queue", Value: "w"}, {Name: "reason", Value: "rejected"}, {Name: "count", Value: int64(8)}}
 		send(t, b, "w", &longshore.Message{ID: "m", Headers: longshore.Headers{{Name: "x-death", Value: []any{death}}}})
 		c := start(t, b.Queue("w", memory.QueueConfig{DeadLetter: "d"}), handle(func(*longshore.Delivery) error { return errors.New("never") }),
-			container.Config{Redelivery: always, DeadLetter: container.DeadLetter{Policy: container.Native}})
+			container.Config{Redelivery: always, DeadLetter: container.DeadLetter{Policy: container.DeadLetterNative}})
 		wait(time.Hour)
 		stop(t, c)
 		if w, d := len(browse(t, b, "w")), len(browse(t, b, "d")); w != 1 || d != 0 {

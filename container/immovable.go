@@ -19,7 +19,7 @@ func immovable(err error) bool {
 // unmovable counts the messages that their dead-letter place refuses for good, and returns
 // what it said of one. They are tried again all the same, since its limit may be raised.
 // The caller holds mu.
-func (r *run) unmovable() (n int, why error) {
+func (r *engine) unmovable() (n int, why error) {
 	for t := range r.sched.Begun() {
 		it := t.Of
 		if it.dead == nil || !immovable(it.dead.failed) {
@@ -33,7 +33,7 @@ func (r *run) unmovable() (n int, why error) {
 }
 
 // unmovableText is the reason of a container that holds such messages.
-func (r *run) unmovableText() string {
+func (r *engine) unmovableText() string {
 	n, why := r.unmovable()
 	switch n {
 	case 0:

@@ -48,7 +48,7 @@ func TestWhatCannotBeMovedIsSeen(t *testing.T) {
 		events, stop := c.Events(100)
 		defer stop()
 		wait(10 * time.Minute)
-		st, why := c.Stats(), c.Why()
+		st, why := c.Stats(), c.Bottleneck()
 		if st.Ready || !strings.Contains(st.Reason, `1 message cannot be moved to its dead-letter place "dead"`) || !strings.Contains(st.Reason, "9 bytes; it takes 8") {
 			t.Errorf("ready %t: %s", st.Ready, st.Reason)
 		}

@@ -63,7 +63,7 @@ func TestTheSentenceOfEachIncident(t *testing.T) {
 		}, container.ByUnused, []string{"nothing was ever received", "rabbitmq orders-in", "rabbit:5672/wrong", since, "Declare creates", "longshore doctor"}, "no work"},
 		"blocked partition": {func(st *container.Stats, _ *container.Pressure) {
 			st.Busy, st.ReadyToStart, st.Parked = 0, 0, 1
-			st.StuckHeads = []transport.StuckHead{{Topic: "t", Partition: 2, Position: 7, Key: []byte("k\x00"), Since: at, Behind: 3, Window: 100}}
+			st.BlockedPartitions = []transport.BlockedPartition{{Topic: "t", Partition: 2, Position: 7, Key: []byte("k\x00"), Since: at, Behind: 3, Window: 100}}
 		}, container.ByBlocked, []string{"partition 2 of t", "offset 7", "0x6b00", since, "dead-letter"}, "workers"},
 		"an older version takes messages": {func(st *container.Stats, _ *container.Pressure) { // only doctor can know: see its own test
 			st.Busy, st.ReadyToStart, st.Standby, st.Subscribed = 0, 0, true, at
@@ -113,7 +113,7 @@ func tenSeconds(t *testing.T, cfg container.Config, msgs int, h func(*longshore.
 func TestAnIncidentIsNamedWithinTenSeconds(t *testing.T) {
 	t.Run("one handler hangs, the others go on", func(t *testing.T) {
 		tenSeconds(t, container.Config{Workers: container.Workers{Min: 1, Max: 1}}, 1, func(*longshore.Delivery) error { wait(12 * time.Second); return nil }, func(c *container.ListenerContainer) {
-			why, st := c.Why(), c.Stats()
+			why, st := c.Bottleneck(), c.Stats()
 			if why.By != container.ByStuck || why.Since.IsZero() || st.Oldest < 9*time.Second || len(c.Stuck()) != 1 {
 				t.Errorf("%+v, oldest %v, %d in stuck", why, st.Oldest, len(c.Stuck()))
 			}
@@ -121,7 +121,7 @@ func TestAnIncidentIsNamedWithinTenSeconds(t *testing.T) {
 	})
 	t.Run("poison storm", func(t *testing.T) {
 		tenSeconds(t, container.Config{Order: container.ByKey, Redelivery: container.Redelivery{MaxAttempts: 10, Backoff: container.Backoff{Initial: time.Second, Max: time.Minute}}}, 40, func(*longshore.Delivery) error { return errors.New("no such account") }, func(c *container.ListenerContainer) {
-			why, st := c.Why(), c.Stats()
+			why, st := c.Bottleneck(), c.Stats()
 			if why.By != container.ByFailures || why.Since.IsZero() || !strings.Contains(why.Text, "no such account") || st.FailedBy[longshore.CodeHandler] < 40 {
 				t.Errorf("%+v; %v", why, st.FailedBy)
 			}
@@ -132,7 +132,7 @@ func TestAnIncidentIsNamedWithinTenSeconds(t *testing.T) {
 	})
 	t.Run("nothing was ever received", func(t *testing.T) {
 		tenSeconds(t, container.Config{}, 0, func(*longshore.Delivery) error { return nil }, func(c *container.ListenerContainer) {
-			if why := c.Why(); why.By != container.ByUnused || why.Since.IsZero() {
+			if why := c.Bottleneck(); why.By != container.ByUnused || why.Since.IsZero() {
 				t.Errorf("%+v", why)
 			}
 		})
@@ -142,12 +142,12 @@ func TestAnIncidentIsNamedWithinTenSeconds(t *testing.T) {
 		tenSeconds(t, container.Config{Throttle: l}, 3, func(*longshore.Delivery) error { return nil }, func(c *container.ListenerContainer) {
 			none := 0
 			l.Override(throttle.Override{Permits: &none, By: "anna", Reason: "ledger down"})
-			if why := c.Why(); why.By != container.ByPermits || why.Who != "anna" || why.Since.IsZero() {
+			if why := c.Bottleneck(); why.By != container.ByPermits || why.Who != "anna" || why.Since.IsZero() {
 				t.Errorf("%+v", why)
 			}
 			l.ClearOverride()
 			c.PauseBy(longshore.Intervention{By: "ben", Reason: "deploy"})
-			if why := c.Why(); why.By != container.ByState || why.Who != "ben" || why.Since.IsZero() || !strings.Contains(why.Text, "deploy") {
+			if why := c.Bottleneck(); why.By != container.ByState || why.Who != "ben" || why.Since.IsZero() || !strings.Contains(why.Text, "deploy") {
 				t.Errorf("%+v", why)
 			}
 			c.Resume()
@@ -177,7 +177,7 @@ func TestASlowDownstreamIsNoReasonForMoreWorkers(t *testing.T) {
 			t.Errorf("%+v", st.Handler)
 		}
 		wait(35 * time.Second)
-		if why := c.Why(); why.By != container.BySlow || why.Since.IsZero() {
+		if why := c.Bottleneck(); why.By != container.BySlow || why.Since.IsZero() {
 			t.Errorf("%+v", why)
 		}
 		stop(t, c)

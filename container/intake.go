@@ -12,7 +12,7 @@ import (
 
 // mayReceive says whether a worker without work should become the receiver. The
 // caller holds mu.
-func (r *run) mayReceive() bool {
+func (r *engine) mayReceive() bool {
 	g := r.gen
 	if r.receiving || !r.axes.Receives() || g.exhausted || g.ctx.Err() != nil {
 		return false
@@ -21,7 +21,7 @@ func (r *run) mayReceive() bool {
 }
 
 // free is how many more deliveries may be held. The caller holds mu.
-func (r *run) free() int {
+func (r *engine) free() int {
 	window := r.window()
 	free := r.sched.Free(window)
 	if free <= 0 && r.sched.Relieve(window) {
@@ -35,7 +35,7 @@ func (r *run) free() int {
 
 // receive fetches deliveries on the calling worker. The caller holds mu, which
 // is given up meanwhile.
-func (r *run) receive() {
+func (r *engine) receive() {
 	g, n := r.gen, r.free()
 	if r.buffered && r.s.batch == 0 {
 		n = min(n, receiveChunk)
@@ -89,12 +89,12 @@ const (
 // mayFetch says whether to receive beside the workers, all of which are busy: when
 // receives are slow and half of the window is free, so that they are large ones.
 // The caller holds mu.
-func (r *run) mayFetch() bool {
+func (r *engine) mayFetch() bool {
 	return r.slow && !r.fetching && r.mayReceive() && 2*r.free() >= r.window()
 }
 
 // fetch is a receiver that runs no handler.
-func (r *run) fetch() {
+func (r *engine) fetch() {
 	defer r.wg.Done()
 	r.mu.Lock()
 	r.fetching = false
@@ -117,7 +117,7 @@ type laneKey struct {
 }
 
 // keys asks the user's order function, without the mutex.
-func (r *run) keys(ds []*longshore.Delivery) []laneKey {
+func (r *engine) keys(ds []*longshore.Delivery) []laneKey {
 	f, ok := r.s.order.(OrderFunc)
 	if !ok {
 		return nil
@@ -141,7 +141,7 @@ func safeKey(f OrderFunc, d *longshore.Delivery) (k laneKey) {
 
 // accept takes deliveries in: each into its lane, or to the ready ones. keys are their
 // lanes' names where user code made them. The caller holds mu.
-func (r *run) accept(g *generation, ds []*longshore.Delivery, keys []laneKey) {
+func (r *engine) accept(g *generation, ds []*longshore.Delivery, keys []laneKey) {
 	r.entering = r.entering[:0]
 	for i, d := range ds {
 		it := r.items.get()
@@ -191,7 +191,7 @@ func newScheduler(s *settings) *dispatch.Scheduler[item] {
 }
 
 // receiveEnded looks at why Receive brought nothing. The caller holds mu.
-func (r *run) receiveEnded(ctx context.Context, g *generation, err error) {
+func (r *engine) receiveEnded(ctx context.Context, g *generation, err error) {
 	switch {
 	case ctx.Err() != nil && !errors.Is(err, longshore.ErrCanceled): // our own wish
 	case errors.Is(err, longshore.ErrCanceled):

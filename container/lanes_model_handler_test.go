@@ -56,7 +56,7 @@ func (m *laneModel) begin(ds []*longshore.Delivery) (steps []modelStep) {
 		bad := func(format string, args ...any) {
 			m.wrong = append(m.wrong, fmt.Sprintf("message %d of %q (attempt %d): ", msg.no, msg.key, d.Attempt)+fmt.Sprintf(format, args...))
 		}
-		if d.Attempt > 3 && m.policy != container.Keep {
+		if d.Attempt > 3 && m.policy != container.DeadLetterKeep {
 			bad("handled after its last attempt")
 		}
 		if msg.where == "done" && d.Owned() { // else it was lost on its way to the handler

@@ -59,13 +59,13 @@ func (m *laneModel) fail(format string, args ...any) {
 func newLanes(t *rapid.T) *laneModel {
 	yes := func(label string) bool { return rapid.Bool().Draw(t, label) }
 	m := &laneModel{T: t, zero: time.Now(), place: "works", keys: map[string]int{}, breaker: &batchBreaker{&breaker{}},
-		b: newLaneBroker(longshore.Capabilities{Attempts: true, Delay: yes("delay"), CountsReturns: yes("counts returns"), Stays: yes("stays")})}
+		b: newLaneBroker(longshore.Capabilities{Attempts: true, Delay: yes("delay"), CountsReturns: yes("counts returns"), KeepsPlace: yes("stays")})}
 	m.b.note = func(format string, args ...any) {
 		m.mu.Lock()
 		m.note(format, args...)
 		m.mu.Unlock()
 	}
-	m.policy = rapid.SampledFrom([]container.Policy{container.Default, container.Default, container.Keep, container.Discard}).Draw(t, "policy")
+	m.policy = rapid.SampledFrom([]container.Policy{container.Default, container.Default, container.DeadLetterKeep, container.DeadLetterDiscard}).Draw(t, "policy")
 	cfg := quiet(container.Config{
 		Order: container.ByKey, Workers: container.Workers{Max: rapid.IntRange(1, 4).Draw(t, "workers")},
 		Redelivery: container.Redelivery{MaxAttempts: 3, Parked: rapid.SampledFrom([]int{2, 1000}).Draw(t, "parked"),

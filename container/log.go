@@ -46,7 +46,7 @@ var phrases = map[EventKind]struct {
 	EventStuck:            {"handler stuck", zapcore.ErrorLevel, true},
 	EventUnstuck:          {"handler returned after all", zapcore.WarnLevel, true},
 	EventHeld:             {"intake held", zapcore.WarnLevel, false},
-	EventReleased:         {"intake released", zapcore.InfoLevel, false},
+	EventIntakeResumed:    {"intake released", zapcore.InfoLevel, false},
 	EventSettleFailed:     {"settlement failed", zapcore.WarnLevel, true},
 	EventDrained:          {"container drained", zapcore.InfoLevel, false},
 	EventStandby:          {"consumer on standby", zapcore.InfoLevel, false},
@@ -143,7 +143,7 @@ func (l *limitedLog) level(e Event, usual zapcore.Level) zapcore.Level {
 		}
 	case EventFailed, EventDown:
 		switch longshore.CodeOf(e.Err) {
-		case longshore.CodePanic, longshore.CodeAuth, longshore.CodeForbidden, longshore.CodeVhost, longshore.CodeNotFound, longshore.CodeDiffers, longshore.CodeTLS, longshore.CodeConfig:
+		case longshore.CodePanic, longshore.CodeAuth, longshore.CodeForbidden, longshore.CodeVhost, longshore.CodeNotFound, longshore.CodeMismatch, longshore.CodeTLS, longshore.CodeConfig:
 			return zapcore.ErrorLevel
 		}
 	}

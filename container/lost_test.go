@@ -130,7 +130,7 @@ func TestManualLossGivesThePermitBack(t *testing.T) {
 		publish(t, b, "q", "1", "2")
 		l := later{make(chan *longshore.Delivery, 100)}
 		g, o := newGate(2, 0), &verdicts{}
-		c := start(t, b.Queue("q", memory.QueueConfig{}), l, container.Config{Settle: container.Manual, Throttle: g, Middleware: []longshore.Middleware{o}})
+		c := start(t, b.Queue("q", memory.QueueConfig{}), l, container.Config{Settle: container.SettleManual, Throttle: g, Middleware: []longshore.Middleware{o}})
 		wait(time.Second)
 		if n, _ := g.out(); n != 2 || len(l.ch) != 2 {
 			t.Fatalf("%d permits, %d handed out", n, len(l.ch))

@@ -11,7 +11,7 @@ import (
 var errNacked = errors.New("given back by the handler")
 
 // Settle implements longshore.Owner: the verbs that a handler calls.
-func (r *run) Settle(ctx context.Context, d *longshore.Delivery, s longshore.Settlement) error {
+func (r *engine) Settle(ctx context.Context, d *longshore.Delivery, s longshore.Settlement) error {
 	switch {
 	case s.Verb == longshore.VerbExtend:
 		return d.Apply(ctx, s)
@@ -25,7 +25,7 @@ func (r *run) Settle(ctx context.Context, d *longshore.Delivery, s longshore.Set
 // at once, unless a middleware has something to commit first. The others wait for the
 // handler's return: carried out now, the message could be handled again beside this
 // handler, or overtaken by its followers.
-func (r *run) settleEarly(ctx context.Context, d *longshore.Delivery, s longshore.Settlement) error {
+func (r *engine) settleEarly(ctx context.Context, d *longshore.Delivery, s longshore.Settlement) error {
 	r.mu.Lock()
 	_, it := r.find(d)
 	var n *notes
@@ -66,7 +66,7 @@ func asVerdict(s longshore.Settlement) error {
 
 // find returns the worker and item of a delivery that is being handled. The
 // caller holds mu.
-func (r *run) find(d *longshore.Delivery) (*worker, *item) {
+func (r *engine) find(d *longshore.Delivery) (*worker, *item) {
 	for _, w := range r.workers {
 		if w.d == d {
 			return w, w.it
@@ -82,7 +82,7 @@ func (r *run) find(d *longshore.Delivery) (*worker, *item) {
 
 // settleByHand is a verb where the handler settles: slot, lane and context end
 // here.
-func (r *run) settleByHand(ctx context.Context, d *longshore.Delivery, s longshore.Settlement) error {
+func (r *engine) settleByHand(ctx context.Context, d *longshore.Delivery, s longshore.Settlement) error {
 	r.mu.Lock()
 	it := r.manual[d]
 	delete(r.manual, d)
@@ -97,11 +97,11 @@ func (r *run) settleByHand(ctx context.Context, d *longshore.Delivery, s longsho
 	}
 	d.Finish(nil)
 	//nolint:contextcheck // what follows a settlement does not end with the handler's context
-	r.conclude(nil, it, asVerdict(s), now, took)
+	r.carryOut(nil, it, asVerdict(s), now, took)
 	return nil
 }
 
-func (r *run) applyByHand(ctx context.Context, it *item, s longshore.Settlement, now time.Time, took time.Duration) error {
+func (r *engine) applyByHand(ctx context.Context, it *item, s longshore.Settlement, now time.Time, took time.Duration) error {
 	d := it.d
 	err := d.Apply(ctx, s)
 	j := judgement{verdict: longshore.VerdictAck, end: now, took: took}
@@ -122,7 +122,7 @@ func (r *run) applyByHand(ctx context.Context, it *item, s longshore.Settlement,
 
 // manualReturn is the return of a handler that settles by hand: nothing, unless it
 // failed with the delivery still open, or lost it.
-func (r *run) manualReturn(w *worker, d *longshore.Delivery, start time.Time, err error, end time.Time) {
+func (r *engine) manualReturn(w *worker, d *longshore.Delivery, start time.Time, err error, end time.Time) {
 	r.mu.Lock()
 	r.execEnd(w, end, end.Sub(start), err != nil)
 	it := r.manual[d]
@@ -137,14 +137,14 @@ func (r *run) manualReturn(w *worker, d *longshore.Delivery, start time.Time, er
 	switch {
 	case take:
 		d.Finish(nil)
-		r.conclude(nil, it, err, end, end.Sub(start))
+		r.carryOut(nil, it, err, end, end.Sub(start))
 	case err != nil:
 		r.notice(err, ignored)
 	}
 }
 
 // Wait implements longshore.Owner: the time of fn is neither busy nor latency.
-func (r *run) Wait(ctx context.Context, d *longshore.Delivery, fn func(context.Context) error) error {
+func (r *engine) Wait(ctx context.Context, d *longshore.Delivery, fn func(context.Context) error) error {
 	start := r.now()
 	r.mu.Lock()
 	w, it := r.find(d)
@@ -161,7 +161,7 @@ func (r *run) Wait(ctx context.Context, d *longshore.Delivery, fn func(context.C
 	return fn(ctx)
 }
 
-func (r *run) waited(w *worker, it *item, d *longshore.Delivery, start time.Time) {
+func (r *engine) waited(w *worker, it *item, d *longshore.Delivery, start time.Time) {
 	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()

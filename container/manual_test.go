@@ -27,7 +27,7 @@ func TestManualSettlingHoldsSlotLaneAndContext(t *testing.T) {
 		b := memory.New(memory.Config{})
 		publish(t, b, "q", "a:1", "a:2", "b:1")
 		l := later{make(chan *longshore.Delivery, 10)}
-		c := start(t, b.Queue("q", memory.QueueConfig{}), l, container.Config{Settle: container.Manual, Order: container.ByKey})
+		c := start(t, b.Queue("q", memory.QueueConfig{}), l, container.Config{Settle: container.SettleManual, Order: container.ByKey})
 		synctest.Wait()
 		a1, b1 := <-l.ch, <-l.ch
 		if len(l.ch) != 0 || string(a1.Body) != "a:1" || string(b1.Body) != "b:1" {
@@ -70,7 +70,7 @@ func TestManualDrainWaitsForWhatIsOutstanding(t *testing.T) {
 		b := memory.New(memory.Config{})
 		publish(t, b, "q", numbered(2)...)
 		l := later{make(chan *longshore.Delivery, 10)}
-		c := start(t, b.Queue("q", memory.QueueConfig{}), l, container.Config{Settle: container.Manual, DrainTimeout: 5 * time.Second})
+		c := start(t, b.Queue("q", memory.QueueConfig{}), l, container.Config{Settle: container.SettleManual, DrainTimeout: 5 * time.Second})
 		synctest.Wait()
 		first, second := <-l.ch, <-l.ch
 		_ = second.Context().Done() // somebody waits for it
@@ -99,7 +99,7 @@ func TestManualLossFreesTheSlot(t *testing.T) {
 		b := memory.New(memory.Config{})
 		publish(t, b, "q", numbered(30)...)
 		l := later{make(chan *longshore.Delivery, 1000)}
-		c := start(t, b.Queue("q", memory.QueueConfig{}), l, container.Config{Settle: container.Manual, Workers: container.Workers{Max: 1}})
+		c := start(t, b.Queue("q", memory.QueueConfig{}), l, container.Config{Settle: container.SettleManual, Workers: container.Workers{Max: 1}})
 		for i := range 5 {
 			wait(time.Second)
 			if st := c.Stats(); st.InFlight != st.Window || len(l.ch) != (i+1)*st.Window {
@@ -128,7 +128,7 @@ func TestManualRejectAndFailure(t *testing.T) {
 				return errBad
 			}
 			return d.Ack(context.Background())
-		}), container.Config{Settle: container.Manual, DeadLetter: container.DeadLetter{To: "dead"}, Redelivery: container.Redelivery{MaxAttempts: 3}})
+		}), container.Config{Settle: container.SettleManual, DeadLetter: container.DeadLetter{To: "dead"}, Redelivery: container.Redelivery{MaxAttempts: 3}})
 		wait(time.Minute)
 		stop(t, c)
 		if runs.Load() != 5 || b.Inspect("dead").Published != 2 {
@@ -166,7 +166,7 @@ func TestManualSettlingFromEverywhere(t *testing.T) {
 			}
 			return nil
 		})
-		c := start(t, b.Queue("q", memory.QueueConfig{}), h, container.Config{Settle: container.Manual, Order: container.ByKey})
+		c := start(t, b.Queue("q", memory.QueueConfig{}), h, container.Config{Settle: container.SettleManual, Order: container.ByKey})
 		wait(time.Minute)
 		stop(t, c)
 		if acked.Load() != 300 || refused.Load() != 600 || out.Load() != 0 {

@@ -16,10 +16,10 @@ import (
 // A Nack is a failed attempt, whoever settles: the last one ends a poison message, each
 // is told, and so is what becomes of the message in the end.
 func TestNackCountsTowardsTheLastAttempt(t *testing.T) {
-	for name, dead := range map[string]container.DeadLetter{"to": {To: "dead"}, "native": {Policy: container.Native}, "discard": {Policy: container.Discard}} {
-		for _, settle := range []container.Settle{container.Auto, container.Manual} {
+	for name, dead := range map[string]container.DeadLetter{"to": {To: "dead"}, "native": {Policy: container.DeadLetterNative}, "discard": {Policy: container.DeadLetterDiscard}} {
+		for _, settle := range []container.Settle{container.SettleAuto, container.SettleManual} {
 			for _, order := range []container.Order{container.Unordered, container.ByKey} {
-				t.Run(fmt.Sprintf("%s, by hand %t, order %s", name, settle == container.Manual, order), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s, by hand %t, order %s", name, settle == container.SettleManual, order), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						b, o := memory.New(memory.Config{}), &verdicts{}
 						publish(t, b, "q", "k:poison")
@@ -62,7 +62,7 @@ func TestRejectByHandIsTold(t *testing.T) {
 		var told seen
 		c := start(t, b.Queue("q", memory.QueueConfig{}), longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
 			return d.Reject(ctx, errors.New("never"))
-		}), container.Config{Settle: container.Manual, DeadLetter: container.DeadLetter{Policy: container.Discard},
+		}), container.Config{Settle: container.SettleManual, DeadLetter: container.DeadLetter{Policy: container.DeadLetterDiscard},
 			OnEvent: func(e container.Event) {
 				if e.Kind == container.EventDiscarded {
 					told.add(e.Text)

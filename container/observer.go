@@ -14,7 +14,7 @@ import (
 // observer hears of one generation. A report of an earlier one finds its own
 // generation and not the current one.
 type observer struct {
-	r *run
+	r *engine
 	g *generation
 }
 
@@ -25,7 +25,7 @@ func (o *observer) Lost(ds []*longshore.Delivery, cause error) {
 	r := o.r
 	r.mu.Lock()
 	r.countLost(len(ds))
-	open := r.sweep()
+	open := r.dropLost()
 	r.wakeOne()
 	r.mu.Unlock()
 	r.endLost(open)
@@ -39,7 +39,7 @@ func (o *observer) Lost(ds []*longshore.Delivery, cause error) {
 
 // countLost counts deliveries that the broker took back, each once: by whoever told
 // the delivery first, the transport or the container. The caller holds mu.
-func (r *run) countLost(n int) {
+func (r *engine) countLost(n int) {
 	r.count.lost += int64(n)
 	if r.reporting() {
 		r.tally.lost += n
@@ -114,13 +114,13 @@ func (o *observer) Operation(op longshore.Operation) {
 // loseAll tells every delivery of a closed consumer that it is lost, in case the
 // transport did not, and forgets those that no handler has. It returns how many
 // there were.
-func (r *run) loseAll(g *generation) int {
+func (r *engine) loseAll(g *generation) int {
 	n, open := r.loseHeld(g)
 	r.endLost(open)
 	return n
 }
 
-func (r *run) loseHeld(g *generation) (n int, open []*item) {
+func (r *engine) loseHeld(g *generation) (n int, open []*item) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ours := 0
@@ -133,14 +133,14 @@ func (r *run) loseHeld(g *generation) (n int, open []*item) {
 		}
 	}
 	r.countLost(ours)
-	open = r.sweep()
+	open = r.dropLost()
 	r.wakeOne()
 	return n, open
 }
 
-// sweep forgets the lost deliveries that no handler has. It returns those that a
+// dropLost forgets the lost deliveries that no handler has. It returns those that a
 // handler left open, for endLost. The caller holds mu.
-func (r *run) sweep() (open []*item) {
+func (r *engine) dropLost() (open []*item) {
 	for _, t := range r.sched.Lose(isLost) {
 		r.forget(t.Of)
 	}
@@ -157,7 +157,7 @@ func (r *run) sweep() (open []*item) {
 
 // endLost ends what was lost after its handler had returned without settling it: with
 // its permit, and told and counted as lost.
-func (r *run) endLost(open []*item) {
+func (r *engine) endLost(open []*item) {
 	for _, it := range open {
 		end := r.now()
 		r.done(nil, it, judgement{verdict: longshore.VerdictLost, end: end, took: end.Sub(it.started)})

@@ -29,7 +29,7 @@ type Intervention struct {
 // Errors: CodeNotFound if the container does not hold it, CodeState if it is not
 // parked or the container drains.
 func (c *ListenerContainer) RetryNow(in Intervention) (Held, error) {
-	return c.intervene("retry", in, (*run).retryNow)
+	return c.intervene("retry", in, (*engine).retryNow)
 }
 
 // DeadLetterNow gives a record up: it goes to the dead-letter place, as after its
@@ -40,7 +40,7 @@ func (c *ListenerContainer) RetryNow(in Intervention) (Held, error) {
 // CodeDeadLetter if the place does not take it now: the record stays, and the move
 // is tried again.
 func (c *ListenerContainer) DeadLetterNow(in Intervention) (Held, error) {
-	return c.intervene("dead-letter", in, (*run).deadLetterNow)
+	return c.intervene("dead-letter", in, (*engine).deadLetterNow)
 }
 
 // ReleaseNow gives a record back to the broker, uncounted by us, so that another
@@ -50,11 +50,11 @@ func (c *ListenerContainer) DeadLetterNow(in Intervention) (Held, error) {
 // runs (see Interrupt) or the container drains, CodeUnsupported where others would
 // overtake it (an order), or it would not leave (a partition).
 func (c *ListenerContainer) ReleaseNow(in Intervention) (Held, error) {
-	return c.intervene("release", in, (*run).releaseNow)
+	return c.intervene("release", in, (*engine).releaseNow)
 }
 
 // verb does something with an item. It is called with mu held, and returns without.
-type verb func(r *run, it *item, h holding, in Intervention) error
+type verb func(r *engine, it *item, h holding, in Intervention) error
 
 func (c *ListenerContainer) intervene(name string, in Intervention, do verb) (Held, error) {
 	c.mu.Lock()
@@ -91,7 +91,7 @@ func (c *ListenerContainer) intervene(name string, in Intervention, do verb) (He
 
 // search finds a record by one of its names. What waits comes before what runs: two of the
 // same id can be here, and only one of them can be helped. The caller holds mu.
-func (r *run) search(record string) (*item, holding) {
+func (r *engine) search(record string) (*item, holding) {
 	var running *item
 	var at holding
 	for it, h := range r.holdings() {
@@ -112,7 +112,7 @@ func unable(code longshore.Code, hint, format string, args ...any) error {
 	return &longshore.Error{Code: code, Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
-func (r *run) retryNow(it *item, h holding, _ Intervention) error {
+func (r *engine) retryNow(it *item, h holding, _ Intervention) error {
 	defer r.mu.Unlock()
 	switch h.state {
 	case HeldMoving, HeldParked:
@@ -136,12 +136,12 @@ func (r *run) retryNow(it *item, h holding, _ Intervention) error {
 
 var errGivenUp = errors.New("given up by an operator")
 
-func (r *run) deadLetterNow(it *item, h holding, in Intervention) error {
+func (r *engine) deadLetterNow(it *item, h holding, in Intervention) error {
 	why := errGivenUp
 	if in.Reason != "" {
 		why = fmt.Errorf("%w: %s", errGivenUp, cutText(in.Reason, maxErrorText/2))
 	}
-	place, ordered := r.s.dead.To != "" || r.terms.policy == Native, it.Ordered()
+	place, ordered := r.s.dead.To != "" || r.terms.policy == DeadLetterNative, it.Ordered()
 	switch {
 	case !place:
 		r.mu.Unlock()
@@ -157,7 +157,7 @@ func (r *run) deadLetterNow(it *item, h holding, in Intervention) error {
 	}
 	before := r.count.deadFailed
 	r.mu.Unlock()
-	r.bury(nil, it, judgement{verdict: longshore.VerdictReject, err: why, end: r.now()})
+	r.moveToDeadLetter(nil, it, judgement{verdict: longshore.VerdictReject, err: why, end: r.now()})
 	r.mu.Lock()
 	var failed error
 	if it.dead != nil && r.count.deadFailed > before {
@@ -170,12 +170,12 @@ func (r *run) deadLetterNow(it *item, h holding, in Intervention) error {
 	return nil
 }
 
-func (r *run) releaseNow(it *item, h holding, in Intervention) error {
+func (r *engine) releaseNow(it *item, h holding, in Intervention) error {
 	switch {
 	case it.Ordered() || it.dead != nil && it.dead.overtaken:
 		r.mu.Unlock()
 		return unable(longshore.CodeUnsupported, "retry it now, or dead-letter it", "its key or partition is handled in order, and given back it would be overtaken")
-	case it.gen.caps.KeepBlocks:
+	case it.gen.caps.HeadOfLineBlocking:
 		r.mu.Unlock()
 		return unable(longshore.CodeUnsupported, "retry it now, or dead-letter it", "its partition stays with this instance, and the record with it")
 	case rank(h.state) == 0:
@@ -197,7 +197,7 @@ var (
 // interrupt ends the context of a handler that runs and settles its delivery by as
 // when it returns; with manual settling by j, at once. It is called with mu held, and
 // returns without.
-func (r *run) interrupt(it *item, in Intervention, as error, j judgement) error {
+func (r *engine) interrupt(it *item, in Intervention, as error, j judgement) error {
 	if !in.Interrupt {
 		r.mu.Unlock()
 		return unable(longshore.CodeState, "with --interrupt its context ends, and this counts whatever the handler returns", "its handler runs")
@@ -214,11 +214,11 @@ func (r *run) interrupt(it *item, in Intervention, as error, j judgement) error 
 			j.took = 0
 		}
 		if j.verdict == longshore.VerdictReject {
-			r.bury(nil, it, j)
+			r.moveToDeadLetter(nil, it, j)
 			return nil
 		}
 		j.delay = max(r.backoff(it.releases+1), time.Millisecond)
-		r.comeBack(nil, it, j, d.Attempt)
+		r.redeliver(nil, it, j, d.Attempt)
 		return nil
 	}
 	n := it.write()

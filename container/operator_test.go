@@ -196,10 +196,10 @@ func TestRunningRecordIsInterrupted(t *testing.T) {
 		settle container.Settle
 		dead   int
 	}{
-		"dead-letter":              {dead, container.Auto, 1},
-		"release":                  {release, container.Auto, 0},
-		"dead-letter, by hand":     {dead, container.Manual, 1},
-		"release, settled by hand": {release, container.Manual, 0},
+		"dead-letter":              {dead, container.SettleAuto, 1},
+		"release":                  {release, container.SettleAuto, 0},
+		"dead-letter, by hand":     {dead, container.SettleManual, 1},
+		"release, settled by hand": {release, container.SettleManual, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

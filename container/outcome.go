@@ -8,7 +8,7 @@ import (
 )
 
 // outcome tells the middlewares that want to hear of verdicts.
-func (r *run) outcome(it *item, j judgement) {
+func (r *engine) outcome(it *item, j judgement) {
 	if len(r.c.observers) == 0 || j.verdict == longshore.VerdictNone {
 		return // with none the message is still on its way to its dead-letter place
 	}
@@ -18,7 +18,7 @@ func (r *run) outcome(it *item, j judgement) {
 	}
 }
 
-func (r *run) observe(ob longshore.OutcomeObserver, d *longshore.Delivery, o longshore.Outcome) {
+func (r *engine) observe(ob longshore.OutcomeObserver, d *longshore.Delivery, o longshore.Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.notice(panicError(p), "a middleware panicked in Outcome")
@@ -28,7 +28,7 @@ func (r *run) observe(ob longshore.OutcomeObserver, d *longshore.Delivery, o lon
 }
 
 // tell makes the event of a failure.
-func (r *run) tell(it *item, j judgement) {
+func (r *engine) tell(it *item, j judgement) {
 	f := factsOf(it.d)
 	f.Of = r.s.attempts
 	e := Event{Delivery: f, Err: r.about(it.d, j), Delay: j.delay}
@@ -36,11 +36,11 @@ func (r *run) tell(it *item, j judgement) {
 	case longshore.VerdictRetry:
 		e.Kind = EventFailed
 	case longshore.VerdictReject:
-		if r.s.dead.To != "" || r.terms.policy == Native {
+		if r.s.dead.To != "" || r.terms.policy == DeadLetterNative {
 			return // its own event says where it went
 		}
 		e.Kind = EventFailed
-		if r.terms.policy == Discard {
+		if r.terms.policy == DeadLetterDiscard {
 			e.Kind = EventDiscarded
 		} else {
 			e.Delay = r.s.retry.Max
@@ -58,7 +58,7 @@ func (r *run) tell(it *item, j judgement) {
 }
 
 // about is the failure with the message it is about.
-func (r *run) about(d *longshore.Delivery, j judgement) error {
+func (r *engine) about(d *longshore.Delivery, j judgement) error {
 	e := &longshore.Error{Code: longshore.CodeOf(j.err), Source: r.s.name, Err: j.err,
 		Op: fmt.Sprintf("handle %q message %.64s (%s)", r.s.about.Name, idOf(d), attemptText(d.Attempt, r.s.attempts))}
 	if e.Code == "" {
@@ -82,7 +82,7 @@ func panicOf(err error) *longshore.Panic {
 }
 
 // buried counts and tells of a message that was given up.
-func (r *run) buried(it *item, reason error, to string) {
+func (r *engine) buried(it *item, reason error, to string) {
 	code := longshore.CodeOf(reason)
 	if code == "" {
 		code = longshore.CodeHandler
@@ -116,7 +116,7 @@ func countCode(counts *map[longshore.Code]int64, code longshore.Code) {
 }
 
 // settleFailed counts a settlement that was not carried out.
-func (r *run) settleFailed(d *longshore.Delivery, s longshore.Settlement, err error) {
+func (r *engine) settleFailed(d *longshore.Delivery, s longshore.Settlement, err error) {
 	lost := errors.Is(err, longshore.ErrLost)
 	r.mu.Lock()
 	code := longshore.CodeOf(err)

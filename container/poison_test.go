@@ -17,7 +17,7 @@ import (
 func TestPoisonCostsNoThroughput(t *testing.T) {
 	const records, workers = 20_000, 10
 	for _, order := range []container.Order{container.Unordered, container.ByKey} {
-		for name, dl := range map[string]container.DeadLetter{"dead letter": {To: "dead"}, "keep": {Policy: container.Keep}} {
+		for name, dl := range map[string]container.DeadLetter{"dead letter": {To: "dead"}, "keep": {Policy: container.DeadLetterKeep}} {
 			t.Run(fmt.Sprint(order, "/", name), func(t *testing.T) {
 				var took [2]time.Duration
 				for poisoned := range 2 {

@@ -11,7 +11,7 @@ import (
 // again, and must be first.
 
 // orphaned follows a loss: what it left behind has to be given back. The caller holds mu.
-func (r *run) orphaned() {
+func (r *engine) orphaned() {
 	if r.sched.Orphans() > 0 {
 		r.changed()
 		r.wake()
@@ -19,7 +19,7 @@ func (r *run) orphaned() {
 }
 
 // releaseOrphans gives back what a loss left behind.
-func (r *run) releaseOrphans() {
+func (r *engine) releaseOrphans() {
 	r.mu.Lock()
 	out := r.sched.TakeOrphans()
 	r.mu.Unlock()
@@ -27,32 +27,32 @@ func (r *run) releaseOrphans() {
 }
 
 // releaseAll gives back what was taken, in order.
-func (r *run) releaseAll(out []*dispatch.Item[item]) {
+func (r *engine) releaseAll(out []*dispatch.Item[item]) {
 	for _, t := range out {
 		r.release(t.Of, t.Of.d.Attempt)
 	}
 }
 
-// tear notes that an item of a batch is lost whose handler was not called.
-func (r *run) tear(it *item) {
+// markLost notes that an item of a batch is lost whose handler was not called.
+func (r *engine) markLost(it *item) {
 	r.mu.Lock()
 	r.sched.Tear(&it.Item)
 	r.mu.Unlock()
 }
 
-func (r *run) isTorn(it *item) bool {
+func (r *engine) isTorn(it *item) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.sched.Torn(&it.Item)
 }
 
 // unseen is for what the handler was not given: it was lost, or comes behind a lost one.
-func (r *run) unseen(it *item, end time.Time) {
+func (r *engine) unseen(it *item, end time.Time) {
 	if it.d.Owned() {
-		r.comeBack(nil, it, judgement{verdict: longshore.VerdictRelease, end: end}, it.d.Attempt)
+		r.redeliver(nil, it, judgement{verdict: longshore.VerdictRelease, end: end}, it.d.Attempt)
 		return
 	}
-	r.conclude(nil, it, longshore.ErrLost, end, 0)
+	r.carryOut(nil, it, longshore.ErrLost, end, 0)
 }
 
 // comesBack says that the delivery is to be delivered again.

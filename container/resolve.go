@@ -108,7 +108,7 @@ func (p *problems) duration(field string, v time.Duration) {
 // resolve fills the defaults in. It never looks at a broker.
 func resolve(src transport.Source, cfg Config, batch bool) (*settings, Workers, error) {
 	s := &settings{about: transport.Description{Name: "source"}, classify: cfg.Redelivery.Classify, gate: cfg.Throttle,
-		manual: cfg.Settle == Manual, stuck: cfg.Stuck, wait: cfg.WaitForBroker, onEvent: cfg.OnEvent, dead: cfg.DeadLetter}
+		manual: cfg.Settle == SettleManual, stuck: cfg.Stuck, wait: cfg.WaitForBroker, onEvent: cfg.OnEvent, dead: cfg.DeadLetter}
 	if d, ok := src.(transport.Describer); ok {
 		s.about = d.Describe()
 	}
@@ -170,10 +170,10 @@ func (s *settings) intake(p *problems, cfg Config, w Workers, batch bool) {
 	if s.maxBytes = cfg.MaxBytes; s.maxBytes == 0 {
 		s.maxBytes = defaultMaxBytes
 	}
-	if cfg.Settle > Manual {
+	if cfg.Settle > SettleManual {
 		p.addf("Settle", "is %d: must be Auto or Manual", cfg.Settle)
 	}
-	if cfg.Stuck.Action > Replace {
+	if cfg.Stuck.Action > StuckReplace {
 		p.addf("Stuck.Action", "is %d: must be Wait or Replace", cfg.Stuck.Action)
 	}
 	p.duration("Stuck.After", cfg.Stuck.After)

@@ -89,8 +89,8 @@ func keepLimit(caps longshore.Capabilities) time.Duration {
 	switch {
 	case caps.Lease > 0:
 		return caps.Lease / 2
-	case caps.KeptFor > 0:
-		return caps.KeptFor / 2
+	case caps.MaxLease > 0:
+		return caps.MaxLease / 2
 	}
 	return 0
 }
@@ -106,7 +106,7 @@ func (s *settings) deadLetter(p *problems, src transport.Source, caps longshore.
 	}
 	_, outlet := src.(transport.Outlet)
 	switch {
-	case d.Policy > Discard:
+	case d.Policy > DeadLetterDiscard:
 		p.addf("DeadLetter.Policy", "is %d: must be Native, Keep or Discard", d.Policy)
 	case d.To != "" && d.Policy != Default:
 		p.addf("DeadLetter", "has To and Policy: choose one")
@@ -114,7 +114,7 @@ func (s *settings) deadLetter(p *problems, src transport.Source, caps longshore.
 		p.addf("DeadLetter.Via", "is set without To")
 	case d.To != "" && d.Via == nil && !outlet:
 		p.addf("DeadLetter.Via", "is nil and %s cannot publish: give a publisher", s.name)
-	case d.To == "" && d.Policy == Default && caps.KeepBlocks:
+	case d.To == "" && d.Policy == Default && caps.HeadOfLineBlocking:
 		p.addf("DeadLetter", "is not set: on this source a failed message that is kept stops its partition; set To, or Policy Keep or Discard")
 	}
 }
@@ -124,20 +124,20 @@ func (s *settings) terminal(caps longshore.Capabilities) (Policy, error) {
 	switch {
 	case s.dead.To != "":
 		return Default, nil
-	case s.dead.Policy == Native && !caps.DeadLetter:
+	case s.dead.Policy == DeadLetterNative && !caps.DeadLetter:
 		return 0, &longshore.Error{Code: longshore.CodeUnsupported, Source: s.name,
 			Op:   fmt.Sprintf("start container %q", s.name),
 			Err:  fmt.Errorf("DeadLetter.Policy is Native, but no dead-letter place of the broker is known (capability DeadLetter)"),
 			Hint: "set DeadLetter.To, or Policy Keep or Discard"}
 	case s.dead.Policy != Default:
 		return s.dead.Policy, nil
-	case caps.KeepBlocks:
+	case caps.HeadOfLineBlocking:
 		return 0, &longshore.Error{Code: longshore.CodeUnsupported, Source: s.name,
 			Op:   fmt.Sprintf("start container %q", s.name),
-			Err:  fmt.Errorf("DeadLetter is not set, and a failed message that is kept stops others (capability KeepBlocks)"),
+			Err:  fmt.Errorf("DeadLetter is not set, and a failed message that is kept stops others (capability HeadOfLineBlocking)"),
 			Hint: "set DeadLetter.To, or Policy Keep or Discard"}
 	case caps.DeadLetter:
-		return Native, nil
+		return DeadLetterNative, nil
 	}
-	return Keep, nil
+	return DeadLetterKeep, nil
 }

@@ -23,10 +23,10 @@ const holdAgain = 5 * time.Second
 // outageShare is the share of failures above which it is not the messages' fault.
 const outageShare = 0.75
 
-// comeBack lets a delivery be delivered again, not before the judgement's delay:
+// redeliver lets a delivery be delivered again, not before the judgement's delay:
 // by the broker where it can hold the message and nothing must be overtaken, else
 // parked here, without a worker and without a slot.
-func (r *run) comeBack(w *worker, it *item, j judgement, attempt int) {
+func (r *engine) redeliver(w *worker, it *item, j judgement, attempt int) {
 	caps := it.gen.caps
 	r.mu.Lock()
 	stopping := r.leavesNow(it)
@@ -47,13 +47,13 @@ func (r *run) comeBack(w *worker, it *item, j judgement, attempt int) {
 			return
 		}
 		j.delay = r.cut(it, j.delay, false)
-	case full && !outage && j.verdict == longshore.VerdictRetry && r.terms.policy != Keep:
+	case full && !outage && j.verdict == longshore.VerdictRetry && r.terms.policy != DeadLetterKeep:
 		// No room to wait, and others succeed: better early in the dead-letter place than
 		// holding them up. Where nearly all fail it would empty the queue into that place,
 		// and help nobody: then the intake waits.
 		j.verdict = longshore.VerdictReject
 		r.tell(it, j) // the event of a retry is out already, and this may be a discard
-		r.bury(w, it, j)
+		r.moveToDeadLetter(w, it, j)
 		return
 	}
 	r.park(w, it, j, attempt)
@@ -63,7 +63,7 @@ func (r *run) comeBack(w *worker, it *item, j judgement, attempt int) {
 // work is worked off, a lane's head waits here like always: were it given back, its
 // followers would overtake it. So does what comes behind others of its batch that wait
 // here: they go back first. The caller holds mu.
-func (r *run) leavesNow(it *item) bool {
+func (r *engine) leavesNow(it *item) bool {
 	if it.leaving {
 		return !it.Returns()
 	}
@@ -71,7 +71,7 @@ func (r *run) leavesNow(it *item) bool {
 }
 
 // cut shortens a delay to what broker or lease allow.
-func (r *run) cut(it *item, d time.Duration, holds bool) time.Duration {
+func (r *engine) cut(it *item, d time.Duration, holds bool) time.Duration {
 	limit := keepLimit(it.gen.caps)
 	if holds {
 		limit = it.gen.caps.MaxDelay
@@ -89,7 +89,7 @@ func (r *run) cut(it *item, d time.Duration, holds bool) time.Duration {
 // giveBack returns the delivery to the broker. It reports false if that could not be
 // done and the delivery is still ours: forgotten now, it would stay unsettled until the
 // consumer's end.
-func (r *run) giveBack(w *worker, it *item, j judgement, attempt int, holds bool) bool {
+func (r *engine) giveBack(w *worker, it *item, j judgement, attempt int, holds bool) bool {
 	delay := j.delay
 	if !holds {
 		delay = 0
@@ -124,7 +124,7 @@ func (r *run) giveBack(w *worker, it *item, j judgement, attempt int, holds bool
 
 // cannotHold notes that the broker could not take a retry: it, and the next ones, wait
 // here.
-func (r *run) cannotHold(err error) {
+func (r *engine) cannotHold(err error) {
 	if errors.Is(err, longshore.CodeUnsupported) {
 		return
 	}
@@ -134,14 +134,14 @@ func (r *run) cannotHold(err error) {
 	r.notice(err, "the broker cannot hold a retry now; it waits here")
 }
 
-func (r *run) isStopping() bool {
+func (r *engine) isStopping() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.axes.Stopping()
 }
 
 // returned counts what a drain gave back.
-func (r *run) returned(j judgement, due time.Time) {
+func (r *engine) returned(j judgement, due time.Time) {
 	r.mu.Lock()
 	if due.After(r.awayUntil) {
 		r.awayUntil = due
@@ -155,7 +155,7 @@ func (r *run) returned(j judgement, due time.Time) {
 
 // parkingFull says whether the space for waiting retries is used up. The caller
 // holds mu.
-func (r *run) parkingFull() bool {
+func (r *engine) parkingFull() bool {
 	full, n := r.sched.RetriesFull(), r.sched.Retries().N
 	if full && !r.parkFull {
 		r.emit(Event{Kind: EventParkingFull, Count: n,
@@ -169,7 +169,7 @@ func (r *run) parkingFull() bool {
 
 // park puts the delivery aside until its time has come. With an order the lane
 // waits with it.
-func (r *run) park(w *worker, it *item, j judgement, attempt int) {
+func (r *engine) park(w *worker, it *item, j judgement, attempt int) {
 	next, err := it.d.Again(attempt)
 	if err != nil {
 		j.verdict = r.refused(it, longshore.VerbNack, err)
@@ -202,7 +202,7 @@ func (r *run) park(w *worker, it *item, j judgement, attempt int) {
 }
 
 // release gives one back uncounted that is still marked as running.
-func (r *run) release(it *item, attempt int) {
+func (r *engine) release(it *item, attempt int) {
 	var err error
 	if !r.leaves(it) {
 		err = it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbNack, Attempt: attempt})
@@ -222,7 +222,7 @@ func (r *run) release(it *item, attempt int) {
 }
 
 // armPark sets the timer to the first that is due. The caller holds mu.
-func (r *run) armPark() {
+func (r *engine) armPark() {
 	due, ok := r.sched.NextDue()
 	if !ok {
 		return
@@ -237,7 +237,7 @@ func (r *run) armPark() {
 	r.parkTimer = r.s.clock.AfterFunc(max(due.Sub(r.s.clock.Now()), 0), r.parkDue)
 }
 
-func (r *run) parkDue() {
+func (r *engine) parkDue() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.parkTimer = nil

@@ -372,7 +372,7 @@ func TestKeepTriesForEver(t *testing.T) {
 			}
 			good.Add(1)
 			return nil
-		}), container.Config{Workers: container.Workers{Max: 4}, DeadLetter: container.DeadLetter{Policy: container.Keep},
+		}), container.Config{Workers: container.Workers{Max: 4}, DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep},
 			Redelivery: container.Redelivery{MaxAttempts: 2, Backoff: container.Backoff{Initial: time.Second, Max: 10 * time.Second}}})
 		wait(time.Minute)
 		if good.Load() != 270 || c.Stats().Parked+c.Stats().Busy != 30 {

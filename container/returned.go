@@ -11,8 +11,8 @@ import (
 // goes to the dead-letter place with that reason while it is here, because who knows
 // whether it comes through its handler. nil where there is no such place, or the message
 // is not one of those: then a handler sees it.
-func (r *run) lastReturn(d *longshore.Delivery) error {
-	if !d.Origin.LastReturn || r.s.dead.To == "" && r.terms.policy != Native {
+func (r *engine) lastReturn(d *longshore.Delivery) error {
+	if !d.Origin.LastReturn || r.s.dead.To == "" && r.terms.policy != DeadLetterNative {
 		return nil
 	}
 	return longshore.Reject(&longshore.Error{Code: longshore.CodeReturned, Source: r.s.name,
@@ -22,12 +22,12 @@ func (r *run) lastReturn(d *longshore.Delivery) error {
 }
 
 // limitNotice tells at the start of the broker's own limit; "" if there is none.
-func (r *run) limitNotice(caps longshore.Capabilities, policy Policy) string {
+func (r *engine) limitNotice(caps longshore.Capabilities, policy Policy) string {
 	if caps.DeliveryLimit <= 0 || !caps.CountsReturns {
 		return ""
 	}
 	fate := "there is no dead-letter place here for messages that come near it; set DeadLetter.To"
-	if r.s.dead.To != "" || policy == Native {
+	if r.s.dead.To != "" || policy == DeadLetterNative {
 		fate = "a message one return away from it is dead-lettered here"
 	}
 	return fmt.Sprintf("the broker gives up after %d returns and counts those that no handler saw: restarts work off what was received; %s", caps.DeliveryLimit, fate)

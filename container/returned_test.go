@@ -24,8 +24,8 @@ func TestMessageAtTheBrokersLimitIsDeadLetteredFirst(t *testing.T) {
 	}{
 		"to":      {dead: container.DeadLetter{To: "dead"}, place: "dead"},
 		"native":  {queue: memory.QueueConfig{DeadLetter: "dlx"}, place: "dlx"},
-		"keep":    {dead: container.DeadLetter{Policy: container.Keep}, handled: 1},
-		"discard": {dead: container.DeadLetter{Policy: container.Discard}, handled: 1},
+		"keep":    {dead: container.DeadLetter{Policy: container.DeadLetterKeep}, handled: 1},
+		"discard": {dead: container.DeadLetter{Policy: container.DeadLetterDiscard}, handled: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -20,7 +20,7 @@ const (
 )
 
 // tickState is what the sampling keeps; the fields read by Stats are guarded by
-// run.mu, and the supervisor is the only writer.
+// engine.mu, and the supervisor is the only writer.
 type tickState struct {
 	began, last time.Time
 	due         bool
@@ -46,7 +46,7 @@ type tickState struct {
 	resizedAt          time.Time
 }
 
-func (r *run) armTick() {
+func (r *engine) armTick() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.axes.Stopping() {
@@ -61,7 +61,7 @@ func (r *run) armTick() {
 }
 
 // onTick samples, asks the policy, and does what is done now and then.
-func (r *run) onTick() {
+func (r *engine) onTick() {
 	r.mu.Lock()
 	g := r.gen
 	r.tick.due = false
@@ -95,7 +95,7 @@ func (r *run) onTick() {
 }
 
 // decide asks the policy, which may be the user's. One that panics changes nothing.
-func (r *run) decide(s autoscale.Sample) (d autoscale.Decision) {
+func (r *engine) decide(s autoscale.Sample) (d autoscale.Decision) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.notice(panicError(p), "the autoscale policy panicked; the workers stay")
@@ -106,14 +106,14 @@ func (r *run) decide(s autoscale.Sample) (d autoscale.Decision) {
 }
 
 // noteDecision keeps what the policy says beside the target, for Stats.
-func (r *run) noteDecision(d autoscale.Decision) {
+func (r *engine) noteDecision(d autoscale.Decision) {
 	r.mu.Lock()
 	r.tick.scaling.Limit, r.tick.scaling.Knee = d.Limit, d.Knee
 	r.mu.Unlock()
 }
 
 // scaleTo moves the target, within the bounds in force.
-func (r *run) scaleTo(n int, reason string) {
+func (r *engine) scaleTo(n int, reason string) {
 	r.mu.Lock()
 	from := r.target
 	n = min(max(n, r.min), r.max)
@@ -130,7 +130,7 @@ func (r *run) scaleTo(n int, reason string) {
 }
 
 // bounds applies new bounds at once.
-func (r *run) bounds(w Workers) {
+func (r *engine) bounds(w Workers) {
 	r.mu.Lock()
 	r.min, r.max = w.Min, w.Max
 	n := r.target
@@ -141,7 +141,7 @@ func (r *run) bounds(w Workers) {
 // wantedWindow is what the broker should let us hold: what may be in work, and
 // what is parked with room for more, in steps, so that a burst of failures does
 // not eat the window before the broker has heard of it. The caller holds mu.
-func (r *run) wantedWindow() int {
+func (r *engine) wantedWindow() int {
 	base := r.window()
 	if r.gateNow.seen {
 		base = max(min(base, r.gateWindow(r.gateNow, r.target)), 1)
@@ -156,7 +156,7 @@ func (r *run) wantedWindow() int {
 
 // noteParked asks for a larger window if the parked ones have nearly used up
 // what was asked for. The caller holds mu.
-func (r *run) noteParked() {
+func (r *engine) noteParked() {
 	if g := r.gen; g != nil && !r.resizeDue && r.sched.Beside()+r.window()*5/4 > g.asked {
 		r.resizeDue = true
 		r.wake()
@@ -165,7 +165,7 @@ func (r *run) noteParked() {
 
 // resize tells the transport how much is held, if that has changed. Growing is
 // urgent; shrinking waits for its time.
-func (r *run) resize(g *generation, now time.Time) {
+func (r *engine) resize(g *generation, now time.Time) {
 	r.mu.Lock()
 	r.resizeDue = false
 	want := r.wantedWindow()
@@ -182,7 +182,7 @@ func (r *run) resize(g *generation, now time.Time) {
 		return
 	}
 	r.tick.resizedAt = now
-	if err := r.brief(func(ctx context.Context) error { return z.Resize(ctx, want) }); err != nil {
+	if err := r.callBriefly(func(ctx context.Context) error { return z.Resize(ctx, want) }); err != nil {
 		r.mu.Lock()
 		g.asked = before
 		r.mu.Unlock()
@@ -193,7 +193,7 @@ func (r *run) resize(g *generation, now time.Time) {
 }
 
 // readBacklog asks the broker now and then how much waits.
-func (r *run) readBacklog(g *generation) {
+func (r *engine) readBacklog(g *generation) {
 	b, ok := g.c.(transport.Backlogger)
 	now := r.now()
 	every := backlogEvery
@@ -204,7 +204,7 @@ func (r *run) readBacklog(g *generation) {
 		return
 	}
 	r.tick.askedAt = now
-	_ = r.brief(func(ctx context.Context) error { // the age of the last reading tells of a failure
+	_ = r.callBriefly(func(ctx context.Context) error { // the age of the last reading tells of a failure
 		n, at, err := b.Backlog(ctx)
 		if err == nil {
 			r.mu.Lock()
@@ -217,7 +217,7 @@ func (r *run) readBacklog(g *generation) {
 
 // hotLane tells, at most once a minute, when one lane fills half of the window:
 // more workers would not help then. The caller holds mu.
-func (r *run) hotLane(now time.Time) {
+func (r *engine) hotLane(now time.Time) {
 	if !r.s.ordered || now.Sub(r.laneTold) < repeatEvery {
 		return
 	}

@@ -320,7 +320,7 @@ func TestHotLaneIsTold(t *testing.T) {
 // A stuck handler is counted and shown with its stack; Replace gives its worker
 // back, the lane stays shut.
 func TestStuckHandler(t *testing.T) {
-	for _, action := range []container.StuckAction{container.Wait, container.Replace} {
+	for _, action := range []container.StuckAction{container.StuckWait, container.StuckReplace} {
 		synctest.Test(t, func(t *testing.T) {
 			b := memory.New(memory.Config{})
 			publish(t, b, "q", "a:stuck", "a:next", "b:1")
@@ -348,7 +348,7 @@ func TestStuckHandler(t *testing.T) {
 			if shown.Load() != 1 || st.Stuck != 1 || st.Oldest < 2*time.Minute {
 				t.Errorf("shown %d times, %d stuck, oldest %v", shown.Load(), st.Stuck, st.Oldest)
 			}
-			if replaced := action == container.Replace; (other.Load() == 1) != replaced || next.Load() != 0 || st.Ready != replaced {
+			if replaced := action == container.StuckReplace; (other.Load() == 1) != replaced || next.Load() != 0 || st.Ready != replaced {
 				t.Errorf("%d others, %d of the lane, ready %v (%s)", other.Load(), next.Load(), st.Ready, st.Reason)
 			}
 			close(release)

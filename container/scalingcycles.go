@@ -6,7 +6,7 @@ import (
 	"github.com/longshore-go/longshore/container/autoscale"
 )
 
-// cycleState counts for a policy by consecutive cycles; guarded by run.mu.
+// cycleState counts for a policy by consecutive cycles; guarded by engine.mu.
 //
 // A run of active cycles belongs to a worker that never has to wait. Idle ones
 // belong to a rank: with work going to the hottest worker first, the k-th is idle
@@ -24,7 +24,7 @@ func (c *cycleState) begins() { c.calls++ }
 
 // ends counts the cycle of a worker whose work is done. A failed call neither grows
 // the pool nor lets the worker leave. The caller holds mu.
-func (r *run) endCycle(w *worker) {
+func (r *engine) endCycle(w *worker) {
 	c := &r.tick.cycles
 	c.calls--
 	if c.of == nil {
@@ -49,7 +49,7 @@ func (r *run) endCycle(w *worker) {
 
 // tripped tells how many workers passed a trigger since the last tick. The caller
 // holds mu.
-func (r *run) tripped(now time.Time, dt time.Duration, held bool) (active, idle int) {
+func (r *engine) tripped(now time.Time, dt time.Duration, held bool) (active, idle int) {
 	c := &r.tick.cycles
 	if c.of == nil {
 		return 0, 0

@@ -59,7 +59,7 @@ func (s *Scaling) note(now time.Time, from, to int, reason string) {
 }
 
 // sample closes a tick. The caller holds mu.
-func (r *run) sample(now time.Time) autoscale.Sample {
+func (r *engine) sample(now time.Time) autoscale.Sample {
 	c := &r.count
 	s := autoscale.Sample{Now: now, Dt: now.Sub(r.tick.last), Min: r.min, Max: r.max - r.standIns.n, Workers: r.target,
 		BusySec: c.busySec, Completed: c.completed, Execs: c.execs, Failed: c.failed, SumLog: c.sumLog, SumLog2: c.sumLog2,
@@ -98,7 +98,7 @@ func (r *run) sample(now time.Time) autoscale.Sample {
 // fits is how many workers the bytes that may be held are enough for; −1: for all.
 // The largest of the last seconds counts, so that one huge message takes no worker
 // away. The caller holds mu.
-func (r *run) fits(now time.Time) int {
+func (r *engine) fits(now time.Time) int {
 	if r.count.received == 0 {
 		return -1
 	}
@@ -114,11 +114,11 @@ func (r *run) fits(now time.Time) int {
 
 // startableNow counts what is here and could start: not what waits behind another
 // of its lane, and no parked retries. The caller holds mu.
-func (r *run) startableNow() int { return r.sched.Ready() + r.tick.buffered }
+func (r *engine) startableNow() int { return r.sched.Ready() + r.tick.buffered }
 
 // measure keeps what the container itself needs to know of a tick. The caller
 // holds mu.
-func (r *run) measure(s autoscale.Sample) {
+func (r *engine) measure(s autoscale.Sample) {
 	dt := s.Dt.Seconds()
 	if dt <= 0 {
 		return
@@ -144,7 +144,7 @@ func (r *run) measure(s autoscale.Sample) {
 // lookFurther holds more beside the workers where a receive takes about as long
 // as a handler: enough that no worker waits for it. Less is held only after a
 // while, so that the window does not flutter. The caller holds mu.
-func (r *run) lookFurther(now time.Time) {
+func (r *engine) lookFurther(now time.Time) {
 	t := &r.tick
 	extra := 0.0
 	if t.recvs > 0 && t.latency > 0 {
@@ -158,7 +158,7 @@ func (r *run) lookFurther(now time.Time) {
 
 // noteReceive looks at a receive that ends: how long it took if much was there to
 // be had, and whether the receiver waited for work. The caller holds mu.
-func (r *run) noteReceive(asked, got int, took time.Duration) {
+func (r *engine) noteReceive(asked, got int, took time.Duration) {
 	much := got > 1 && got >= min(asked, minLookahead)
 	if much && took >= slowReceive {
 		r.tick.recv += took.Seconds()
@@ -169,7 +169,7 @@ func (r *run) noteReceive(asked, got int, took time.Duration) {
 
 // window is how many deliveries may be held, parked retries not counted. The
 // caller holds mu.
-func (r *run) window() int {
+func (r *engine) window() int {
 	n := r.s.window(r.target) + (r.places()-r.target)*max(r.s.batch, 1) // what hangs takes no one's place
 	if r.s.look == 0 && r.s.batch == 0 {
 		n += int(r.tick.extra * float64(r.target))
@@ -179,7 +179,7 @@ func (r *run) window() int {
 
 // noteFull notes whether work waits; called whenever a call ends and at the tick.
 // The caller holds mu.
-func (r *run) noteFull() {
+func (r *engine) noteFull() {
 	r.tick.fullSeen++
 	if waits := r.startableNow(); waits > 0 && 2*waits >= r.window()-r.target {
 		r.tick.fullHits++

@@ -11,7 +11,7 @@ import (
 
 // cutOff ends the contexts of handlers that still run, and waits for them as long
 // as flushing and closing still find time.
-func (r *run) cutOff() {
+func (r *engine) cutOff() {
 	r.baseCancel(longshore.ErrStopping)
 	r.mu.Lock()
 	rest := r.s.grace
@@ -31,7 +31,7 @@ func (r *run) cutOff() {
 const lastAnswer = 5 * time.Second
 
 // giveUp flushes and closes, counts what is left behind and ends the workers.
-func (r *run) giveUp(g *generation) {
+func (r *engine) giveUp(g *generation) {
 	var errs []error
 	gens := append([]*generation{}, r.old...)
 	if g != nil {
@@ -40,7 +40,7 @@ func (r *run) giveUp(g *generation) {
 	flushEnd, closeEnd := r.lastSteps()
 	for _, o := range gens {
 		if r.alive(o) {
-			errs = append(errs, r.bounded(flushEnd, o.c.Flush))
+			errs = append(errs, r.callUntil(flushEnd, o.c.Flush))
 		}
 	}
 	r.mu.Lock()
@@ -77,7 +77,7 @@ func (r *run) giveUp(g *generation) {
 }
 
 // left is the time until everything must be over.
-func (r *run) left() time.Duration {
+func (r *engine) left() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.hardEnd.Sub(r.s.clock.Now())
@@ -85,7 +85,7 @@ func (r *run) left() time.Duration {
 
 // lastSteps divides what is left: a broker that does not confirm must leave time
 // for closing, and closing for hearing what was not confirmed.
-func (r *run) lastSteps() (flushEnd, closeEnd time.Time) {
+func (r *engine) lastSteps() (flushEnd, closeEnd time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	left := max(r.hardEnd.Sub(r.s.clock.Now()), 0)
@@ -94,11 +94,11 @@ func (r *run) lastSteps() (flushEnd, closeEnd time.Time) {
 
 // reporting says that what becomes of a delivery now is counted in the report. When
 // what is left has been counted, closing only gives that back. The caller holds mu.
-func (r *run) reporting() bool { return r.axes.Stopping() && r.axes.Stop < state.Closing }
+func (r *engine) reporting() bool { return r.axes.Stopping() && r.axes.Stop < state.Closing }
 
 // abandoned begins the report, and counts what is left: closing gives back what
 // follows a handler that does not return. The caller holds mu.
-func (r *run) abandoned() *Report {
+func (r *engine) abandoned() *Report {
 	rep := &Report{Container: r.s.name, Started: r.stopAt, Budget: r.drainEnd.Sub(r.stopAt)}
 	name := func(it *item) {
 		if len(rep.AbandonedIDs) < 10 {
@@ -124,7 +124,7 @@ func (r *run) abandoned() *Report {
 }
 
 // conclusion completes the report and tells of it.
-func (r *run) conclusion(rep *Report, flushErr, err error) {
+func (r *engine) conclusion(rep *Report, flushErr, err error) {
 	r.mu.Lock()
 	t := r.tally
 	now := r.s.clock.Now()
@@ -151,20 +151,20 @@ func (r *run) conclusion(rep *Report, flushErr, err error) {
 }
 
 // closePublisher closes the publisher for dead letters if we opened it.
-func (r *run) closePublisher() {
+func (r *engine) closePublisher() {
 	r.terms.mu.Lock()
 	pub := r.terms.pub
 	r.terms.pub = nil
 	r.terms.mu.Unlock()
 	if pub != nil {
-		if err := r.within(r.hard, pub.Close); err != nil {
+		if err := r.callUntilLost(r.hard, pub.Close); err != nil {
 			r.notice(err, "closing the dead-letter publisher failed")
 		}
 	}
 }
 
 // stopTimers ends what could still call back.
-func (r *run) stopTimers() {
+func (r *engine) stopTimers() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, t := range []longshore.Timer{r.parkTimer, r.batchTimer, r.gateAgain, r.tick.timer, r.tick.capa.timer, r.reopenTimer, r.stayTimer, r.hardTimer, r.settleTimer} {
@@ -175,7 +175,7 @@ func (r *run) stopTimers() {
 }
 
 // result is what Stop returns.
-func (r *run) result() error {
+func (r *engine) result() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.report != nil && r.report.Bad() {

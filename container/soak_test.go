@@ -87,7 +87,7 @@ func newSoak(t *testing.T, seed uint64) *soak {
 	}
 	s.hold = &breaker{}
 	if pick(3) {
-		s.cfg.Settle = container.Manual
+		s.cfg.Settle = container.SettleManual
 	}
 	s.b = memory.New(memory.Config{})
 	for _, op := range []memory.Op{memory.OpOpen, memory.OpReceive, memory.OpCancel, memory.OpRelease, memory.OpSettle, memory.OpFlush, memory.OpClose, memory.OpPublish} {
@@ -106,7 +106,7 @@ func (s *soak) n(limit int) int {
 }
 
 func (s *soak) run() {
-	s.batch = s.cfg.Settle == container.Auto && s.n(4) == 0
+	s.batch = s.cfg.Settle == container.SettleAuto && s.n(4) == 0
 	if !s.batch {
 		s.cfg.Middleware = []longshore.Middleware{s.hold}
 	}
@@ -243,7 +243,7 @@ func (s *soak) handle(ctx context.Context, d *longshore.Delivery) error {
 	s.begin(d, no)
 	err := s.act(ctx, d, no)
 	s.end(d, no, err)
-	if err == nil && s.cfg.Settle == container.Manual {
+	if err == nil && s.cfg.Settle == container.SettleManual {
 		_ = d.Ack(ctx) // its lane goes on from here; if it was lost it comes again
 	}
 	return err
@@ -317,7 +317,7 @@ func (s *soak) act(ctx context.Context, d *longshore.Delivery, no int) (err erro
 			return nil
 		}
 	case 8:
-		if s.cfg.Settle == container.Manual || s.batch { // there it would settle it
+		if s.cfg.Settle == container.SettleManual || s.batch { // there it would settle it
 			return nil
 		}
 		s.strays(1)

@@ -14,7 +14,7 @@ import (
 // failingOver is over about how many calls the share of failures is taken.
 const failingOver = 16
 
-// counters are the sums of one run; guarded by run.mu.
+// counters are the sums of one run; guarded by engine.mu.
 type counters struct {
 	received, redelivered int64
 	verdicts              [longshore.VerdictLost + 1]int64
@@ -37,7 +37,7 @@ type counters struct {
 
 // counts ends a worker's busy time and counts the verdict. The caller holds mu. w
 // is nil when the delivery was settled by hand.
-func (r *run) counts(w *worker, j judgement) {
+func (r *engine) counts(w *worker, j judgement) {
 	c := &r.count
 	c.verdicts[j.verdict]++
 	c.completed++
@@ -55,7 +55,7 @@ func (r *run) counts(w *worker, j judgement) {
 }
 
 // execEnd ends a handler call. The caller holds mu.
-func (r *run) execEnd(w *worker, end time.Time, took time.Duration, failed bool) {
+func (r *engine) execEnd(w *worker, end time.Time, took time.Duration, failed bool) {
 	started := w.busy.Swap(0)
 	switch {
 	case w.hung: // what hung tells nothing of the usual latency
@@ -89,7 +89,7 @@ func lnSeconds(d time.Duration) float64 {
 }
 
 // busySince is the part of a call within the tick that runs, in seconds.
-func (r *run) busySince(started int64, now time.Time) float64 {
+func (r *engine) busySince(started int64, now time.Time) float64 {
 	from := max(started, r.tick.last.UnixNano())
 	return max(float64(now.UnixNano()-from)/1e9, 0)
 }
@@ -177,9 +177,9 @@ type Stats struct {
 	Skipped    map[transport.SkipReason]int64
 	Stuck      int   // handlers that are stuck now
 	StuckTotal int64 // that ever were
-	// StuckHeads are the messages that hold their partitions back, on logs (Kafka): the
+	// BlockedPartitions are the messages that hold their partitions back, on logs (Kafka): the
 	// oldest that are not done, the longest first, at most 100.
-	StuckHeads []transport.StuckHead
+	BlockedPartitions []transport.BlockedPartition
 
 	// LastDelivery is when something was received last. Oldest is the age of the
 	// oldest delivery that is held: that runs, waits for a worker or a retry, or is
@@ -208,7 +208,7 @@ func (c *ListenerContainer) Stats() Stats {
 	return st
 }
 
-func (r *run) stats(st *Stats) {
+func (r *engine) stats(st *Stats) {
 	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -247,7 +247,7 @@ func (r *run) stats(st *Stats) {
 }
 
 // ages looks for what runs, is stuck or waits the longest. The caller holds mu.
-func (r *run) ages(st *Stats, now time.Time) {
+func (r *engine) ages(st *Stats, now time.Time) {
 	for _, w := range r.workers {
 		if started := w.busy.Load(); started != 0 {
 			st.Busy++
@@ -280,7 +280,7 @@ func clone[K comparable](m map[K]int64) map[K]int64 {
 }
 
 // hotShare looks at every lane; there are never more than deliveries held.
-func (r *run) hotShare() float64 {
+func (r *engine) hotShare() float64 {
 	l, ok := r.sched.Longest(nil)
 	if !ok {
 		return 0
@@ -289,7 +289,7 @@ func (r *run) hotShare() float64 {
 }
 
 // health judges liveness and readiness. The caller holds mu.
-func (r *run) health() (live, ready bool, reason string) {
+func (r *engine) health() (live, ready bool, reason string) {
 	switch {
 	case r.axes.Sub == state.Failed && r.axes.Stop >= state.Closing:
 		return false, false, "ended: " + errText(r.lastErr)
@@ -327,7 +327,7 @@ func errText(err error) string {
 	return err.Error()
 }
 
-func (r *run) allStuck() bool {
+func (r *engine) allStuck() bool {
 	n := 0
 	for _, w := range r.workers {
 		if w.stuck {

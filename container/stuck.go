@@ -12,7 +12,7 @@ import (
 
 // lookForStuck reports handlers that have run too long, once each, with the stack
 // of their goroutine. The supervisor calls it.
-func (r *run) lookForStuck(now time.Time) {
+func (r *engine) lookForStuck(now time.Time) {
 	limit := r.s.stuck.After
 	if limit < 0 {
 		return
@@ -32,7 +32,7 @@ func (r *run) lookForStuck(now time.Time) {
 		found = append(found, Event{Kind: EventStuck, Delivery: f,
 			Text: fmt.Sprintf("the handler of message %.64s (key %q) has not returned for %v", f.MessageID, f.Key, round(f.Age))})
 		ids = append(ids, w.gid.Load())
-		if r.s.stuck.Action == Replace {
+		if r.s.stuck.Action == StuckReplace {
 			if w.hung { // what stood in for it does no longer count
 				r.unhung(w)
 			}
@@ -56,7 +56,7 @@ func (r *run) lookForStuck(now time.Time) {
 
 // factsOfWorker identifies what a worker works on; of a batch the first. The
 // caller holds mu.
-func (r *run) factsOfWorker(w *worker) *DeliveryFacts {
+func (r *engine) factsOfWorker(w *worker) *DeliveryFacts {
 	switch {
 	case len(w.batch) > 0:
 		return factsOfItem(w.batch[0], w.batch[0].d)
@@ -69,7 +69,7 @@ func (r *run) factsOfWorker(w *worker) *DeliveryFacts {
 }
 
 // unstuck is for a handler that returned after all. The caller holds mu.
-func (r *run) unstuck(w *worker) {
+func (r *engine) unstuck(w *worker) {
 	w.stuck = false
 	if w.extra {
 		w.extra = false
@@ -106,7 +106,7 @@ var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit, or 
 
 // goexit runs when a worker's goroutine ends in the middle of a handler: the
 // delivery has failed like by a panic, and another worker takes the place.
-func (r *run) goexit(w *worker) {
+func (r *engine) goexit(w *worker) {
 	if p := recover(); p != nil {
 		panic(p) //nolint:forbidigo // not a handler's (those are caught where they are called): a defect of ours goes on
 	}
@@ -118,9 +118,9 @@ func (r *run) goexit(w *worker) {
 	case r.manual != nil:
 		r.manualReturn(w, w.d, now, err, now)
 	default:
-		_, _ = r.told(w.it)
+		_, _ = r.recordedVerdict(w.it)
 		w.it.d.Finish(nil)
-		r.conclude(w, w.it, err, now, 0)
+		r.carryOut(w, w.it, err, now, 0)
 	}
 	r.mu.Lock()
 	r.live--

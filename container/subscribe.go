@@ -12,7 +12,7 @@ import (
 )
 
 // subscribe opens the source.
-func (r *run) subscribe() {
+func (r *engine) subscribe() {
 	r.mu.Lock()
 	g := &generation{id: r.gens + 1, asked: r.wantedWindow()}
 	opts := r.s.wishes(r.max)
@@ -45,7 +45,7 @@ func (r *run) subscribe() {
 
 // openSource opens the source and gives up shortly after ctx has ended, whatever
 // the transport does; a consumer that comes too late is closed.
-func (r *run) openSource(ctx context.Context, opts transport.OpenOptions) (transport.Consumer, error) {
+func (r *engine) openSource(ctx context.Context, opts transport.OpenOptions) (transport.Consumer, error) {
 	type opened struct {
 		c   transport.Consumer
 		err error
@@ -77,12 +77,12 @@ func (r *run) openSource(ctx context.Context, opts transport.OpenOptions) (trans
 }
 
 // check asks everybody who may have something against this consumer.
-func (r *run) check(ctx context.Context, g *generation) error {
+func (r *engine) check(ctx context.Context, g *generation) error {
 	policy, err := r.s.terminal(g.caps)
 	if err != nil {
 		return err
 	}
-	if policy == Keep && r.s.dead.Policy == Default && g.id == 1 {
+	if policy == DeadLetterKeep && r.s.dead.Policy == Default && g.id == 1 {
 		r.notice(nil, "no dead-letter place is known: messages that fail for the last time are kept and tried again at Redelivery.Backoff.Max; set DeadLetter")
 	}
 	if text := r.limitNotice(g.caps, policy); text != "" && g.id == 1 {
@@ -101,7 +101,7 @@ func (r *run) check(ctx context.Context, g *generation) error {
 }
 
 // subscribed lets deliveries of the new generation in.
-func (r *run) subscribed(g *generation) {
+func (r *engine) subscribed(g *generation) {
 	r.mu.Lock()
 	if r.axes.Stopping() {
 		r.mu.Unlock()
@@ -113,7 +113,7 @@ func (r *run) subscribed(g *generation) {
 	pause := subscribed.PausesTransport(g.traits())
 	r.mu.Unlock()
 	if p, ok := g.c.(transport.Pauser); ok && pause && !g.paused { // held since it began to open
-		if err := r.brief(p.Pause); err != nil {
+		if err := r.callBriefly(p.Pause); err != nil {
 			r.notice(err, "pausing failed")
 		}
 	}
@@ -142,7 +142,7 @@ func (r *run) subscribed(g *generation) {
 }
 
 // openFailed decides what a failed opening means.
-func (r *run) openFailed(err error) {
+func (r *engine) openFailed(err error) {
 	if r.open.Err() != nil {
 		return // Stop ended it
 	}
@@ -167,7 +167,7 @@ func (r *run) openFailed(err error) {
 
 // unsubscribed lets Start return though nothing can be received yet: the broker cannot be
 // reached, or a middleware holds the intake, and nobody knows for how long.
-func (r *run) unsubscribed() {
+func (r *engine) unsubscribed() {
 	r.mu.Lock()
 	if r.axes.Sub = state.Lost; r.axes.Holds != state.None {
 		r.axes.Sub = state.Suspended
@@ -179,7 +179,7 @@ func (r *run) unsubscribed() {
 }
 
 // armReopen wakes the supervisor when it is to try again.
-func (r *run) armReopen(delay time.Duration) {
+func (r *engine) armReopen(delay time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reopenTimer = r.s.clock.AfterFunc(delay, r.wake)
@@ -200,14 +200,14 @@ func fatal(err error) bool {
 }
 
 // fail ends the run before it began.
-func (r *run) fail(err error) {
+func (r *engine) fail(err error) {
 	r.mu.Lock()
 	r.failed, r.axes.Sub = err, state.Failed
 	r.mu.Unlock()
 }
 
 // startDecided lets Start return. The supervisor calls it.
-func (r *run) startDecided(err error) {
+func (r *engine) startDecided(err error) {
 	if r.decided() {
 		return
 	}
@@ -223,7 +223,7 @@ func (r *run) startDecided(err error) {
 	close(r.started)
 }
 
-func (r *run) decided() bool {
+func (r *engine) decided() bool {
 	select {
 	case <-r.started:
 		return true

@@ -16,7 +16,7 @@ import (
 const steady = 10 * time.Second
 
 // start begins the run's goroutines.
-func (r *run) start() {
+func (r *engine) start() {
 	stopPump, pumped := make(chan struct{}), make(chan struct{})
 	go func() {
 		r.c.hub.pump(stopPump)
@@ -40,7 +40,7 @@ func (r *run) start() {
 }
 
 // callOnEvent runs the user's function on a goroutine of its own.
-func (r *run) callOnEvent() (stop func()) {
+func (r *engine) callOnEvent() (stop func()) {
 	if r.s.onEvent == nil {
 		return func() {}
 	}
@@ -58,7 +58,7 @@ func (r *run) callOnEvent() (stop func()) {
 // supervise is the one goroutine that changes the run's phase and its
 // subscription. It looks at what is wished and what is, does one thing, and
 // looks again.
-func (r *run) supervise(unwatch func()) {
+func (r *engine) supervise(unwatch func()) {
 	r.armTick()
 	r.armCapacity()
 	for {
@@ -77,7 +77,7 @@ func (r *run) supervise(unwatch func()) {
 
 // todo returns the next thing to do; nil: nothing now. What it returns reports
 // false when the run is to end.
-func (r *run) todo() func() bool {
+func (r *engine) todo() func() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	g := r.gen
@@ -87,9 +87,9 @@ func (r *run) todo() func() bool {
 	case r.sched.Orphans() > 0:
 		return func() bool { r.releaseOrphans(); return true }
 	case g != nil && g.down != nil:
-		return func() bool { r.lose(g); return true }
+		return func() bool { r.failSubscription(g); return true }
 	case g != nil && r.axes.Intake(g.traits()) == state.Away:
-		return func() bool { r.letGo(g); return true }
+		return func() bool { r.suspend(g); return true }
 	case r.axes.Sub == state.Starting && !r.axes.WantsSubscription(r.opensPaused):
 		return func() bool { r.unsubscribed(); return true }
 	case g == nil && r.axes.WantsSubscription(r.opensPaused) && !r.s.clock.Now().Before(r.reopenAt) && !r.provided():
@@ -106,16 +106,16 @@ func (r *run) todo() func() bool {
 	case g != nil && r.resizeDue:
 		return func() bool { r.resize(g, r.s.clock.Now()); return true }
 	case r.stayDue:
-		return func() bool { r.overstay(); return true }
+		return func() bool { r.yieldWhenDue(); return true }
 	case r.tick.due:
 		return func() bool { r.onTick(); return true }
 	}
 	return nil
 }
 
-// lose gives up a consumer that is at its end. What it delivered is lost; what
+// failSubscription gives up a consumer that is at its end. What it delivered is lost; what
 // still runs keeps its lane until it returns.
-func (r *run) lose(g *generation) {
+func (r *engine) failSubscription(g *generation) {
 	now := r.s.clock.Now()
 	r.mu.Lock()
 	r.gen = nil
@@ -142,7 +142,7 @@ func (r *run) lose(g *generation) {
 }
 
 // closeOld closes a cancelled consumer whose last delivery is settled.
-func (r *run) closeOld(g *generation) {
+func (r *engine) closeOld(g *generation) {
 	r.mu.Lock()
 	for i, o := range r.old {
 		if o == g {
@@ -153,7 +153,7 @@ func (r *run) closeOld(g *generation) {
 	r.mu.Unlock()
 	until := r.s.clock.Now().Add(r.s.grace)
 	if r.alive(g) {
-		if err := r.bounded(until, g.c.Flush); err != nil {
+		if err := r.callUntil(until, g.c.Flush); err != nil {
 			r.notice(err, "flushing a cancelled consumer failed")
 		}
 	}
@@ -162,8 +162,8 @@ func (r *run) closeOld(g *generation) {
 }
 
 // close closes a consumer; a broker that does not answer cannot stop us.
-func (r *run) close(ctx context.Context, g *generation) error {
-	err := r.within(ctx, g.c.Close)
+func (r *engine) close(ctx context.Context, g *generation) error {
+	err := r.callUntilLost(ctx, g.c.Close)
 	if g.cancel != nil {
 		g.cancel()
 	}
@@ -171,29 +171,29 @@ func (r *run) close(ctx context.Context, g *generation) error {
 }
 
 // closeSoon closes one that is of no use any more.
-func (r *run) closeSoon(g *generation) {
+func (r *engine) closeSoon(g *generation) {
 	ctx, cancel := r.until(r.s.clock.Now().Add(r.s.grace))
 	defer cancel()
 	_ = r.close(ctx, g) // its deliveries are lost either way
 }
 
-// brief is within, for calls that Stop may cut short.
-func (r *run) brief(call func(context.Context) error) error {
+// callBriefly is within, for calls that Stop may cut short.
+func (r *engine) callBriefly(call func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(r.open, briefly)
 	defer cancel()
-	return r.within(ctx, call)
+	return r.callUntilLost(ctx, call)
 }
 
-// bounded is within, until a point in time.
-func (r *run) bounded(until time.Time, call func(context.Context) error) error {
+// callUntil is within, until a point in time.
+func (r *engine) callUntil(until time.Time, call func(context.Context) error) error {
 	ctx, cancel := r.until(until)
 	defer cancel()
-	return r.within(ctx, call)
+	return r.callUntilLost(ctx, call)
 }
 
-// within calls a transport and gives up on it shortly after ctx has ended: a
+// callUntilLost calls a transport and gives up on it shortly after ctx has ended: a
 // transport that breaks its promise to return must not take the container with it.
-func (r *run) within(ctx context.Context, call func(context.Context) error) error {
+func (r *engine) callUntilLost(ctx context.Context, call func(context.Context) error) error {
 	result := make(chan error, 1)
 	go func() { result <- call(ctx) }()
 	select {
@@ -212,7 +212,7 @@ func (r *run) within(ctx context.Context, call func(context.Context) error) erro
 }
 
 // applyPause tells a consumer that can stop fetching.
-func (r *run) applyPause(g *generation) {
+func (r *engine) applyPause(g *generation) {
 	r.mu.Lock()
 	want := r.wantsPause(g)
 	g.paused, g.opened = want, g.opened && want
@@ -226,12 +226,12 @@ func (r *run) applyPause(g *generation) {
 	if want {
 		call = p.Pause
 	}
-	if err := r.brief(call); err != nil && r.open.Err() == nil {
+	if err := r.callBriefly(call); err != nil && r.open.Err() == nil {
 		r.notice(err, "pausing or resuming failed")
 	}
 }
 
-func (r *run) setPaused(on bool) {
+func (r *engine) setPaused(on bool) {
 	r.mu.Lock()
 	if r.axes.Holds.Has(state.Operator) != on {
 		r.axes.Holds = r.axes.Holds.With(state.Operator, on)
@@ -250,8 +250,8 @@ func (r *run) setPaused(on bool) {
 }
 
 // reported is the state that the container reports. The caller holds mu.
-func (r *run) reported() State {
-	switch r.axes.Report(r.gen != nil && r.gen.caps.Stays, r.provided()) {
+func (r *engine) reported() State {
+	switch r.axes.Report(r.gen != nil && r.gen.caps.KeepsPlace, r.provided()) {
 	case state.ReportStarting:
 		return StateStarting
 	case state.ReportRecovering:
@@ -268,7 +268,7 @@ func (r *run) reported() State {
 }
 
 // markDown notes that a consumer is at its end. The caller holds mu.
-func (r *run) markDown(g *generation, err error) {
+func (r *engine) markDown(g *generation, err error) {
 	if g.down != nil {
 		return
 	}
@@ -280,5 +280,5 @@ func (r *run) markDown(g *generation, err error) {
 
 // traits is what the intake depends on besides the axes.
 func (g *generation) traits() state.Traits {
-	return state.Traits{Stays: g.caps.Stays, ThrottlePauses: g.caps.LiveResize && g.caps.KeptFor == 0, OpenedPaused: g.opened}
+	return state.Traits{KeepsPlace: g.caps.KeepsPlace, ThrottlePauses: g.caps.LiveResize && g.caps.MaxLease == 0, OpenedPaused: g.opened}
 }

@@ -105,7 +105,7 @@ func (s *countedOpens) Open(ctx context.Context, o transport.OpenOptions) (trans
 
 // F-B02: what waiting cannot cure fails the first start, and later is retried.
 func TestFatalErrorsFailTheFirstStartOnly(t *testing.T) {
-	for _, code := range []longshore.Code{longshore.CodeAuth, longshore.CodeForbidden, longshore.CodeVhost, longshore.CodeNotFound, longshore.CodeDiffers} {
+	for _, code := range []longshore.Code{longshore.CodeAuth, longshore.CodeForbidden, longshore.CodeVhost, longshore.CodeNotFound, longshore.CodeMismatch} {
 		synctest.Test(t, func(t *testing.T) {
 			b := memory.New(memory.Config{})
 			b.FailOpen("q", 1, failure(code))

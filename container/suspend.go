@@ -9,7 +9,7 @@ import (
 )
 
 // watch follows the middlewares that can hold the intake, and the gate.
-func (r *run) watch() (stop func()) {
+func (r *engine) watch() (stop func()) {
 	stops := []func(){}
 	for i, w := range r.c.watchers {
 		stops = append(stops, w.Watch(func(held bool, reason string) { r.setHold(i, held, reason) }))
@@ -24,14 +24,14 @@ func (r *run) watch() (stop func()) {
 	}
 }
 
-func (r *run) setHold(i int, held bool, reason string) {
+func (r *engine) setHold(i int, held bool, reason string) {
 	r.mu.Lock()
 	if _, was := r.holds[i]; was == held {
 		r.mu.Unlock()
 		return
 	}
 	before := r.reported()
-	e := Event{Kind: EventReleased, Reason: r.c.names[i], Text: "released by " + r.c.names[i]}
+	e := Event{Kind: EventIntakeResumed, Reason: r.c.names[i], Text: "released by " + r.c.names[i]}
 	if held {
 		r.holds[i] = r.c.names[i] + ": " + reason
 		e = Event{Kind: EventHeld, Reason: r.holds[i], Text: "held by " + r.holds[i]}
@@ -63,7 +63,7 @@ func (r *run) setHold(i int, held bool, reason string) {
 }
 
 // holdReason joins the reasons. The caller holds mu.
-func (r *run) holdReason() string {
+func (r *engine) holdReason() string {
 	reasons := make([]string, 0, len(r.holds))
 	for _, s := range r.holds {
 		reasons = append(reasons, s)
@@ -72,11 +72,11 @@ func (r *run) holdReason() string {
 	return strings.Join(reasons, ", ")
 }
 
-// letGo cancels the consumer because a middleware holds the intake, where it has no
+// suspend cancels the consumer because a middleware holds the intake, where it has no
 // place to lose (see yield.go): the broker and its monitoring see that nobody consumes. What runs goes on and is settled
 // on the old consumer, which is closed when the last of it is. What was not
 // started is given back, except where the broker counts that: there it waits here.
-func (r *run) letGo(g *generation) {
+func (r *engine) suspend(g *generation) {
 	r.mu.Lock()
 	if !r.axes.Holds.Has(state.Middleware) { // over meanwhile
 		r.mu.Unlock()
@@ -91,7 +91,7 @@ func (r *run) letGo(g *generation) {
 	r.old = append(r.old, g)
 	r.mu.Unlock()
 	until := r.s.clock.Now().Add(r.s.grace)
-	if err := r.bounded(until, g.c.Cancel); err != nil {
+	if err := r.callUntil(until, g.c.Cancel); err != nil {
 		r.notice(err, "cancelling the consumer failed")
 	}
 	if g.caps.CountsReturns {
@@ -99,10 +99,10 @@ func (r *run) letGo(g *generation) {
 	} else {
 		r.returnReady(g)
 		// What is older must be back before the buffer is, and both before we come again.
-		if err := r.bounded(until, g.c.Flush); err != nil {
+		if err := r.callUntil(until, g.c.Flush); err != nil {
 			r.notice(err, "flushing a cancelled consumer failed")
 		}
-		if err := r.bounded(until, g.c.Release); err != nil {
+		if err := r.callUntil(until, g.c.Release); err != nil {
 			r.notice(err, "giving back what was buffered failed")
 		}
 	}
@@ -115,24 +115,24 @@ func (r *run) letGo(g *generation) {
 // asked for. Else each trial of a breaker would bring another window in, for as long
 // as the trials fail: behind each message that a trial gave back more of its key would
 // pile up. The caller holds mu.
-func (r *run) provided() bool {
+func (r *engine) provided() bool {
 	return r.axes.Sub == state.Retained && r.sched.InWindow()+max(r.sched.Beside()-r.s.parked, 0) >= r.window()
 }
 
 // keepBuffer takes in what the transport holds: given back at every opening of a
 // breaker it would come to the broker's delivery limit without a handler ever
 // having seen it.
-func (r *run) keepBuffer(g *generation, until time.Time) {
+func (r *engine) keepBuffer(g *generation, until time.Time) {
 	r.waitFor(func() time.Time { return until }, func() bool { return !r.receiving })
 	r.pull(g, until)
-	if err := r.bounded(until, g.c.Release); err != nil { // nothing is left, unless the time was over
+	if err := r.callUntil(until, g.c.Release); err != nil { // nothing is left, unless the time was over
 		r.notice(err, "giving back what was buffered failed")
 	}
 	r.wake() // the waiting may have taken somebody else's word
 }
 
 // returnReady gives the ready items of a generation back with their followers.
-func (r *run) returnReady(g *generation) {
+func (r *engine) returnReady(g *generation) {
 	r.mu.Lock()
 	out := r.sched.TakeReady(&g.Owner)
 	r.mu.Unlock()

@@ -135,7 +135,7 @@ func (l *loops) worst(now time.Time) (w Loops) {
 }
 
 // released notes a release that a handler's result asks for, and returns its delay.
-func (r *run) released(it *item, j judgement) time.Duration {
+func (r *engine) released(it *item, j judgement) time.Duration {
 	code, text := longshore.CodeHandler, "no reason is given"
 	if j.err != nil {
 		text = cutText(j.err.Error(), 256)
@@ -163,7 +163,7 @@ func (r *run) released(it *item, j judgement) time.Duration {
 }
 
 // settledNow ends the watch of a message whose verdict is final for this container.
-func (r *run) settledNow(it *item, j judgement) {
+func (r *engine) settledNow(it *item, j judgement) {
 	if !r.loops.any.Load() || j.verdict == longshore.VerdictRelease || j.verdict == longshore.VerdictLost || j.verdict == longshore.VerdictNone {
 		return
 	}

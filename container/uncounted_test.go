@@ -57,7 +57,7 @@ func TestEndlessReleaseIsNotSilent(t *testing.T) {
 			c, calls, given := loop(t, delay, &good)
 			const watched = 10 * time.Minute
 			<-time.After(watched)
-			n, st, why := calls.Load(), c.Stats(), c.Why()
+			n, st, why := calls.Load(), c.Stats(), c.Bottleneck()
 			most := int64(120)
 			if delay > 0 { // up to one a second
 				most = 700
@@ -73,7 +73,7 @@ func TestEndlessReleaseIsNotSilent(t *testing.T) {
 			}
 			good.Store(true)
 			<-time.After(10 * time.Minute) // Backoff.Max at the most
-			if why := c.Why(); why.By == container.ByReleases {
+			if why := c.Bottleneck(); why.By == container.ByReleases {
 				t.Errorf("delay %v: it has ended, why: %+v", delay, why)
 			}
 			containertest.WaitIdle(t, c)
@@ -98,7 +98,7 @@ func TestFewReleasesAreNotTold(t *testing.T) {
 		<-time.After(2500 * time.Millisecond)
 		good.Store(true)
 		<-time.After(time.Minute)
-		if why := c.Why(); why.By == container.ByReleases || calls.Load() < 3 || calls.Load() > 5 {
+		if why := c.Bottleneck(); why.By == container.ByReleases || calls.Load() < 3 || calls.Load() > 5 {
 			t.Errorf("%d calls, why: %+v", calls.Load(), why)
 		}
 		if told := given(); len(told) != 0 {

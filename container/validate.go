@@ -5,7 +5,7 @@ import "github.com/longshore-go/longshore/transport"
 // together refuses settings that are right by themselves and not together; those that
 // concern one part of the configuration are refused where it is read.
 func (s *settings) together(p *problems, src transport.Source, cfg Config, batch bool) {
-	if cfg.Stuck.Action == Replace && cfg.Stuck.After == -1 {
+	if cfg.Stuck.Action == StuckReplace && cfg.Stuck.After == -1 {
 		p.addf("Stuck.Action", "Replace does not go with a Stuck.After of never (-1): no handler is ever found stuck; leave Stuck.After out, or Stuck.Action")
 	}
 	if limit := keepLimit(src.Capabilities()); batch && limit > 0 && cfg.Batch.Linger > limit {
@@ -16,7 +16,7 @@ func (s *settings) together(p *problems, src transport.Source, cfg Config, batch
 // fits asks the source whether it can serve what this container will ask of it.
 // whole tells that the bounds of workers and window are right.
 func (s *settings) fits(p *problems, src transport.Source, w Workers, whole bool) {
-	f, ok := src.(transport.Fitter)
+	f, ok := src.(transport.Validator)
 	if !ok {
 		return
 	}
@@ -24,14 +24,14 @@ func (s *settings) fits(p *problems, src transport.Source, w Workers, whole bool
 	if !whole {
 		most = 0
 	}
-	if err := f.Fits(s.wishes(most)); err != nil {
+	if err := f.ValidateOpen(s.wishes(most)); err != nil {
 		p.errs = append(p.errs, err)
 	}
 }
 
 // wishes is what a source is told, with at most so many workers; 0 leaves the window to it.
 func (s *settings) wishes(workers int) transport.OpenOptions {
-	o := transport.OpenOptions{Ordered: s.ordered, Batch: s.batch, Native: s.dead.To == "" && s.dead.Policy == Native}
+	o := transport.OpenOptions{Ordered: s.ordered, Batch: s.batch, Native: s.dead.To == "" && s.dead.Policy == DeadLetterNative}
 	if workers > 0 {
 		o.MaxWindow = s.window(workers)
 	}

@@ -13,13 +13,13 @@ const ignored = "the handler settled the delivery itself and returned an error, 
 
 // process runs the handler on what the worker took and carries out the verdict.
 // It returns with mu held, so that a message costs one lock.
-func (r *run) process(w *worker) {
+func (r *engine) process(w *worker) {
 	it := w.it
 	switch {
 	case len(w.batch) > 0:
 		r.processBatch(w)
 	case it.fail != nil:
-		r.conclude(w, it, it.fail, r.now(), 0)
+		r.carryOut(w, it, it.fail, r.now(), 0)
 	default:
 		r.handle(w, it)
 		return
@@ -28,7 +28,7 @@ func (r *run) process(w *worker) {
 }
 
 // handle calls the handler. It returns with mu held.
-func (r *run) handle(w *worker, it *item) {
+func (r *engine) handle(w *worker, it *item) {
 	d := it.d
 	start := r.now()
 	d.Own(r, start)
@@ -41,7 +41,7 @@ func (r *run) handle(w *worker, it *item) {
 		r.mu.Lock()
 		return
 	}
-	waited, explicit := r.told(it)
+	waited, explicit := r.recordedVerdict(it)
 	took := end.Sub(start) - waited
 	if err == nil && explicit == nil {
 		r.ack(w, it, end, took)
@@ -51,13 +51,13 @@ func (r *run) handle(w *worker, it *item) {
 		err = r.withVerb(err, explicit)
 	}
 	d.Finish(nil)
-	r.conclude(w, it, err, end, took)
+	r.carryOut(w, it, err, end, took)
 	r.mu.Lock()
 }
 
 // note writes down when the handler was called. With manual settling Stats looks
 // at it any time; else only who carries the verdict out does.
-func (r *run) note(it *item, start time.Time) {
+func (r *engine) note(it *item, start time.Time) {
 	if r.manual == nil {
 		it.started = start
 		return
@@ -68,7 +68,7 @@ func (r *run) note(it *item, start time.Time) {
 }
 
 // call runs the chain; a panic is an error with its stack.
-func (r *run) call(d *longshore.Delivery) (err error) {
+func (r *engine) call(d *longshore.Delivery) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = panicError(p)
@@ -95,8 +95,8 @@ func (j *judgement) final() bool {
 	return j.verdict == longshore.VerdictAck || j.verdict == longshore.VerdictReject || j.verdict == longshore.VerdictDiscard
 }
 
-// judge turns a handler's result into a verdict: the only place that does.
-func (r *run) judge(it *item, err error) judgement {
+// decideVerdict turns a handler's result into a verdict: the only place that does.
+func (r *engine) decideVerdict(it *item, err error) judgement {
 	v, delay := longshore.VerdictOf(err)
 	if v == longshore.VerdictNone && !r.stopped() {
 		if mapped := r.classify(err); mapped != nil {
@@ -136,12 +136,12 @@ func (r *run) judge(it *item, err error) judgement {
 }
 
 // stopped says whether the drain deadline has ended the handlers' contexts.
-func (r *run) stopped() bool { return r.base.Err() != nil }
+func (r *engine) stopped() bool { return r.base.Err() != nil }
 
-func (r *run) backoff(n int) time.Duration { return r.s.retry.Delay(n, rand.Float64()) }
+func (r *engine) backoff(n int) time.Duration { return r.s.retry.Delay(n, rand.Float64()) }
 
 // classify asks the user's function, which may panic like any other.
-func (r *run) classify(err error) (mapped error) {
+func (r *engine) classify(err error) (mapped error) {
 	if r.s.classify == nil {
 		return nil
 	}
@@ -157,7 +157,7 @@ func (r *run) classify(err error) (mapped error) {
 func isPanic(err error) bool { return errors.Is(err, longshore.CodePanic) }
 
 // ack is the way of nearly all messages. It returns with mu held.
-func (r *run) ack(w *worker, it *item, end time.Time, took time.Duration) {
+func (r *engine) ack(w *worker, it *item, end time.Time, took time.Duration) {
 	d := it.d
 	j := judgement{verdict: longshore.VerdictAck, end: end, took: took}
 	if err := d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck}); err != nil {
@@ -169,7 +169,7 @@ func (r *run) ack(w *worker, it *item, end time.Time, took time.Duration) {
 
 // refused interprets the error of a settlement: what became of the delivery
 // instead.
-func (r *run) refused(it *item, verb longshore.Verb, err error) longshore.Verdict {
+func (r *engine) refused(it *item, verb longshore.Verb, err error) longshore.Verdict {
 	switch {
 	case errors.Is(err, longshore.ErrSettled):
 		return longshore.VerdictAck // by the handler itself
@@ -180,9 +180,9 @@ func (r *run) refused(it *item, verb longshore.Verb, err error) longshore.Verdic
 	return longshore.VerdictNone
 }
 
-// conclude judges a failure and carries the verdict out.
-func (r *run) conclude(w *worker, it *item, err error, end time.Time, took time.Duration) {
-	j := r.judge(it, err)
+// carryOut judges a failure and carries the verdict out.
+func (r *engine) carryOut(w *worker, it *item, err error, end time.Time, took time.Duration) {
+	j := r.decideVerdict(it, err)
 	j.end, j.took = end, took
 	if !it.d.Owned() { // settled by the handler, or lost: this tells which, and does nothing
 		j.verdict = r.refused(it, longshore.VerbAck, it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck}))
@@ -200,28 +200,28 @@ func (r *run) conclude(w *worker, it *item, err error, end time.Time, took time.
 		}
 		r.done(w, it, j)
 	case longshore.VerdictRetry:
-		r.comeBack(w, it, j, it.d.Attempt+1)
+		r.redeliver(w, it, j, it.d.Attempt+1)
 	case longshore.VerdictRelease:
 		if !r.stopped() {
 			j.delay = r.released(it, j)
 		}
-		r.comeBack(w, it, j, it.d.Attempt)
+		r.redeliver(w, it, j, it.d.Attempt)
 	case longshore.VerdictReject:
-		r.bury(w, it, j)
+		r.moveToDeadLetter(w, it, j)
 	default:
 		r.done(w, it, j)
 	}
 }
 
 // done ends an item: the permit, the counts, the observers, the slot, the lane.
-func (r *run) done(w *worker, it *item, j judgement) {
+func (r *engine) done(w *worker, it *item, j judgement) {
 	r.lockDone(w, it, j)
 	r.wakeOne()
 	r.mu.Unlock()
 }
 
 // lockDone is done, returning with mu held.
-func (r *run) lockDone(w *worker, it *item, j judgement) {
+func (r *engine) lockDone(w *worker, it *item, j judgement) {
 	r.outcome(it, j)
 	r.settledNow(it, j)
 	if it.permit {

@@ -23,7 +23,7 @@ const (
 	failingFor  = time.Minute // after the last failure: nothing runs, so nothing fails
 )
 
-// vitals are what a run knows of how its handlers do; guarded by run.mu.
+// vitals are what a run knows of how its handlers do; guarded by engine.mu.
 type vitals struct {
 	calls    latencies
 	failed   map[longshore.Code]int64 // of the whole run
@@ -59,7 +59,7 @@ func (v *vitals) note(c condition, is bool, now time.Time) {
 }
 
 // noteConditions is called by each tick. The caller holds mu.
-func (r *run) noteConditions(now time.Time) {
+func (r *engine) noteConditions(now time.Time) {
 	v := &r.count.vitals
 	v.calls.rotate(now)
 	v.note(condParking, r.parkingFull() || r.parkFull, now)
@@ -80,7 +80,7 @@ type Failing struct {
 	Since time.Time
 }
 
-func (r *run) failing(now time.Time) Failing {
+func (r *engine) failing(now time.Time) Failing {
 	v := &r.count.vitals
 	if r.count.failing < failingFrom || now.Sub(v.lastFail) >= failingFor {
 		return Failing{}
@@ -115,7 +115,7 @@ type Call struct {
 
 // overdue looks for calls that run far longer than others do, the oldest first. The
 // caller holds mu.
-func (r *run) overdue(now time.Time) (n int, oldest Call) {
+func (r *engine) overdue(now time.Time) (n int, oldest Call) {
 	limit := r.count.vitals.calls.calls().Overdue()
 	for _, w := range r.workers {
 		began := w.busy.Load()

@@ -23,7 +23,7 @@ func (o *observer) Leaving(parts []transport.TopicPartition) {
 }
 
 // withdraw gives back what no handler has of the places that go.
-func (r *run) withdraw(g *generation, goes func(longshore.Origin) bool) {
+func (r *engine) withdraw(g *generation, goes func(longshore.Origin) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.axes.Stop >= state.Closing { // nothing starts, and closing gives all of it back
@@ -36,7 +36,7 @@ func (r *run) withdraw(g *generation, goes func(longshore.Origin) bool) {
 }
 
 // receivedLeaving takes out again what left while a Receive had it in hand. The caller holds mu.
-func (r *run) receivedLeaving(g *generation) {
+func (r *engine) receivedLeaving(g *generation) {
 	if len(g.leaving) == 0 {
 		return
 	}
@@ -49,7 +49,7 @@ func (r *run) receivedLeaving(g *generation) {
 
 // releaseSoon gives items back from a goroutine of its own: who reports that they leave
 // must not wait for it.
-func (r *run) releaseSoon(out []*dispatch.Item[item]) {
+func (r *engine) releaseSoon(out []*dispatch.Item[item]) {
 	if len(out) > 0 {
 		r.wg.Go(func() { r.releaseAll(out) })
 	}
@@ -57,7 +57,7 @@ func (r *run) releaseSoon(out []*dispatch.Item[item]) {
 
 // takeLeaving takes out what of some partitions no handler has, and marks what runs.
 // Followers go first: a lane whose head goes would let them start. The caller holds mu.
-func (r *run) takeLeaving(g *generation, goes func(longshore.Origin) bool) (out []*dispatch.Item[item]) {
+func (r *engine) takeLeaving(g *generation, goes func(longshore.Origin) bool) (out []*dispatch.Item[item]) {
 	var places []*dispatch.Item[item]
 	for t := range r.sched.All() {
 		switch it := t.Of; {

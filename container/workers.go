@@ -19,7 +19,7 @@ type worker struct {
 	gid  atomic.Int64 // its goroutine's number in stack dumps
 	busy atomic.Int64 // when its handler was called, Unix nanoseconds; 0 = none runs
 
-	// Guarded by run.mu.
+	// Guarded by engine.mu.
 	at     int                 // place in run.workers
 	it     *item               // what it works on
 	d      *longshore.Delivery // its delivery, also when the item is gone (manual settling)
@@ -41,7 +41,7 @@ type worker struct {
 }
 
 // setTarget starts workers or retires the coldest idle ones. The caller holds mu.
-func (r *run) setTarget(n int) {
+func (r *engine) setTarget(n int) {
 	r.target = n
 	for r.live < r.places() && !r.endWorkers() {
 		r.startWorker()
@@ -56,7 +56,7 @@ func (r *run) setTarget(n int) {
 	r.wakeOne()
 }
 
-func (r *run) startWorker() {
+func (r *engine) startWorker() {
 	w := &worker{wake: make(chan struct{}, 1), at: len(r.workers)}
 	r.workers = append(r.workers, w)
 	r.live++
@@ -65,10 +65,10 @@ func (r *run) startWorker() {
 }
 
 // endWorkers says that there is nothing to do for workers any more.
-func (r *run) endWorkers() bool { return r.axes.Stop >= state.Closing }
+func (r *engine) endWorkers() bool { return r.axes.Stop >= state.Closing }
 
 // work is a worker's life.
-func (r *run) work(w *worker) {
+func (r *engine) work(w *worker) {
 	defer r.wg.Done()
 	w.gid.Store(goroutineID())
 	clean := false
@@ -113,7 +113,7 @@ func (r *run) work(w *worker) {
 
 // leave takes the worker off the list. A wake-up it got must be passed on: what it
 // was for still waits.
-func (r *run) leave(w *worker) {
+func (r *engine) leave(w *worker) {
 	last := r.workers[len(r.workers)-1]
 	r.workers[w.at], last.at = last, w.at
 	r.workers = r.workers[:len(r.workers)-1]
@@ -123,7 +123,7 @@ func (r *run) leave(w *worker) {
 
 // wakeOne wakes the hottest idle worker if there is something for it to do. One
 // wake-up is in flight at a time; who was woken wakes the next. The caller holds mu.
-func (r *run) wakeOne() {
+func (r *engine) wakeOne() {
 	if r.waking {
 		return
 	}
@@ -150,7 +150,7 @@ func (r *run) wakeOne() {
 // callReceiver brings the receiver back to work that became ready while it waits
 // for the broker: a retry that is due, a lane that goes on, an opened gate. The
 // caller holds mu.
-func (r *run) callReceiver() {
+func (r *engine) callReceiver() {
 	if g := r.receiver; r.receiverCtx.Err() == nil {
 		g.interrupt()
 		g.rearm(r.base)
@@ -158,7 +158,7 @@ func (r *run) callReceiver() {
 }
 
 // startable says whether a worker would find something. The caller holds mu.
-func (r *run) startable() bool {
+func (r *engine) startable() bool {
 	if r.sched.Ready() == 0 || r.gateShut || !r.axes.Starts() {
 		return false
 	}
@@ -166,7 +166,7 @@ func (r *run) startable() bool {
 }
 
 // next gives the worker something to do. The caller holds mu.
-func (r *run) next(w *worker) bool {
+func (r *engine) next(w *worker) bool {
 	if r.s.batch > 0 {
 		return r.nextBatch(w)
 	}
@@ -188,7 +188,7 @@ func (r *run) next(w *worker) bool {
 }
 
 // begin notes what a handler may ask for while it has the item. The caller holds mu.
-func (r *run) begin(it *item) {
+func (r *engine) begin(it *item) {
 	if r.manual != nil {
 		it.returned = false
 		r.manual[it.d] = it
@@ -197,7 +197,7 @@ func (r *run) begin(it *item) {
 
 // loseFront forgets a delivery that the broker took back before it was started. The
 // caller holds mu.
-func (r *run) loseFront() {
+func (r *engine) loseFront() {
 	r.forget(r.sched.LoseFront().Of)
 	r.orphaned()
 	r.goesOn()
@@ -205,14 +205,14 @@ func (r *run) loseFront() {
 
 // finish ends an item that runs or was taken: its place is free and its lane goes on. The
 // caller holds mu.
-func (r *run) finish(it *item) {
+func (r *engine) finish(it *item) {
 	r.sched.Finish(&it.Item)
 	r.forget(it)
 	r.goesOn()
 }
 
 // forget looks after an item that the Scheduler has let go. The caller holds mu.
-func (r *run) forget(it *item) {
+func (r *engine) forget(it *item) {
 	if g := it.gen; g.Held() == 0 && g != r.gen {
 		r.wake() // the supervisor closes it
 	}
@@ -221,7 +221,7 @@ func (r *run) forget(it *item) {
 
 // goesOn follows a change of what is held: something may be ready, or parked, that was
 // not. The caller holds mu.
-func (r *run) goesOn() {
+func (r *engine) goesOn() {
 	r.armPark()
 	r.armBatch()
 	r.changed()

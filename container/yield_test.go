@@ -76,7 +76,7 @@ func TestHoldKeepsTheRole(t *testing.T) {
 			if st := c.Stats(); got.len() != before || st.State != container.StatePaused || st.Reason != "held by breaker: payment is down" || st.Ready || !st.Live || st.InFlight == 0 {
 				t.Errorf("%d handled while held, %+v", got.len()-before, st)
 			}
-			if why := c.Why(); why.By != container.ByHold {
+			if why := c.Bottleneck(); why.By != container.ByHold {
 				t.Errorf("%+v", why)
 			}
 			if n := b.Inspect("q").Consumers; n != 2 {

@@ -71,7 +71,7 @@ func keptHoldsNoOther(t *testing.T, k *kafkaTopic, p kafka.Protocol, order conta
 	var done [4]atomic.Int64 // by partition
 	var blocked atomic.Int32
 	c := consumeFrom(t, k.group(kafka.GroupConfig{Protocol: p}), container.Config{Order: order,
-		DeadLetter: container.DeadLetter{Policy: container.Keep}, Redelivery: container.Redelivery{Backoff: container.Backoff{Max: time.Hour}}},
+		DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}, Redelivery: container.Redelivery{Backoff: container.Backoff{Max: time.Hour}}},
 		func(_ context.Context, d *longshore.Delivery) error {
 			if string(d.Key) == "k0" {
 				blocked.Store(d.Origin.Partition)

@@ -34,7 +34,7 @@ func TestDeadLettersThatGoRoundOnRabbitMQComeToRest(t *testing.T) {
 			for from, to := range both {
 				cfg := container.Config{Name: from, Redelivery: container.Redelivery{MaxAttempts: 1}, DeadLetter: container.DeadLetter{To: to}}
 				if native {
-					cfg.DeadLetter = container.DeadLetter{Policy: container.Native}
+					cfg.DeadLetter = container.DeadLetter{Policy: container.DeadLetterNative}
 				}
 				consumeFrom(t, amqp.New(url, amqp.Config{}).Queue(from, amqp.QueueConfig{DeadLettered: true}), cfg, work)
 			}

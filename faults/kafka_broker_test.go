@@ -121,7 +121,7 @@ func TestKafkaBrokerRestartsLoseNothing(t *testing.T) {
 		r := &run{name: name, l: oracle.New(), k: newKafkaTopic(t, node.Addrs, 4)}
 		src := r.k.broker.Group(r.k.name, []string{r.k.name}, kafka.GroupConfig{Protocol: p, SessionTimeout: 4 * time.Second})
 		r.c = consumeFrom(t, src, container.Config{Workers: container.Workers{Min: 16, Max: 16}, Order: container.ByKey,
-			DeadLetter: container.DeadLetter{Policy: container.Keep}, Reopen: quickly}, func(_ context.Context, d *longshore.Delivery) error {
+			DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}, Reopen: quickly}, func(_ context.Context, d *longshore.Delivery) error {
 			end := r.l.Begin(string(d.Body), string(d.Key))
 			<-time.After(3 * time.Millisecond)
 			end(d.Owned())

@@ -52,7 +52,7 @@ func movesWhileTwoWork(t *testing.T, k *kafkaTopic, p kafka.Protocol, moves []fu
 	var members []*container.ListenerContainer
 	for range 2 {
 		members = append(members, consumeFrom(t, k.group(kafka.GroupConfig{Protocol: p}), container.Config{Workers: fixed(8), Order: container.ByKey,
-			Reopen: quickly, DeadLetter: container.DeadLetter{Policy: container.Keep}}, func(_ context.Context, d *longshore.Delivery) error {
+			Reopen: quickly, DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}}, func(_ context.Context, d *longshore.Delivery) error {
 			end := l.Begin(string(d.Body), string(d.Key))
 			<-time.After(2 * time.Millisecond)
 			end(d.Owned())

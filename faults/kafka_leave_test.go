@@ -36,7 +36,7 @@ func TestKafkaLeavingPartitionsStartNothing(t *testing.T) {
 				return ctx.Err()
 			}
 		}
-		cfg := container.Config{Workers: container.Workers{Min: 4, Max: 4}, Lookahead: total, DeadLetter: container.DeadLetter{Policy: container.Keep}}
+		cfg := container.Config{Workers: container.Workers{Min: 4, Max: 4}, Lookahead: total, DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}}
 		group := kafka.GroupConfig{Protocol: p, RebalanceDrain: 2 * time.Second, Start: kafka.Earliest}
 		first := consumeFrom(t, k.group(group), cfg, work("first", 1500*time.Millisecond))
 		eventually(t, 30*time.Second, "the first member is at work", func() bool { return first.Stats().Busy == 4 })
@@ -62,7 +62,7 @@ func TestKafkaParkedRetryDoesNotHoldUpARebalance(t *testing.T) {
 			return longshore.Retry(errors.New("not yet"), 5*time.Minute)
 		}
 		cfg := container.Config{Order: container.ByKey, Redelivery: container.Redelivery{MaxAttempts: 10},
-			DeadLetter: container.DeadLetter{Policy: container.Keep}}
+			DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}}
 		group := kafka.GroupConfig{Protocol: p, RebalanceDrain: 25 * time.Second, Start: kafka.Earliest}
 		first := consumeFrom(t, k.group(group), cfg, fails)
 		eventually(t, 30*time.Second, "all wait for their retry", func() bool { return first.Stats().Parked == total })

@@ -189,7 +189,7 @@ func TestKafkaShortDelayDoesNotWaitBehindALongOne(t *testing.T) {
 	onKafka(t, 1, func(t *testing.T, k *kafkaTopic, p kafka.Protocol) {
 		var mu sync.Mutex
 		first, late := map[string]time.Time{}, map[string]time.Duration{}
-		c := consumeFrom(t, k.group(kafka.GroupConfig{Protocol: p}), container.Config{Workers: fixed(4), DeadLetter: container.DeadLetter{Policy: container.Keep}, DrainTimeout: time.Second},
+		c := consumeFrom(t, k.group(kafka.GroupConfig{Protocol: p}), container.Config{Workers: fixed(4), DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}, DrainTimeout: time.Second},
 			func(_ context.Context, d *longshore.Delivery) error {
 				mu.Lock()
 				defer mu.Unlock()

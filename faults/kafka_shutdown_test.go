@@ -27,7 +27,7 @@ func TestKafkaDoneIsSettledWhileStopping(t *testing.T) {
 		}
 		began := make(chan struct{})
 		src := k.group(kafka.GroupConfig{Protocol: p, SettleLinger: time.Hour})
-		c := consumeFrom(t, src, container.Config{DrainTimeout: 20 * time.Second, DeadLetter: container.DeadLetter{Policy: container.Keep}}, func(_ context.Context, d *longshore.Delivery) error {
+		c := consumeFrom(t, src, container.Config{DrainTimeout: 20 * time.Second, DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}}, func(_ context.Context, d *longshore.Delivery) error {
 			end := l.Begin(string(d.Body), string(d.Key))
 			close(began)
 			<-time.After(time.Second) // it does not look at its context
@@ -44,7 +44,7 @@ func TestKafkaDoneIsSettledWhileStopping(t *testing.T) {
 			t.Errorf("committed %d of %d: %v", at, end, err)
 		}
 		k.publish(l, 1, 1, 1) // when it is seen, 0 would have been
-		again := consumeFrom(t, src, container.Config{DeadLetter: container.DeadLetter{Policy: container.Keep}}, record(l))
+		again := consumeFrom(t, src, container.Config{DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}}, record(l))
 		eventually(t, 30*time.Second, "the next one is done", func() bool { return l.Done() == 2 })
 		stopped(t, again)
 		k.records(results, 1)
@@ -59,7 +59,7 @@ func TestKafkaAcksBelowTheThresholdAreCommittedAtStop(t *testing.T) {
 		for _, n := range []int{1, 5, 9} {
 			k.publish(l, total, n, 10)
 			total += n
-			c := consumeFrom(t, k.group(kafka.GroupConfig{Protocol: p, SettleLinger: time.Hour}), container.Config{DeadLetter: container.DeadLetter{Policy: container.Keep}}, record(l))
+			c := consumeFrom(t, k.group(kafka.GroupConfig{Protocol: p, SettleLinger: time.Hour}), container.Config{DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}}, record(l))
 			eventually(t, 30*time.Second, "all are handled", func() bool { return l.Done() == total })
 			stopped(t, c)
 			if r := c.Report(); r.Unflushed != 0 {
@@ -81,7 +81,7 @@ func TestKafkaUnflushedAcksAreReportedWhenTheBrokerIsGone(t *testing.T) {
 	k.publish(l, 0, 7, 1)
 	cuts := k.cuttable(gone)
 	c := consumeFrom(t, cuts.Group(k.name, []string{k.name}, kafka.GroupConfig{SettleLinger: time.Hour}),
-		container.Config{DrainTimeout: time.Second, CancelGrace: 2 * time.Second, DeadLetter: container.DeadLetter{Policy: container.Keep}}, record(l))
+		container.Config{DrainTimeout: time.Second, CancelGrace: 2 * time.Second, DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}}, record(l))
 	eventually(t, 30*time.Second, "all are handled", func() bool { return l.Done() == 7 })
 	close(gone)
 	begin := time.Now()
@@ -120,7 +120,7 @@ func TestKafkaFetchedAndUnworkedIsNotCommitted(t *testing.T) {
 		const records = 600
 		for i := range 4 {
 			k.publish(l, i*records/4, records/4, 40)
-			c := consumeFrom(t, k.group(kafka.GroupConfig{Protocol: p}), container.Config{Workers: fixed(2), DeadLetter: container.DeadLetter{Policy: container.Keep}}, func(_ context.Context, d *longshore.Delivery) error {
+			c := consumeFrom(t, k.group(kafka.GroupConfig{Protocol: p}), container.Config{Workers: fixed(2), DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}}, func(_ context.Context, d *longshore.Delivery) error {
 				end := l.Begin(string(d.Body), string(d.Key))
 				<-time.After(time.Millisecond)
 				end(true)
@@ -133,7 +133,7 @@ func TestKafkaFetchedAndUnworkedIsNotCommitted(t *testing.T) {
 				t.Errorf("committed %d of %d that are done: %v", at, l.Done(), err)
 			}
 		}
-		c := consumeFrom(t, k.group(kafka.GroupConfig{Protocol: p}), container.Config{DeadLetter: container.DeadLetter{Policy: container.Keep}}, record(l))
+		c := consumeFrom(t, k.group(kafka.GroupConfig{Protocol: p}), container.Config{DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}}, record(l))
 		eventually(t, 30*time.Second, "all are done", func() bool { return l.Done() == records })
 		stopped(t, c)
 		if at, end, err := k.committed(); at != end {

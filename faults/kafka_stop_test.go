@@ -24,7 +24,7 @@ func TestKafkaStopDuringARebalanceLeavesNothingUnflushed(t *testing.T) {
 	src := k.group(kafka.GroupConfig{SettleLinger: time.Hour, RebalanceDrain: 2 * time.Second})
 	start := func() *container.ListenerContainer {
 		return consumeFrom(t, src, container.Config{Workers: fixed(8), DrainTimeout: 5 * time.Second, CancelGrace: time.Second,
-			DeadLetter: container.DeadLetter{Policy: container.Keep},
+			DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep},
 			Redelivery: container.Redelivery{MaxAttempts: 50, Backoff: container.Backoff{Initial: time.Minute, Max: time.Minute}}},
 			func(_ context.Context, d *longshore.Delivery) error {
 				if n, _ := strconv.Atoi(string(d.Body)); n%20 == 0 {

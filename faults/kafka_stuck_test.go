@@ -41,14 +41,14 @@ func stuckHeadIsShown(t *testing.T, k *kafkaTopic, p kafka.Protocol) {
 	l := oracle.New()
 	k.publish(l, 0, 600, 60)
 	release := make(chan struct{})
-	c := consumeFrom(t, k.group(kafka.GroupConfig{Window: 50, Protocol: p}), container.Config{Workers: fixed(8), DeadLetter: container.DeadLetter{Policy: container.Keep}},
+	c := consumeFrom(t, k.group(kafka.GroupConfig{Window: 50, Protocol: p}), container.Config{Workers: fixed(8), DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}},
 		stuckOn(l, "0", func(context.Context) error { <-release; return nil }))
 	var st container.Stats
 	eventually(t, 60*time.Second, "the partition stands still and Stats show it", func() bool {
 		st = c.Stats()
-		return len(st.StuckHeads) == 1 && st.StuckHeads[0].Full() && strings.Contains(st.Reason, "stands still")
+		return len(st.BlockedPartitions) == 1 && st.BlockedPartitions[0].Full() && strings.Contains(st.Reason, "stands still")
 	})
-	h := st.StuckHeads[0]
+	h := st.BlockedPartitions[0]
 	if !st.Live || !st.Ready || h.Topic != k.name || string(h.Key) != "k0" || h.Position != 0 || time.Since(h.Since) < time.Second {
 		t.Errorf("live %t, ready %t, %q, stuck head %+v", st.Live, st.Ready, st.Reason, h)
 	}
@@ -60,7 +60,7 @@ func stuckHeadIsShown(t *testing.T, k *kafkaTopic, p kafka.Protocol) {
 	})
 	close(release)
 	k.idle()
-	eventually(t, 20*time.Second, "nothing is stuck", func() bool { st := c.Stats(); return len(st.StuckHeads) == 0 && st.Reason == "" })
+	eventually(t, 20*time.Second, "nothing is stuck", func() bool { st := c.Stats(); return len(st.BlockedPartitions) == 0 && st.Reason == "" })
 	stopped(t, c)
 	check(t, l, oracle.Allow{Ordered: true})
 }

@@ -103,7 +103,7 @@ func TestAckTimeoutIsNoticedWithoutAnyHandlerReturning(t *testing.T) {
 
 		lostCause, lateAck := make(chan error, 1), make(chan error, 1)
 		var calls atomic.Int64
-		c := consumeFrom(t, broker.Queue(slow.name, amqp.QueueConfig{}), container.Config{Reopen: quickly, Settle: container.Manual},
+		c := consumeFrom(t, broker.Queue(slow.name, amqp.QueueConfig{}), container.Config{Reopen: quickly, Settle: container.SettleManual},
 			func(ctx context.Context, d *longshore.Delivery) error {
 				if calls.Add(1) > 1 {
 					l.Begin(string(d.Body), "")(true)
@@ -158,7 +158,7 @@ func TestAckTimeoutIsNoticedWithoutAnyHandlerReturning(t *testing.T) {
 // queues have none.
 func neverTakenBack(t *testing.T, broker *amqp.Broker, q *rabbitQueue) {
 	l, held := oracle.New(), make(chan *longshore.Delivery, 1)
-	c := consumeFrom(t, broker.Queue(q.name, amqp.QueueConfig{}), container.Config{Reopen: quickly, Settle: container.Manual},
+	c := consumeFrom(t, broker.Queue(q.name, amqp.QueueConfig{}), container.Config{Reopen: quickly, Settle: container.SettleManual},
 		func(_ context.Context, d *longshore.Delivery) error { held <- d; return nil })
 	q.publish(l, 0, 1, 0)
 	d := <-held

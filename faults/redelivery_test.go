@@ -30,7 +30,7 @@ func TestDeliveryLimitCountsOnlyTheFailingRecord(t *testing.T) {
 	c := consumeFrom(t, amqp.New(url, amqp.Config{}).Queue("orders", amqp.QueueConfig{DeadLettered: true}), container.Config{
 		Workers:    container.Workers{Min: 4, Max: 4},
 		Redelivery: container.Redelivery{MaxAttempts: 4, Backoff: container.Backoff{Initial: 50 * time.Millisecond, Max: 100 * time.Millisecond}},
-		DeadLetter: container.DeadLetter{Policy: container.Native},
+		DeadLetter: container.DeadLetter{Policy: container.DeadLetterNative},
 	}, func(_ context.Context, d *longshore.Delivery) error {
 		if string(d.Body) == "0" {
 			failures.Add(1)

@@ -70,7 +70,7 @@ func TestNoSecretInWhatAContainerTells(t *testing.T) {
 func told(t *testing.T, src transport.Source, after func()) string {
 	var log safeBuffer
 	downs := make(chan struct{}, 2)
-	cfg := container.Config{DeadLetter: container.DeadLetter{Policy: container.Keep}, Reopen: container.Backoff{Initial: 10 * time.Millisecond, Max: 20 * time.Millisecond},
+	cfg := container.Config{DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}, Reopen: container.Backoff{Initial: 10 * time.Millisecond, Max: 20 * time.Millisecond},
 		Logger: zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewDevelopmentEncoderConfig()), &log, zapcore.DebugLevel))}
 	cfg.OnEvent = func(e container.Event) {
 		text, err := json.Marshal(e)

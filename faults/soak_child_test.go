@@ -92,7 +92,7 @@ func soakChild() error {
 		return nil
 	}
 	c, err := container.New(src, longshore.HandlerFunc(handler), container.Config{Workers: container.Workers{Min: 8, Max: 8}, Order: container.ByKey, WaitForBroker: true,
-		Reopen: quickly, DrainTimeout: 5 * time.Second, DeadLetter: container.DeadLetter{Policy: container.Keep}, Logger: soakLogger(), Middleware: once})
+		Reopen: quickly, DrainTimeout: 5 * time.Second, DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}, Logger: soakLogger(), Middleware: once})
 	if err != nil {
 		return err
 	}

@@ -134,7 +134,7 @@ func TestSQSOneSlowOneHoldsNobodyUp(t *testing.T) {
 			}
 			release := make(chan struct{})
 			src := l.broker().Queue(name, sqs.QueueConfig{})
-			c := consumeFrom(l.t, src, container.Config{Workers: fixed(2), Lookahead: 4, DeadLetter: container.DeadLetter{Policy: container.Discard},
+			c := consumeFrom(l.t, src, container.Config{Workers: fixed(2), Lookahead: 4, DeadLetter: container.DeadLetter{Policy: container.DeadLetterDiscard},
 				Redelivery: container.Redelivery{Backoff: container.Backoff{Initial: 5 * time.Second, Max: 5 * time.Second}}},
 				func(_ context.Context, d *longshore.Delivery) error {
 					end := led.Begin(string(d.Body), string(d.Key))

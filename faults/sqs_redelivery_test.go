@@ -231,7 +231,7 @@ func TestSQSShortDelayDoesNotWaitBehindALongOne(t *testing.T) {
 		var mu sync.Mutex
 		due := map[string]time.Time{}
 		late := []time.Duration{}
-		c := consumeFrom(l.t, l.broker().Queue(name, sqs.QueueConfig{}), container.Config{DeadLetter: container.DeadLetter{Policy: container.Discard}},
+		c := consumeFrom(l.t, l.broker().Queue(name, sqs.QueueConfig{}), container.Config{DeadLetter: container.DeadLetter{Policy: container.DeadLetterDiscard}},
 			func(_ context.Context, d *longshore.Delivery) error {
 				mu.Lock()
 				defer mu.Unlock()

@@ -65,7 +65,7 @@ func traceOverThree(t *testing.T, rabbitURL string, kafkaAddrs []string, l *sqsL
 		t.Cleanup(func() { _ = p.Close(context.Background()) })
 		return p
 	}
-	cfg := container.Config{Middleware: []longshore.Middleware{tel.Trace()}, DeadLetter: container.DeadLetter{Policy: container.Keep},
+	cfg := container.Config{Middleware: []longshore.Middleware{tel.Trace()}, DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep},
 		Redelivery: container.Redelivery{MaxAttempts: 2, Backoff: container.Backoff{Initial: time.Millisecond}}}
 
 	// The last one: SQS.

@@ -32,7 +32,7 @@ func TestTwentyContainersInAnFxApplication(t *testing.T) {
 			for i := range 20 {
 				opts = append(opts, lifecycle.Provide(func(log *zap.Logger) (*container.ListenerContainer, error) {
 					c, err := container.New(rabbit.Queue(fmt.Sprintf("q%d", i), amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Classic}}),
-						longshore.HandlerFunc(func(context.Context, *longshore.Delivery) error { return nil }), container.Config{Logger: log, DeadLetter: container.DeadLetter{Policy: container.Keep}})
+						longshore.HandlerFunc(func(context.Context, *longshore.Delivery) error { return nil }), container.Config{Logger: log, DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}})
 					if err == nil {
 						made <- c
 					}

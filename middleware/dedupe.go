@@ -78,7 +78,7 @@ func (*deduper) Check(_ context.Context, f longshore.Facts) error {
 		return nil
 	}
 	return &longshore.Error{Code: longshore.CodeConfig, Op: "middleware dedupe in a container with manual settling", Source: f.Container,
-		Err: errors.New("the handler's return does not say that the message is done"), Hint: "use container.Auto, or leave the middleware out"}
+		Err: errors.New("the handler's return does not say that the message is done"), Hint: "use container.SettleAuto, or leave the middleware out"}
 }
 
 func (u *deduper) Wrap(next longshore.Handler) longshore.Handler {

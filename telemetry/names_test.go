@@ -21,7 +21,7 @@ func TestCodesAndDestinationsOfTheUserAreBounded(t *testing.T) {
 			return longshore.Reject(&longshore.Error{Code: longshore.CodeUndecodable})
 		}
 		return longshore.Reject(&longshore.Error{Code: longshore.Code("code-" + d.ID)})
-	}, container.Config{DeadLetter: container.DeadLetter{Policy: container.Discard}})
+	}, container.Config{DeadLetter: container.DeadLetter{Policy: container.DeadLetterDiscard}})
 	stop, err := r.tel.Observe(c)
 	if err != nil {
 		t.Fatal(err)

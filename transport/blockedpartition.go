@@ -2,10 +2,10 @@ package transport
 
 import "time"
 
-// StuckHead is the oldest message of a log's partition that is not done, where it has
+// BlockedPartition is the oldest message of a log's partition that is not done, where it has
 // been that for a while and others are behind it. What is committed cannot pass it,
 // and when the window is full nothing more of the partition is handed out.
-type StuckHead struct {
+type BlockedPartition struct {
 	Topic     string
 	Partition int32
 	Position  uint64
@@ -16,8 +16,8 @@ type StuckHead struct {
 }
 
 // Full tells whether its partition stands still.
-func (h StuckHead) Full() bool { return h.Behind+1 >= h.Window }
+func (h BlockedPartition) Full() bool { return h.Behind+1 >= h.Window }
 
 // HeadReporter is a consumer of a log that tells which partitions are held back, the
 // longest first. It is optional, and cheap.
-type HeadReporter interface{ StuckHeads() []StuckHead }
+type HeadReporter interface{ BlockedPartitions() []BlockedPartition }

@@ -177,10 +177,10 @@ type (
 	// container.New calls it.
 	Checker interface{ Check() error }
 
-	// Fitter finds what of a container's wishes the source's configuration cannot
+	// Validator finds what of a container's wishes the source's configuration cannot
 	// serve, without I/O; container.New calls it with what Open will get, but for Base,
 	// Observer and Window.
-	Fitter interface{ Fits(opts OpenOptions) error }
+	Validator interface{ ValidateOpen(opts OpenOptions) error }
 
 	// Outlet gives a publisher on the same broker and the destination that leads
 	// back to the source. The caller closes the publisher.
@@ -230,7 +230,7 @@ type (
 	// handed out.
 	Bufferer interface{ Buffered() int }
 
-	// Pauser stops fetching but keeps membership and leases, with Capabilities.Stays
+	// Pauser stops fetching but keeps membership and leases, with Capabilities.KeepsPlace
 	// also its role. The wanted state is kept over reopens by the container.
 	Pauser interface {
 		Pause(ctx context.Context) error

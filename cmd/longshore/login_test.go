@@ -79,7 +79,7 @@ func TestAContainerWhoseLoginIsRefusedDoesNotStart(t *testing.T) {
 		longshore.CodeForbidden: sqs.New(sqs.Config{Region: "eu-west-1", Endpoint: aws, Credentials: keys}).Queue("orders", sqs.QueueConfig{}),
 	} {
 		c, err := container.New(src, longshore.HandlerFunc(func(context.Context, *longshore.Delivery) error { return nil }),
-			container.Config{Logger: zap.NewNop(), DeadLetter: container.DeadLetter{Policy: container.Keep}})
+			container.Config{Logger: zap.NewNop(), DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}})
 		if err != nil {
 			t.Fatal(err)
 		}

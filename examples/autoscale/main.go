@@ -54,7 +54,7 @@ func run(ctx context.Context, out io.Writer) error {
 	c, err := container.New(broker.Queue("orders", memory.QueueConfig{}), make(downstream, places), container.Config{
 		Workers:    container.Workers{Min: 1, Max: 100},
 		Autoscale:  autoscale.Adaptive{Hold: 5 * time.Second}, // 45 s is better in earnest; this is a short show
-		DeadLetter: container.DeadLetter{Policy: container.Keep},
+		DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep},
 		Logger:     zap.NewNop(),
 	})
 	if err != nil {

@@ -52,7 +52,7 @@ func TestContainerOfForeignParts(t *testing.T) {
 		}
 	}), container.Config{
 		Workers: container.Workers{Min: 1, Max: 8}, Lookahead: 16, Autoscale: perbacklog.Policy{Messages: 2}, Logger: zap.NewNop(),
-		Middleware: []longshore.Middleware{mw}, DeadLetter: container.DeadLetter{Policy: container.Discard},
+		Middleware: []longshore.Middleware{mw}, DeadLetter: container.DeadLetter{Policy: container.DeadLetterDiscard},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestBatchesOfForeignParts(t *testing.T) {
 			}
 		}
 		return nil
-	}, container.Config{Logger: zap.NewNop(), Middleware: []longshore.Middleware{mw}, DeadLetter: container.DeadLetter{Policy: container.Discard},
+	}, container.Config{Logger: zap.NewNop(), Middleware: []longshore.Middleware{mw}, DeadLetter: container.DeadLetter{Policy: container.DeadLetterDiscard},
 		Batch: container.Batch{Size: 4, Linger: 10 * time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)

@@ -79,7 +79,7 @@ func consume(ctx context.Context, cfg container.Config, l *leg, led *ledger) err
 		return err
 	}
 	// The dead letters have a plain container of their own.
-	dead, err := container.New(l.dead, longshore.HandlerFunc(led.bury), container.Config{Name: l.name + " dead", Logger: cfg.Logger, DeadLetter: container.DeadLetter{Policy: container.Keep}})
+	dead, err := container.New(l.dead, longshore.HandlerFunc(led.bury), container.Config{Name: l.name + " dead", Logger: cfg.Logger, DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}})
 	if err != nil {
 		return err
 	}

@@ -76,7 +76,7 @@ func listen(s *shop, broker string, src transport.Source) (*container.ListenerCo
 	}
 	return container.New(src, s.handler(broker), container.Config{Name: broker, Logger: zap.NewNop(),
 		Workers: container.Workers{Min: workers, Max: workers}, Middleware: []longshore.Middleware{once},
-		DeadLetter: container.DeadLetter{Policy: container.Discard}}) // a second effect is what this is about, not a failing handler
+		DeadLetter: container.DeadLetter{Policy: container.DeadLetterDiscard}}) // a second effect is what this is about, not a failing handler
 }
 
 func untilIdle(ctx context.Context, wished <-chan struct{}, cs []*container.ListenerContainer) error {

@@ -87,7 +87,7 @@ func ExitCode(err error) int {
 		return ExitUnreachable
 	case longshore.CodeBadAddress, longshore.CodeConfig:
 		return ExitUsage
-	case longshore.CodeState, longshore.CodeExclusive, longshore.CodeDiffers:
+	case longshore.CodeState, longshore.CodeExclusive, longshore.CodeMismatch:
 		return ExitConflict
 	}
 	if errors.Is(err, CodeUsage) {

@@ -14,7 +14,7 @@ import (
 	"github.com/longshore-go/longshore/transport/amqp"
 )
 
-var discard = container.DeadLetter{Policy: container.Discard}
+var discard = container.DeadLetter{Policy: container.DeadLetterDiscard}
 
 func TestReadsWhatSpringAMQPWrites(t *testing.T) {
 	onRabbit(t, "rabbit-write", nil, []string{"orders"},

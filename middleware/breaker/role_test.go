@@ -221,7 +221,7 @@ func TestOpenBreakerKeepsTheMember(t *testing.T) {
 	}
 	j := newJournal()
 	b := newBreaker(t, breaker.Config{Name: "ledger", OpenFor: 100 * time.Millisecond, OpenMax: 100 * time.Millisecond, Consecutive: 3, Ramp: -1})
-	cfg := container.Config{Order: container.ByKey, Workers: container.Workers{Min: 4, Max: 4}, DeadLetter: container.DeadLetter{Policy: container.Keep}}
+	cfg := container.Config{Order: container.ByKey, Workers: container.Workers{Min: 4, Max: 4}, DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}}
 	one, two := group(), group()
 	other := start(t, two, j.instance("two", false), cfg)
 	cfg.Middleware = []longshore.Middleware{b}

@@ -69,5 +69,5 @@ func TestOpenBreakerKeepsThePlaceInAStream(t *testing.T) {
 	t.Parallel()
 	src := amqp.New(brokertest.AMQP(t), amqp.Config{}).Queue("ledger", amqp.QueueConfig{
 		Declare: amqp.Declare{Type: "stream"}, Arguments: amqp091.Table{"x-stream-offset": "first"}, Prefetch: 20})
-	outageOfTheOnly(t, src, container.Config{DeadLetter: container.DeadLetter{Policy: container.Keep}}, func() {})
+	outageOfTheOnly(t, src, container.Config{DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}}, func() {})
 }

@@ -18,7 +18,7 @@ import (
 func (m *Mutex) Check(ctx context.Context, f longshore.Facts) error {
 	if f.Manual {
 		return &longshore.Error{Code: longshore.CodeConfig, Op: "mutex in a container with manual settling", Source: f.Container,
-			Err: errors.New("the handler would settle before the commit"), Hint: "use container.Auto"}
+			Err: errors.New("the handler would settle before the commit"), Hint: "use container.SettleAuto"}
 	}
 	if m.checked.Load() {
 		return nil
@@ -119,7 +119,7 @@ func (m *Mutex) checkIndex(ctx context.Context, tx Tx) error {
 	if err != nil || indexes > 0 {
 		return err
 	}
-	return &longshore.Error{Code: longshore.CodeDiffers, Op: "mutex: table " + t.Mutex, Source: t.Mutex,
+	return &longshore.Error{Code: longshore.CodeMismatch, Op: "mutex: table " + t.Mutex, Source: t.Mutex,
 		Err:  fmt.Errorf("no unique index begins with column %s", t.ID),
 		Hint: "create one: without it a lock on one row holds up others"}
 }
@@ -146,7 +146,7 @@ func (m *Mutex) checkServer(ctx context.Context, tx Tx) error {
 			return err
 		}
 		if engine != nil && *engine != "InnoDB" {
-			return &longshore.Error{Code: longshore.CodeDiffers, Op: "mutex: table " + m.cfg.Tables.Mutex, Source: m.cfg.Tables.Mutex,
+			return &longshore.Error{Code: longshore.CodeMismatch, Op: "mutex: table " + m.cfg.Tables.Mutex, Source: m.cfg.Tables.Mutex,
 				Err: fmt.Errorf("engine %s has no row locks", *engine), Hint: "use ENGINE=InnoDB"}
 		}
 	case SQLite, Oracle: // a file that cannot be written says so at the first claim

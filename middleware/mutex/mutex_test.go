@@ -182,7 +182,7 @@ func TestCheckRefusesWhatCannotWork(t *testing.T) {
 			t.Errorf("missing table: %v", err)
 		}
 		bare := e.effects // no index at all
-		if err := e.mutex(mutex.Config{Tables: mutex.Tables{Mutex: bare}}).Check(t.Context(), longshore.Facts{}); !errors.Is(err, longshore.CodeDiffers) {
+		if err := e.mutex(mutex.Config{Tables: mutex.Tables{Mutex: bare}}).Check(t.Context(), longshore.Facts{}); !errors.Is(err, longshore.CodeMismatch) {
 			t.Errorf("no unique index: %v", err)
 		}
 		if err := e.mutex(mutex.Config{}).Check(t.Context(), longshore.Facts{}); err != nil {

@@ -64,7 +64,7 @@ func shrink(t *testing.T, src transport.Source) {
 			cut.Add(1)
 		}
 		return nil
-	}), container.Config{Throttle: limit, Workers: container.Workers{Min: 200, Max: 200}, DeadLetter: container.DeadLetter{Policy: container.Discard}})
+	}), container.Config{Throttle: limit, Workers: container.Workers{Min: 200, Max: 200}, DeadLetter: container.DeadLetter{Policy: container.DeadLetterDiscard}})
 	eventually(t, "100 run", func() bool { now, _, _ := g.read(); return now == 100 })
 	limit.SetPermits(5)
 	eventually(t, "a moment", after(100*time.Millisecond))
@@ -107,7 +107,7 @@ func TestSlowIsNotDeadOnKafka(t *testing.T) {
 					again.Add(1)
 				}
 				return nil
-			}), container.Config{Throttle: limit, DeadLetter: container.DeadLetter{Policy: container.Discard}})
+			}), container.Config{Throttle: limit, DeadLetter: container.DeadLetter{Policy: container.DeadLetterDiscard}})
 			send(t, src, keyed(50, 10)...)
 			eventually(t, "sessions pass", after(4*time.Second))
 			if st := c.Stats(); st.Generation != 1 || st.Lost != 0 || handled.Load() > 1 {

@@ -334,7 +334,7 @@ func TestPerKeyInBatches(t *testing.T) {
 				return longshore.BatchError{0: errors.New("the first fails")}
 			}
 			return nil
-		}, container.Config{Logger: zap.NewNop(), Order: container.Unordered, Middleware: []longshore.Middleware{perKey}, Batch: container.Batch{Size: 5}, Redelivery: container.Redelivery{MaxAttempts: 2}, DeadLetter: container.DeadLetter{Policy: container.Discard}})
+		}, container.Config{Logger: zap.NewNop(), Order: container.Unordered, Middleware: []longshore.Middleware{perKey}, Batch: container.Batch{Size: 5}, Redelivery: container.Redelivery{MaxAttempts: 2}, DeadLetter: container.DeadLetter{Policy: container.DeadLetterDiscard}})
 		if err != nil {
 			t.Fatal(err)
 		}

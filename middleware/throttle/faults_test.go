@@ -130,7 +130,7 @@ func TestThrottleOverRebalances(t *testing.T) {
 			defer mu.Unlock()
 			seen[string(d.Body)]++
 			return nil
-		}), container.Config{Throttle: limit, DeadLetter: container.DeadLetter{Policy: container.Discard}})
+		}), container.Config{Throttle: limit, DeadLetter: container.DeadLetter{Policy: container.DeadLetterDiscard}})
 	}
 	producer := kafka.New(k.ListenAddrs(), kafka.Config{}).Group("billing", []string{"orders"}, kafka.GroupConfig{})
 	stays := member()

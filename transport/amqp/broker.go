@@ -61,7 +61,7 @@ func (b *Broker) address() string {
 }
 
 // Queue is a source that consumes from the named queue. It is also a
-// transport.Describer, Checker, Fitter, Outlet, Browser and Prober.
+// transport.Describer, Checker, Validator, Outlet, Browser and Prober.
 func (b *Broker) Queue(name string, cfg QueueConfig) transport.Source {
 	return &queueSource{b: b, queues: []string{name}, cfg: cfg}
 }

@@ -63,28 +63,28 @@ type consumer struct {
 	halt   context.CancelFunc // ends intake: no more pulling
 	wg     sync.WaitGroup     // pumps, watcher
 
-	mu       sync.Mutex
-	tags     tags
-	stale    uint64 // tags below it came from consumers that were all cancelled
-	window   int    // sum of the prefetch of all consumers on the channel
-	wanted   int    // as Resize said
-	end      error  // what Receive returns for ever; nil while the channel lives
-	leaving  bool   // Cancel or Close was called
-	canceled bool   // we have ended all consumers on the channel, or are deaf to them
-	deaf     bool   // they could not be ended: what comes goes back with the channel
-	stays    bool   // what is given back waits for the channel's end, to keep its place
-	paused   bool
-	places   []*place // in the streams among its queues; nil before and after
-	limits   []limit  // delivery limits of its queues
-	muted    bool     // nothing more may be sent
-	stopped  bool     // stop is closed
-	urgent   bool     // do not linger
-	failed   int      // settlements lost since the last Flush
-	demand   int      // what a Receive that waits would take; for Pull
-	standby  bool
-	out      []*longshore.Delivery // what the last Receive returned
-	retry    *Publisher            // for copies; made when first needed
-	released bool                  // the session was given back
+	mu           sync.Mutex
+	tags         tags
+	stale        uint64 // tags below it came from consumers that were all cancelled
+	window       int    // sum of the prefetch of all consumers on the channel
+	wanted       int    // as Resize said
+	end          error  // what Receive returns for ever; nil while the channel lives
+	leaving      bool   // Cancel or Close was called
+	canceled     bool   // we have ended all consumers on the channel, or are deaf to them
+	ignoring     bool   // they could not be ended: what comes goes back with the channel
+	stays        bool   // what is given back waits for the channel's end, to keep its place
+	paused       bool
+	places       []*place // in the streams among its queues; nil before and after
+	limits       []limit  // delivery limits of its queues
+	writeStopped bool     // nothing more may be sent
+	stopped      bool     // stop is closed
+	urgent       bool     // do not linger
+	failed       int      // settlements lost since the last Flush
+	demand       int      // what a Receive that waits would take; for Pull
+	standby      bool
+	out          []*longshore.Delivery // what the last Receive returned
+	retry        *Publisher            // for copies; made when first needed
+	released     bool                  // the session was given back
 }
 
 // job is something the sender does between two passes.
@@ -212,7 +212,7 @@ func (c *consumer) keepsByClosing() bool {
 
 // abort ends a consumer that was never handed out.
 func (c *consumer) abort(ctx context.Context) {
-	c.forfeit(longshore.ErrClosed, longshore.ErrLost)
+	c.abandonOpen(longshore.ErrClosed, longshore.ErrLost)
 	c.stopSender()
 	select {
 	case <-c.sender:
@@ -285,7 +285,7 @@ func (c *consumer) Buffered() int {
 // Capabilities is what this queue can do on this version of the broker.
 func (c *consumer) Capabilities() transport.Capabilities {
 	caps := c.src.Capabilities()
-	if asOne := caps.SingleActive && caps.Stays; c.sess.version.countsRejectsOnly() && !asOne {
+	if asOne := caps.SingleActive && caps.KeepsPlace; c.sess.version.countsRejectsOnly() && !asOne {
 		caps.CountsReturns = false // basic.nack does not count any more; what goes back with the channel does
 	}
 	caps.DeliveryLimit = c.deliveryLimit()

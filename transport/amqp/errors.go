@@ -18,7 +18,7 @@ import (
 )
 
 // Mismatch says how a queue or exchange differs from its declaration. Errors
-// with [longshore.CodeDiffers] wrap one.
+// with [longshore.CodeMismatch] wrap one.
 type Mismatch struct {
 	Kind     string // "queue" or "exchange"
 	Name     string
@@ -117,7 +117,7 @@ func (s *settings) precondition(out *longshore.Error, reason string) {
 	out.Code = longshore.CodeRefused
 	switch m := parseMismatch(reason); {
 	case m != nil:
-		out.Code, out.Err = longshore.CodeDiffers, m
+		out.Code, out.Err = longshore.CodeMismatch, m
 		out.Fields = []longshore.Field{{Name: "argument", Value: m.Argument}, {Name: "want", Value: m.Want}, {Name: "have", Value: m.Have}}
 		out.Hint = "change Declare, or leave it empty to use the " + m.Kind + " as it is"
 	case strings.Contains(reason, "acknowledgement") && strings.Contains(reason, "timed out"):

@@ -27,21 +27,21 @@ func (c *consumer) watch(closes <-chan *amqp091.Error, cancels <-chan string) {
 		case <-every.C:
 			if err := p.look(c); err != nil {
 				c.mute()
-				c.die(err)
+				c.fail(err)
 				return
 			}
 		case e := <-closes:
 			if e != nil {
-				c.die(c.channelEnd(e))
+				c.fail(c.channelEnd(e))
 			}
 			return
 		case err := <-c.ends:
 			c.mute()
-			c.die(err)
+			c.fail(err)
 			return
 		case tag := <-cancels:
 			c.mute()
-			c.die(c.canceledBy(tag))
+			c.fail(c.canceledBy(tag))
 			return // one end is enough; the others of this channel are cancelled too
 		}
 	}
@@ -181,16 +181,16 @@ func (t *tags) oldestBuffered() *longshore.Delivery {
 func (c *consumer) mute() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.muted = true
+	c.writeStopped = true
 }
 
-// die ends the consumer from the broker's side: deliveries are lost, then the
+// fail ends the consumer from the broker's side: deliveries are lost, then the
 // channel closes, and only then the container hears of it and may open again.
-func (c *consumer) die(err error) {
+func (c *consumer) fail(err error) {
 	if c.over() {
 		return
 	}
-	lost := c.forfeit(err, &lostError{err})
+	lost := c.abandonOpen(err, &lostError{err})
 	c.stopSender()
 	select {
 	case <-c.sender:
@@ -205,10 +205,10 @@ func (c *consumer) die(err error) {
 	}
 }
 
-// forfeit makes end what Receive returns and gives up all deliveries: open ones
+// abandonOpen makes end what Receive returns and gives up all deliveries: open ones
 // are told that they are lost and returned, accepted settlements have failed. It
 // does nothing the second time.
-func (c *consumer) forfeit(end, cause error) []*longshore.Delivery {
+func (c *consumer) abandonOpen(end, cause error) []*longshore.Delivery {
 	c.mu.Lock()
 	if c.end != nil {
 		c.mu.Unlock()

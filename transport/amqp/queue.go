@@ -45,7 +45,7 @@ const (
 
 // Declare says what is created if it is missing. The zero value declares nothing:
 // queues and exchanges must exist and are used as they are. What exists with
-// other properties makes Open fail with [longshore.CodeDiffers].
+// other properties makes Open fail with [longshore.CodeMismatch].
 type Declare struct {
 	// Type of the queue. Zero: the virtual host's default type.
 	Type QueueType
@@ -242,7 +242,7 @@ func (c *QueueConfig) refusesWhenFull() bool {
 func (c *QueueConfig) capabilities() longshore.Capabilities {
 	caps := longshore.Capabilities{Ordering: longshore.OrderQueue, Delay: true, MaxDelay: maxDelay,
 		Lease: defaultLease, Attempts: true, DeadLetter: c.deadLettered(),
-		SingleActive: c.SingleActive, Stays: c.inPlace(), LiveResize: c.live(), OpensPaused: true,
+		SingleActive: c.SingleActive, KeepsPlace: c.inPlace(), LiveResize: c.live(), OpensPaused: true,
 		CountsReturns: c.Declare.Type != Classic} // a quorum queue counts up to 4.2, and no other kind does
 	if c.refusesWhenFull() {
 		caps.Delay, caps.MaxDelay = false, 0

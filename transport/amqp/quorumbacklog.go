@@ -40,9 +40,9 @@ const (
 	partedPause = 20 * time.Millisecond
 )
 
-// parted waits until a slow queue has carried out what the channel keeps for it: at
+// awaitQueue waits until a slow queue has carried out what the channel keeps for it: at
 // the channel's end it would be dropped, and what was acked come again.
-func (c *consumer) parted() error {
+func (c *consumer) awaitQueue() error {
 	c.mu.Lock()
 	held := c.stays && c.tags.open > 0
 	c.mu.Unlock()

@@ -33,7 +33,7 @@ func (c *consumer) arrived(raw *amqp091.Delivery, queue int) {
 	if c.passes(raw, tag, queue) {
 		return
 	}
-	if c.deaf {
+	if c.ignoring {
 		c.tags.hold(tag)
 		return
 	}

@@ -20,7 +20,7 @@ func TestPauseKeepsTheRole(t *testing.T) {
 			src := amqp.New(s.url, amqp.Config{}).Queue(queue, amqp.QueueConfig{SingleActive: true, Prefetch: 5, Declare: amqp.Declare{Type: kind}})
 			active := open(t, src, transport.OpenOptions{})
 			standby := open(t, src, transport.OpenOptions{})
-			if caps := as[transport.CapabilityReporter](t, active.Consumer).Capabilities(); !caps.Stays {
+			if caps := as[transport.CapabilityReporter](t, active.Consumer).Capabilities(); !caps.KeepsPlace {
 				t.Errorf("%s: capabilities %+v", kind, caps)
 			}
 			s.publish(t, queue, "m0000")

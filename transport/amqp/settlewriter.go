@@ -130,7 +130,7 @@ func (c *consumer) unconfirmed() int {
 // one. Errors are not looked at: the channel's end reports what was not confirmed.
 func (c *consumer) pass(all bool) (more bool) {
 	c.mu.Lock()
-	if c.muted || c.end != nil {
+	if c.writeStopped || c.end != nil {
 		c.mu.Unlock()
 		return false
 	}

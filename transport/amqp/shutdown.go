@@ -41,7 +41,7 @@ func (c *consumer) leave(ctx context.Context) error {
 	c.mu.Lock()
 	c.canceled = true
 	if !gone {
-		c.deaf, c.stays = true, true
+		c.ignoring, c.stays = true, true
 		c.tags.stay()
 	}
 	signal(c.ready)
@@ -185,7 +185,7 @@ func (c *consumer) Close(ctx context.Context) error {
 	if errors.Is(err, longshore.ErrClosed) { // the sender has left before
 		err = nil
 	}
-	c.forfeit(longshore.ErrClosed, longshore.ErrLost)
+	c.abandonOpen(longshore.ErrClosed, longshore.ErrLost)
 	c.mu.Lock()
 	c.end = longshore.ErrClosed
 	c.mu.Unlock()
@@ -229,10 +229,10 @@ func (c *consumer) finish(ctx context.Context) error {
 		c.mu.Unlock()
 		return nil
 	}
-	if c.deaf || asOne { // what was given back goes with all else, in the order it came
+	if c.ignoring || asOne { // what was given back goes with all else, in the order it came
 		c.tags.stay()
 	}
-	c.muted, c.stays = true, asOne || c.keepsByClosing()
+	c.writeStopped, c.stays = true, asOne || c.keepsByClosing()
 	c.tags.collect(&c.batch, true, false)
 	highest, stays := c.tags.highest(), c.stays
 	c.mu.Unlock()
@@ -249,7 +249,7 @@ func (c *consumer) finish(ctx context.Context) error {
 	if err := c.rest(); err != nil {
 		return err
 	}
-	return c.parted()
+	return c.awaitQueue()
 }
 
 // release gives back the connections, once.

@@ -35,7 +35,7 @@ func (s *queueSource) Open(ctx context.Context, o transport.OpenOptions) (transp
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	if err := s.Fits(o); err != nil {
+	if err := s.ValidateOpen(o); err != nil {
 		return nil, err
 	}
 	sess, err := s.b.consume.acquire(ctx)
@@ -82,9 +82,9 @@ func (s *queueSource) starves(o transport.OpenOptions) error {
 // Capabilities is what the configuration tells.
 func (s *queueSource) Capabilities() transport.Capabilities {
 	caps := s.cfg.capabilities()
-	caps.Stays = caps.Stays || s.cast != nil // the queue of a broadcast goes with its consumer
-	if s.streams() {                         // a copy would come to all who read it, and a second consumer would read it all again
-		caps.Delay, caps.MaxDelay, caps.LiveResize, caps.Stays = false, 0, false, true
+	caps.KeepsPlace = caps.KeepsPlace || s.cast != nil // the queue of a broadcast goes with its consumer
+	if s.streams() {                                   // a copy would come to all who read it, and a second consumer would read it all again
+		caps.Delay, caps.MaxDelay, caps.LiveResize, caps.KeepsPlace = false, 0, false, true
 	}
 	return caps
 }

@@ -198,7 +198,7 @@ func (c *consumer) passes(raw *amqp091.Delivery, tag uint64, queue int) bool {
 		return false
 	case unknown:
 		sl.stay()
-		c.deaf = true // nor is what comes behind it
+		c.ignoring = true // nor is what comes behind it
 		c.endsAs("the queue is a stream, which the configuration does not say", `it is opened again as one by itself; set Arguments: {"x-stream-offset": "first"} (or "next", or an offset) to say so`)
 	case again:
 		sl.d = nil

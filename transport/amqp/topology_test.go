@@ -49,7 +49,7 @@ func TestExistingTopologyDiffers(t *testing.T) {
 			case m.Name != queue || m.Argument != c.argument || m.Want != c.want || m.Have != c.have || m.Kind != "queue":
 				t.Errorf("%s: %+v", what, *m)
 			}
-			wants(t, what, err, longshore.CodeDiffers, queue, "Declare", "406")
+			wants(t, what, err, longshore.CodeMismatch, queue, "Declare", "406")
 			s.publish(t, queue, "a")
 			passive := open(t, b.Queue(queue, amqp.QueueConfig{}), transport.OpenOptions{})
 			passive.ack(passive.take(1)...)
@@ -58,7 +58,7 @@ func TestExistingTopologyDiffers(t *testing.T) {
 			return ch.ExchangeDeclare("kind", "fanout", true, false, false, false, nil)
 		})
 		_, err := tryOpen(t, b.Queue("bound", amqp.QueueConfig{Declare: amqp.Declare{Bindings: []amqp.Binding{{Exchange: "kind", Kind: amqp.Topic}}}}), transport.OpenOptions{})
-		wants(t, "exchange of another kind", err, longshore.CodeDiffers, `exchange "kind"`, `"topic"`, `"fanout"`)
+		wants(t, "exchange of another kind", err, longshore.CodeMismatch, `exchange "kind"`, `"topic"`, `"fanout"`)
 		_, err = tryOpen(t, b.Queue("bound", amqp.QueueConfig{Declare: amqp.Declare{Bindings: []amqp.Binding{{Exchange: "missing"}}}}), transport.OpenOptions{})
 		wants(t, "missing exchange", err, longshore.CodeNotFound, "missing")
 		s.publish(t, other, "x")

@@ -177,9 +177,9 @@ func (s *broadcast) together(bad clash) {
 	}
 }
 
-// Fits finds what of a container's wishes these settings cannot serve: a prefetch that
+// ValidateOpen finds what of a container's wishes these settings cannot serve: a prefetch that
 // would starve the workers, and dead letters that lead nowhere, or back here.
-func (s *queueSource) Fits(o transport.OpenOptions) error {
+func (s *queueSource) ValidateOpen(o transport.OpenOptions) error {
 	var errs []error
 	if err := s.starves(o); err != nil {
 		errs = append(errs, err)

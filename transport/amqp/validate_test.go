@@ -126,9 +126,9 @@ func TestWishesThatAQueueCannotServe(t *testing.T) {
 	}{
 		"prefetch":           {b.Queue("orders", amqp.QueueConfig{Prefetch: 5}), container.Config{}, []string{"Prefetch 5", "workers and lookahead", "at least 20"}},
 		"prefetch that fits": {b.Queue("orders", amqp.QueueConfig{Prefetch: 20}), container.Config{}, nil},
-		"native":             {b.Queue("orders", amqp.QueueConfig{}), container.Config{DeadLetter: container.DeadLetter{Policy: container.Native}}, []string{"DeadLetter.Policy native", "DeadLettered"}},
-		"native, auto-ack":   {b.Queue("orders", amqp.QueueConfig{AutoAck: true}), container.Config{DeadLetter: container.DeadLetter{Policy: container.Native}}, []string{"DeadLetter.Policy native", "AutoAck"}},
-		"native, known":      {b.Queue("orders", amqp.QueueConfig{DeadLettered: true}), container.Config{DeadLetter: container.DeadLetter{Policy: container.Native}}, nil},
+		"native":             {b.Queue("orders", amqp.QueueConfig{}), container.Config{DeadLetter: container.DeadLetter{Policy: container.DeadLetterNative}}, []string{"DeadLetter.Policy native", "DeadLettered"}},
+		"native, auto-ack":   {b.Queue("orders", amqp.QueueConfig{AutoAck: true}), container.Config{DeadLetter: container.DeadLetter{Policy: container.DeadLetterNative}}, []string{"DeadLetter.Policy native", "AutoAck"}},
+		"native, known":      {b.Queue("orders", amqp.QueueConfig{DeadLettered: true}), container.Config{DeadLetter: container.DeadLetter{Policy: container.DeadLetterNative}}, nil},
 		"own queue":          {b.Queues(amqp.QueueConfig{}, "a", "b"), container.Config{DeadLetter: container.DeadLetter{To: "b"}}, []string{`DeadLetter.To "b"`, "rabbitmq queues"}},
 		"own binding":        {b.Queue("orders", bound), container.Config{DeadLetter: container.DeadLetter{To: "shop/orders.new"}}, []string{"DeadLetter.To"}},
 		"another key":        {b.Queue("orders", bound), container.Config{DeadLetter: container.DeadLetter{To: "shop/orders.dead"}}, nil},

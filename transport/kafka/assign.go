@@ -86,7 +86,7 @@ func (c *consumer) assign(ctx context.Context, offsets map[string]map[int32]kgo.
 		for num := range parts {
 			key := partitionOf{topic, c.topicID(topic), num}
 			r, committed := committedAt(read, key, offsets[topic][num])
-			if committed && c.foreign(key, r) {
+			if committed && c.fromOtherTopic(key, r) {
 				r, committed = commitRead{}, false
 			}
 			p, err := c.begin(ctx, key, r, committed, logs[tp{topic, num}])
@@ -138,7 +138,7 @@ func (c *consumer) install(made []*partition) {
 		}
 	}
 	signal(c.urgent) // a position that was not committed before
-	signal(c.hungry)
+	signal(c.needsData)
 }
 
 // begin makes the state of a new assignment.

@@ -61,7 +61,7 @@ func (p *partition) stall() {
 	p.stalled = full
 	if full {
 		p.tellUnremembered()
-		p.sated = true
+		p.full = true
 		p.c.handedOut(p.bytes)
 		return
 	}
@@ -101,7 +101,7 @@ func (p *partition) shrink(n int64) {
 	if !p.stalled {
 		p.c.handedOut(n)
 		if p.bytes < littleBytes && p.bytes+n >= littleBytes {
-			signal(p.c.hungry)
+			signal(p.c.needsData)
 		}
 	}
 	p.feed()
@@ -110,7 +110,7 @@ func (p *partition) shrink(n int64) {
 // handedOut counts what no longer waits. Only who crosses a line wakes the poller.
 func (c *consumer) handedOut(n int64) {
 	if all := c.undrained.Add(-n); all < totalBytes && all+n >= totalBytes {
-		signal(c.hungry)
+		signal(c.needsData)
 	}
 }
 
@@ -127,15 +127,15 @@ func (p *partition) drop() {
 
 // feed lets the client fetch the partition again.
 func (p *partition) feed() {
-	if !p.sated || p.stalled || p.bytes >= littleBytes {
+	if !p.full || p.stalled || p.bytes >= littleBytes {
 		return
 	}
-	p.sated = false
+	p.full = false
 	if p.held {
 		p.held = false
 		p.c.cl.ResumeFetchPartitions(map[string][]int32{p.key.topic: {p.key.num}})
 	}
-	signal(p.c.hungry)
+	signal(p.c.needsData)
 }
 
 // mayPoll tells whether anybody needs records, and keeps the client from fetching
@@ -150,9 +150,9 @@ func (c *consumer) mayPoll(waited time.Duration) (ok bool, again time.Duration) 
 	var hold []*partition
 	for _, p := range ps {
 		p.mu.Lock()
-		p.sated = p.sated || p.bytes > muchBytes
+		p.full = p.full || p.bytes > muchBytes
 		switch {
-		case !p.sated:
+		case !p.full:
 			hungry = hungry || p.bytes < littleBytes
 		case !p.held:
 			hold = append(hold, p)
@@ -167,7 +167,7 @@ func (c *consumer) mayPoll(waited time.Duration) (ok bool, again time.Duration) 
 	}
 	for _, p := range hold {
 		p.mu.Lock()
-		if p.sated && !p.held && !p.closed {
+		if p.full && !p.held && !p.closed {
 			p.held = true
 			c.cl.PauseFetchPartitions(map[string][]int32{p.key.topic: {p.key.num}})
 		}

@@ -13,10 +13,10 @@ import (
 // stuckAfter keeps what is only slow out of the log.
 const stuckAfter = 5 * time.Second
 
-// StuckHeads tells which partitions are held back by a record that is not done.
-func (c *consumer) StuckHeads() []transport.StuckHead {
+// BlockedPartitions tells which partitions are held back by a record that is not done.
+func (c *consumer) BlockedPartitions() []transport.BlockedPartition {
 	now := time.Now()
-	var heads []transport.StuckHead
+	var heads []transport.BlockedPartition
 	for _, p := range c.assigned() {
 		p.mu.Lock()
 		if h := p.head(now); h.Behind > 0 && now.Sub(h.Since) >= stuckAfter {
@@ -24,20 +24,20 @@ func (c *consumer) StuckHeads() []transport.StuckHead {
 		}
 		p.mu.Unlock()
 	}
-	slices.SortFunc(heads, func(a, b transport.StuckHead) int { return a.Since.Compare(b.Since) })
+	slices.SortFunc(heads, func(a, b transport.BlockedPartition) int { return a.Since.Compare(b.Since) })
 	return heads
 }
 
 // head is the oldest that is not done, zero if there is none; it notes since when. The
 // lock is held.
-func (p *partition) head(now time.Time) transport.StuckHead {
+func (p *partition) head(now time.Time) transport.BlockedPartition {
 	if p.closed || p.t.size() == 0 {
-		return transport.StuckHead{}
+		return transport.BlockedPartition{}
 	}
 	if p.headSeq != p.t.head || p.headSince.IsZero() {
 		p.headSeq, p.headSince = p.t.head, now
 	}
-	h := transport.StuckHead{Topic: p.key.topic, Partition: p.key.num, Since: p.headSince, Behind: p.t.size() - 1, Window: p.limit()}
+	h := transport.BlockedPartition{Topic: p.key.topic, Partition: p.key.num, Since: p.headSince, Behind: p.t.size() - 1, Window: p.limit()}
 	if p.stalled { // also where no more can be remembered
 		h.Window = min(h.Window, p.t.size())
 	}

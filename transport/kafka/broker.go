@@ -50,7 +50,7 @@ func (b *Broker) GoString() string { return b.String() }
 func (b *Broker) address() string { return strings.Join(b.seeds, ",") }
 
 // Group is a source that consumes topics as a member of a consumer group. It is
-// also a transport.Describer, Checker, Fitter, Outlet, Browser and Prober.
+// also a transport.Describer, Checker, Validator, Outlet, Browser and Prober.
 func (b *Broker) Group(group string, topics []string, cfg GroupConfig) transport.Source {
 	return &groupSource{place: place{b: b, topics: slices.Clone(topics)}, group: group, cfg: cfg, starts: newPositions()}
 }

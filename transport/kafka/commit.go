@@ -126,9 +126,9 @@ func (p *partition) uncommitted() *pending {
 
 func (c *consumer) send(ctx context.Context, batch map[tp]*pending) error {
 	began := c.operations.Begin()
-	resp, failed := c.byClient(ctx, batch)
+	resp, failed := c.commitViaClient(ctx, batch)
 	if errors.Is(failed, errJoining) {
-		resp, failed = c.beside(ctx, batch)
+		resp, failed = c.commitDirect(ctx, batch)
 	}
 	if failed == nil {
 		failed = c.answered(batch, resp)
@@ -155,7 +155,7 @@ func (c *consumer) answered(batch map[tp]*pending, resp *kmsg.OffsetCommitRespon
 			delete(batch, tp{t.Topic, t.Partitions[i].Partition})
 			err := one.p.answered(one, kerr.ErrorForCode(t.Partitions[i].ErrorCode))
 			if errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.UnknownTopicOrPartition) {
-				c.ail(t.Topic)
+				c.markBroken(t.Topic)
 			}
 			if err != nil && (failed == nil || passes(err) && !passes(failed)) {
 				failed = c.src.b.failure("commit "+one.p.key.String()+" for "+c.src.title(), c.src.name(), err)

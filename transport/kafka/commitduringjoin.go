@@ -28,8 +28,8 @@ const (
 	turnTaken
 )
 
-// byClient lets the client commit; errJoining if it would have to wait.
-func (c *consumer) byClient(ctx context.Context, batch map[tp]*pending) (resp *kmsg.OffsetCommitResponse, failed error) {
+// commitViaClient lets the client commit; errJoining if it would have to wait.
+func (c *consumer) commitViaClient(ctx context.Context, batch map[tp]*pending) (resp *kmsg.OffsetCommitResponse, failed error) {
 	offsets := map[string]map[int32]kgo.EpochOffset{}
 	for k, one := range batch {
 		if offsets[k.topic] == nil {
@@ -90,9 +90,9 @@ func (c *consumer) complete(req *kmsg.OffsetCommitRequest, batch map[tp]*pending
 	req.Topics = topics
 }
 
-// beside commits without asking the client. What is assigned while it joins is what
+// commitDirect commits without asking the client. What is assigned while it joins is what
 // stays with this member: what it has to give was revoked, and committed, before.
-func (c *consumer) beside(ctx context.Context, batch map[tp]*pending) (*kmsg.OffsetCommitResponse, error) {
+func (c *consumer) commitDirect(ctx context.Context, batch map[tp]*pending) (*kmsg.OffsetCommitResponse, error) {
 	req := kmsg.NewPtrOffsetCommitRequest()
 	req.Group = c.src.group
 	if req.MemberID, req.Generation = c.cl.GroupMetadata(); req.MemberID == "" {

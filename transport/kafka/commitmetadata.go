@@ -266,10 +266,10 @@ func decodeHead(text string) (h savedHead, rest []byte, ok bool) {
 	return h, b[n:], true
 }
 
-// former: the offset was committed in a topic that had this one's name, and is gone.
+// fromDeletedTopic: the offset was committed in a topic that had this one's name, and is gone.
 // Only what was written beside this very offset counts: who moves a position by hand
 // means the topic that is there.
-func former(text string, mark logMark, offset int64) bool {
+func fromDeletedTopic(text string, mark logMark, offset int64) bool {
 	h, _, ok := decodeHead(text)
 	return ok && h.base == offset && mark.place != 0 && h.mark.place == mark.place && h.mark.topic != mark.topic
 }

@@ -81,5 +81,5 @@ func (c *consumer) owns(p *partition) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.parts[tp{p.key.topic, p.key.num}]
-	return q != nil && q.stint == p.stint
+	return q != nil && q.assignmentToken == p.assignmentToken
 }

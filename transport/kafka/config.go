@@ -115,7 +115,7 @@ const (
 
 // Declare creates topics that do not exist. The zero value creates none: a
 // missing topic is an error. A topic that exists with other properties than those
-// set here makes Open fail with [longshore.CodeDiffers]; it is never altered. Of the
+// set here makes Open fail with [longshore.CodeMismatch]; it is never altered. Of the
 // dead-letter topic only the existence counts.
 type Declare struct {
 	// Partitions of a created topic; 0 = do not create.

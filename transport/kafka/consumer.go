@@ -36,13 +36,13 @@ type consumer struct {
 	finish context.CancelFunc
 	wg     sync.WaitGroup
 
-	gate    gate
-	ready   chan struct{} // something can be received
-	hungry  chan struct{} // the poller may go on
-	urgent  chan struct{} // enough is done for a commit
-	moved   chan struct{} // something was settled; for who drains
-	commits chan struct{} // holds one token: one commit at a time
-	begun   chan struct{} // closed: it has subscribed
+	gate      gate
+	ready     chan struct{} // something can be received
+	needsData chan struct{} // the poller may go on
+	urgent    chan struct{} // enough is done for a commit
+	moved     chan struct{} // something was settled; for who drains
+	commits   chan struct{} // holds one token: one commit at a time
+	begun     chan struct{} // closed: it has subscribed
 
 	undrained atomic.Int64 // bytes that wait in partitions which can hand out
 	recent    atomic.Int64 // completions since the last commit
@@ -75,7 +75,7 @@ type consumer struct {
 
 func newConsumer(s *groupSource, o transport.OpenOptions) *consumer {
 	c := &consumer{src: s, base: o.Base, paused: o.Paused,
-		ready: make(chan struct{}, 1), hungry: make(chan struct{}, 1), urgent: make(chan struct{}, 1), moved: make(chan struct{}, 1), commits: make(chan struct{}, 1), begun: make(chan struct{}),
+		ready: make(chan struct{}, 1), needsData: make(chan struct{}, 1), urgent: make(chan struct{}, 1), moved: make(chan struct{}, 1), commits: make(chan struct{}, 1), begun: make(chan struct{}),
 		parts: map[tp]*partition{}, subs: map[string]*longshore.Subscription{}, ids: map[string][16]byte{},
 		troubles: map[string]time.Time{}, healing: map[string]*healing{}, refused: map[string]refusal{}}
 	if c.base == nil {
@@ -165,7 +165,7 @@ func (c *consumer) abandon() {
 	c.finish()
 	late, cancel := context.WithCancel(context.Background())
 	cancel()
-	c.depart(late) // a pattern's client may have joined
+	c.leaveGroup(late) // a pattern's client may have joined
 }
 
 // assigned lists the partitions.
@@ -262,7 +262,7 @@ func (c *consumer) setPaused(on bool) {
 	c.paused = on
 	c.mu.Unlock()
 	signal(c.ready)
-	signal(c.hungry)
+	signal(c.needsData)
 }
 
 func (c *consumer) isPaused() bool {

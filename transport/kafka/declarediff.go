@@ -33,7 +33,7 @@ func (s *groupSource) compare(ctx context.Context, cl *kgo.Client, topics map[st
 	if len(diffs) == 0 {
 		return nil
 	}
-	return &longshore.Error{Code: longshore.CodeDiffers, Op: s.opening(), Source: s.name(), Err: errors.New(strings.Join(diffs, ", ")),
+	return &longshore.Error{Code: longshore.CodeMismatch, Op: s.opening(), Source: s.name(), Err: errors.New(strings.Join(diffs, ", ")),
 		Hint: "change the topic with Kafka's own tools, or correct Declare; without Declare a topic is used as it is"}
 }
 

@@ -51,7 +51,7 @@ func differs(t *testing.T, c *cluster) {
 	}
 	err := try(kafka.Declare{Partitions: 3, Replicas: 2, Settings: map[string]string{"retention.ms": "5"}}, c.topic, kept, fresh)
 	var typed *longshore.Error
-	if !errors.As(err, &typed) || typed.Code != longshore.CodeDiffers || typed.Hint == "" {
+	if !errors.As(err, &typed) || typed.Code != longshore.CodeMismatch || typed.Hint == "" {
 		t.Fatalf("%v", err)
 	}
 	for _, want := range []string{

@@ -43,7 +43,7 @@ func (s *groupSource) Done(ctx context.Context) (func(*longshore.Delivery) bool,
 			return nil, s.b.failure(op, s.name(), r.Err)
 		}
 		mark := markOf(found.id, found.topics[topic].id, topic)
-		if former(r.Metadata, mark, r.At) {
+		if fromDeletedTopic(r.Metadata, mark, r.At) {
 			continue
 		}
 		below[num] = r.At

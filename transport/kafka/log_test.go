@@ -96,7 +96,7 @@ func TestStuckRecordHoldsItsPartitionOnly(t *testing.T) {
 		t.Errorf("received by partition %v; want 100 of 0 and all of the others", counts)
 	}
 	eventually(t, "a notice of the stuck record", func() bool { return len(m.told(transport.EventNotice)) > 0 })
-	heads := m.Consumer.(transport.HeadReporter).StuckHeads() //nolint:errcheck // it is one
+	heads := m.Consumer.(transport.HeadReporter).BlockedPartitions() //nolint:errcheck // it is one
 	if len(heads) != 1 {
 		t.Fatalf("stuck heads: %+v", heads)
 	}

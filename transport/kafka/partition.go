@@ -30,7 +30,7 @@ type partition struct {
 	next    int64 // offset that the next fetched record should have
 	queued  bool  // in the consumer's line
 	stalled bool  // the window is full
-	sated   bool  // has enough
+	full    bool  // has enough
 	held    bool  // and the client does not fetch it
 	leaving bool  // being revoked: nothing new
 	closed  bool
@@ -53,7 +53,7 @@ type partition struct {
 	silent           time.Time // since when its leader is asked in vain; zero: it is not
 	muteTold         bool
 
-	stint *stint // of the member with the partition; a seek goes on with it
+	assignmentToken *stint // of the member with the partition; a seek goes on with it
 }
 
 // stint is the time from an assignment to its revocation, over all seeks in it.
@@ -77,7 +77,7 @@ const savedBudget = 4000
 
 func newPartition(c *consumer, key partitionOf, position int64, epoch int32) *partition {
 	return &partition{c: c, key: key, sub: c.subscription(key), mark: c.markOf(key),
-		t: newTracker(position, epoch), next: position, budget: savedBudget, sent: -1, logStart: -1, logEnd: -1, stint: &stint{}}
+		t: newTracker(position, epoch), next: position, budget: savedBudget, sent: -1, logStart: -1, logEnd: -1, assignmentToken: &stint{}}
 }
 
 // take hands out up to n records; more says whether there are others, which keeps

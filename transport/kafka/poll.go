@@ -109,7 +109,7 @@ func (c *consumer) waitHungry() bool {
 			due = time.After(again)
 		}
 		select {
-		case <-c.hungry:
+		case <-c.needsData:
 		case <-due:
 		case <-c.stop.Done():
 		}
@@ -231,7 +231,7 @@ func (p *partition) before(to int64) *partition {
 	next := newPartition(p.c, p.key, s.offset, s.epoch)
 	next.t.saved, _ = decodeRuns(s.saved, p.mark, s.offset)
 	next.t.saved.cut(to)
-	next.stint, next.budget = p.stint, p.budget
+	next.assignmentToken, next.budget = p.assignmentToken, p.budget
 	next.t.ver++
 	return next
 }

@@ -114,11 +114,11 @@ func (c *consumer) remove(ps []*partition) {
 		k := tp{p.key.topic, p.key.num}
 		c.mu.Lock()
 		q := c.parts[k]
-		if q != nil && q.stint == p.stint { // it, or what took its place in a seek
+		if q != nil && q.assignmentToken == p.assignmentToken { // it, or what took its place in a seek
 			delete(c.parts, k)
 		}
 		c.mu.Unlock()
-		if q != nil && q != p && q.stint == p.stint {
+		if q != nil && q != p && q.assignmentToken == p.assignmentToken {
 			q.close(c.taken(q.key, "the partition went to another member while its position was moved"))
 		}
 		p.mu.Lock()
@@ -131,7 +131,7 @@ func (c *consumer) remove(ps []*partition) {
 	if len(resume) > 0 {
 		c.cl.ResumeFetchPartitions(resume)
 	}
-	signal(c.hungry)
+	signal(c.needsData)
 }
 
 // drained waits until nothing of the partitions is out, at most so long.

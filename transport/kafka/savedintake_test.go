@@ -58,7 +58,7 @@ func stopAndReturn(t *testing.T, c *cluster, records, open1000 int, stops bool) 
 		if !ok {
 			t.Fatal("the consumer does not report its heads")
 		}
-		eventually(t, "its partition is named", func() bool { heads := h.StuckHeads(); return len(heads) == 1 && heads[0].Full() })
+		eventually(t, "its partition is named", func() bool { heads := h.BlockedPartitions(); return len(heads) == 1 && heads[0].Full() })
 		if told := strings.Join(m.told(transport.EventNotice), "\n"); !strings.Contains(told, "hands out no more") {
 			t.Errorf("told %q", told)
 		}

@@ -45,7 +45,7 @@ func (c *consumer) Seek(ctx context.Context, to transport.Position, drain time.D
 	c.drained(ps, drain)
 	moved, err := c.move(ctx, ps, at)
 	signal(c.urgent)
-	signal(c.hungry)
+	signal(c.needsData)
 	return moved, err
 }
 
@@ -121,7 +121,7 @@ func (c *consumer) move(ctx context.Context, ps []*partition, at map[tp]int64) (
 	for p := range next {
 		k := tp{p.key.topic, p.key.num}
 		n := newPartition(c, p.key, at[k], -1)
-		n.stint = p.stint
+		n.assignmentToken = p.assignmentToken
 		n.t.ver++
 		next[p] = n
 		batch[k] = n.uncommitted()
@@ -162,7 +162,7 @@ func (c *consumer) swap(ps []*partition, next map[*partition]*partition) {
 			p.acked = nil // the new position says what is to be read
 			p.committed = p.t.ver
 		}
-		n.stint = p.stint
+		n.assignmentToken = p.assignmentToken
 		held := p.held
 		p.held = false
 		p.mu.Unlock()

@@ -43,7 +43,7 @@ func (h *handled) count(from, to int) (n int) {
 
 func seeker(t *testing.T, c *cluster, cfg kafka.GroupConfig, h func(ctx context.Context, d *longshore.Delivery) error, edit func(*container.Config)) *container.ListenerContainer {
 	t.Helper()
-	conf := container.Config{Logger: zap.NewNop(), DrainTimeout: 2 * time.Second, DeadLetter: container.DeadLetter{Policy: container.Keep}}
+	conf := container.Config{Logger: zap.NewNop(), DrainTimeout: 2 * time.Second, DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}}
 	if edit != nil {
 		edit(&conf)
 	}

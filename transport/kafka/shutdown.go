@@ -70,7 +70,7 @@ func (c *consumer) Close(ctx context.Context) error {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		c.depart(ctx)
+		c.leaveGroup(ctx)
 		c.wg.Wait()
 	}()
 	select {
@@ -93,18 +93,18 @@ func (c *consumer) closing(ctx context.Context) (context.Context, context.Cancel
 	return context.WithTimeout(ctx, limit)
 }
 
-// depart leaves the group and ends the client. A member that does not leave keeps its
+// leaveGroup leaves the group and ends the client. A member that does not leave keeps its
 // partitions from the others until its session times out, so this goes on for a moment
 // when ctx has ended; but no longer: a coordinator that does not answer must not hold
 // the client's goroutines.
-func (c *consumer) depart(ctx context.Context) {
+func (c *consumer) leaveGroup(ctx context.Context) {
 	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveGrace)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(leaveLate, cancel) })
 	defer stop()
 	member, _ := c.cl.GroupMetadata()
 	c.leave(leave, member)
-	c.vacate(leave, member)
+	c.removeMember(leave, member)
 	if leave.Err() != nil {
 		c.kill() // or closing waits for the answers that leaving did not get
 	}
@@ -156,10 +156,10 @@ func (c *consumer) leave(ctx context.Context, member string) {
 	<-left
 }
 
-// vacate lets a static member of the consumer protocol come back under its name. The
+// removeMember lets a static member of the consumer protocol come back under its name. The
 // client says that it goes, but not under which name, which the broker refuses: the
 // name would be taken until the session times out.
-func (c *consumer) vacate(ctx context.Context, member string) {
+func (c *consumer) removeMember(ctx context.Context, member string) {
 	cfg := &c.src.cfg
 	if cfg.InstanceID == "" || cfg.Protocol != Consumer || member == "" {
 		return

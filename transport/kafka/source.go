@@ -134,7 +134,7 @@ func (s *groupSource) Open(ctx context.Context, o transport.OpenOptions) (transp
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	if err := s.Fits(o); err != nil {
+	if err := s.ValidateOpen(o); err != nil {
 		return nil, err
 	}
 	c := newConsumer(s, o)
@@ -194,7 +194,7 @@ func (c *consumer) grouped() []kgo.Opt {
 func (s *groupSource) Capabilities() transport.Capabilities {
 	return transport.Capabilities{
 		Ordering: longshore.OrderPartition, Keyed: true, Partitions: true,
-		Delay: true, Attempts: true, KeepBlocks: true, Stays: true, LiveResize: true, OpensPaused: true,
+		Delay: true, Attempts: true, HeadOfLineBlocking: true, KeepsPlace: true, LiveResize: true, OpensPaused: true,
 	}
 }
 

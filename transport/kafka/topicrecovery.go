@@ -51,7 +51,7 @@ func (c *consumer) fetchError(e kgo.FetchError) {
 		c.fail(c.src.b.failure("consume for "+c.src.title()+" at "+c.src.b.address(), c.src.name(), err))
 	case errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.InconsistentTopicID),
 		errors.Is(err, kerr.TopicAuthorizationFailed):
-		c.ail(e.Topic)
+		c.markBroken(e.Topic)
 		why := c.src.b.failure(fmt.Sprintf("%s: topic %q", c.src.title(), e.Topic), e.Topic, err)
 		c.trouble("topic "+e.Topic, transport.Event{Kind: transport.EventNotice, Err: why,
 			Text: fmt.Sprintf("%s; it is looked for, and subscribed to anew", longshoreError(why).Text())})
@@ -121,8 +121,8 @@ func (c *consumer) sessionError(err error) {
 		Text: fmt.Sprintf("%s: not in the group: %v; joining again", c.src.title(), err)})
 }
 
-// ail notes a topic to be subscribed to anew.
-func (c *consumer) ail(topic string) {
+// markBroken notes a topic to be subscribed to anew.
+func (c *consumer) markBroken(topic string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.healing[topic] == nil {
@@ -177,9 +177,9 @@ func (c *consumer) again(topic string, renewed bool) {
 	c.ids[topic] = id
 	leaving := c.leaving
 	c.mu.Unlock()
-	c.bury(topic)
+	c.abandonTopic(topic)
 	if leaving {
-		c.cured(topic)
+		c.markHealthy(topic)
 		return
 	}
 	c.cl.PurgeTopicsFromConsuming(topic)
@@ -188,7 +188,7 @@ func (c *consumer) again(topic string, renewed bool) {
 	} else {
 		c.cl.AddConsumeTopics(topic)
 	}
-	c.cured(topic)
+	c.markHealthy(topic)
 	c.tell.event(transport.Event{Kind: transport.EventNotice, Text: fmt.Sprintf("%s: topic %q exists again and is subscribed to anew", c.src.title(), topic)})
 }
 
@@ -206,7 +206,7 @@ func (c *consumer) partitionsOf(topic string) (ps []*partition) {
 	return ps
 }
 
-func (c *consumer) cured(topic string) {
+func (c *consumer) markHealthy(topic string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.healing, topic)

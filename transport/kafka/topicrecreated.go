@@ -41,7 +41,7 @@ func (c *consumer) survey() {
 	c.learn(resp)
 	for _, t := range resp.Topics {
 		if t.Topic != nil && t.ErrorCode == kerr.UnknownTopicOrPartition.Code {
-			c.ail(*t.Topic)
+			c.markBroken(*t.Topic)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func (c *consumer) missed(topic string) {
 	if n < missedEnough {
 		return
 	}
-	c.bury(topic)
+	c.abandonTopic(topic)
 	err := &longshore.Error{Code: longshore.CodeNotFound, Op: "consume for " + c.src.title() + " at " + c.src.b.address(), Source: c.src.name(),
 		Err: &wireError{text: fmt.Sprintf("topic %q was deleted", topic), kafka: kerr.UnknownTopicOrPartition}, Hint: "create it again, or set Declare"}
 	switch {
@@ -77,8 +77,8 @@ func (c *consumer) missed(topic string) {
 	}
 }
 
-// bury ends the partitions of a topic that is no more.
-func (c *consumer) bury(topic string) {
+// abandonTopic ends the partitions of a topic that is no more.
+func (c *consumer) abandonTopic(topic string) {
 	ps := c.partitionsOf(topic)
 	c.gate.enter()
 	for _, p := range ps {
@@ -106,11 +106,11 @@ func (c *consumer) committable(p *partition) bool {
 	return !p.gone
 }
 
-// foreign: a position was committed in a topic that had this one's name. Brokers drop
+// fromOtherTopic: a position was committed in a topic that had this one's name. Brokers drop
 // the positions with the topic, but not those that come late.
-func (c *consumer) foreign(key partitionOf, r commitRead) bool {
+func (c *consumer) fromOtherTopic(key partitionOf, r commitRead) bool {
 	none := [16]byte{}
-	if (r.id == none || key.id == none || r.id == key.id) && !former(r.saved, c.markOf(key), r.offset) {
+	if (r.id == none || key.id == none || r.id == key.id) && !fromDeletedTopic(r.saved, c.markOf(key), r.offset) {
 		return false
 	}
 	c.src.starts.formerly(key.topic)

@@ -102,9 +102,9 @@ func (c *PublisherConfig) together() error {
 	return nil
 }
 
-// Fits finds what of a container's wishes cannot be served: dead letters that lead
+// ValidateOpen finds what of a container's wishes cannot be served: dead letters that lead
 // nowhere, or back here.
-func (s *groupSource) Fits(o transport.OpenOptions) error {
+func (s *groupSource) ValidateOpen(o transport.OpenOptions) error {
 	op := s.title()
 	if o.Native {
 		return notWith(op, "DeadLetter.Policy native", "kafka", "a log has no dead-letter place of its own", "set DeadLetter.To, or Policy Keep or Discard")

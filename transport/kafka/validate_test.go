@@ -83,7 +83,7 @@ func TestWishesThatALogCannotServe(t *testing.T) {
 		dead  container.DeadLetter
 		words []string
 	}{
-		"native":          {named, container.DeadLetter{Policy: container.Native}, []string{"DeadLetter.Policy native", "kafka"}},
+		"native":          {named, container.DeadLetter{Policy: container.DeadLetterNative}, []string{"DeadLetter.Policy native", "kafka"}},
 		"own topic":       {named, container.DeadLetter{To: "refunds"}, []string{`DeadLetter.To "refunds"`, `topic "refunds"`}},
 		"a partition":     {named, container.DeadLetter{To: "orders/3"}, []string{`DeadLetter.To "orders/3"`}},
 		"within the own":  {pattern, container.DeadLetter{To: "orders.dlt"}, []string{`DeadLetter.To "orders.dlt"`, `topic "^orders"`, "narrower"}},

@@ -40,9 +40,9 @@ const (
 // The zero value works.
 //
 // DeadLetter, DeliveryLimit, CountsReturns, FIFO, Partitions, SingleActive,
-// Lease, KeepLease, KeptFor and MaxDelay belong to the queue: the first source
+// Lease, KeepLease, MaxLease and MaxDelay belong to the queue: the first source
 // that is opened sets them, one with all of them zero takes the queue as it is,
-// and one that says something else fails to open with [longshore.CodeDiffers].
+// and one that says something else fails to open with [longshore.CodeMismatch].
 type QueueConfig struct {
 	// MustExist makes Open fail with [longshore.CodeNotFound] if nobody has
 	// opened, declared or published to the queue. Zero: created on first use.
@@ -72,9 +72,9 @@ type QueueConfig struct {
 	// back. Zero: as long as the consumer lives.
 	Lease time.Duration
 	// KeepLease extends the lease of what is unsettled for as long as the
-	// consumer lives, at the most KeptFor (zero: no limit).
+	// consumer lives, at the most MaxLease (zero: no limit).
 	KeepLease bool
-	KeptFor   time.Duration
+	MaxLease  time.Duration
 	// MaxDelay is the longest delay of a Nack; longer ones are refused with
 	// [longshore.CodeUnsupported]. Zero: no limit.
 	MaxDelay time.Duration
@@ -130,7 +130,7 @@ type props struct {
 func (c *QueueConfig) props() props {
 	return props{deadLetter: c.DeadLetter, deliveryLimit: c.DeliveryLimit, partitions: c.Partitions,
 		countsReturns: c.CountsReturns, fifo: c.FIFO, singleActive: c.SingleActive,
-		keepLease: c.KeepLease, lease: c.Lease, keptFor: c.KeptFor, maxDelay: c.MaxDelay}
+		keepLease: c.KeepLease, lease: c.Lease, keptFor: c.MaxLease, maxDelay: c.MaxDelay}
 }
 
 // check returns all that is wrong with the configuration of the named queue.
@@ -149,7 +149,7 @@ func (c *QueueConfig) check(name string) error {
 			bad(field, n, "0 or more")
 		}
 	}
-	for field, d := range map[string]time.Duration{"Lease": c.Lease, "KeptFor": c.KeptFor, "MaxDelay": c.MaxDelay, "SettleLinger": c.SettleLinger} {
+	for field, d := range map[string]time.Duration{"Lease": c.Lease, "MaxLease": c.MaxLease, "MaxDelay": c.MaxDelay, "SettleLinger": c.SettleLinger} {
 		if d < 0 {
 			bad(field, d, "0 or more")
 		}
@@ -169,14 +169,14 @@ func (c *QueueConfig) capabilities() longshore.Capabilities {
 		Ordering: longshore.OrderQueue, Keyed: c.FIFO || c.Partitions > 0, Partitions: c.Partitions > 0,
 		Delay: has(Delay), MaxDelay: c.MaxDelay, Extend: has(Extend), Lease: c.Lease,
 		Attempts: has(Attempts), CountsReturns: c.CountsReturns, DeliveryLimit: c.DeliveryLimit,
-		DeadLetter: c.DeadLetter != "", SingleActive: c.SingleActive, Stays: c.SingleActive || c.Exclusive,
+		DeadLetter: c.DeadLetter != "", SingleActive: c.SingleActive, KeepsPlace: c.SingleActive || c.Exclusive,
 		LiveResize: has(LiveResize) && c.Prefetch == 0, OpensPaused: true,
 	}
 	if c.FIFO {
 		caps.Ordering = longshore.OrderGroup
 	}
 	if c.KeepLease {
-		caps.Lease, caps.KeptFor = 0, c.KeptFor
+		caps.Lease, caps.MaxLease = 0, c.MaxLease
 	}
 	return caps
 }

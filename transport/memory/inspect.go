@@ -114,9 +114,9 @@ func (c *consumer) Capabilities() transport.Capabilities {
 	cfg := c.cfg
 	cfg.DeadLetter, cfg.DeliveryLimit, cfg.CountsReturns = p.deadLetter, p.deliveryLimit, p.countsReturns
 	cfg.FIFO, cfg.Partitions, cfg.SingleActive = p.fifo, p.partitions, p.singleActive
-	cfg.Lease, cfg.KeepLease, cfg.KeptFor, cfg.MaxDelay = p.lease, p.keepLease, p.keptFor, p.maxDelay
+	cfg.Lease, cfg.KeepLease, cfg.MaxLease, cfg.MaxDelay = p.lease, p.keepLease, p.keptFor, p.maxDelay
 	caps := cfg.capabilities()
-	caps.Stays = caps.Stays || c.q.topic != nil // what comes while nobody is subscribed is not for us
+	caps.KeepsPlace = caps.KeepsPlace || c.q.topic != nil // what comes while nobody is subscribed is not for us
 	caps.MaxMessageBytes = c.b.cfg.MaxMessageBytes
 	return caps
 }

@@ -98,7 +98,7 @@ func (q *queue) declare(p props) error {
 			q.add(e)
 		}
 	case p != q.props:
-		return &longshore.Error{Code: longshore.CodeDiffers, Op: "open " + q.title(), Source: q.name,
+		return &longshore.Error{Code: longshore.CodeMismatch, Op: "open " + q.title(), Source: q.name,
 			Err:  fmt.Errorf("it exists with %+v, asked for is %+v", q.props, p),
 			Hint: "use the same QueueConfig for all sources of the queue"}
 	}

@@ -55,7 +55,7 @@ type consumer struct {
 // Open finds the queue and starts to consume. Nothing is received before
 // Receive asks for it.
 func (s *queueSource) Open(ctx context.Context, opts transport.OpenOptions) (transport.Consumer, error) {
-	if err := s.Fits(opts); err != nil {
+	if err := s.ValidateOpen(opts); err != nil {
 		return nil, err
 	}
 	l, err := s.link(ctx, opts, true)

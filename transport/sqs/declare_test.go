@@ -45,7 +45,7 @@ func TestQueueThatDiffersIsNamed(t *testing.T) {
 		s.CreateQueue(t, "orders", map[string]string{"VisibilityTimeout": "30"})
 		src := sqs.New(s.Config()).Queue("orders", sqs.QueueConfig{Declare: sqs.Declare{Attributes: map[string]string{"VisibilityTimeout": "60"}}})
 		_, err := src.Open(t.Context(), transport.OpenOptions{})
-		if !errors.Is(err, longshore.CodeDiffers) || !strings.Contains(err.Error(), `VisibilityTimeout is "30" there, "60" here`) {
+		if !errors.Is(err, longshore.CodeMismatch) || !strings.Contains(err.Error(), `VisibilityTimeout is "30" there, "60" here`) {
 			t.Errorf("%v", err)
 		}
 	})

@@ -57,7 +57,7 @@ func codeOfName(name string, ours bool) (code longshore.Code, passing bool) {
 		"KmsAccessDenied", "KMS.AccessDeniedException":
 		return longshore.CodeForbidden, false
 	case "QueueAlreadyExists", "QueueNameExists":
-		return longshore.CodeDiffers, false
+		return longshore.CodeMismatch, false
 	case "RequestThrottled", "RequestThrottledException", "Throttling", "ThrottlingException", "ThrottledException", "TooManyRequestsException",
 		"OverLimit", "RequestLimitExceeded", "BandwidthLimitExceeded", "SlowDown", "PriorRequestNotComplete",
 		"KmsThrottled", "KMS.ThrottlingException", "QueueDeletedRecently":

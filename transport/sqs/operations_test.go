@@ -62,7 +62,7 @@ func TestCallsAtTheBrokerAreTold(t *testing.T) {
 				wait(time.Minute)
 			}
 			return nil
-		}, container.Config{Middleware: []longshore.Middleware{heard}, Workers: container.Workers{Min: 5, Max: 5}, DeadLetter: container.DeadLetter{Policy: container.Native}})
+		}, container.Config{Middleware: []longshore.Middleware{heard}, Workers: container.Workers{Min: 5, Max: 5}, DeadLetter: container.DeadLetter{Policy: container.DeadLetterNative}})
 		wait(2 * time.Minute)
 		stop()
 		for _, want := range []struct {

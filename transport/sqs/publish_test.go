@@ -141,8 +141,8 @@ func TestDeletionPoliciesByTheContainersSettings(t *testing.T) {
 		left, failed int
 	}{
 		"on success": {container.Config{Redelivery: container.Redelivery{Backoff: container.Backoff{Initial: time.Hour, Max: time.Hour}}}, 1, 1},
-		"always":     {container.Config{Redelivery: container.Redelivery{MaxAttempts: 1}, DeadLetter: container.DeadLetter{Policy: container.Discard}}, 0, 1},
-		"never":      {container.Config{Settle: container.Manual}, 2, 0},
+		"always":     {container.Config{Redelivery: container.Redelivery{MaxAttempts: 1}, DeadLetter: container.DeadLetter{Policy: container.DeadLetterDiscard}}, 0, 1},
+		"never":      {container.Config{Settle: container.SettleManual}, 2, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *sqstest.Server) {

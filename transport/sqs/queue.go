@@ -144,7 +144,7 @@ func (s *queueSource) title() string { return "sqs queue " + quote(s.ref.name) }
 // redrive policy.
 func (s *queueSource) Capabilities() longshore.Capabilities {
 	c := longshore.Capabilities{
-		Delay: true, MaxDelay: maxLease, Extend: true, KeptFor: maxLease, Attempts: true, LiveResize: true, OpensPaused: true,
+		Delay: true, MaxDelay: maxLease, Extend: true, MaxLease: maxLease, Attempts: true, LiveResize: true, OpensPaused: true,
 		MaxPublishBatch: maxBatch, MaxMessageBytes: maxMessageBytes, MaxHeaders: maxAttributes,
 	}
 	if isFIFO(s.ref.name) {

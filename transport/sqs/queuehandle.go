@@ -108,7 +108,7 @@ func (l *link) find(ctx context.Context, ref reference) (string, error) {
 // create makes the queue, or finds that it is as declared.
 func (s *queueSource) create(ctx context.Context, l *link) error {
 	url, err := l.createQueue(ctx, s.ref.name, s.cfg.Declare.Attributes, s.cfg.Declare.Tags)
-	if code := codeOr(err); code == longshore.CodeDiffers {
+	if code := codeOr(err); code == longshore.CodeMismatch {
 		return s.difference(ctx, l, err)
 	}
 	if err == nil && s.ref.url == "" && s.ref.account == "" {
@@ -144,7 +144,7 @@ func (l *link) createQueue(ctx context.Context, name string, attrs, tags map[str
 
 // difference says which attribute of a queue is not as declared.
 func (s *queueSource) difference(ctx context.Context, l *link, cause error) error {
-	wrong := &longshore.Error{Code: longshore.CodeDiffers, Op: "declare " + s.title(), Source: s.ref.name, Err: plain(cause),
+	wrong := &longshore.Error{Code: longshore.CodeMismatch, Op: "declare " + s.title(), Source: s.ref.name, Err: plain(cause),
 		Hint: "change Declare, or leave it empty to use the queue as it is"}
 	url, err := l.find(ctx, s.ref)
 	if err != nil {

@@ -55,9 +55,9 @@ func (d *Declare) together(queue string) []error {
 	return errs
 }
 
-// Fits finds what of a container's wishes cannot be served: dead letters that lead
+// ValidateOpen finds what of a container's wishes cannot be served: dead letters that lead
 // nowhere, or back here. Whether there is a redrive policy the queue tells.
-func (s *queueSource) Fits(o transport.OpenOptions) error {
+func (s *queueSource) ValidateOpen(o transport.OpenOptions) error {
 	if o.DeadLetter == "" || s.ref.name == "" {
 		return nil
 	}

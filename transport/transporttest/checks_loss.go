@@ -142,7 +142,7 @@ func lossRedelivers(e *env) {
 		for _, old := range ds {
 			mine = mine || string(old.Body) == string(d.Body)
 		}
-		if mine && !d.Origin.Redelivered && !next.caps.KeepBlocks {
+		if mine && !d.Origin.Redelivered && !next.caps.HeadOfLineBlocking {
 			e.Errorf("%s: Origin.Redelivered is false after it was lost", d.Body)
 		}
 		if !mine && d.Attempt != 1 && !next.caps.CountsReturns && !e.h.LossCounts && next.caps.Attempts {

@@ -107,8 +107,8 @@ func keepsItsPlace(e *env) {
 	s := e.open(src, transport.OpenOptions{})
 	p, ok := s.Consumer.(transport.Pauser)
 	switch {
-	case !s.caps.Stays:
-		e.without("Stays is false")
+	case !s.caps.KeepsPlace:
+		e.without("KeepsPlace is false")
 		return
 	case !ok:
 		e.skip("the consumer is no transport.Pauser")

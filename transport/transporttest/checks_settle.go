@@ -159,7 +159,7 @@ func marksRedelivered(e *env) {
 		e.Errorf("Origin.Redelivered is false after a nack")
 	}
 	s.ack(d)
-	if s.caps.KeepBlocks {
+	if s.caps.HeadOfLineBlocking {
 		s.finish()
 		return // a log keeps positions and knows nothing of single messages
 	}

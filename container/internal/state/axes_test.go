@@ -20,7 +20,7 @@ func all(f func(a Axes)) {
 
 func traits(f func(Traits)) {
 	for i := range 8 {
-		f(Traits{Stays: i&1 != 0, ThrottlePauses: i&2 != 0, OpenedPaused: i&4 != 0})
+		f(Traits{KeepsPlace: i&1 != 0, ThrottlePauses: i&2 != 0, OpenedPaused: i&4 != 0})
 	}
 }
 
@@ -132,17 +132,17 @@ func TestStrongerReasonsWin(t *testing.T) {
 		want  Intake
 	}{
 		{None, Traits{}, Receiving},
-		{None, Traits{Stays: true, ThrottlePauses: true}, Receiving},
+		{None, Traits{KeepsPlace: true, ThrottlePauses: true}, Receiving},
 		{Operator, Traits{}, Paused},
 		{Throttle, Traits{}, Receiving},
 		{Throttle, Traits{ThrottlePauses: true}, Paused},
 		{Throttle, Traits{OpenedPaused: true}, Paused},
 		{Operator | Throttle, Traits{}, Paused},
 		{Middleware, Traits{}, Away},
-		{Middleware, Traits{Stays: true}, InPlace},
+		{Middleware, Traits{KeepsPlace: true}, InPlace},
 		{Middleware | Operator, Traits{}, Away},
-		{Middleware | Operator, Traits{Stays: true}, InPlace},
-		{Middleware | Throttle, Traits{Stays: true}, InPlace},
+		{Middleware | Operator, Traits{KeepsPlace: true}, InPlace},
+		{Middleware | Throttle, Traits{KeepsPlace: true}, InPlace},
 		{AllHolds, Traits{}, Away},
 	} {
 		if got := (Axes{Sub: Open, Holds: tc.holds}).Intake(tc.t); got != tc.want {

@@ -35,9 +35,9 @@ func (i Intake) String() string {
 
 // Traits is what the mode depends on besides the axes.
 type Traits struct {
-	// Stays: cancelling the consumer would give up a role, partitions or a queue, so
+	// KeepsPlace: cancelling the consumer would give up a role, partitions or a queue, so
 	// a hold by a middleware pauses it instead.
-	Stays bool
+	KeepsPlace bool
 	// ThrottlePauses: the broker's window follows the container's, so that a throttle
 	// of 0 can stop the transport without losing a role or a lease.
 	ThrottlePauses bool
@@ -69,7 +69,7 @@ func (a Axes) Intake(t Traits) Intake {
 // openIntake is the mode of a container that is subscribed and runs.
 func (a Axes) openIntake(t Traits) Intake {
 	switch {
-	case a.Holds.Has(Middleware) && t.Stays:
+	case a.Holds.Has(Middleware) && t.KeepsPlace:
 		return InPlace
 	case a.Holds.Has(Middleware):
 		return Away // as soon as the consumer is cancelled

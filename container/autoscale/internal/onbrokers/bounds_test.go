@@ -113,7 +113,7 @@ func triple(t *testing.T, b *amqp.Broker, size, workers, prefetch int) error {
 		handled.Add(int64(len(ds)))
 		return nil
 	}, container.Config{Workers: container.Workers{Min: workers, Max: workers}, Batch: container.Batch{Size: size, Linger: 5 * time.Millisecond},
-		DeadLetter: container.DeadLetter{Policy: container.Keep}, Logger: zap.NewNop(), WaitForBroker: true})
+		DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}, Logger: zap.NewNop(), WaitForBroker: true})
 	if err == nil {
 		err = c.Start(t.Context())
 	}

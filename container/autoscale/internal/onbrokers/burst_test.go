@@ -17,7 +17,7 @@ import (
 func start(t *testing.T, src transport.Source, h longshore.HandlerFunc, cfg container.Config) *container.ListenerContainer {
 	t.Helper()
 	cfg.Logger, cfg.StartPaused, cfg.WaitForBroker, cfg.Order = zap.NewNop(), true, true, container.Unordered
-	cfg.DeadLetter.Policy = container.Keep
+	cfg.DeadLetter.Policy = container.DeadLetterKeep
 	c, err := container.New(src, h, cfg)
 	if err != nil {
 		t.Fatal(err)
