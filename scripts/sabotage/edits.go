@@ -25,8 +25,8 @@ func edits() []edit {
 	mutexTests := []string{"./middleware/mutex"}
 	return []edit{
 		{"skip Flush", "container/shutdown.go",
-			"\t\tif r.alive(o) {\n\t\t\terrs = append(errs, r.bounded(flushEnd, o.c.Flush))",
-			"\t\tif r.alive(o) && flushEnd.IsZero() {\n\t\t\terrs = append(errs, r.bounded(flushEnd, o.c.Flush))",
+			"\t\tif r.alive(o) {\n\t\t\terrs = append(errs, r.callUntil(flushEnd, o.c.Flush))",
+			"\t\tif r.alive(o) && flushEnd.IsZero() {\n\t\t\terrs = append(errs, r.callUntil(flushEnd, o.c.Flush))",
 			[]string{"./faults"}},
 		{"drop the revoke fence", "transport/kafka/rebalance.go",
 			"\t\tp.close(c.taken(p.key, \"the partition went to another member before the record was done\"))",
