@@ -15,7 +15,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
-	"github.com/longshore-go/longshore/internal/modeltest"
+	"github.com/longshore-go/longshore/internal/testkit/modeltest"
 )
 
 // F-B03: whatever fails, is lost, held back, dead-lettered in vain or stopped, one by one

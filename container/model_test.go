@@ -14,7 +14,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
-	"github.com/longshore-go/longshore/internal/modeltest"
+	"github.com/longshore-go/longshore/internal/testkit/modeltest"
 	"github.com/longshore-go/longshore/transport/memory"
 )
 

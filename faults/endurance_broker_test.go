@@ -11,8 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/longshore-go/longshore/internal/brokertest"
-	"github.com/longshore-go/longshore/internal/oracle"
+	"github.com/longshore-go/longshore/internal/testkit/brokertest"
+	"github.com/longshore-go/longshore/internal/testkit/oracle"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp"
 	"github.com/longshore-go/longshore/transport/kafka"

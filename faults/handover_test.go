@@ -10,8 +10,8 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
-	"github.com/longshore-go/longshore/internal/brokertest"
-	"github.com/longshore-go/longshore/internal/oracle"
+	"github.com/longshore-go/longshore/internal/testkit/brokertest"
+	"github.com/longshore-go/longshore/internal/testkit/oracle"
 	"github.com/longshore-go/longshore/transport/amqp"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
-	"github.com/longshore-go/longshore/internal/oracle"
+	"github.com/longshore-go/longshore/internal/testkit/oracle"
 	"github.com/longshore-go/longshore/middleware"
 	"github.com/longshore-go/longshore/transport/kafka"
 )

@@ -10,7 +10,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
-	"github.com/longshore-go/longshore/internal/oracle"
+	"github.com/longshore-go/longshore/internal/testkit/oracle"
 )
 
 // rabbitQueue is a queue on a real RabbitMQ with a client of its own beside the

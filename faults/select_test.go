@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore-go/longshore/internal/brokertest"
-	"github.com/longshore-go/longshore/internal/faultindex"
+	"github.com/longshore-go/longshore/internal/testkit/brokertest"
+	"github.com/longshore-go/longshore/tools/faultindex"
 )
 
 // runTests runs the tests of this package. With the id of a requirement (doc.go),

@@ -13,7 +13,7 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/container/autoscale"
-	"github.com/longshore-go/longshore/internal/oracle"
+	"github.com/longshore-go/longshore/internal/testkit/oracle"
 	"github.com/longshore-go/longshore/middleware/breaker"
 	"github.com/longshore-go/longshore/middleware/throttle"
 	"github.com/longshore-go/longshore/transport/sqs"

@@ -13,9 +13,9 @@ import (
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/longshore-go/longshore/internal/brokertest"
-	"github.com/longshore-go/longshore/internal/faultproxy"
-	"github.com/longshore-go/longshore/internal/oracle"
+	"github.com/longshore-go/longshore/internal/testkit/brokertest"
+	"github.com/longshore-go/longshore/internal/testkit/faultproxy"
+	"github.com/longshore-go/longshore/internal/testkit/oracle"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/sqs"
 	"github.com/longshore-go/longshore/transport/sqs/sqstest"

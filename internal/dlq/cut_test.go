@@ -13,7 +13,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/dlq"
-	"github.com/longshore-go/longshore/internal/faultproxy"
+	"github.com/longshore-go/longshore/internal/testkit/faultproxy"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/amqptest"
 	"github.com/longshore-go/longshore/transport/kafka"

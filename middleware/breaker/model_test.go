@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/longshore-go/longshore"
-	"github.com/longshore-go/longshore/internal/modeltest"
+	"github.com/longshore-go/longshore/internal/testkit/modeltest"
 	"github.com/longshore-go/longshore/middleware/breaker"
 )
 

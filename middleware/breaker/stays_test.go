@@ -10,7 +10,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
-	"github.com/longshore-go/longshore/internal/brokertest"
+	"github.com/longshore-go/longshore/internal/testkit/brokertest"
 	"github.com/longshore-go/longshore/middleware/breaker"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp"

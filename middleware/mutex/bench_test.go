@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
-	"github.com/longshore-go/longshore/internal/brokertest"
+	"github.com/longshore-go/longshore/internal/testkit/brokertest"
 	"github.com/longshore-go/longshore/middleware/mutex"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp"

@@ -18,7 +18,7 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/container/containertest"
-	"github.com/longshore-go/longshore/internal/faultproxy"
+	"github.com/longshore-go/longshore/internal/testkit/faultproxy"
 	"github.com/longshore-go/longshore/middleware/mutex"
 	"github.com/longshore-go/longshore/transport/memory"
 )

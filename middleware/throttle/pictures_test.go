@@ -11,7 +11,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
-	"github.com/longshore-go/longshore/internal/plot"
+	"github.com/longshore-go/longshore/internal/testkit/plot"
 	"github.com/longshore-go/longshore/middleware/throttle"
 	"github.com/longshore-go/longshore/transport/memory"
 )

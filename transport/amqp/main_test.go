@@ -4,7 +4,7 @@ import (
 	"flag"
 	"testing"
 
-	"github.com/longshore-go/longshore/internal/brokertest"
+	"github.com/longshore-go/longshore/internal/testkit/brokertest"
 )
 
 // The suites wait most of their time, so more of their checks run at once than there

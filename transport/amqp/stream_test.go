@@ -16,7 +16,7 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/container/containertest"
-	"github.com/longshore-go/longshore/internal/brokertest"
+	"github.com/longshore-go/longshore/internal/testkit/brokertest"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp"
 	"github.com/longshore-go/longshore/transport/amqp/amqptest"

@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/longshore-go/longshore"
-	"github.com/longshore-go/longshore/internal/faultproxy"
+	"github.com/longshore-go/longshore/internal/testkit/faultproxy"
 	"github.com/longshore-go/longshore/transport/kafka"
 	"github.com/longshore-go/longshore/transport/transporttest"
 )

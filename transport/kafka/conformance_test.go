@@ -14,8 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/longshore-go/longshore"
-	"github.com/longshore-go/longshore/internal/brokertest"
-	"github.com/longshore-go/longshore/internal/faultproxy"
+	"github.com/longshore-go/longshore/internal/testkit/brokertest"
+	"github.com/longshore-go/longshore/internal/testkit/faultproxy"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/kafka"
 	"github.com/longshore-go/longshore/transport/transporttest"

@@ -16,7 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/longshore-go/longshore"
-	"github.com/longshore-go/longshore/internal/brokertest"
+	"github.com/longshore-go/longshore/internal/testkit/brokertest"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/kafka"
 )

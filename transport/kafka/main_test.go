@@ -4,7 +4,7 @@ import (
 	"flag"
 	"testing"
 
-	"github.com/longshore-go/longshore/internal/brokertest"
+	"github.com/longshore-go/longshore/internal/testkit/brokertest"
 )
 
 // Most of these tests wait most of their time, for heartbeats, sessions and timeouts:

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
-	"github.com/longshore-go/longshore/internal/faultproxy"
+	"github.com/longshore-go/longshore/internal/testkit/faultproxy"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/sqs"
 	"github.com/longshore-go/longshore/transport/sqs/sqstest"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
-	"github.com/longshore-go/longshore/internal/faultproxy"
+	"github.com/longshore-go/longshore/internal/testkit/faultproxy"
 	"github.com/longshore-go/longshore/transport/sqs"
 	"github.com/longshore-go/longshore/transport/sqs/sqstest"
 )

@@ -7,7 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/longshore-go/longshore/internal/brokertest"
+	"github.com/longshore-go/longshore/internal/testkit/brokertest"
 )
 
 func TestMain(m *testing.M) { brokertest.Main(m, brokertest.KafkaNodes) }

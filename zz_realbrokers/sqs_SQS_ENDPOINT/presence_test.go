@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/longshore-go/longshore/internal/brokertest"
+	"github.com/longshore-go/longshore/internal/testkit/brokertest"
 )
 
 func TestMain(m *testing.M) { brokertest.Main(m, brokertest.SQSServer) }

@@ -12,8 +12,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
-	"github.com/longshore-go/longshore/internal/brokertest"
-	"github.com/longshore-go/longshore/internal/faultproxy"
+	"github.com/longshore-go/longshore/internal/testkit/brokertest"
+	"github.com/longshore-go/longshore/internal/testkit/faultproxy"
 	"github.com/longshore-go/longshore/middleware/mutex"
 	"github.com/longshore-go/longshore/transport/amqp/amqptest"
 	"github.com/longshore-go/longshore/transport/sqs/sqstest"

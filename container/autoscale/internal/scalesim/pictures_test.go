@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/longshore-go/longshore/container/autoscale"
-	"github.com/longshore-go/longshore/internal/plot"
+	"github.com/longshore-go/longshore/internal/testkit/plot"
 )
 
 const pictureDir = "../../../../docs/explanation/autoscaling"

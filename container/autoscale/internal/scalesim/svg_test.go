@@ -1,6 +1,6 @@
 package scalesim
 
-import "github.com/longshore-go/longshore/internal/plot"
+import "github.com/longshore-go/longshore/internal/testkit/plot"
 
 // workers is a run's target over time.
 func (r *result) workers(name, color string) plot.Line {

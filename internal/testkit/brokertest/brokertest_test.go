@@ -11,7 +11,7 @@ import (
 
 	"github.com/rabbitmq/amqp091-go"
 
-	"github.com/longshore-go/longshore/internal/brokertest"
+	"github.com/longshore-go/longshore/internal/testkit/brokertest"
 )
 
 func TestMain(m *testing.M) { brokertest.Main(m, brokertest.RabbitMQ) }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/longshore-go/longshore/internal/faultproxy"
+	"github.com/longshore-go/longshore/internal/testkit/faultproxy"
 )
 
 // frame builds one AMQP frame.

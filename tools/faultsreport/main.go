@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/longshore-go/longshore/internal/faultindex"
+	"github.com/longshore-go/longshore/tools/faultindex"
 )
 
 type options struct {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore-go/longshore/internal/faultindex"
+	"github.com/longshore-go/longshore/tools/faultindex"
 )
 
 // stream is what go test -json says of two tests: one whose parts passed, had no broker

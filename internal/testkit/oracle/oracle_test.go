@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/longshore-go/longshore/internal/oracle"
+	"github.com/longshore-go/longshore/internal/testkit/oracle"
 )
 
 // The oracle itself must be able to say no.

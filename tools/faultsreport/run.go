@@ -9,7 +9,7 @@ import (
 	"os/exec"
 	"strings"
 
-	"github.com/longshore-go/longshore/internal/faultindex"
+	"github.com/longshore-go/longshore/tools/faultindex"
 )
 
 // event is a line of go test -json.
@@ -35,7 +35,7 @@ type outcome struct {
 	Absent  int     `json:",omitempty"` // of those: for want of a broker
 }
 
-// absence is how internal/brokertest begins to say that a broker is not there.
+// absence is how internal/testkit/brokertest begins to say that a broker is not there.
 const absence = "not run here: "
 
 // runPackage runs tests of a package and returns what became of each. A failing test is

@@ -2,9 +2,9 @@
 // tree, and expects the fault suite to turn red each time. It prints which
 // requirement saw it. A fault that nobody sees is a hole in the tests.
 //
-//	go run ./scripts/sabotage                  all ten
-//	go run ./scripts/sabotage -only "Flush"    those with this in their name
-//	go run ./scripts/sabotage -commit          the last commit instead of the files as they are
+//	go run ./tools/sabotage                  all ten
+//	go run ./tools/sabotage -only "Flush"    those with this in their name
+//	go run ./tools/sabotage -commit          the last commit instead of the files as they are
 //
 // A test counts only if it passes on the unbroken copy.
 package main
@@ -20,7 +20,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/longshore-go/longshore/internal/faultindex"
+	"github.com/longshore-go/longshore/tools/faultindex"
 )
 
 func main() {

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/longshore-go/longshore/internal/faultindex"
+	"github.com/longshore-go/longshore/tools/faultindex"
 )
 
 type saboteur struct {

@@ -16,7 +16,7 @@ type edit struct {
 // apply returns the file with the fault in it.
 func (e edit) apply(whole []byte) ([]byte, error) {
 	if n := strings.Count(string(whole), e.old); n != 1 {
-		return nil, fmt.Errorf("the line to break is %d times in %s: adapt scripts/sabotage/edits.go", n, e.file)
+		return nil, fmt.Errorf("the line to break is %d times in %s: adapt tools/sabotage/edits.go", n, e.file)
 	}
 	return []byte(strings.Replace(string(whole), e.old, e.new, 1)), nil
 }

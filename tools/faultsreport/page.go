@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/longshore-go/longshore/internal/faultindex"
+	"github.com/longshore-go/longshore/tools/faultindex"
 )
 
 // writePage writes docs/faults.md. Everything in it comes from the list, the
