@@ -12,7 +12,7 @@ import (
 // over, or waiting would bring nothing more. The caller holds mu and knows that
 // something is ready.
 func (r *engine) batchReady() bool {
-	return r.sched.Ready() >= r.s.batch || r.batchDue || r.s.linger == 0 || r.axes.Stopping() ||
+	return r.sched.Ready() >= r.s.batch || r.linger.due || r.s.linger == 0 || r.axes.Stopping() ||
 		r.sched.Front().Of.alone() || r.free() <= 0
 }
 
@@ -22,14 +22,14 @@ func (it *item) alone() bool { return it.solo || it.fail != nil }
 // armBatch lets the time of a batch begin with its first delivery. The caller
 // holds mu.
 func (r *engine) armBatch() {
-	if r.s.batch == 0 || r.s.linger == 0 || r.sched.Ready() == 0 || r.batchDue || r.batchArmed {
+	if r.s.batch == 0 || r.s.linger == 0 || r.sched.Ready() == 0 || r.linger.due || r.linger.armed {
 		return
 	}
-	r.batchArmed = true
-	r.batchTimer = r.s.clock.AfterFunc(r.s.linger, func() {
+	r.linger.armed = true
+	r.linger.timer = r.s.clock.AfterFunc(r.s.linger, func() {
 		r.mu.Lock()
-		r.batchArmed = false
-		r.batchDue = r.sched.Ready() > 0 && !r.gateShut
+		r.linger.armed = false
+		r.linger.due = r.sched.Ready() > 0 && !r.gateShut
 		r.wakeOne()
 		r.mu.Unlock()
 	})
@@ -53,7 +53,7 @@ func (r *engine) nextBatch(w *worker) bool {
 		}
 		// A batch is one call and needs one permit.
 		if len(w.batch) == 0 && r.s.gate != nil && !r.acquire(it) {
-			r.batchDue = false // its time begins when it may start: until then more can come
+			r.linger.due = false // its time begins when it may start: until then more can come
 			return false
 		}
 		w.taken = r.sched.Next(r.s.batch-len(w.batch), w.taken[:0])
@@ -71,10 +71,10 @@ func (r *engine) nextBatch(w *worker) bool {
 			break
 		}
 	}
-	r.batchDue = false
-	if r.batchArmed {
-		r.batchTimer.Stop()
-		r.batchArmed = false
+	r.linger.due = false
+	if r.linger.armed {
+		r.linger.timer.Stop()
+		r.linger.armed = false
 	}
 	r.armBatch()
 	return len(w.batch) > 0
@@ -112,7 +112,7 @@ func (r *engine) callBatch(ds []*longshore.Delivery) (err error) {
 			err = panicError(p)
 		}
 	}()
-	return r.c.batch.HandleBatch(r.base, ds)
+	return r.c.batch.HandleBatch(r.life.base, ds)
 }
 
 // batchEnd carries the verdicts out. An error for the whole batch does not tell
@@ -161,7 +161,7 @@ func (r *engine) setEnding(w *worker, batch []*item) {
 
 func (r *engine) acked(it *item, end time.Time, took time.Duration) {
 	j := judgement{verdict: longshore.VerdictAck, end: end, took: took}
-	if e := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck}); e != nil {
+	if e := it.d.Apply(r.life.settle, longshore.Settlement{Verb: longshore.VerbAck}); e != nil {
 		j.verdict = r.refused(it, longshore.VerbAck, e)
 	}
 	r.done(nil, it, j)

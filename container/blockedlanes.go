@@ -44,7 +44,7 @@ func (s *standIns) add() bool {
 // that hang, within the bounds, and those that replace stuck ones, beyond them. The
 // caller holds mu.
 func (r *engine) places() int {
-	return min(r.target+r.standIns.n, max(r.max, r.target)) + r.replacing
+	return min(r.pool.target+r.pool.standIns.n, max(r.pool.max, r.pool.target)) + r.pool.replacing
 }
 
 // hungAfter is the age from which on a call counts as one that hangs. As long as none has
@@ -60,8 +60,8 @@ func (r *engine) hungAfter() time.Duration {
 // The caller holds mu.
 func (r *engine) lookForHung(now time.Time) {
 	limit, more := r.hungAfter(), false
-	r.standIns.ended += r.count.completed
-	for _, w := range r.workers {
+	r.pool.standIns.ended += r.count.completed
+	for _, w := range r.pool.workers {
 		started := w.busy.Load()
 		if started == 0 || now.Sub(time.Unix(0, started)) < limit {
 			continue
@@ -72,7 +72,7 @@ func (r *engine) lookForHung(now time.Time) {
 		for _, it := range w.batch {
 			r.sched.Hung(&it.Item)
 		}
-		if !w.hung && !w.extra && r.workWaits() && r.standIns.add() {
+		if !w.hung && !w.extra && r.workWaits() && r.pool.standIns.add() {
 			w.hung, more = true, true
 		}
 	}
@@ -82,7 +82,7 @@ func (r *engine) lookForHung(now time.Time) {
 		}
 	}
 	if more {
-		r.setTarget(r.target)
+		r.setTarget(r.pool.target)
 	}
 }
 
@@ -95,7 +95,7 @@ func (r *engine) workWaits() bool {
 // unhung ends a call that had a stand-in. The caller holds mu.
 func (r *engine) unhung(w *worker) {
 	w.hung = false
-	r.standIns.n--
+	r.pool.standIns.n--
 }
 
 // asideWatch reports how much of its space is used by what waits in lanes that stand; only
@@ -108,7 +108,7 @@ func (r *engine) asideSpace(caps longshore.Capabilities) int {
 	if caps.MostHeld == 0 {
 		return asideMost
 	}
-	return min(asideMost, max(caps.MostHeld-r.s.window(r.max), caps.MostHeld/2, 1))
+	return min(asideMost, max(caps.MostHeld-r.s.window(r.pool.max), caps.MostHeld/2, 1))
 }
 
 // asideLevels are the shares, in percent, at which it is told.

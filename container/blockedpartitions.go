@@ -14,7 +14,7 @@ const headsShown = 100
 // still is named in the reason, though the container is ready: its other ones go on.
 func (r *engine) heads(st *Stats) {
 	r.mu.Lock()
-	g := r.gen
+	g := r.sub.gen
 	down := r.axes.Sub != state.Open || r.axes.Stop >= state.Closing
 	r.mu.Unlock()
 	if down {

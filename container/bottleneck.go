@@ -112,8 +112,8 @@ func (c *ListenerContainer) Bottleneck() Bottleneck {
 
 func (r *engine) pressure(p *Pressure) {
 	r.mu.Lock()
-	g, now, v := r.gen, r.now(), &r.count.vitals
-	for _, w := range r.workers {
+	g, now, v := r.sub.gen, r.now(), &r.count.vitals
+	for _, w := range r.pool.workers {
 		if w.runs(now) > oldCall {
 			p.Old++
 		}
@@ -123,9 +123,9 @@ func (r *engine) pressure(p *Pressure) {
 	p.ParkingAt, p.BlockedAt, p.SlowAt = v.since[condParking], v.since[condAlarm], v.since[condSlow]
 	p.Failing, p.Declared, p.Loops = r.failing(now), v.declared, r.loops.worst(now)
 	if g == nil {
-		p.Down = r.downAt
+		p.Down = r.sub.downAt
 		var e *longshore.Error
-		if errors.As(r.lastErr, &e) {
+		if errors.As(r.sub.lastErr, &e) {
 			p.Advice = e.Hint
 		}
 	}

@@ -44,7 +44,7 @@ func (r *engine) armCapacity() {
 func (r *engine) lookAtCapacity() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c, g := &r.tick.capa, r.gen
+	c, g := &r.tick.capa, r.sub.gen
 	if g == nil || g.down != nil {
 		return
 	}
@@ -69,15 +69,15 @@ func (r *engine) mayTake() bool {
 
 // freeWorker says whether a worker has nothing to do. The caller holds mu.
 func (r *engine) freeWorker() bool {
-	if len(r.idle) > 0 || r.receiving && !r.fetching {
+	if len(r.pool.idle) > 0 || r.intake.receiving && !r.intake.fetching {
 		return true
 	}
-	return slices.ContainsFunc(r.workers, func(w *worker) bool { return w.d == nil && len(w.batch) == 0 })
+	return slices.ContainsFunc(r.pool.workers, func(w *worker) bool { return w.d == nil && len(w.batch) == 0 })
 }
 
 // consumerCapacity is what Stats tells. The caller holds mu.
 func (r *engine) consumerCapacity() float64 {
-	g := r.gen
+	g := r.sub.gen
 	switch {
 	case r.axes.Sub != state.Open || r.axes.Stopping() || r.axes.Holds.Has(state.Middleware):
 		return 0

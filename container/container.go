@@ -161,17 +161,17 @@ func (c *ListenerContainer) begin() (r *engine, fresh, ended bool) {
 
 func (c *ListenerContainer) awaitStart(ctx context.Context, r *engine) error {
 	select {
-	case <-r.started:
-		return r.failed
+	case <-r.startup.decided:
+		return r.startup.err
 	case <-ctx.Done():
 	}
 	select {
-	case <-r.started:
-		return r.failed
+	case <-r.startup.decided:
+		return r.startup.err
 	default:
 	}
 	r.mu.Lock()
-	last := r.lastErr
+	last := r.sub.lastErr
 	r.mu.Unlock()
 	r.stop(r.s.clock.Now(), r.s.clock.Now().Add(r.s.grace))
 	<-r.ended
@@ -310,7 +310,7 @@ func (c *ListenerContainer) Report() *Report {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.report
+	return r.stopping.report
 }
 
 // DrainReport is the report in one line, "" if there is none.

@@ -66,7 +66,7 @@ func (r *engine) moveToDeadLetter(w *worker, it *item, j judgement) {
 			r.stays(w, it, j, err)
 			return
 		}
-		err := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbReject, Reason: j.err})
+		err := it.d.Apply(r.life.settle, longshore.Settlement{Verb: longshore.VerbReject, Reason: j.err})
 		if err != nil && errors.Is(err, longshore.CodeUnsupported) {
 			r.keep(w, it, j)
 			return
@@ -79,7 +79,7 @@ func (r *engine) moveToDeadLetter(w *worker, it *item, j judgement) {
 		r.done(w, it, j)
 	case r.terms.policy == DeadLetterDiscard:
 		j.verdict = longshore.VerdictDiscard
-		if err := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck}); err != nil {
+		if err := it.d.Apply(r.life.settle, longshore.Settlement{Verb: longshore.VerbAck}); err != nil {
 			j.verdict = r.refused(it, longshore.VerbAck, err)
 		}
 		r.done(w, it, j)
@@ -117,7 +117,7 @@ func (r *engine) deadLetter(w *worker, it *item, j judgement) {
 			r.stays(w, it, j, down)
 			return
 		}
-		err = it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck})
+		err = it.d.Apply(r.life.settle, longshore.Settlement{Verb: longshore.VerbAck})
 		r.buried(it, j.err, r.s.dead.To)
 	}
 	if err != nil {
@@ -141,7 +141,7 @@ func destinationFault(err error) error {
 func (r *engine) moveDue() {
 	if r.sched.Waiting() > 0 && !r.undertaking {
 		r.undertaking = true
-		r.wg.Add(1)
+		r.pool.wg.Add(1)
 		go r.retryDeadLetters()
 	}
 }
@@ -149,7 +149,7 @@ func (r *engine) moveDue() {
 // retryDeadLetters moves what could not be moved at first, one after the other, so that
 // a destination that does not answer costs no worker. It ends when nothing is due.
 func (r *engine) retryDeadLetters() {
-	defer r.wg.Done()
+	defer r.pool.wg.Done()
 	for {
 		r.mu.Lock()
 		next := r.sched.TakeDue()
@@ -208,7 +208,7 @@ func (r *engine) stays(w *worker, it *item, j judgement, err error) {
 // publishDead publishes with a deadline of its own: a worker must not wait for a
 // broker that takes nothing.
 func (r *engine) publishDead(d *longshore.Delivery, id string, reason error) error {
-	ctx, cancel := context.WithTimeout(r.settle, publishTimeout)
+	ctx, cancel := context.WithTimeout(r.life.settle, publishTimeout)
 	defer cancel()
 	if err := r.hopped(d); err != nil {
 		return err

@@ -8,30 +8,32 @@ import (
 // awayMost bounds what is remembered of deliveries that wait at the broker.
 const awayMost = 1 << 16
 
-// away remembers when the deliveries given back with a delay are due, so that the
-// report of a drain can say how many the broker still keeps; the oldest are
-// forgotten first. Guarded by engine.mu.
-type away struct {
-	due   []time.Time
-	sweep int // length at which those that are due are dropped
+// delayed is what the broker holds for a while: the deliveries that were given back
+// with a delay, so that the report of a drain can say how many are still there. The
+// oldest are forgotten first. Guarded by engine.mu.
+type delayed struct {
+	due       []time.Time // when each of them comes again
+	sweep     int         // length of due at which the elapsed ones are dropped
+	until     time.Time   // when the last of them comes again: the container is not idle before
+	holdsFrom time.Time   // until then retries wait here: the broker could not hold the last one
 }
 
-func (a *away) add(due, now time.Time) {
+func (d *delayed) add(due, now time.Time) {
 	if !due.After(now) {
 		return
 	}
-	a.due = append(a.due, due)
-	if len(a.due) > max(a.sweep, 1024) {
-		a.count(now)
-		if over := len(a.due) - awayMost; over > 0 {
-			a.due = slices.Delete(a.due, 0, over)
+	d.due = append(d.due, due)
+	if len(d.due) > max(d.sweep, 1024) {
+		d.count(now)
+		if over := len(d.due) - awayMost; over > 0 {
+			d.due = slices.Delete(d.due, 0, over)
 		}
-		a.sweep = min(2*len(a.due), awayMost)
+		d.sweep = min(2*len(d.due), awayMost)
 	}
 }
 
 // count drops what is due and returns how many are left.
-func (a *away) count(now time.Time) int {
-	a.due = slices.DeleteFunc(a.due, func(t time.Time) bool { return !t.After(now) })
-	return len(a.due)
+func (d *delayed) count(now time.Time) int {
+	d.due = slices.DeleteFunc(d.due, func(t time.Time) bool { return !t.After(now) })
+	return len(d.due)
 }

@@ -15,17 +15,17 @@ import (
 func (r *engine) stop(soft, hard time.Time) {
 	r.mu.Lock()
 	if r.axes.Stop == state.NoStop {
-		r.stopAt, r.drainEnd, r.hardEnd = r.s.clock.Now(), soft, hard
-		g := r.gen
+		r.life.stopAt, r.life.drainEnd, r.life.hardEnd = r.s.clock.Now(), soft, hard
+		g := r.sub.gen
 		r.axes = r.axes.Forward(r.axes.StopWith(g != nil && g.caps.CountsReturns))
 		if g != nil && (!r.axes.Starts() || g.caps.SingleActive) {
 			g.interrupt()
 		}
-		r.openCancel()
+		r.life.openCancel()
 		r.emit(Event{Kind: EventState, Text: string(StateDraining)})
 	}
-	r.drainEnd = earlier(r.drainEnd, soft)
-	r.armHard(earlier(r.hardEnd, hard))
+	r.life.drainEnd = earlier(r.life.drainEnd, soft)
+	r.armHard(earlier(r.life.hardEnd, hard))
 	r.changed()
 	r.wakeOne()
 	r.mu.Unlock()
@@ -43,15 +43,15 @@ func earlier(a, b time.Time) time.Time {
 // broker ends a little earlier: flushing and closing need time too. The caller
 // holds mu.
 func (r *engine) armHard(end time.Time) {
-	r.hardEnd = end
-	for _, t := range []longshore.Timer{r.hardTimer, r.settleTimer} {
+	r.life.hardEnd = end
+	for _, t := range []longshore.Timer{r.life.hardTimer, r.life.settleTimer} {
 		if t != nil {
 			t.Stop()
 		}
 	}
 	left := end.Sub(r.s.clock.Now())
-	r.hardTimer = r.s.clock.AfterFunc(max(left, 0), r.hardCancel)
-	r.settleTimer = r.s.clock.AfterFunc(max(left-r.reserve(), 0), r.settleEnd)
+	r.life.hardTimer = r.s.clock.AfterFunc(max(left, 0), r.life.hardCancel)
+	r.life.settleTimer = r.s.clock.AfterFunc(max(left-r.reserve(), 0), r.life.settleEnd)
 }
 
 // reserve is the part of the drain's time that is kept for flushing and closing.
@@ -72,11 +72,11 @@ func (r *engine) drain() {
 	r.mu.Lock()
 	if r.axes.Sub == state.Failed {
 		now := r.s.clock.Now()
-		r.stopAt, r.drainEnd = now, now
+		r.life.stopAt, r.life.drainEnd = now, now
 		r.armHard(now.Add(r.s.grace))
 		r.axes = r.axes.Forward(state.ReturnOnly)
 	}
-	g := r.gen
+	g := r.sub.gen
 	last := g != nil && g.caps.SingleActive
 	r.mu.Unlock()
 
@@ -101,15 +101,15 @@ func (r *engine) cancelIntake(g *generation) {
 		r.abandonUnstarted(out)
 		return
 	}
-	off := r.axes.Stop == state.FinishWork && r.s.clock.Now().Before(r.drainEnd)
-	until := r.drainEnd
+	off := r.axes.Stop == state.FinishWork && r.s.clock.Now().Before(r.life.drainEnd)
+	until := r.life.drainEnd
 	if !off {
-		until = r.hardEnd
+		until = r.life.hardEnd
 		r.axes = r.axes.Forward(state.ReturnOnly)
 		g.interrupt()
 	}
 	if off && g.ctx.Err() != nil { // paused until now
-		g.rearm(r.base)
+		g.rearm(r.life.base)
 	}
 	r.mu.Unlock()
 	if err := r.callUntil(until, g.c.Cancel); err != nil && r.alive(g) {
@@ -143,9 +143,9 @@ func (r *engine) returnBuffer(g *generation) {
 	// buffer before it, and a quorum queue would keep them in that order.
 	r.releaseReady()
 	if sort && r.alive(g) {
-		_ = r.callUntilLost(r.hard, g.c.Flush) // the last flush reports what is missing
+		_ = r.callUntilLost(r.life.hard, g.c.Flush) // the last flush reports what is missing
 	}
-	if err := r.callUntilLost(r.hard, g.c.Release); err != nil && r.alive(g) {
+	if err := r.callUntilLost(r.life.hard, g.c.Release); err != nil && r.alive(g) {
 		r.notice(err, "giving back what was buffered failed")
 	}
 }
@@ -155,10 +155,10 @@ func (r *engine) returnBuffer(g *generation) {
 // waits for anybody, so they have their time also where the drain's is over.
 func (r *engine) sortBuffer(g *generation) {
 	until := r.s.clock.Now().Add(r.s.grace)
-	r.waitFor(func() time.Time { return earlier(until, r.hardEnd.Add(-r.reserve())) }, func() bool { return !r.receiving })
+	r.waitFor(func() time.Time { return earlier(until, r.life.hardEnd.Add(-r.reserve())) }, func() bool { return !r.intake.receiving })
 	r.mu.Lock()
 	needed := r.sched.Active() > 0
-	until = earlier(until, r.hardEnd.Add(-r.reserve()))
+	until = earlier(until, r.life.hardEnd.Add(-r.reserve()))
 	r.mu.Unlock()
 	if needed {
 		r.pull(g, until)
@@ -201,7 +201,7 @@ func (r *engine) awaitWork(holdBack bool) {
 			}
 			break
 		}
-		nudge, end := r.nudge, r.drainEnd
+		nudge, end := r.stopping.nudge, r.life.drainEnd
 		r.mu.Unlock()
 		if !r.awaitChange(nudge, end) {
 			break
@@ -210,7 +210,7 @@ func (r *engine) awaitWork(holdBack bool) {
 	r.mu.Lock()
 	off := r.axes.Stop == state.FinishWork
 	r.axes = r.axes.Forward(state.ReturnOnly)
-	g := r.gen
+	g := r.sub.gen
 	if g != nil {
 		g.interrupt()
 	}
@@ -227,10 +227,10 @@ func (r *engine) awaitWork(holdBack bool) {
 // worked says whether everything that is to be worked on has been. The caller
 // holds mu.
 func (r *engine) worked() bool {
-	g := r.gen
+	g := r.sub.gen
 	last := g != nil && g.caps.SingleActive
 	switch {
-	case r.sched.Active() > 0, last && r.receiving: // interrupted; it may bring something yet
+	case r.sched.Active() > 0, last && r.intake.receiving: // interrupted; it may bring something yet
 		return false
 	case r.axes.Stop >= state.ReturnOnly:
 		return true
@@ -238,7 +238,7 @@ func (r *engine) worked() bool {
 		return false
 	}
 	// Work that waits, for its next attempt, a permit or a breaker, holds up nothing.
-	return !r.receiving && !r.startable() && !r.mayReceive()
+	return !r.intake.receiving && !r.startable() && !r.mayReceive()
 }
 
 // leftover says whether something is held that was not worked off. The caller holds mu.
@@ -249,7 +249,7 @@ func (r *engine) leftover() bool {
 // more says whether the transport may still hand out what it had received. The
 // caller holds mu.
 func (r *engine) more() bool {
-	g := r.gen
+	g := r.sub.gen
 	return g != nil && g.down == nil && !g.exhausted && !g.caps.SingleActive
 }
 
@@ -275,7 +275,7 @@ func (r *engine) awaitChange(nudge <-chan struct{}, end time.Time) bool {
 func (r *engine) waitFor(end func() time.Time, cond func() bool) {
 	for {
 		r.mu.Lock()
-		ok, nudge, limit := cond(), r.nudge, end()
+		ok, nudge, limit := cond(), r.stopping.nudge, end()
 		r.mu.Unlock()
 		if ok || !r.awaitChange(nudge, limit) {
 			return

@@ -23,8 +23,48 @@ type engine struct {
 	s   *settings
 	src transport.Source
 
-	opensPaused bool // the source can be opened without taking anything
+	life    lifetimes     // what may still be used while a stop goes on
+	startup startup       // whether the first start has been decided, and how
+	kick    chan struct{} // wakes the supervisor
+	ended   chan struct{} // closed at the end
 
+	mu       sync.Mutex
+	axes     state.Axes // what it may do; everything else about its state is derived
+	sub      subscription
+	pool     pool
+	intake   intake
+	linger   linger
+	delayed  delayed
+	held     holdReasons
+	stay     stay
+	stopping shutdown
+
+	sched       *dispatch.Scheduler[item] // what is held, in which order, and every sum over it
+	items       freeItems
+	manual      map[*longshore.Delivery]*item
+	loops       loops
+	undertaking bool
+	resizeDue   bool
+	aside       asideWatch
+
+	gateShut    bool
+	gateNow     gateState
+	gateAgain   longshore.Timer
+	unwatchGate func()
+	parkTimer   longshore.Timer
+	parkArmed   time.Time
+	parkFull    bool
+
+	scaler   autoscale.Scaler
+	tick     tickState
+	terms    terminalState
+	count    counters
+	blocked  bool
+	laneTold time.Time
+}
+
+// lifetimes are the contexts and times within which the steps of a run must end.
+type lifetimes struct {
 	base       context.Context //nolint:containedctx // of all deliveries; ends with ErrStopping; lives and ends with its struct, not with a call
 	baseCancel context.CancelCauseFunc
 	settle     context.Context //nolint:containedctx // of settlements; ends with the run; lives and ends with its struct, not with a call
@@ -34,80 +74,80 @@ type engine struct {
 	hard       context.Context //nolint:containedctx // of the last steps; ends when a stop must be over; lives and ends with its struct, not with a call
 	hardCancel context.CancelFunc
 
-	kick    chan struct{} // wakes the supervisor
-	started chan struct{} // closed when the first start is decided
-	failed  error         // its error; read after started
-	ended   chan struct{} // closed at the end
-
-	mu   sync.Mutex
-	axes state.Axes    // what it may do; everything else about its state is derived
-	gen  *generation   // nil: not subscribed
-	old  []*generation // cancelled, with deliveries still out
-	gens int
-
-	sched       *dispatch.Scheduler[item] // what is held, in which order, and every sum over it
-	items       freeItems
-	entering    []*dispatch.Item[item] // scratch of whoever receives
-	manual      map[*longshore.Delivery]*item
-	loops       loops
-	undertaking bool
-	resizeDue   bool
-
-	workers     []*worker
-	idle        []*worker // the hottest last
-	live        int       // workers, retiring ones not counted
-	target      int
-	min, max    int
-	replacing   int // extra workers for stuck ones
-	standIns    standIns
-	aside       asideWatch
-	waking      bool
-	receiving   bool
-	slow        bool            // receives take long
-	buffered    bool            // they take next to nothing
-	fetching    bool            // a goroutine receives beside the workers
-	receiver    *generation     // of the Receive that runs
-	receiverCtx context.Context //nolint:containedctx // lives and ends with its struct, not with a call
-	awayUntil   time.Time       // when the last delivery given back with a delay is due
-	away        away            // those that are not due
-	holdsFrom   time.Time       // before that the broker is not asked to hold a retry
-	wg          sync.WaitGroup  // workers
-
-	holds                  map[int]string // why the watchers hold, by watcher
-	stayDue                bool           // look whether a hold outlasts the lease
-	stayTimer              longshore.Timer
 	drainEnd               time.Time
 	hardTimer, settleTimer longshore.Timer
 	hardEnd                time.Time
 	stopAt                 time.Time
-	nudge                  chan struct{} // closed and replaced when something ends, while somebody waits
-	gateShut               bool
-	gateNow                gateState
-	gateAgain              longshore.Timer
+}
 
-	batchDue   bool
-	batchTimer longshore.Timer
-	batchArmed bool
-	parkTimer  longshore.Timer
-	parkArmed  time.Time
+// startup is how the first start went.
+type startup struct {
+	decided chan struct{} // closed when the first start is decided
+	err     error         // its error; read after decided
+}
 
-	scaler autoscale.Scaler
-	tick   tickState
-	terms  terminalState
-	count  counters
+// pool is the workers. Guarded by engine.mu.
+type pool struct {
+	workers   []*worker
+	idle      []*worker // the hottest last
+	live      int       // workers, retiring ones not counted
+	target    int
+	min, max  int
+	replacing int // extra workers for stuck ones
+	standIns  standIns
+	waking    bool
+	wg        sync.WaitGroup // workers
+}
+
+// intake is who receives. Guarded by engine.mu.
+type intake struct {
+	receiving   bool
+	slow        bool                   // receives take long
+	buffered    bool                   // they take next to nothing
+	fetching    bool                   // a goroutine receives beside the workers
+	receiver    *generation            // of the Receive that runs
+	receiverCtx context.Context        //nolint:containedctx // lives and ends with its struct, not with a call
+	entering    []*dispatch.Item[item] // scratch of whoever receives
+}
+
+// linger is the time for which a batch waits to fill. Guarded by engine.mu.
+type linger struct {
+	due   bool
+	timer longshore.Timer
+	armed bool
+}
+
+// subscription is the consumers, and when to open the next one. Guarded by engine.mu.
+type subscription struct {
+	opensPaused bool          // the source can be opened without taking anything
+	gen         *generation   // nil: not subscribed
+	old         []*generation // cancelled, with deliveries still out
+	gens        int
+
+	tries    int
+	downAt   time.Time // of the last loss; before the first subscription, of the start
+	reopenAt time.Time
+	timer    longshore.Timer
+	lastErr  error
+	standby  bool
+}
+
+// holdReasons are why middlewares hold the intake, by watcher. Guarded by engine.mu.
+type holdReasons struct {
+	reasons map[int]string
+}
+
+// stay is the time after which a hold gives the consumer's place up. Guarded by engine.mu.
+type stay struct {
+	due   bool // look whether a hold outlasts the lease
+	timer longshore.Timer
+}
+
+// shutdown is what a stop waits for and reports. Guarded by engine.mu.
+type shutdown struct {
+	nudge  chan struct{} // closed and replaced when something ends, while somebody waits
 	report *Report
 	tally  tally
-
-	reopenTries int
-	downAt      time.Time // of the last loss; before the first subscription, of the start
-	reopenAt    time.Time
-	reopenTimer longshore.Timer
-	lastErr     error
-	standby     bool
-	unwatchGate func()
-	blocked     bool
-	parkFull    bool
-	laneTold    time.Time
 }
 
 // generation is one subscription. Everything that reports about it holds a
@@ -134,25 +174,25 @@ type generation struct {
 
 func newRun(c *ListenerContainer) *engine {
 	r := &engine{c: c, s: c.set, src: c.src,
-		kick: make(chan struct{}, 1), started: make(chan struct{}), ended: make(chan struct{}),
-		holds: map[int]string{}, sched: newScheduler(c.set),
-		min: c.workers.Min, max: c.workers.Max, target: c.workers.Min,
-		scaler: c.set.policy.New(), nudge: make(chan struct{})}
+		kick: make(chan struct{}, 1), startup: startup{decided: make(chan struct{})}, ended: make(chan struct{}),
+		held: holdReasons{reasons: map[int]string{}}, sched: newScheduler(c.set),
+		pool:   pool{min: c.workers.Min, max: c.workers.Max, target: c.workers.Min},
+		scaler: c.set.policy.New(), stopping: shutdown{nudge: make(chan struct{})}}
 	if c, ok := c.set.policy.(autoscale.Cycler); ok {
 		cycles := c.Cycles()
 		r.tick.cycles.of = &cycles
 	}
 	r.tick.began = r.s.clock.Now()
-	r.tick.last, r.downAt = r.tick.began, r.tick.began
-	r.opensPaused = c.src.Capabilities().OpensPaused
+	r.tick.last, r.sub.downAt = r.tick.began, r.tick.began
+	r.sub.opensPaused = c.src.Capabilities().OpensPaused
 	r.axes.Holds = state.None.With(state.Operator, c.paused)
 	if r.s.manual {
 		r.manual = map[*longshore.Delivery]*item{}
 	}
-	r.base, r.baseCancel = context.WithCancelCause(context.Background())
-	r.settle, r.settleEnd = context.WithCancel(context.Background())
-	r.hard, r.hardCancel = context.WithCancel(context.Background())
-	r.open, r.openCancel = context.WithCancel(context.Background())
+	r.life.base, r.life.baseCancel = context.WithCancelCause(context.Background())
+	r.life.settle, r.life.settleEnd = context.WithCancel(context.Background())
+	r.life.hard, r.life.hardCancel = context.WithCancel(context.Background())
+	r.life.open, r.life.openCancel = context.WithCancel(context.Background())
 	return r
 }
 
@@ -180,8 +220,8 @@ func (r *engine) changed() {
 		r.wake() // there may be room to subscribe again
 	}
 	if r.axes.Stopping() {
-		close(r.nudge)
-		r.nudge = make(chan struct{})
+		close(r.stopping.nudge)
+		r.stopping.nudge = make(chan struct{})
 	}
 }
 

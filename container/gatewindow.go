@@ -24,7 +24,7 @@ func (r *engine) followGate() {
 	}
 	r.gateNow = now
 	r.axes.Holds = r.axes.Holds.With(state.Throttle, permits == 0 || rate == 0)
-	if r.receiving && r.receiverCtx.Err() == nil {
+	if r.intake.receiving && r.intake.receiverCtx.Err() == nil {
 		r.callReceiver()
 	}
 	r.resizeDue = true

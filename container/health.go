@@ -14,12 +14,12 @@ const partsShown = 3
 // container works, and some of its log does not move. Empty where there are none. The
 // caller holds mu.
 func (r *engine) stuckParts() string {
-	if r.gen == nil || !r.gen.caps.Partitions {
+	if r.sub.gen == nil || !r.sub.gen.caps.Partitions {
 		return ""
 	}
 	ages := map[int32]time.Duration{}
 	now := r.now()
-	for _, w := range r.workers {
+	for _, w := range r.pool.workers {
 		d := w.d
 		if len(w.batch) > 0 {
 			d = w.batch[0].d

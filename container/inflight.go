@@ -55,7 +55,7 @@ func (r *engine) holdings() iter.Seq2[*item, holding] {
 
 func (r *engine) eachRunning(yield func(*item, holding) bool) bool {
 	of := map[*longshore.Delivery]*worker{}
-	for _, w := range r.workers {
+	for _, w := range r.pool.workers {
 		h := holding{HeldRunning, w}
 		if w.stuck {
 			h.state = HeldStuck

@@ -13,8 +13,8 @@ import (
 // mayReceive says whether a worker without work should become the receiver. The
 // caller holds mu.
 func (r *engine) mayReceive() bool {
-	g := r.gen
-	if r.receiving || !r.axes.Receives() || g.exhausted || g.ctx.Err() != nil {
+	g := r.sub.gen
+	if r.intake.receiving || !r.axes.Receives() || g.exhausted || g.ctx.Err() != nil {
 		return false
 	}
 	return !r.gateShut && r.free() > 0
@@ -36,21 +36,21 @@ func (r *engine) free() int {
 // receive fetches deliveries on the calling worker. The caller holds mu, which
 // is given up meanwhile.
 func (r *engine) receive() {
-	g, n := r.gen, r.free()
-	if r.buffered && r.s.batch == 0 {
+	g, n := r.sub.gen, r.free()
+	if r.intake.buffered && r.s.batch == 0 {
 		n = min(n, receiveChunk)
 	}
 	ctx := g.ctx
-	r.receiving, r.receiver, r.receiverCtx = true, g, ctx
+	r.intake.receiving, r.intake.receiver, r.intake.receiverCtx = true, g, ctx
 	r.mu.Unlock()
 	asked := r.s.clock.Now()
 	ds, err := g.c.Receive(ctx, n)
 	now := r.s.clock.Now()
 	keys := r.keys(ds)
 	r.mu.Lock()
-	r.receiving = false
-	r.slow = now.Sub(asked) >= slowReceive
-	r.buffered = len(ds) > 0 && now.Sub(asked) < bufferedReceive
+	r.intake.receiving = false
+	r.intake.slow = now.Sub(asked) >= slowReceive
+	r.intake.buffered = len(ds) > 0 && now.Sub(asked) < bufferedReceive
 	r.noteReceive(n, len(ds), now.Sub(asked))
 	r.accept(g, ds, keys)
 	r.receivedLeaving(g)
@@ -90,18 +90,18 @@ const (
 // receives are slow and half of the window is free, so that they are large ones.
 // The caller holds mu.
 func (r *engine) mayFetch() bool {
-	return r.slow && !r.fetching && r.mayReceive() && 2*r.free() >= r.window()
+	return r.intake.slow && !r.intake.fetching && r.mayReceive() && 2*r.free() >= r.window()
 }
 
 // fetch is a receiver that runs no handler.
 func (r *engine) fetch() {
-	defer r.wg.Done()
+	defer r.pool.wg.Done()
 	r.mu.Lock()
-	r.fetching = false
-	for r.mayFetch() && len(r.idle) == 0 {
-		r.fetching = true
+	r.intake.fetching = false
+	for r.mayFetch() && len(r.pool.idle) == 0 {
+		r.intake.fetching = true
 		r.receive()
-		r.fetching = false
+		r.intake.fetching = false
 		r.wakeOne()
 	}
 	r.changed()
@@ -142,7 +142,7 @@ func safeKey(f OrderFunc, d *longshore.Delivery) (k laneKey) {
 // accept takes deliveries in: each into its lane, or to the ready ones. keys are their
 // lanes' names where user code made them. The caller holds mu.
 func (r *engine) accept(g *generation, ds []*longshore.Delivery, keys []laneKey) {
-	r.entering = r.entering[:0]
+	r.intake.entering = r.intake.entering[:0]
 	for i, d := range ds {
 		it := r.items.get()
 		it.d, it.gen, it.id, it.key, it.headers = d, g, d.ID, d.Key, d.Headers
@@ -158,9 +158,9 @@ func (r *engine) accept(g *generation, ds []*longshore.Delivery, keys []laneKey)
 		if d.Origin.Redelivered || d.Attempt > 1 {
 			r.count.redelivered++
 		}
-		r.entering = append(r.entering, &it.Item)
+		r.intake.entering = append(r.intake.entering, &it.Item)
 	}
-	r.sched.Admit(r.entering...)
+	r.sched.Admit(r.intake.entering...)
 	r.checkInvariants()
 	if r.sched.Aside().N > 0 {
 		r.noteParked()

@@ -67,7 +67,7 @@ func asVerdict(s longshore.Settlement) error {
 // find returns the worker and item of a delivery that is being handled. The
 // caller holds mu.
 func (r *engine) find(d *longshore.Delivery) (*worker, *item) {
-	for _, w := range r.workers {
+	for _, w := range r.pool.workers {
 		if w.d == d {
 			return w, w.it
 		}

@@ -42,7 +42,7 @@ func (o *observer) Lost(ds []*longshore.Delivery, cause error) {
 func (r *engine) countLost(n int) {
 	r.count.lost += int64(n)
 	if r.reporting() {
-		r.tally.lost += n
+		r.stopping.tally.lost += n
 	}
 }
 
@@ -73,7 +73,7 @@ func (o *observer) Event(e transport.Event) {
 	kind := EventNotice
 	r.mu.Lock()
 	if r.axes.Stopping() {
-		r.tally.repeats += e.Repeats
+		r.stopping.tally.repeats += e.Repeats
 	}
 	switch e.Kind {
 	case transport.EventBlocked:
@@ -81,9 +81,9 @@ func (o *observer) Event(e transport.Event) {
 	case transport.EventUnblocked:
 		kind, r.blocked = EventUnblocked, false
 	case transport.EventStandby:
-		kind, r.standby = EventStandby, true
+		kind, r.sub.standby = EventStandby, true
 	case transport.EventActive:
-		kind, r.standby = EventActive, false
+		kind, r.sub.standby = EventActive, false
 	case transport.EventSkipped:
 		kind = EventSkipped
 		if r.count.skipped == nil {

@@ -125,9 +125,9 @@ func (r *engine) settleFailed(d *longshore.Delivery, s longshore.Settlement, err
 	}
 	countCode(&r.count.settle, code)
 	if r.axes.Stopping() {
-		r.tally.unflushed++
-		if len(r.tally.unflushedIDs) < 10 {
-			r.tally.unflushedIDs = append(r.tally.unflushedIDs, idOf(d))
+		r.stopping.tally.unflushed++
+		if len(r.stopping.tally.unflushedIDs) < 10 {
+			r.stopping.tally.unflushedIDs = append(r.stopping.tally.unflushedIDs, idOf(d))
 		}
 	}
 	r.mu.Unlock()

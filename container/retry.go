@@ -33,7 +33,7 @@ func (r *engine) redeliver(w *worker, it *item, j judgement, attempt int) {
 	torn := r.sched.Torn(&it.Item)
 	full := r.parkingFull()
 	outage := r.count.failing > outageShare
-	cannot := !full && !stopping && j.end.Before(r.holdsFrom)
+	cannot := !full && !stopping && j.end.Before(r.delayed.holdsFrom)
 	r.mu.Unlock()
 	holds := !it.Ordered() && caps.Delay && !cannot
 	if caps.CountsReturns && j.verdict == longshore.VerdictRelease && j.delay <= releaseHere && !stopping {
@@ -98,7 +98,7 @@ func (r *engine) giveBack(w *worker, it *item, j judgement, attempt int, holds b
 		if delay == 0 && r.leaves(it) {
 			return nil
 		}
-		return it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbNack, Delay: delay, Attempt: attempt})
+		return it.d.Apply(r.life.settle, longshore.Settlement{Verb: longshore.VerbNack, Delay: delay, Attempt: attempt})
 	}
 	err, stopping := nack(), r.isStopping()
 	if err != nil && stopping && delay > 0 && it.d.Owned() { // too early is better than not at all
@@ -129,7 +129,7 @@ func (r *engine) cannotHold(err error) {
 		return
 	}
 	r.mu.Lock()
-	r.holdsFrom = r.now().Add(holdAgain)
+	r.delayed.holdsFrom = r.now().Add(holdAgain)
 	r.mu.Unlock()
 	r.notice(err, "the broker cannot hold a retry now; it waits here")
 }
@@ -143,12 +143,12 @@ func (r *engine) isStopping() bool {
 // returned counts what a drain gave back.
 func (r *engine) returned(j judgement, due time.Time) {
 	r.mu.Lock()
-	if due.After(r.awayUntil) {
-		r.awayUntil = due
+	if due.After(r.delayed.until) {
+		r.delayed.until = due
 	}
-	r.away.add(due, j.end)
+	r.delayed.add(due, j.end)
 	if r.reporting() {
-		r.tally.released++
+		r.stopping.tally.released++
 	}
 	r.mu.Unlock()
 }
@@ -205,7 +205,7 @@ func (r *engine) park(w *worker, it *item, j judgement, attempt int) {
 func (r *engine) release(it *item, attempt int) {
 	var err error
 	if !r.leaves(it) {
-		err = it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbNack, Attempt: attempt})
+		err = it.d.Apply(r.life.settle, longshore.Settlement{Verb: longshore.VerbNack, Attempt: attempt})
 	}
 	verdict := longshore.VerdictRelease
 	if err != nil { // before finish: the item is used again from there on
@@ -213,7 +213,7 @@ func (r *engine) release(it *item, attempt int) {
 	}
 	r.mu.Lock()
 	if err == nil && r.reporting() {
-		r.tally.released++
+		r.stopping.tally.released++
 	}
 	r.count.verdicts[verdict]++
 	r.finish(it)

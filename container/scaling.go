@@ -63,7 +63,7 @@ func (r *engine) armTick() {
 // onTick samples, asks the policy, and does what is done now and then.
 func (r *engine) onTick() {
 	r.mu.Lock()
-	g := r.gen
+	g := r.sub.gen
 	r.tick.due = false
 	r.mu.Unlock()
 	buffered := 0
@@ -115,8 +115,8 @@ func (r *engine) noteDecision(d autoscale.Decision) {
 // scaleTo moves the target, within the bounds in force.
 func (r *engine) scaleTo(n int, reason string) {
 	r.mu.Lock()
-	from := r.target
-	n = min(max(n, r.min), r.max)
+	from := r.pool.target
+	n = min(max(n, r.pool.min), r.pool.max)
 	moved := n != from && !r.axes.Stopping()
 	if moved {
 		r.setTarget(n)
@@ -132,8 +132,8 @@ func (r *engine) scaleTo(n int, reason string) {
 // bounds applies new bounds at once.
 func (r *engine) bounds(w Workers) {
 	r.mu.Lock()
-	r.min, r.max = w.Min, w.Max
-	n := r.target
+	r.pool.min, r.pool.max = w.Min, w.Max
+	n := r.pool.target
 	r.mu.Unlock()
 	r.scaleTo(n, "bounds changed")
 }
@@ -144,7 +144,7 @@ func (r *engine) bounds(w Workers) {
 func (r *engine) wantedWindow() int {
 	base := r.window()
 	if r.gateNow.seen {
-		base = max(min(base, r.gateWindow(r.gateNow, r.target)), 1)
+		base = max(min(base, r.gateWindow(r.gateNow, r.pool.target)), 1)
 	}
 	beside := r.sched.Beside()
 	if beside == 0 {
@@ -157,7 +157,7 @@ func (r *engine) wantedWindow() int {
 // noteParked asks for a larger window if the parked ones have nearly used up
 // what was asked for. The caller holds mu.
 func (r *engine) noteParked() {
-	if g := r.gen; g != nil && !r.resizeDue && r.sched.Beside()+r.window()*5/4 > g.asked {
+	if g := r.sub.gen; g != nil && !r.resizeDue && r.sched.Beside()+r.window()*5/4 > g.asked {
 		r.resizeDue = true
 		r.wake()
 	}
@@ -186,7 +186,7 @@ func (r *engine) resize(g *generation, now time.Time) {
 		r.mu.Lock()
 		g.asked = before
 		r.mu.Unlock()
-		if r.open.Err() == nil {
+		if r.life.open.Err() == nil {
 			r.notice(err, "resizing the broker's window failed; tried again")
 		}
 	}
@@ -241,9 +241,9 @@ func (c *ListenerContainer) Idle(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	r.mu.Lock()
-	g := r.gen
+	g := r.sub.gen
 	held := r.sched.Total().N
-	away := r.awayUntil.After(r.now())
+	away := r.delayed.until.After(r.now())
 	r.mu.Unlock()
 	if g == nil || held > 0 || away {
 		return false, nil
@@ -258,5 +258,5 @@ func (c *ListenerContainer) Idle(ctx context.Context) (bool, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.gen == g && r.sched.Total().N == 0, nil
+	return r.sub.gen == g && r.sched.Total().N == 0, nil
 }

@@ -55,10 +55,10 @@ func (r *engine) tripped(now time.Time, dt time.Duration, held bool) (active, id
 		return 0, 0
 	}
 	active, c.active = c.active, 0
-	for len(c.since) < r.target {
+	for len(c.since) < r.pool.target {
 		c.since = append(c.since, now)
 	}
-	c.since = c.since[:r.target]
+	c.since = c.since[:r.pool.target]
 	for i := c.calls; i < len(c.since); i++ {
 		switch {
 		case held: // no cycles while nothing may start

@@ -61,11 +61,11 @@ func (s *Scaling) note(now time.Time, from, to int, reason string) {
 // sample closes a tick. The caller holds mu.
 func (r *engine) sample(now time.Time) autoscale.Sample {
 	c := &r.count
-	s := autoscale.Sample{Now: now, Dt: now.Sub(r.tick.last), Min: r.min, Max: r.max - r.standIns.n, Workers: r.target,
+	s := autoscale.Sample{Now: now, Dt: now.Sub(r.tick.last), Min: r.pool.min, Max: r.pool.max - r.pool.standIns.n, Workers: r.pool.target,
 		BusySec: c.busySec, Completed: c.completed, Execs: c.execs, Failed: c.failed, SumLog: c.sumLog, SumLog2: c.sumLog2,
 		Queued: r.startableNow(), Backlog: r.tick.backlog, BacklogAge: -1, Permits: -1, Window: r.fits(now), Lanes: -1, Rate: -1,
 		Paused: r.axes.Sub != state.Open || r.axes.Stopping() || r.axes.Holds.Has(state.Operator|state.Middleware)}
-	for _, w := range r.workers {
+	for _, w := range r.pool.workers {
 		if started := w.busy.Load(); started != 0 && !w.hung {
 			s.BusySec += r.busySince(started, now)
 			if w.waits > 0 { // in Delivery.Wait: neither busy nor latency
@@ -106,7 +106,7 @@ func (r *engine) fits(now time.Time) int {
 	if t := &r.tick; n >= t.fits || now.Sub(t.fitsAt) > fitsFor {
 		t.fits, t.fitsAt = n, now
 	}
-	if r.tick.fits >= r.max {
+	if r.tick.fits >= r.pool.max {
 		return -1
 	}
 	return r.tick.fits
@@ -124,7 +124,7 @@ func (r *engine) measure(s autoscale.Sample) {
 		return
 	}
 	t := &r.tick
-	t.capacity = min(s.BusySec/dt/float64(max(r.target, 1)), 1)
+	t.capacity = min(s.BusySec/dt/float64(max(r.pool.target, 1)), 1)
 	switch {
 	case t.capacity < hotCapacity:
 		t.hotSince = time.Time{}
@@ -170,9 +170,9 @@ func (r *engine) noteReceive(asked, got int, took time.Duration) {
 // window is how many deliveries may be held, parked retries not counted. The
 // caller holds mu.
 func (r *engine) window() int {
-	n := r.s.window(r.target) + (r.places()-r.target)*max(r.s.batch, 1) // what hangs takes no one's place
+	n := r.s.window(r.pool.target) + (r.places()-r.pool.target)*max(r.s.batch, 1) // what hangs takes no one's place
 	if r.s.look == 0 && r.s.batch == 0 {
-		n += int(r.tick.extra * float64(r.target))
+		n += int(r.tick.extra * float64(r.pool.target))
 	}
 	return n
 }
@@ -181,7 +181,7 @@ func (r *engine) window() int {
 // The caller holds mu.
 func (r *engine) noteFull() {
 	r.tick.fullSeen++
-	if waits := r.startableNow(); waits > 0 && 2*waits >= r.window()-r.target {
+	if waits := r.startableNow(); waits > 0 && 2*waits >= r.window()-r.pool.target {
 		r.tick.fullHits++
 	}
 }

@@ -30,7 +30,7 @@ func (c *ListenerContainer) Seek(ctx context.Context, to transport.Position) ([]
 		return nil, refuse(longshore.CodeState, "it was not started", "")
 	}
 	r.mu.Lock()
-	g := r.gen
+	g := r.sub.gen
 	ready := r.axes.Sub == state.Open && !r.axes.Stopping()
 	r.mu.Unlock()
 	if !ready {

@@ -12,15 +12,15 @@ import (
 // cutOff ends the contexts of handlers that still run, and waits for them as long
 // as flushing and closing still find time.
 func (r *engine) cutOff() {
-	r.baseCancel(longshore.ErrStopping)
+	r.life.baseCancel(longshore.ErrStopping)
 	r.mu.Lock()
 	rest := r.s.grace
 	if r.sched.Active() == 0 { // of the time for handlers, none needs it
 		rest = max(rest, lastAnswer)
 	}
-	r.armHard(earlier(r.hardEnd, r.s.clock.Now().Add(rest)))
+	r.armHard(earlier(r.life.hardEnd, r.s.clock.Now().Add(rest)))
 	r.mu.Unlock()
-	r.waitFor(func() time.Time { return r.hardEnd.Add(-r.reserve()) }, func() bool { return r.sched.Active() == 0 })
+	r.waitFor(func() time.Time { return r.life.hardEnd.Add(-r.reserve()) }, func() bool { return r.sched.Active() == 0 })
 	r.releaseReady()
 }
 
@@ -33,7 +33,7 @@ const lastAnswer = 5 * time.Second
 // giveUp flushes and closes, counts what is left behind and ends the workers.
 func (r *engine) giveUp(g *generation) {
 	var errs []error
-	gens := append([]*generation{}, r.old...)
+	gens := append([]*generation{}, r.sub.old...)
 	if g != nil {
 		gens = append(gens, g)
 	}
@@ -61,17 +61,17 @@ func (r *engine) giveUp(g *generation) {
 			done()
 		}
 	}
-	r.settleEnd()
+	r.life.settleEnd()
 	r.unwatchGate()
 	r.closePublisher()
 	r.stopTimers()
 	gone := false
-	r.waitFor(func() time.Time { return r.hardEnd }, func() bool {
-		gone = len(r.workers) == 0 && !r.undertaking && !r.fetching
+	r.waitFor(func() time.Time { return r.life.hardEnd }, func() bool {
+		gone = len(r.pool.workers) == 0 && !r.undertaking && !r.intake.fetching
 		return gone
 	})
 	if gone { // else a handler did not return, and the report says so
-		r.wg.Wait()
+		r.pool.wg.Wait()
 	}
 	r.conclusion(rep, flushErr, errors.Join(errs...))
 }
@@ -80,7 +80,7 @@ func (r *engine) giveUp(g *generation) {
 func (r *engine) left() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.hardEnd.Sub(r.s.clock.Now())
+	return r.life.hardEnd.Sub(r.s.clock.Now())
 }
 
 // lastSteps divides what is left: a broker that does not confirm must leave time
@@ -88,8 +88,8 @@ func (r *engine) left() time.Duration {
 func (r *engine) lastSteps() (flushEnd, closeEnd time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	left := max(r.hardEnd.Sub(r.s.clock.Now()), 0)
-	return r.hardEnd.Add(-left / 4), r.hardEnd.Add(-left / 8)
+	left := max(r.life.hardEnd.Sub(r.s.clock.Now()), 0)
+	return r.life.hardEnd.Add(-left / 4), r.life.hardEnd.Add(-left / 8)
 }
 
 // reporting says that what becomes of a delivery now is counted in the report. When
@@ -99,7 +99,7 @@ func (r *engine) reporting() bool { return r.axes.Stopping() && r.axes.Stop < st
 // abandoned begins the report, and counts what is left: closing gives back what
 // follows a handler that does not return. The caller holds mu.
 func (r *engine) abandoned() *Report {
-	rep := &Report{Container: r.s.name, Started: r.stopAt, Budget: r.drainEnd.Sub(r.stopAt)}
+	rep := &Report{Container: r.s.name, Started: r.life.stopAt, Budget: r.life.drainEnd.Sub(r.life.stopAt)}
 	name := func(it *item) {
 		if len(rep.AbandonedIDs) < 10 {
 			rep.AbandonedIDs = append(rep.AbandonedIDs, it.identity())
@@ -107,12 +107,12 @@ func (r *engine) abandoned() *Report {
 	}
 	rep.Abandoned = r.sched.Active()
 	for _, why := range []dispatch.Standing{dispatch.Open, dispatch.Hung, dispatch.Lost} {
-		r.tally.released += r.sched.Behind(why).N
+		r.stopping.tally.released += r.sched.Behind(why).N
 	}
 	for _, it := range r.manual {
 		name(it)
 	}
-	for _, w := range r.workers {
+	for _, w := range r.pool.workers {
 		if w.it != nil && r.manual == nil {
 			name(w.it)
 		}
@@ -126,9 +126,9 @@ func (r *engine) abandoned() *Report {
 // conclusion completes the report and tells of it.
 func (r *engine) conclusion(rep *Report, flushErr, err error) {
 	r.mu.Lock()
-	t := r.tally
+	t := r.stopping.tally
 	now := r.s.clock.Now()
-	rep.Took, rep.Delayed = now.Sub(r.stopAt), r.away.count(now)
+	rep.Took, rep.Delayed = now.Sub(r.life.stopAt), r.delayed.count(now)
 	rep.Completed, rep.Released, rep.Lost = t.completed, t.released, t.lost
 	rep.Repeats = t.repeats
 	rep.Unflushed, rep.UnflushedIDs, rep.Err = t.unflushed, t.unflushedIDs, err
@@ -140,7 +140,7 @@ func (r *engine) conclusion(rep *Report, flushErr, err error) {
 	}
 	failed := r.axes.Sub == state.Failed
 	if !failed {
-		r.report = rep
+		r.stopping.report = rep
 	}
 	r.axes, r.tick.buffered = r.axes.Forward(state.Stopped), 0
 	r.mu.Unlock()
@@ -157,7 +157,7 @@ func (r *engine) closePublisher() {
 	r.terms.pub = nil
 	r.terms.mu.Unlock()
 	if pub != nil {
-		if err := r.callUntilLost(r.hard, pub.Close); err != nil {
+		if err := r.callUntilLost(r.life.hard, pub.Close); err != nil {
 			r.notice(err, "closing the dead-letter publisher failed")
 		}
 	}
@@ -167,7 +167,7 @@ func (r *engine) closePublisher() {
 func (r *engine) stopTimers() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, t := range []longshore.Timer{r.parkTimer, r.batchTimer, r.gateAgain, r.tick.timer, r.tick.capa.timer, r.reopenTimer, r.stayTimer, r.hardTimer, r.settleTimer} {
+	for _, t := range []longshore.Timer{r.parkTimer, r.linger.timer, r.gateAgain, r.tick.timer, r.tick.capa.timer, r.sub.timer, r.stay.timer, r.life.hardTimer, r.life.settleTimer} {
 		if t != nil {
 			t.Stop()
 		}
@@ -178,8 +178,8 @@ func (r *engine) stopTimers() {
 func (r *engine) result() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.report != nil && r.report.Bad() {
-		return &DrainError{Report: r.report, wanted: r.s.drain}
+	if r.stopping.report != nil && r.stopping.report.Bad() {
+		return &DrainError{Report: r.stopping.report, wanted: r.s.drain}
 	}
 	return nil
 }

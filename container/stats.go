@@ -213,22 +213,22 @@ func (r *engine) stats(st *Stats) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	st.State = r.reported()
-	st.Since, st.Standby = r.tick.began, r.standby
+	st.Since, st.Standby = r.tick.began, r.sub.standby
 	st.Live, st.Ready, st.Reason = r.health()
 	if r.axes.Holds.Has(state.Middleware) {
 		st.HeldBy = r.holdReason()
 	}
-	st.Workers, st.Target, st.Min, st.Max = r.live, r.target, r.min, r.max
+	st.Workers, st.Target, st.Min, st.Max = r.pool.live, r.pool.target, r.pool.min, r.pool.max
 	st.Scaling = r.tick.scaling
 	st.Scaling.Reasons = maps.Clone(st.Scaling.Reasons)
 	q := r.sched
 	st.InFlight, st.ReadyToStart, st.Queued = q.InWindow(), q.Ready(), q.Behind(dispatch.Open).N
 	st.Parked, st.Blocked = q.Retries().N+q.Behind(dispatch.Waiting).N, q.Behind(dispatch.Hung).N+q.Behind(dispatch.Lost).N
 	st.Window, st.Lanes, st.Bytes = r.window(), q.Lanes(), q.Total().Bytes
-	st.Generation, st.Capacity, st.Buffered = r.gens, r.tick.capacity, r.tick.buffered
+	st.Generation, st.Capacity, st.Buffered = r.sub.gens, r.tick.capacity, r.tick.buffered
 	st.Backlog, st.BacklogAt, st.LastDelivery = r.tick.backlog, r.tick.backlogAt, r.count.last
-	if r.gen != nil {
-		st.Subscribed = r.gen.since
+	if r.sub.gen != nil {
+		st.Subscribed = r.sub.gen.since
 	}
 	if r.s.gate != nil {
 		st.Permits, st.Rate = r.s.gate.Limits()
@@ -248,7 +248,7 @@ func (r *engine) stats(st *Stats) {
 
 // ages looks for what runs, is stuck or waits the longest. The caller holds mu.
 func (r *engine) ages(st *Stats, now time.Time) {
-	for _, w := range r.workers {
+	for _, w := range r.pool.workers {
 		if started := w.busy.Load(); started != 0 {
 			st.Busy++
 			st.Oldest = max(st.Oldest, now.Sub(time.Unix(0, started)))
@@ -292,7 +292,7 @@ func (r *engine) hotShare() float64 {
 func (r *engine) health() (live, ready bool, reason string) {
 	switch {
 	case r.axes.Sub == state.Failed && r.axes.Stop >= state.Closing:
-		return false, false, "ended: " + errText(r.lastErr)
+		return false, false, "ended: " + errText(r.sub.lastErr)
 	case r.axes.Stop == state.Stopped:
 		return true, false, "stopped"
 	case r.axes.Stopping():
@@ -304,7 +304,7 @@ func (r *engine) health() (live, ready bool, reason string) {
 	case r.provided():
 		return true, true, "" // works off what a hold left here
 	case r.reported() == StateRecovering:
-		return true, false, "recovering: " + errText(r.lastErr)
+		return true, false, "recovering: " + errText(r.sub.lastErr)
 	case r.axes.Holds.Has(state.Operator):
 		return true, true, "paused"
 	case r.parkFull:
@@ -329,7 +329,7 @@ func errText(err error) string {
 
 func (r *engine) allStuck() bool {
 	n := 0
-	for _, w := range r.workers {
+	for _, w := range r.pool.workers {
 		if w.stuck {
 			n++
 		}

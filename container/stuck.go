@@ -20,7 +20,7 @@ func (r *engine) lookForStuck(now time.Time) {
 	var found []Event
 	var ids []int64
 	r.mu.Lock()
-	for _, w := range r.workers {
+	for _, w := range r.pool.workers {
 		started := w.busy.Load()
 		if started == 0 || w.stuck || now.Sub(time.Unix(0, started)) < limit {
 			continue
@@ -37,11 +37,11 @@ func (r *engine) lookForStuck(now time.Time) {
 				r.unhung(w)
 			}
 			w.extra = true
-			r.replacing++
+			r.pool.replacing++
 		}
 	}
 	if len(found) > 0 {
-		r.setTarget(r.target)
+		r.setTarget(r.pool.target)
 	}
 	r.mu.Unlock()
 	if len(found) == 0 {
@@ -73,7 +73,7 @@ func (r *engine) unstuck(w *worker) {
 	w.stuck = false
 	if w.extra {
 		w.extra = false
-		r.replacing--
+		r.pool.replacing--
 	}
 	e := Event{Kind: EventUnstuck, Text: "a handler that was reported as stuck has returned"}
 	e.Delivery = r.factsOfWorker(w)
@@ -123,8 +123,8 @@ func (r *engine) goexit(w *worker) {
 		r.carryOut(w, w.it, err, now, 0)
 	}
 	r.mu.Lock()
-	r.live--
+	r.pool.live--
 	r.leave(w)
-	r.setTarget(r.target)
+	r.setTarget(r.pool.target)
 	r.mu.Unlock()
 }

@@ -14,17 +14,17 @@ import (
 // subscribe opens the source.
 func (r *engine) subscribe() {
 	r.mu.Lock()
-	g := &generation{id: r.gens + 1, asked: r.wantedWindow()}
-	opts := r.s.wishes(r.max)
+	g := &generation{id: r.sub.gens + 1, asked: r.wantedWindow()}
+	opts := r.s.wishes(r.pool.max)
 	o := &observer{r, g}
-	opts.Base, opts.Observer, opts.Window = r.base, o, g.asked
-	opts.Paused = r.opensPaused && r.axes.Holds != state.None // a hold may have begun since it was decided to open
+	opts.Base, opts.Observer, opts.Window = r.life.base, o, g.asked
+	opts.Paused = r.sub.opensPaused && r.axes.Holds != state.None // a hold may have begun since it was decided to open
 	g.opened, g.paused = opts.Paused, opts.Paused
 	r.mu.Unlock()
 	if len(r.c.operators) > 0 {
 		opts.Operations.To = o
 	}
-	ctx, cancel := context.WithTimeout(r.open, openTimeout)
+	ctx, cancel := context.WithTimeout(r.life.open, openTimeout)
 	defer cancel()
 	c, err := r.openSource(ctx, opts)
 	if err != nil {
@@ -90,7 +90,7 @@ func (r *engine) check(ctx context.Context, g *generation) error {
 	}
 	r.mu.Lock()
 	r.terms.policy = policy
-	facts := longshore.Facts{Container: r.s.name, WorkersMax: r.max, Order: r.s.order.String(), Batch: r.s.batch,
+	facts := longshore.Facts{Container: r.s.name, WorkersMax: r.pool.max, Order: r.s.order.String(), Batch: r.s.batch,
 		Manual: r.s.manual, DrainTimeout: r.s.drain, Capabilities: g.caps}
 	r.mu.Unlock()
 	var errs []error
@@ -121,19 +121,19 @@ func (r *engine) subscribed(g *generation) {
 	g.paused = g.paused || pause // a resume is the supervisor's next step
 	g.since = r.s.clock.Now()
 	g.fresh = g.since
-	r.stayDue = pause
-	g.rearm(r.base)
+	r.stay.due = pause
+	g.rearm(r.life.base)
 	if r.axes.Holds.Has(state.Operator) {
 		g.interrupt()
 	}
-	r.gen, r.axes.Sub, r.lastErr = g, state.Open, nil
-	r.gens = g.id
+	r.sub.gen, r.axes.Sub, r.sub.lastErr = g, state.Open, nil
+	r.sub.gens = g.id
 	r.sched.LimitAside(r.asideSpace(g.caps))
 	if g.down != nil { // it ended before it was ours
 		r.axes.Sub = state.Lost
 	}
-	r.setTarget(r.target)
-	live, window, took := r.target, r.s.window(r.target), g.since.Sub(r.downAt)
+	r.setTarget(r.pool.target)
+	live, window, took := r.pool.target, r.s.window(r.pool.target), g.since.Sub(r.sub.downAt)
 	r.emit(Event{Kind: EventSubscribed, Generation: g.id, Workers: live, Window: window, Took: took,
 		Text: fmt.Sprintf("subscribed after %v, generation %d, %d workers, window %d", round(took), g.id, live, window)})
 	r.emit(Event{Kind: EventState, Text: string(r.reported())})
@@ -143,23 +143,23 @@ func (r *engine) subscribed(g *generation) {
 
 // openFailed decides what a failed opening means.
 func (r *engine) openFailed(err error) {
-	if r.open.Err() != nil {
+	if r.life.open.Err() != nil {
 		return // Stop ended it
 	}
 	now := r.s.clock.Now()
 	r.mu.Lock()
 	first := !r.decided()
-	r.reopenTries++
-	delay := r.s.reopen.Delay(r.reopenTries, rnd())
-	r.reopenAt, r.lastErr = now.Add(delay), err
+	r.sub.tries++
+	delay := r.s.reopen.Delay(r.sub.tries, rnd())
+	r.sub.reopenAt, r.sub.lastErr = now.Add(delay), err
 	r.mu.Unlock()
 	if first && fatal(err) {
 		r.fail(err)
 		return
 	}
 	r.armReopen(delay)
-	r.emit(Event{Kind: EventDown, Err: err, Delay: delay, Attempt: r.reopenTries + 1,
-		Text: fmt.Sprintf("%v; trying again in %v (attempt %d)", err, round(delay), r.reopenTries+1)})
+	r.emit(Event{Kind: EventDown, Err: err, Delay: delay, Attempt: r.sub.tries + 1,
+		Text: fmt.Sprintf("%v; trying again in %v (attempt %d)", err, round(delay), r.sub.tries+1)})
 	if first && !r.s.wait {
 		r.unsubscribed()
 	}
@@ -172,7 +172,7 @@ func (r *engine) unsubscribed() {
 	if r.axes.Sub = state.Lost; r.axes.Holds != state.None {
 		r.axes.Sub = state.Suspended
 	}
-	r.setTarget(r.target)
+	r.setTarget(r.pool.target)
 	r.emit(Event{Kind: EventState, Text: string(r.reported())})
 	r.mu.Unlock()
 	r.startDecided(nil)
@@ -182,7 +182,7 @@ func (r *engine) unsubscribed() {
 func (r *engine) armReopen(delay time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.reopenTimer = r.s.clock.AfterFunc(delay, r.wake)
+	r.sub.timer = r.s.clock.AfterFunc(delay, r.wake)
 }
 
 // fatal errors fail the first start: waiting would not cure them.
@@ -202,7 +202,7 @@ func fatal(err error) bool {
 // fail ends the run before it began.
 func (r *engine) fail(err error) {
 	r.mu.Lock()
-	r.failed, r.axes.Sub = err, state.Failed
+	r.startup.err, r.axes.Sub = err, state.Failed
 	r.mu.Unlock()
 }
 
@@ -212,20 +212,20 @@ func (r *engine) startDecided(err error) {
 		return
 	}
 	r.mu.Lock()
-	if r.failed == nil {
-		r.failed = err
+	if r.startup.err == nil {
+		r.startup.err = err
 	}
-	if r.failed == nil && r.axes.Stop == state.Stopped {
-		r.failed = &longshore.Error{Code: longshore.CodeState, Source: r.s.name,
+	if r.startup.err == nil && r.axes.Stop == state.Stopped {
+		r.startup.err = &longshore.Error{Code: longshore.CodeState, Source: r.s.name,
 			Op: fmt.Sprintf("start container %q", r.s.name), Err: errors.New("it was stopped before it had subscribed")}
 	}
 	r.mu.Unlock()
-	close(r.started)
+	close(r.startup.decided)
 }
 
 func (r *engine) decided() bool {
 	select {
-	case <-r.started:
+	case <-r.startup.decided:
 		return true
 	default:
 		return false

@@ -80,9 +80,9 @@ func (r *engine) supervise(unwatch func()) {
 func (r *engine) todo() func() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	g := r.gen
+	g := r.sub.gen
 	switch {
-	case r.axes.Stopping() || r.failed != nil:
+	case r.axes.Stopping() || r.startup.err != nil:
 		return func() bool { return false }
 	case r.sched.Orphans() > 0:
 		return func() bool { r.releaseOrphans(); return true }
@@ -90,12 +90,12 @@ func (r *engine) todo() func() bool {
 		return func() bool { r.failSubscription(g); return true }
 	case g != nil && r.axes.Intake(g.traits()) == state.Away:
 		return func() bool { r.suspend(g); return true }
-	case r.axes.Sub == state.Starting && !r.axes.WantsSubscription(r.opensPaused):
+	case r.axes.Sub == state.Starting && !r.axes.WantsSubscription(r.sub.opensPaused):
 		return func() bool { r.unsubscribed(); return true }
-	case g == nil && r.axes.WantsSubscription(r.opensPaused) && !r.s.clock.Now().Before(r.reopenAt) && !r.provided():
+	case g == nil && r.axes.WantsSubscription(r.sub.opensPaused) && !r.s.clock.Now().Before(r.sub.reopenAt) && !r.provided():
 		return func() bool { r.subscribe(); return true }
 	}
-	for _, o := range r.old {
+	for _, o := range r.sub.old {
 		if o.Held() == 0 || o.down != nil {
 			return func() bool { r.closeOld(o); return true }
 		}
@@ -105,7 +105,7 @@ func (r *engine) todo() func() bool {
 		return func() bool { r.applyPause(g); return true }
 	case g != nil && r.resizeDue:
 		return func() bool { r.resize(g, r.s.clock.Now()); return true }
-	case r.stayDue:
+	case r.stay.due:
 		return func() bool { r.yieldWhenDue(); return true }
 	case r.tick.due:
 		return func() bool { r.onTick(); return true }
@@ -118,18 +118,18 @@ func (r *engine) todo() func() bool {
 func (r *engine) failSubscription(g *generation) {
 	now := r.s.clock.Now()
 	r.mu.Lock()
-	r.gen = nil
+	r.sub.gen = nil
 	err := g.down
-	r.lastErr, r.downAt = err, now
+	r.sub.lastErr, r.sub.downAt = err, now
 	g.interrupt()
 	if now.Sub(g.since) >= steady {
-		r.reopenTries = 0
+		r.sub.tries = 0
 	}
-	r.reopenTries++
-	delay := r.s.reopen.Delay(r.reopenTries, rnd())
-	r.reopenAt = now.Add(delay)
+	r.sub.tries++
+	delay := r.s.reopen.Delay(r.sub.tries, rnd())
+	r.sub.reopenAt = now.Add(delay)
 	countCode(&r.count.reopens, longshore.CodeOf(err))
-	r.standby, r.blocked = false, false
+	r.sub.standby, r.blocked = false, false
 	if !r.axes.Stopping() {
 		r.emit(Event{Kind: EventState, Text: string(StateRecovering)})
 	}
@@ -144,9 +144,9 @@ func (r *engine) failSubscription(g *generation) {
 // closeOld closes a cancelled consumer whose last delivery is settled.
 func (r *engine) closeOld(g *generation) {
 	r.mu.Lock()
-	for i, o := range r.old {
+	for i, o := range r.sub.old {
 		if o == g {
-			r.old = append(r.old[:i], r.old[i+1:]...)
+			r.sub.old = append(r.sub.old[:i], r.sub.old[i+1:]...)
 			break
 		}
 	}
@@ -179,7 +179,7 @@ func (r *engine) closeSoon(g *generation) {
 
 // callBriefly is within, for calls that Stop may cut short.
 func (r *engine) callBriefly(call func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(r.open, briefly)
+	ctx, cancel := context.WithTimeout(r.life.open, briefly)
 	defer cancel()
 	return r.callUntilLost(ctx, call)
 }
@@ -216,7 +216,7 @@ func (r *engine) applyPause(g *generation) {
 	r.mu.Lock()
 	want := r.wantsPause(g)
 	g.paused, g.opened = want, g.opened && want
-	r.stayDue = want
+	r.stay.due = want
 	r.mu.Unlock()
 	p, ok := g.c.(transport.Pauser)
 	if !ok {
@@ -226,7 +226,7 @@ func (r *engine) applyPause(g *generation) {
 	if want {
 		call = p.Pause
 	}
-	if err := r.callBriefly(call); err != nil && r.open.Err() == nil {
+	if err := r.callBriefly(call); err != nil && r.life.open.Err() == nil {
 		r.notice(err, "pausing or resuming failed")
 	}
 }
@@ -235,11 +235,11 @@ func (r *engine) setPaused(on bool) {
 	r.mu.Lock()
 	if r.axes.Holds.Has(state.Operator) != on {
 		r.axes.Holds = r.axes.Holds.With(state.Operator, on)
-		if g := r.gen; g != nil && !r.axes.Stopping() {
+		if g := r.sub.gen; g != nil && !r.axes.Stopping() {
 			if on {
 				g.interrupt()
 			} else {
-				g.rearm(r.base)
+				g.rearm(r.life.base)
 			}
 		}
 		r.wakeOne()
@@ -251,7 +251,7 @@ func (r *engine) setPaused(on bool) {
 
 // reported is the state that the container reports. The caller holds mu.
 func (r *engine) reported() State {
-	switch r.axes.Report(r.gen != nil && r.gen.caps.KeepsPlace, r.provided()) {
+	switch r.axes.Report(r.sub.gen != nil && r.sub.gen.caps.KeepsPlace, r.provided()) {
 	case state.ReportStarting:
 		return StateStarting
 	case state.ReportRecovering:
@@ -273,7 +273,7 @@ func (r *engine) markDown(g *generation, err error) {
 		return
 	}
 	g.down = err
-	if g == r.gen {
+	if g == r.sub.gen {
 		r.axes.Sub = state.Lost
 	}
 }

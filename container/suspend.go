@@ -26,29 +26,29 @@ func (r *engine) watch() (stop func()) {
 
 func (r *engine) setHold(i int, held bool, reason string) {
 	r.mu.Lock()
-	if _, was := r.holds[i]; was == held {
+	if _, was := r.held.reasons[i]; was == held {
 		r.mu.Unlock()
 		return
 	}
 	before := r.reported()
 	e := Event{Kind: EventIntakeResumed, Reason: r.c.names[i], Text: "released by " + r.c.names[i]}
 	if held {
-		r.holds[i] = r.c.names[i] + ": " + reason
-		e = Event{Kind: EventHeld, Reason: r.holds[i], Text: "held by " + r.holds[i]}
+		r.held.reasons[i] = r.c.names[i] + ": " + reason
+		e = Event{Kind: EventHeld, Reason: r.held.reasons[i], Text: "held by " + r.held.reasons[i]}
 		r.axes.Holds = r.axes.Holds.With(state.Middleware, true)
-		if r.gen != nil && !r.axes.Stopping() {
-			r.gen.interrupt()
+		if r.sub.gen != nil && !r.axes.Stopping() {
+			r.sub.gen.interrupt()
 		}
 	} else {
-		delete(r.holds, i)
-		if len(r.holds) == 0 {
+		delete(r.held.reasons, i)
+		if len(r.held.reasons) == 0 {
 			r.axes.Holds = r.axes.Holds.With(state.Middleware, false)
-			r.reopenAt = time.Time{} // we left by our own wish: come back at once
-			r.downAt = r.s.clock.Now()
+			r.sub.reopenAt = time.Time{} // we left by our own wish: come back at once
+			r.sub.downAt = r.s.clock.Now()
 			// It may be over before the supervisor saw it: then nobody subscribes anew, and
 			// the consumer that was interrupted goes on.
-			if g := r.gen; g != nil && r.axes.Receives() {
-				g.rearm(r.base)
+			if g := r.sub.gen; g != nil && r.axes.Receives() {
+				g.rearm(r.life.base)
 			}
 			r.wakeOne()
 		}
@@ -64,8 +64,8 @@ func (r *engine) setHold(i int, held bool, reason string) {
 
 // holdReason joins the reasons. The caller holds mu.
 func (r *engine) holdReason() string {
-	reasons := make([]string, 0, len(r.holds))
-	for _, s := range r.holds {
+	reasons := make([]string, 0, len(r.held.reasons))
+	for _, s := range r.held.reasons {
 		reasons = append(reasons, s)
 	}
 	slices.Sort(reasons)
@@ -84,11 +84,11 @@ func (r *engine) suspend(g *generation) {
 	}
 	g.canceled = true
 	g.interrupt()
-	r.gen, r.axes.Sub = nil, state.Suspended
+	r.sub.gen, r.axes.Sub = nil, state.Suspended
 	if g.caps.CountsReturns {
 		r.axes.Sub = state.Retained
 	}
-	r.old = append(r.old, g)
+	r.sub.old = append(r.sub.old, g)
 	r.mu.Unlock()
 	until := r.s.clock.Now().Add(r.s.grace)
 	if err := r.callUntil(until, g.c.Cancel); err != nil {
@@ -107,7 +107,7 @@ func (r *engine) suspend(g *generation) {
 		}
 	}
 	r.mu.Lock()
-	r.standby = false
+	r.sub.standby = false
 	r.mu.Unlock()
 }
 
@@ -123,7 +123,7 @@ func (r *engine) provided() bool {
 // breaker it would come to the broker's delivery limit without a handler ever
 // having seen it.
 func (r *engine) keepBuffer(g *generation, until time.Time) {
-	r.waitFor(func() time.Time { return until }, func() bool { return !r.receiving })
+	r.waitFor(func() time.Time { return until }, func() bool { return !r.intake.receiving })
 	r.pull(g, until)
 	if err := r.callUntil(until, g.c.Release); err != nil { // nothing is left, unless the time was over
 		r.notice(err, "giving back what was buffered failed")

@@ -136,7 +136,7 @@ func (r *engine) decideVerdict(it *item, err error) judgement {
 }
 
 // stopped says whether the drain deadline has ended the handlers' contexts.
-func (r *engine) stopped() bool { return r.base.Err() != nil }
+func (r *engine) stopped() bool { return r.life.base.Err() != nil }
 
 func (r *engine) backoff(n int) time.Duration { return r.s.retry.Delay(n, rand.Float64()) }
 
@@ -160,7 +160,7 @@ func isPanic(err error) bool { return errors.Is(err, longshore.CodePanic) }
 func (r *engine) ack(w *worker, it *item, end time.Time, took time.Duration) {
 	d := it.d
 	j := judgement{verdict: longshore.VerdictAck, end: end, took: took}
-	if err := d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck}); err != nil {
+	if err := d.Apply(r.life.settle, longshore.Settlement{Verb: longshore.VerbAck}); err != nil {
 		j.verdict = r.refused(it, longshore.VerbAck, err)
 	}
 	d.Finish(nil)
@@ -185,7 +185,7 @@ func (r *engine) carryOut(w *worker, it *item, err error, end time.Time, took ti
 	j := r.decideVerdict(it, err)
 	j.end, j.took = end, took
 	if !it.d.Owned() { // settled by the handler, or lost: this tells which, and does nothing
-		j.verdict = r.refused(it, longshore.VerbAck, it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck}))
+		j.verdict = r.refused(it, longshore.VerbAck, it.d.Apply(r.life.settle, longshore.Settlement{Verb: longshore.VerbAck}))
 		if j.verdict == longshore.VerdictAck && err != nil {
 			r.notice(err, ignored)
 		}
@@ -195,7 +195,7 @@ func (r *engine) carryOut(w *worker, it *item, err error, end time.Time, took ti
 	r.tell(it, j)
 	switch j.verdict {
 	case longshore.VerdictAck, longshore.VerdictDiscard:
-		if e := it.d.Apply(r.settle, longshore.Settlement{Verb: longshore.VerbAck}); e != nil {
+		if e := it.d.Apply(r.life.settle, longshore.Settlement{Verb: longshore.VerbAck}); e != nil {
 			j.verdict = r.refused(it, longshore.VerbAck, e)
 		}
 		r.done(w, it, j)
@@ -230,7 +230,7 @@ func (r *engine) lockDone(w *worker, it *item, j judgement) {
 	r.mu.Lock()
 	r.counts(w, j)
 	if r.reporting() && j.final() {
-		r.tally.completed++
+		r.stopping.tally.completed++
 	}
 	if j.verdict == longshore.VerdictLost || j.comesBack() && r.sched.Torn(&it.Item) {
 		r.sched.Orphan(&it.Item)

@@ -117,7 +117,7 @@ type Call struct {
 // caller holds mu.
 func (r *engine) overdue(now time.Time) (n int, oldest Call) {
 	limit := r.count.vitals.calls.calls().Overdue()
-	for _, w := range r.workers {
+	for _, w := range r.pool.workers {
 		began := w.busy.Load()
 		if began == 0 || w.waits > 0 || now.Sub(time.Unix(0, began)) < limit {
 			continue

@@ -29,7 +29,7 @@ func (r *engine) withdraw(g *generation, goes func(longshore.Origin) bool) {
 	if r.axes.Stop >= state.Closing { // nothing starts, and closing gives all of it back
 		return
 	}
-	if r.receiving && r.receiver == g { // it may have some in hand
+	if r.intake.receiving && r.intake.receiver == g { // it may have some in hand
 		g.leaving = append(g.leaving, goes)
 	}
 	r.releaseSoon(r.takeLeaving(g, goes))
@@ -51,7 +51,7 @@ func (r *engine) receivedLeaving(g *generation) {
 // must not wait for it.
 func (r *engine) releaseSoon(out []*dispatch.Item[item]) {
 	if len(out) > 0 {
-		r.wg.Go(func() { r.releaseAll(out) })
+		r.pool.wg.Go(func() { r.releaseAll(out) })
 	}
 }
 

@@ -42,25 +42,25 @@ type worker struct {
 
 // setTarget starts workers or retires the coldest idle ones. The caller holds mu.
 func (r *engine) setTarget(n int) {
-	r.target = n
-	for r.live < r.places() && !r.endWorkers() {
+	r.pool.target = n
+	for r.pool.live < r.places() && !r.endWorkers() {
 		r.startWorker()
 	}
-	for r.live > r.places() && len(r.idle) > 0 {
-		w := r.idle[0]
-		r.idle = append(r.idle[:0], r.idle[1:]...)
+	for r.pool.live > r.places() && len(r.pool.idle) > 0 {
+		w := r.pool.idle[0]
+		r.pool.idle = append(r.pool.idle[:0], r.pool.idle[1:]...)
 		w.retire = true
-		r.live--
+		r.pool.live--
 		w.wake <- struct{}{}
 	}
 	r.wakeOne()
 }
 
 func (r *engine) startWorker() {
-	w := &worker{wake: make(chan struct{}, 1), at: len(r.workers)}
-	r.workers = append(r.workers, w)
-	r.live++
-	r.wg.Add(1)
+	w := &worker{wake: make(chan struct{}, 1), at: len(r.pool.workers)}
+	r.pool.workers = append(r.pool.workers, w)
+	r.pool.live++
+	r.pool.wg.Add(1)
 	go r.work(w)
 }
 
@@ -69,7 +69,7 @@ func (r *engine) endWorkers() bool { return r.axes.Stop >= state.Closing }
 
 // work is a worker's life.
 func (r *engine) work(w *worker) {
-	defer r.wg.Done()
+	defer r.pool.wg.Done()
 	w.gid.Store(goroutineID())
 	clean := false
 	defer func() {
@@ -79,7 +79,7 @@ func (r *engine) work(w *worker) {
 	}()
 	r.mu.Lock()
 	for !w.retire && !r.endWorkers() {
-		if r.live > r.places() {
+		if r.pool.live > r.places() {
 			break
 		}
 		switch {
@@ -94,17 +94,17 @@ func (r *engine) work(w *worker) {
 			w.waited = r.tick.cycles.waited
 		default:
 			w.waited = true
-			r.idle = append(r.idle, w)
+			r.pool.idle = append(r.pool.idle, w)
 			r.mu.Unlock()
 			<-w.wake
 			r.mu.Lock()
 			if !w.retire {
-				r.waking = false
+				r.pool.waking = false
 			}
 		}
 	}
 	if !w.retire {
-		r.live--
+		r.pool.live--
 	}
 	r.leave(w)
 	clean = true
@@ -114,9 +114,9 @@ func (r *engine) work(w *worker) {
 // leave takes the worker off the list. A wake-up it got must be passed on: what it
 // was for still waits.
 func (r *engine) leave(w *worker) {
-	last := r.workers[len(r.workers)-1]
-	r.workers[w.at], last.at = last, w.at
-	r.workers = r.workers[:len(r.workers)-1]
+	last := r.pool.workers[len(r.pool.workers)-1]
+	r.pool.workers[w.at], last.at = last, w.at
+	r.pool.workers = r.pool.workers[:len(r.pool.workers)-1]
 	r.wakeOne()
 	r.changed()
 }
@@ -124,16 +124,16 @@ func (r *engine) leave(w *worker) {
 // wakeOne wakes the hottest idle worker if there is something for it to do. One
 // wake-up is in flight at a time; who was woken wakes the next. The caller holds mu.
 func (r *engine) wakeOne() {
-	if r.waking {
+	if r.pool.waking {
 		return
 	}
-	if len(r.idle) == 0 {
+	if len(r.pool.idle) == 0 {
 		switch {
-		case r.receiving && !r.fetching && r.startable():
+		case r.intake.receiving && !r.intake.fetching && r.startable():
 			r.callReceiver()
-		case r.live > 0 && r.mayFetch():
-			r.fetching = true
-			r.wg.Add(1)
+		case r.pool.live > 0 && r.mayFetch():
+			r.intake.fetching = true
+			r.pool.wg.Add(1)
 			go r.fetch()
 		}
 		return
@@ -141,9 +141,9 @@ func (r *engine) wakeOne() {
 	if !r.startable() && !r.mayReceive() && !r.endWorkers() {
 		return
 	}
-	w := r.idle[len(r.idle)-1]
-	r.idle = r.idle[:len(r.idle)-1]
-	r.waking = true
+	w := r.pool.idle[len(r.pool.idle)-1]
+	r.pool.idle = r.pool.idle[:len(r.pool.idle)-1]
+	r.pool.waking = true
 	w.wake <- struct{}{}
 }
 
@@ -151,9 +151,9 @@ func (r *engine) wakeOne() {
 // for the broker: a retry that is due, a lane that goes on, an opened gate. The
 // caller holds mu.
 func (r *engine) callReceiver() {
-	if g := r.receiver; r.receiverCtx.Err() == nil {
+	if g := r.intake.receiver; r.intake.receiverCtx.Err() == nil {
 		g.interrupt()
-		g.rearm(r.base)
+		g.rearm(r.life.base)
 	}
 }
 
@@ -213,7 +213,7 @@ func (r *engine) finish(it *item) {
 
 // forget looks after an item that the Scheduler has let go. The caller holds mu.
 func (r *engine) forget(it *item) {
-	if g := it.gen; g.Held() == 0 && g != r.gen {
+	if g := it.gen; g.Held() == 0 && g != r.sub.gen {
 		r.wake() // the supervisor closes it
 	}
 	r.items.put(it)

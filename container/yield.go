@@ -27,7 +27,7 @@ func (g *generation) patience() time.Duration { return g.caps.Lease / 4 * 3 }
 // yieldWhenDue gives the consumer's place up if what waits here would soon be taken
 // back, and else looks again when it would.
 func (r *engine) yieldWhenDue() {
-	g, now := r.gen, r.s.clock.Now() // only the supervisor, which calls this, changes gen
+	g, now := r.sub.gen, r.s.clock.Now() // only the supervisor, which calls this, changes gen
 	empty := false
 	if g != nil {
 		b, ok := g.c.(transport.Bufferer)
@@ -35,7 +35,7 @@ func (r *engine) yieldWhenDue() {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.stayDue = false
+	r.stay.due = false
 	if g == nil || g.down != nil || g.patience() <= 0 || !r.axes.Holds.Has(state.Operator) && !r.inPlace(g) {
 		return
 	}
@@ -69,12 +69,12 @@ func (r *engine) oldest(g *generation) time.Time {
 }
 
 func (r *engine) armStay(d time.Duration) {
-	if r.stayTimer != nil {
-		r.stayTimer.Stop()
+	if r.stay.timer != nil {
+		r.stay.timer.Stop()
 	}
-	r.stayTimer = r.s.clock.AfterFunc(d, func() {
+	r.stay.timer = r.s.clock.AfterFunc(d, func() {
 		r.mu.Lock()
-		r.stayDue = true
+		r.stay.due = true
 		r.mu.Unlock()
 		r.wake()
 	})
@@ -83,11 +83,11 @@ func (r *engine) armStay(d time.Duration) {
 // yieldNow gives up the consumer and everything that waits, what is parked too. The
 // caller holds mu, which is given up meanwhile.
 func (r *engine) yieldNow(g *generation, now time.Time) {
-	g.canceled, r.gen, r.axes.Sub = true, nil, state.Yielded
+	g.canceled, r.sub.gen, r.axes.Sub = true, nil, state.Yielded
 	g.interrupt()
-	r.old = append(r.old, g)
+	r.sub.old = append(r.sub.old, g)
 	out := r.sched.TakeWaiting() // before anybody can start it
-	r.standby = false
+	r.sub.standby = false
 	r.mu.Unlock()
 	defer r.mu.Lock()
 	r.notice(nil, fmt.Sprintf("held or paused for so long that the broker would take back what was received (after %v): it goes back now, and there is no consumer until the end of that", g.caps.Lease))
@@ -128,7 +128,7 @@ func (r *engine) abandonUnstarted(out []*dispatch.Item[item]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.axes.Stopping() {
-		r.tally.released += len(out)
+		r.stopping.tally.released += len(out)
 	}
 	r.count.verdicts[longshore.VerdictRelease] += int64(len(out))
 	for _, t := range out {
