@@ -12,55 +12,21 @@ import (
 	"github.com/longshore-go/longshore/transport"
 )
 
-// engine is one life of a container, from Start to the end of its drain. Late
-// callbacks hold the engine and not the container, so they cannot touch the next one.
-//
-// mu guards the dispatcher: what is ready, the lanes, the workers and the wishes
-// that steer them. It is never held while user code, a transport or a log is
-// called, except for Gate.TryAcquire, which does not block.
+// engine is one life of a container, from Start to the end of its drain. It wires the
+// parts together. Late callbacks hold the engine and not the container, so they cannot
+// touch the next one.
 type engine struct {
+	*dispatcher
+
 	c   *ListenerContainer
-	s   *settings
 	src transport.Source
 
-	life    lifetimes     // what may still be used while a stop goes on
-	startup startup       // whether the first start has been decided, and how
-	kick    chan struct{} // wakes the supervisor
-	ended   chan struct{} // closed at the end
-
-	mu       sync.Mutex
-	axes     state.Axes // what it may do; everything else about its state is derived
-	sub      subscription
-	pool     pool
-	intake   intake
-	linger   linger
-	delayed  delayed
-	held     holdReasons
-	stay     stay
-	stopping shutdown
-
-	sched       *dispatch.Scheduler[item] // what is held, in which order, and every sum over it
-	items       freeItems
-	manual      map[*longshore.Delivery]*item
-	loops       loops
-	undertaking bool
-	resizeDue   bool
-	aside       asideWatch
-
-	gateShut    bool
-	gateNow     gateState
-	gateAgain   longshore.Timer
+	life        lifetimes        // what may still be used while a stop goes on
+	startup     startup          // whether the first start has been decided, and how
+	ended       chan struct{}    // closed at the end
+	loops       loops            // messages that are released again and again
+	scaler      autoscale.Scaler // decides how many workers there should be; called by the supervisor only
 	unwatchGate func()
-	parkTimer   longshore.Timer
-	parkArmed   time.Time
-	parkFull    bool
-
-	scaler   autoscale.Scaler
-	tick     tickState
-	terms    terminalState
-	count    counters
-	blocked  bool
-	laneTold time.Time
 }
 
 // lifetimes are the contexts and times within which the steps of a run must end.
@@ -173,56 +139,20 @@ type generation struct {
 }
 
 func newRun(c *ListenerContainer) *engine {
-	r := &engine{c: c, s: c.set, src: c.src,
-		kick: make(chan struct{}, 1), startup: startup{decided: make(chan struct{})}, ended: make(chan struct{}),
-		held: holdReasons{reasons: map[int]string{}}, sched: newScheduler(c.set),
-		pool:   pool{min: c.workers.Min, max: c.workers.Max, target: c.workers.Min},
-		scaler: c.set.policy.New(), stopping: shutdown{nudge: make(chan struct{})}}
-	if c, ok := c.set.policy.(autoscale.Cycler); ok {
-		cycles := c.Cycles()
+	r := &engine{dispatcher: newDispatcher(c.set, c.hub, c.workers), c: c, src: c.src,
+		startup: startup{decided: make(chan struct{})}, ended: make(chan struct{}),
+		scaler: c.set.policy.New()}
+	if cy, ok := c.set.policy.(autoscale.Cycler); ok {
+		cycles := cy.Cycles()
 		r.tick.cycles.of = &cycles
 	}
-	r.tick.began = r.s.clock.Now()
-	r.tick.last, r.sub.downAt = r.tick.began, r.tick.began
 	r.sub.opensPaused = c.src.Capabilities().OpensPaused
 	r.axes.Holds = state.None.With(state.Operator, c.paused)
-	if r.s.manual {
-		r.manual = map[*longshore.Delivery]*item{}
-	}
 	r.life.base, r.life.baseCancel = context.WithCancelCause(context.Background())
 	r.life.settle, r.life.settleEnd = context.WithCancel(context.Background())
 	r.life.hard, r.life.hardCancel = context.WithCancel(context.Background())
 	r.life.open, r.life.openCancel = context.WithCancel(context.Background())
 	return r
-}
-
-// now is the time on the way of each message: of the system's two clocks it reads
-// one, the monotonic, which is half the price. Its wall part goes on from the
-// start of the run.
-func (r *engine) now() time.Time {
-	if r.s.system {
-		return r.tick.began.Add(time.Since(r.tick.began))
-	}
-	return r.s.clock.Now()
-}
-
-// wake lets the supervisor look at everything again.
-func (r *engine) wake() {
-	select {
-	case r.kick <- struct{}{}:
-	default:
-	}
-}
-
-// changed tells whoever waits for something to end; the caller holds mu.
-func (r *engine) changed() {
-	if r.axes.Sub == state.Retained {
-		r.wake() // there may be room to subscribe again
-	}
-	if r.axes.Stopping() {
-		close(r.stopping.nudge)
-		r.stopping.nudge = make(chan struct{})
-	}
 }
 
 // after returns a channel that is closed in d, and a function that gives it up.

@@ -261,12 +261,18 @@ func (c *ListenerContainer) Events(buffer int) (events <-chan Event, stop func()
 	return s.ch, stop
 }
 
-func (r *engine) emit(e Event) {
-	e.Time = r.s.clock.Now()
-	r.c.hub.emit(e)
+// reporter emits what happens in one run. It may be used with any lock held.
+type reporter struct {
+	hub   *eventHub
+	clock longshore.Clock // stamps the events
+}
+
+func (r reporter) emit(e Event) {
+	e.Time = r.clock.Now()
+	r.hub.emit(e)
 }
 
 // notice is for what has no kind of its own.
-func (r *engine) notice(err error, text string) {
+func (r reporter) notice(err error, text string) {
 	r.emit(Event{Kind: EventNotice, Err: err, Text: text})
 }
