@@ -117,10 +117,8 @@ func (q *queue) purge() int {
 	n := q.ready.len() + q.waiting + q.delayed
 	out := map[*group]bool{}
 	for c := range q.b.consumers {
-		for i := range c.slots {
-			if e := c.slots[i].e; c.q == q && e != nil && e.group != nil {
-				out[e.group] = true
-			}
+		if c.q == q {
+			c.held.groups(out)
 		}
 	}
 	for key, g := range q.groups {

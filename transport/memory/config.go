@@ -133,6 +133,26 @@ func (c *QueueConfig) props() props {
 		keepLease: c.KeepLease, lease: c.Lease, keptFor: c.MaxLease, maxDelay: c.MaxDelay}
 }
 
+// over puts the queue's own part into a consumer's configuration.
+func (p *props) over(c QueueConfig) QueueConfig {
+	c.DeadLetter, c.DeliveryLimit, c.CountsReturns = p.deadLetter, p.deliveryLimit, p.countsReturns
+	c.FIFO, c.Partitions, c.SingleActive = p.fifo, p.partitions, p.singleActive
+	c.Lease, c.KeepLease, c.MaxLease, c.MaxDelay = p.lease, p.keepLease, p.keptFor, p.maxDelay
+	return c
+}
+
+// firstLease is the lease of a message that was just pushed; 0: none. A kept lease runs
+// as long as the queue allows, since nothing has to extend it.
+func (p *props) firstLease() time.Duration {
+	switch {
+	case p.lease <= 0:
+		return 0
+	case p.keepLease:
+		return p.keptFor
+	}
+	return p.lease
+}
+
 // check returns all that is wrong with the configuration of the named queue.
 func (c *QueueConfig) check(name string) error {
 	var errs []error

@@ -3,69 +3,48 @@ package memory
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/notify"
 	"github.com/longshore-go/longshore/transport"
 )
 
-// consumer is one subscription. Its deliveries are settled through its settler
-// and through no other, so nothing of it can reach a later one.
+// consumer is one subscription. It settles the deliveries that it made and no others: a
+// token is looked up in its own slots. This file is its way in, settle.go the way out
+// and shutdown.go its end.
 type consumer struct {
-	b    *Broker
-	q    *queue
-	cfg  QueueConfig
-	base context.Context //nolint:containedctx // the parent of all deliveries, given to Open
-	sub  *longshore.Subscription
-	obs  transport.Observer
-	tell notifier
-	own  settler
+	b      *Broker
+	q      *queue
+	cfg    QueueConfig             // of its source; what is the queue's own is in q.props
+	base   context.Context         //nolint:containedctx // the parent of all deliveries, given to Open
+	sub    *longshore.Subscription // what all its deliveries name as their origin
+	notify *notify.Notifier        // reports to the observer outside of Broker.mu
 
-	// The rest is guarded by Broker.mu.
-	slots  []slot
-	free   []uint32
-	buffer deque[uint32] // slots that Receive has not handed out
-	held   int           // slots in use
-	window int
-	want   int // what a Receive that waits would take; for Pull
+	// Broker.mu guards the rest.
 
-	waiting  bool
-	wake     chan struct{}
-	out      []*longshore.Delivery // what the last Receive returned
-	leaving  bool                  // Cancel or Close was called
-	canceled bool
-	paused   bool
-	idle     bool // opened paused and not resumed yet: it takes no role
-	standby  bool
-	ended    error // what Receive returns for ever
-
-	accepted []uint32 // settlements not carried out yet, in order
-	linger   longshore.Timer
-	failed   int // since the last Flush
+	held     inflight
+	settling settlements
+	window   int                   // how many messages it may hold
+	want     int                   // what a waiting Receive would take, where messages are pulled
+	waiting  bool                  // a Receive waits and has to be woken
+	wake     chan struct{}         // wakes it; holds one
+	out      []*longshore.Delivery // what the last Receive returned, to be used again
+	leaving  bool                  // Cancel or Close was called: an end from now on is no surprise
+	canceled bool                  // the queue sends nothing more
+	paused   bool                  // the queue sends nothing until Resume
+	idle     bool                  // opened paused and not resumed yet: it takes no role
+	standby  bool                  // another consumer has the role
+	ended    error                 // what Receive returns from now on; nil while it lives
 }
-
-// slot holds an unsettled message. Its generation makes a token that was used
-// up name nothing.
-type slot struct {
-	e       *entry
-	d       *longshore.Delivery // nil while buffered
-	gen     uint32
-	pending bool // settled, not carried out yet
-	verdict longshore.Settlement
-	until   time.Time // end of the lease
-}
-
-func (s *slot) token(idx uint32) uint64 { return uint64(s.gen)<<32 | uint64(idx) }
 
 func newConsumer(q *queue, cfg QueueConfig, o transport.OpenOptions) *consumer {
 	q.b.tags++
-	c := &consumer{b: q.b, q: q, cfg: cfg, base: o.Base, obs: o.Observer, wake: make(chan struct{}, 1)}
+	c := &consumer{b: q.b, q: q, cfg: cfg, base: o.Base, notify: notify.New(o.Observer), wake: make(chan struct{}, 1),
+		paused: o.Paused, idle: o.Paused}
 	if c.base == nil {
 		c.base = context.Background()
 	}
-	c.own.c = c
-	c.paused, c.idle = o.Paused, o.Paused
 	c.sub = &longshore.Subscription{Transport: "memory", Source: q.name, Tag: fmt.Sprintf("memory-%d", q.b.tags), Identify: identify}
 	switch {
 	case cfg.Prefetch > 0:
@@ -78,51 +57,28 @@ func newConsumer(q *queue, cfg QueueConfig, o transport.OpenOptions) *consumer {
 	return c
 }
 
-// enter makes the queue serve c.
-func (c *consumer) enter() {
+// join makes the queue serve c.
+func (c *consumer) join() {
 	c.b.consumers[c] = struct{}{}
-	c.q.consumers = append(c.q.consumers, c)
+	c.q.consumers.add(c)
 	c.standBy()
 	c.q.dispatch()
 }
 
 // standBy notes and reports that another consumer has the role.
 func (c *consumer) standBy() {
-	if c.q.props.singleActive && !c.idle && c.q.active() != c {
+	if c.q.props.singleActive && !c.idle && c.q.consumers.active() != c {
 		c.standby = true
-		c.event(transport.EventStandby, "another consumer is the active one")
+		c.notify.Event(transport.Event{Kind: transport.EventStandby, Text: "another consumer is the active one"})
 	}
 }
 
-// begin ends the idleness of a consumer that was opened paused: it comes behind all
-// that consume already.
-func (c *consumer) begin() {
-	if !c.idle {
-		return
-	}
-	q := c.q
-	c.idle = false
-	if i := slices.Index(q.consumers, c); i >= 0 {
-		q.consumers = append(slices.Delete(q.consumers, i, i+1), c)
-	}
-	c.standBy()
-}
-
-// leave makes the queue forget c. What it held is back already.
+// leave makes the queue forget c, whose messages have gone back already.
 func (c *consumer) leave() {
-	if c.linger != nil {
-		c.linger.Stop()
-		c.linger = nil
-	}
+	c.settling.stop()
 	q := c.q
-	for i, x := range q.consumers {
-		if x == c {
-			q.consumers = append(q.consumers[:i], q.consumers[i+1:]...)
-			break
-		}
-	}
+	q.consumers.remove(c)
 	delete(c.b.consumers, c)
-	q.exclusive = q.exclusive && len(q.consumers) > 0
 	if q.topic != nil {
 		delete(q.topic.queues, q)
 		q.discard()
@@ -132,79 +88,34 @@ func (c *consumer) leave() {
 	q.dispatch()
 }
 
-// promote tells the consumer that is now the active one.
-func (q *queue) promote() {
-	if !q.props.singleActive {
-		return
-	}
-	if a := q.active(); a != nil && a.standby {
-		a.standby = false
-		a.event(transport.EventActive, "now the active consumer")
-	}
-}
+// servable reports whether c wants messages at all, now or later.
+func (c *consumer) servable() bool { return !c.canceled && !c.idle }
 
-// room tells whether c may get one more message now.
+// room reports whether c may get one more message now.
 func (c *consumer) room() bool {
-	if c.canceled || c.paused || c.held >= c.window {
+	if c.canceled || c.paused || c.held.count >= c.window {
 		return false
 	}
-	return !c.cfg.Pull || c.buffer.len() < c.want
+	return !c.cfg.Pull || c.held.buffer.len() < c.want
 }
 
-// push puts a message into the buffer.
+// push takes a message from the queue into the buffer and starts its lease.
 func (c *consumer) push(e *entry) {
-	var idx uint32
-	if n := len(c.free); n > 0 {
-		idx = c.free[n-1]
-		c.free = c.free[:n-1]
-	} else {
-		idx = uint32(len(c.slots))
-		c.slots = append(c.slots, slot{gen: 1})
-	}
-	c.slots[idx].e = e
-	c.held++
-	c.buffer.push(idx)
-	if c.q.props.lease > 0 {
-		c.lease(idx)
+	idx := c.held.add(e)
+	if lease := c.q.props.firstLease(); lease > 0 {
+		c.extend(idx, lease)
 	}
 	if c.waiting {
 		c.signal()
 	}
 }
 
+// signal wakes Receive.
 func (c *consumer) signal() {
 	c.waiting = false
 	select {
 	case c.wake <- struct{}{}:
 	default:
-	}
-}
-
-// find returns the slot of a token, nil if it holds that no more.
-func (c *consumer) find(token uint64) (uint32, *slot) {
-	idx, gen := uint32(token), uint32(token>>32)
-	if int(idx) >= len(c.slots) || c.slots[idx].gen != gen || c.slots[idx].e == nil {
-		return 0, nil
-	}
-	return idx, &c.slots[idx]
-}
-
-// vacate frees a slot; the message has to go somewhere.
-func (c *consumer) vacate(idx uint32) (*entry, *longshore.Delivery) {
-	s := &c.slots[idx]
-	e, d := s.e, s.d
-	*s = slot{gen: s.gen + 1}
-	c.held--
-	c.free = append(c.free, idx)
-	return e, d
-}
-
-// unbuffer takes one slot out of the buffer.
-func (c *consumer) unbuffer(idx uint32) {
-	for _, i := range c.buffer.clear() {
-		if i != idx {
-			c.buffer.push(i)
-		}
 	}
 }
 
@@ -222,12 +133,13 @@ func (c *consumer) Receive(ctx context.Context, most int) ([]*longshore.Delivery
 		select {
 		case <-c.wake:
 		case <-ctx.Done():
-			c.unwait()
+			c.interrupt()
 			return nil, ctx.Err()
 		}
 	}
 }
 
+// take hands out what is buffered; nothing and no error means that Receive has to wait.
 func (c *consumer) take(most int) ([]*longshore.Delivery, error) {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -238,7 +150,7 @@ func (c *consumer) take(most int) ([]*longshore.Delivery, error) {
 		c.want = most
 		c.q.dispatch()
 	}
-	n := min(most, c.buffer.len())
+	n := min(most, c.held.buffer.len())
 	if n == 0 {
 		if c.canceled {
 			return nil, longshore.ErrCanceled
@@ -251,48 +163,46 @@ func (c *consumer) take(most int) ([]*longshore.Delivery, error) {
 	c.out = c.out[:0]
 	now := c.b.clock.Now()
 	for range n {
-		c.out = append(c.out, c.deliver(c.buffer.pop(), now))
+		c.out = append(c.out, c.deliver(c.held.buffer.pop(), now))
 	}
 	return c.out, nil
 }
 
-// unwait ends a Receive that got nothing: what came in between stays buffered,
-// or goes back where nothing is buffered.
-func (c *consumer) unwait() {
+// interrupt ends a Receive that got nothing. What came in between stays buffered, or
+// goes back where nothing is buffered.
+func (c *consumer) interrupt() {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
 	c.waiting = false
 	c.want = 0
 	if c.cfg.Pull && c.ended == nil {
-		c.putBack()
+		c.returnBuffer()
 		c.q.dispatch()
 	}
 }
 
+// deliver makes the delivery of a slot.
 func (c *consumer) deliver(idx uint32, now time.Time) *longshore.Delivery {
-	s := &c.slots[idx]
-	d := longshore.NewDelivery(c.base, &c.own, s.token(idx))
-	e := s.e
+	s := c.held.at(idx)
+	d := longshore.NewDelivery(c.base, c, s.token(idx))
+	e, p := s.e, &c.q.props
 	d.Message = e.msg
-	d.Origin.Subscription = c.sub
-	d.Origin.Topic = c.q.name
-	d.Origin.Partition = e.partition
-	d.Origin.Position = e.seq
-	d.Origin.Redelivered = e.redelivered
-	d.Origin.LastReturn = c.q.props.countsReturns && c.q.props.deliveryLimit > 0 && e.count+1 >= c.q.props.deliveryLimit
-	d.Origin.ReceivedAt = now
+	d.Attempt = c.cfg.attempt(e)
+	o := &d.Origin
+	o.Subscription, o.Topic, o.Partition, o.Position = c.sub, c.q.name, e.partition, e.seq
+	o.Redelivered, o.ReceivedAt = e.redelivered, now
+	o.LastReturn = p.countsReturns && p.deliveryLimit > 0 && e.count+1 >= p.deliveryLimit
 	if e.group != nil {
-		d.Origin.GroupID = e.group.key
+		o.GroupID = e.group.key
 	}
-	d.Attempt = c.attempt(e)
 	s.d = d
 	return d
 }
 
 // attempt is what a delivery of the message carries.
-func (c *consumer) attempt(e *entry) int {
+func (c *QueueConfig) attempt(e *entry) int {
 	switch {
-	case c.cfg.Without&Attempts == 0:
+	case c.Without&Attempts == 0:
 		return e.attempt
 	case e.redelivered:
 		return 2
@@ -300,18 +210,47 @@ func (c *consumer) attempt(e *entry) int {
 	return 1
 }
 
-// putBack returns what is buffered to the queue.
-func (c *consumer) putBack() {
-	for _, idx := range c.buffer.clear() {
-		e, _ := c.vacate(idx)
-		c.returned(e)
+// returnBuffer puts what is buffered back into the queue.
+func (c *consumer) returnBuffer() {
+	for _, e := range c.held.takeBuffer() {
+		c.q.takeBack(e)
 	}
 }
 
-// returned gives a message back that no verdict was made about.
-func (c *consumer) returned(e *entry) {
-	if c.q.props.countsReturns {
-		e.attempt++
+// Pause stops the flow into the buffer; what is buffered is still handed out.
+func (c *consumer) Pause(context.Context) error { return c.pause(true) }
+
+// Resume ends Pause.
+func (c *consumer) Resume(context.Context) error { return c.pause(false) }
+
+func (c *consumer) pause(on bool) error {
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	if c.closed() {
+		return longshore.ErrClosed
 	}
-	c.q.giveBack(e, false, 0)
+	if c.paused = on; !on && c.idle { // it joins behind all that consume already
+		c.idle = false
+		c.q.consumers.moveToEnd(c)
+		c.standBy()
+	}
+	c.q.dispatch()
+	return nil
+}
+
+// Resize follows the container's wish. A smaller window takes nothing back.
+func (c *consumer) Resize(_ context.Context, window int) error {
+	if c.cfg.Without&LiveResize != 0 {
+		return c.q.unsupported("resize the window", "this queue's window is fixed")
+	}
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	switch {
+	case c.closed():
+		return longshore.ErrClosed
+	case c.cfg.Prefetch == 0 && window > 0:
+		c.window = window
+		c.q.dispatch()
+	}
+	return nil
 }

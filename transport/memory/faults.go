@@ -158,10 +158,8 @@ func (b *Broker) TakeBack(names ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range b.consumersOf(names) {
-		for idx := range c.slots {
-			if s := &c.slots[idx]; s.e != nil && !s.pending {
-				c.takeBack(uint32(idx))
-			}
+		for _, idx := range c.held.unsettled() {
+			c.lose(idx)
 		}
 		c.q.dispatch()
 	}

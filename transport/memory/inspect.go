@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
-	"github.com/longshore-go/longshore/transport"
 )
 
 // QueueInfo is what a queue holds and has seen.
@@ -34,8 +33,8 @@ func (b *Broker) Inspect(name string) QueueInfo {
 	}
 	info := QueueInfo{Ready: q.ready.len() + q.waiting, Delayed: q.delayed,
 		Published: q.published, Acked: q.acked, DeadLettered: q.dead, Dropped: q.dropped}
-	for _, c := range q.consumers {
-		info.Unsettled += c.held
+	for _, c := range q.consumers.all {
+		info.Unsettled += c.held.count
 		if !c.canceled {
 			info.Consumers++
 		}
@@ -48,77 +47,6 @@ func (b *Broker) Connections() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.consumers) + b.opened
-}
-
-// Resize follows the container's wish. A smaller window takes nothing back.
-func (c *consumer) Resize(_ context.Context, window int) error {
-	if c.cfg.Without&LiveResize != 0 {
-		return c.unsupported("resize the window", "this queue's window is fixed")
-	}
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
-	switch {
-	case c.closed():
-		return longshore.ErrClosed
-	case c.cfg.Prefetch == 0 && window > 0:
-		c.window = window
-		c.q.dispatch()
-	}
-	return nil
-}
-
-// Buffered returns how many messages Receive would hand out at once.
-func (c *consumer) Buffered() int {
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
-	return c.buffer.len()
-}
-
-// Pause stops the flow into the buffer; what is buffered is still handed out.
-func (c *consumer) Pause(context.Context) error { return c.pause(true) }
-
-// Resume ends Pause.
-func (c *consumer) Resume(context.Context) error { return c.pause(false) }
-
-func (c *consumer) pause(on bool) error {
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
-	if c.closed() {
-		return longshore.ErrClosed
-	}
-	if c.paused = on; !on {
-		c.begin()
-	}
-	c.q.dispatch()
-	return nil
-}
-
-// Backlog returns how many messages wait in the queue, without delayed ones.
-func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
-	if err := c.b.slow(ctx, OpBacklog); err != nil {
-		return 0, time.Time{}, err
-	}
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
-	if c.ended != nil {
-		return 0, time.Time{}, c.ended
-	}
-	return int64(c.q.ready.len() + c.q.waiting), c.b.clock.Now(), nil
-}
-
-// Capabilities is what the queue has.
-func (c *consumer) Capabilities() transport.Capabilities {
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
-	p := c.q.props
-	cfg := c.cfg
-	cfg.DeadLetter, cfg.DeliveryLimit, cfg.CountsReturns = p.deadLetter, p.deliveryLimit, p.countsReturns
-	cfg.FIFO, cfg.Partitions, cfg.SingleActive = p.fifo, p.partitions, p.singleActive
-	cfg.Lease, cfg.KeepLease, cfg.MaxLease, cfg.MaxDelay = p.lease, p.keepLease, p.keptFor, p.maxDelay
-	caps := cfg.capabilities()
-	caps.KeepsPlace = caps.KeepsPlace || c.q.topic != nil // what comes while nobody is subscribed is not for us
-	caps.MaxMessageBytes = c.b.cfg.MaxMessageBytes
-	return caps
 }
 
 // Browse returns what is ready, oldest first, and leaves it where it is. from is

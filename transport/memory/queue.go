@@ -7,56 +7,56 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
 )
 
 // queue is the broker's side of a queue. Everything here runs under Broker.mu.
 type queue struct {
 	b        *Broker
 	name     string
-	topic    *topic // of a broadcast consumer's own queue
-	declared bool
+	topic    *topic // of a broadcast consumer's own queue; nil: the queue is shared
+	declared bool   // a consumer has set the properties, which must agree from now on
 	props    props
 
-	seq     uint64
-	turn    int32 // next partition of a message without a key
+	seq     uint64 // of the last message; the order in which they came
+	turn    int32  // next partition of a message without a key
 	ready   backlog
-	groups  map[string]*group
-	waiting int // held back by their group
-	delayed int
+	groups  map[string]*group // those with a message out or ready
+	waiting int               // held back behind an earlier message of their group
+	delayed int               // returned with a delay that has not ended
 
-	consumers []*consumer
-	next      int // whose turn it is
-	exclusive bool
+	consumers roster
 
-	due   heap[due]
-	timer longshore.Timer
-	at    time.Time // when timer fires
+	due   heap[due]       // delays and leases by their end
+	timer longshore.Timer // fires at the earliest of them; nil: none is due
+	at    time.Time       // when timer fires
 
+	// For Inspect, since the queue was made.
 	published, acked, dead, dropped uint64
 }
 
 // entry is one message in a queue.
 type entry struct {
 	msg         longshore.Message
-	seq         uint64
-	attempt     int // what the next delivery carries
-	count       int // failures as the broker counts them
+	seq         uint64 // its place in the queue, which it keeps when it is returned
+	attempt     int    // what the next delivery carries
+	count       int    // failures as the broker counts them, for the delivery limit
 	partition   int32
 	redelivered bool
-	group       *group
+	group       *group // nil: no order is kept for it
 }
 
 // group holds back the messages of one key behind the one that is out.
 type group struct {
 	key     string
-	waiting deque[*entry]
+	waiting deque[*entry] // in the order in which they came
 }
 
 // backlog is what is ready, oldest first: new messages come last, returned ones
 // take their old place.
 type backlog struct {
-	fresh deque[*entry]
-	back  heap[*entry]
+	fresh deque[*entry] // never delivered, oldest first
+	back  heap[*entry]  // returned, by their old places
 }
 
 func older(a, b *entry) bool { return a.seq < b.seq }
@@ -91,7 +91,7 @@ func (q *queue) declare(p props) error {
 	case p == props{}:
 	case !q.declared:
 		q.declared, q.props = true, p
-		all := append(q.ready.back.items, q.ready.fresh.clear()...)
+		all := append(q.ready.back.items, q.ready.fresh.clear()...) // published before anyone said what the queue is
 		sort.Slice(all, func(i, j int) bool { return older(all[i], all[j]) })
 		q.ready.back.items = nil
 		for _, e := range all {
@@ -174,7 +174,7 @@ func (q *queue) giveBack(e *entry, counted bool, delay time.Duration) {
 	}
 	switch {
 	case q.props.deliveryLimit > 0 && e.count >= q.props.deliveryLimit:
-		q.bury(e)
+		q.deadLetter(e)
 	case delay > 0:
 		q.delayed++
 		q.schedule(due{at: q.b.clock.Now().Add(delay), e: e})
@@ -183,8 +183,27 @@ func (q *queue) giveBack(e *entry, counted bool, delay time.Duration) {
 	}
 }
 
-// bury moves a message to the dead-letter queue, or drops it where there is none.
-func (q *queue) bury(e *entry) {
+// takeBack puts a message back about which no verdict was made.
+func (q *queue) takeBack(e *entry) {
+	if q.props.countsReturns {
+		e.attempt++
+	}
+	q.giveBack(e, false, 0)
+}
+
+// nacked puts a message back with the attempt that the verdict wants its next delivery
+// to carry; delivered is what the last one carried.
+func (q *queue) nacked(e *entry, delivered int, v longshore.Settlement) {
+	next := v.Attempt
+	if next <= 0 || q.props.countsReturns {
+		next = delivered + 1
+	}
+	e.attempt = next
+	q.giveBack(e, next > delivered, v.Delay)
+}
+
+// deadLetter moves a message to the dead-letter queue, or drops it where there is none.
+func (q *queue) deadLetter(e *entry) {
 	q.gone(e)
 	if q.props.deadLetter == "" {
 		q.dropped++
@@ -207,32 +226,24 @@ func (q *queue) dispatch() {
 	}
 }
 
+// taker is the consumer that gets the next message; nil if none has room.
 func (q *queue) taker() *consumer {
-	if q.props.singleActive {
-		if a := q.active(); a != nil && a.room() {
-			return a
-		}
-		return nil
+	if !q.props.singleActive {
+		return q.consumers.inTurn()
 	}
-	for range q.consumers {
-		if q.next >= len(q.consumers) {
-			q.next = 0
-		}
-		c := q.consumers[q.next]
-		q.next++
-		if c.room() {
-			return c
-		}
+	if a := q.consumers.active(); a != nil && a.room() {
+		return a
 	}
 	return nil
 }
 
-// active is the consumer that a single-active queue serves.
-func (q *queue) active() *consumer {
-	for _, c := range q.consumers {
-		if !c.canceled && !c.idle {
-			return c
-		}
+// promote makes the consumer that is first in line now the active one.
+func (q *queue) promote() {
+	if !q.props.singleActive {
+		return
 	}
-	return nil
+	if a := q.consumers.active(); a != nil && a.standby {
+		a.standby = false
+		a.notify.Event(transport.Event{Kind: transport.EventActive, Text: "now the active consumer"})
+	}
 }

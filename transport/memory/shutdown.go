@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/longshore-go/longshore"
 )
 
 // Cancel stops the queue from serving the consumer.
 func (c *consumer) Cancel(ctx context.Context) error {
-	if closed := c.depart(); closed {
+	if closed := c.intendEnd(); closed {
 		return longshore.ErrClosed
 	}
 	if err := c.b.slow(ctx, OpCancel); err != nil {
@@ -29,8 +28,9 @@ func (c *consumer) Cancel(ctx context.Context) error {
 	return nil
 }
 
-// depart notes that the end is wanted, and tells whether it has come.
-func (c *consumer) depart() (closed bool) {
+// intendEnd notes that an end from now on is wanted, and reports whether Close has been
+// called already.
+func (c *consumer) intendEnd() (closed bool) {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
 	c.leaving = true
@@ -47,7 +47,7 @@ func (c *consumer) Release(ctx context.Context) error {
 	if c.closed() {
 		return longshore.ErrClosed
 	}
-	c.putBack()
+	c.returnBuffer()
 	c.q.dispatch()
 	return nil
 }
@@ -57,49 +57,37 @@ func (c *consumer) Flush(ctx context.Context) error {
 	if err := c.b.slow(ctx, OpFlush); err != nil {
 		return err
 	}
-	if err := sleep(ctx, c.b.clock, c.inFlight()); err != nil {
+	if err := c.b.travel(ctx, &c.settling); err != nil {
 		return err
 	}
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
 	c.carryOut()
-	n := c.failed
-	c.failed = 0
-	switch {
+	switch n := c.settling.takeFailed(); {
 	case n > 0:
 		return &longshore.Error{Code: longshore.CodeSettle, Op: "flush settlements of " + c.q.title(), Source: c.q.name,
-			Err: fmt.Errorf("%d not carried out", n), Hint: "their messages are delivered again"}
+			Err: fmt.Errorf("%d not carried out", n), Hint: "their messages will be redelivered"}
 	case c.closed():
 		return longshore.ErrClosed
 	}
 	return nil
 }
 
-// inFlight is how long what was accepted is on its way.
-func (c *consumer) inFlight() time.Duration {
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
-	if len(c.accepted) == 0 {
-		return 0
-	}
-	return c.b.faults.delay(OpSettle)
-}
-
 // Close ends the consumer. If ctx ends before the broker answers, it ends as if
 // the connection had been cut.
 func (c *consumer) Close(ctx context.Context) error {
-	if closed := c.depart(); closed {
+	if closed := c.intendEnd(); closed {
 		return nil
 	}
 	err := c.b.slow(ctx, OpClose)
 	if err == nil {
-		err = sleep(ctx, c.b.clock, c.inFlight())
+		err = c.b.travel(ctx, &c.settling)
 	}
 	c.shut(err == nil)
 	if err != nil {
 		err = &longshore.Error{Code: longshore.CodeTimeout, Op: "close the consumer of " + c.q.title(), Source: c.q.name, Err: err}
 	}
-	return errors.Join(err, c.tell.wait(ctx))
+	return errors.Join(err, c.notify.Wait(ctx))
 }
 
 // shut ends the consumer at the broker; answered tells whether settlements that
@@ -130,11 +118,9 @@ func (c *consumer) fail(err error) {
 	lost := c.surrender(cause)
 	c.leave()
 	c.signal()
-	if len(lost) > 0 {
-		c.tellLost(lost, cause)
-	}
+	c.notify.Lost(lost, cause)
 	if !c.leaving {
-		c.down(err)
+		c.notify.Down(err)
 	}
 }
 
@@ -146,24 +132,17 @@ func (e *lostError) Unwrap() []error { return []error{longshore.ErrLost, e.error
 // surrender gives everything back to the queue and returns the deliveries that
 // were open. Settlements that were accepted but not carried out have failed.
 func (c *consumer) surrender(cause error) []*longshore.Delivery {
-	for _, idx := range c.accepted {
-		s := &c.slots[idx]
-		c.reportFailed(s.d, s.verdict, &longshore.Error{Code: longshore.CodeSettle, Op: s.verdict.Verb.String() + " a delivery of " + c.q.title(),
-			Source: c.q.name, Err: cause, Hint: "the message is delivered again"})
+	for _, idx := range c.settling.take() {
+		s := c.held.at(idx)
+		c.settleFailed(s.d, s.verdict, cause)
 	}
-	c.accepted = nil
-	c.buffer.clear()
 	var lost []*longshore.Delivery
-	for idx := range c.slots {
-		if c.slots[idx].e == nil {
-			continue
-		}
-		e, d := c.vacate(uint32(idx))
+	c.held.takeAll(func(e *entry, d *longshore.Delivery) {
 		if d != nil && d.Lose(cause) {
 			lost = append(lost, d)
 		}
-		c.returned(e)
-	}
+		c.q.takeBack(e)
+	})
 	return lost
 }
 

@@ -33,13 +33,13 @@ func (s *queueSource) Open(ctx context.Context, o transport.OpenOptions) (transp
 	if err != nil {
 		return nil, err
 	}
-	if q.exclusive || (s.cfg.Exclusive && len(q.consumers) > 0) {
+	if q.consumers.exclusive || (s.cfg.Exclusive && len(q.consumers.all) > 0) {
 		return nil, &longshore.Error{Code: longshore.CodeExclusive, Op: "open " + q.title(), Source: q.name,
 			Err: errors.New("another consumer holds it")}
 	}
-	q.exclusive = s.cfg.Exclusive
+	q.consumers.exclusive = s.cfg.Exclusive
 	c := newConsumer(q, s.cfg, o)
-	c.enter()
+	c.join()
 	return c, nil
 }
 
@@ -134,7 +134,7 @@ func (s *topicSource) Open(ctx context.Context, o transport.OpenOptions) (transp
 		s.b.queue(o.DeadLetter)
 	}
 	c := newConsumer(q, s.queueConfig(), o)
-	c.enter()
+	c.join()
 	return c, nil
 }
 
