@@ -94,8 +94,8 @@ func (c *consumer) assign(ctx context.Context, offsets map[string]map[int32]kgo.
 				return nil, err
 			}
 			made = append(made, p)
-			if offsets[topic][num] = c.somewhere(key); p.t.base >= 0 {
-				offsets[topic][num] = kgo.NewOffset().At(p.t.base).WithEpoch(p.t.epoch)
+			if offsets[topic][num] = c.somewhere(key); p.t.Base() >= 0 {
+				offsets[topic][num] = kgo.NewOffset().At(p.t.Base()).WithEpoch(p.t.Epoch())
 			}
 		}
 	}
@@ -150,13 +150,13 @@ func (c *consumer) begin(ctx context.Context, key partitionOf, r commitRead, com
 		} else if gone {
 			p := newPartition(c, key, at, -1)
 			if r.offset < log.start { // its head was deleted: what was done behind that still is
-				p.t.saved, _ = decodeRuns(r.saved, p.mark, r.offset)
+				p.inherit(r.saved, r.offset)
 			}
-			p.t.ver++
+			p.t.Touch()
 			return p, nil
 		}
 		p := newPartition(c, key, r.offset, r.epoch)
-		p.t.saved, _ = decodeRuns(r.saved, p.mark, r.offset)
+		p.inherit(r.saved, r.offset)
 		p.sent = r.offset
 		return p, nil
 	}
@@ -178,7 +178,7 @@ func (c *consumer) begin(ctx context.Context, key partitionOf, r commitRead, com
 		c.src.starts.set(key, at)
 	}
 	p := newPartition(c, key, at, -1)
-	p.t.ver++ // commit it, so that a partition without records has a position too
+	p.t.Touch() // commit it, so that a partition without records has a position too
 	return p, nil
 }
 

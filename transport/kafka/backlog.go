@@ -21,9 +21,9 @@ func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
 		if !p.silent.IsZero() {
 			silent = append(silent, p)
 		}
-		at := p.t.base
-		if n := p.t.tail; n > p.t.head {
-			at = p.t.offsets[p.t.slot(n-1)] + 1
+		at := p.t.Base()
+		if n := p.t.Tail(); n > p.t.Head() {
+			at = p.t.Offset(n-1) + 1
 		}
 		at = max(at, 0)
 		end, unknown := p.logEnd, p.logEnd < 0 || p.held || c.isPaused()

@@ -27,9 +27,9 @@ func (p *partition) enqueue() {
 // room is how many more may be handed out or done beyond the oldest that is not done,
 // and be remembered. The lock is held.
 func (p *partition) room() int {
-	room := int(p.c.window.Load()) - p.t.size()
+	room := int(p.c.window.Load()) - p.t.Len()
 	if room <= 0 {
-		room = p.limit() - p.t.size()
+		room = p.limit() - p.t.Len()
 	}
 	return p.canRemember(min(room, maxUncommitted-len(p.acked)))
 }
@@ -43,8 +43,8 @@ const maxUncommitted = maxWindow
 // many seconds at full speed, the others need not wait with it: what is done behind
 // it takes two words in memory and is saved with the commits.
 func (p *partition) limit() int {
-	if p.c.src.cfg.Window == 0 && p.t.size() > 0 {
-		if d := p.t.held[p.t.slot(p.t.head)]; d == nil || !d.Owned() { // given back, or retried by its container
+	if p.c.src.cfg.Window == 0 && p.t.Len() > 0 {
+		if d := p.t.Held(p.t.Head()); d == nil || !d.Owned() { // given back, or retried by its container
 			return maxWindow
 		}
 	}

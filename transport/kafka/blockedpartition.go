@@ -31,18 +31,18 @@ func (c *consumer) BlockedPartitions() []transport.BlockedPartition {
 // head is the oldest that is not done, zero if there is none; it notes since when. The
 // lock is held.
 func (p *partition) head(now time.Time) transport.BlockedPartition {
-	if p.closed || p.t.size() == 0 {
+	if p.closed || p.t.Len() == 0 {
 		return transport.BlockedPartition{}
 	}
-	if p.headSeq != p.t.head || p.headSince.IsZero() {
-		p.headSeq, p.headSince = p.t.head, now
+	if p.headSeq != p.t.Head() || p.headSince.IsZero() {
+		p.headSeq, p.headSince = p.t.Head(), now
 	}
-	h := transport.BlockedPartition{Topic: p.key.topic, Partition: p.key.num, Since: p.headSince, Behind: p.t.size() - 1, Window: p.limit()}
+	h := transport.BlockedPartition{Topic: p.key.topic, Partition: p.key.num, Since: p.headSince, Behind: p.t.Len() - 1, Window: p.limit()}
 	if p.stalled { // also where no more can be remembered
-		h.Window = min(h.Window, p.t.size())
+		h.Window = min(h.Window, p.t.Len())
 	}
-	h.Position = uint64(p.t.offsets[p.t.slot(p.t.head)]) //nolint:gosec // not negative
-	if r := p.record(p.t.head); r != nil {
+	h.Position = uint64(p.t.Offset(p.t.Head())) //nolint:gosec // not negative
+	if r := p.record(p.t.Head()); r != nil {
 		h.Key = r.Key
 	}
 	return h
@@ -50,7 +50,7 @@ func (p *partition) head(now time.Time) transport.BlockedPartition {
 
 // record is what was handed out under seq, or waits to be again. The lock is held.
 func (p *partition) record(seq uint64) *kgo.Record {
-	if d := p.t.held[p.t.slot(seq)]; d != nil {
+	if d := p.t.Held(seq); d != nil {
 		r, _ := d.Native().(*kgo.Record)
 		return r
 	}
@@ -70,7 +70,7 @@ func (p *partition) record(seq uint64) *kgo.Record {
 func (p *partition) warn(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.told > 0 && !p.closed && p.t.head != p.toldOf {
+	if p.told > 0 && !p.closed && p.t.Head() != p.toldOf {
 		p.c.tell.event(transport.Event{Kind: transport.EventNotice,
 			Text: fmt.Sprintf("%s: %s is no longer held back; its oldest was not done for %s", p.c.src.title(), p.key, now.Sub(p.toldSince).Round(time.Second))})
 		p.told = 0
@@ -90,7 +90,7 @@ func (p *partition) warn(now time.Time) {
 	if step <= p.told {
 		return
 	}
-	p.told, p.toldOf, p.toldSince = step, p.t.head, h.Since
+	p.told, p.toldOf, p.toldSince = step, p.t.Head(), h.Since
 	p.c.tell.event(transport.Event{Kind: transport.EventNotice,
 		Text: fmt.Sprintf("%s: offset %d of %s (key %.64q) is not done for %s and holds back %d %% of the partition's window of %d; look at its handler, or dead-letter it",
 			p.c.src.title(), h.Position, p.key, h.Key, age.Round(time.Second), used, h.Window)})

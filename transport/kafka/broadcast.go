@@ -54,7 +54,7 @@ func (c *consumer) broadcastTopic(ctx context.Context, topic string) error {
 			return err
 		}
 		made = append(made, p)
-		offsets[num] = kgo.NewOffset().At(p.t.base)
+		offsets[num] = kgo.NewOffset().At(p.t.Base())
 	}
 	c.install(made)
 	c.cl.AddConsumePartitions(map[string]map[int32]kgo.Offset{topic: offsets})
@@ -65,7 +65,7 @@ func (c *consumer) broadcastTopic(ctx context.Context, topic string) error {
 func (c *consumer) remember(ps []*partition) {
 	for _, p := range ps {
 		p.mu.Lock()
-		at := p.t.base
+		at := p.t.Base()
 		p.mu.Unlock()
 		c.src.starts.set(p.key, at)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/kafka/internal/offsets"
 )
 
 // commitTimeout bounds one commit of the committer.
@@ -57,7 +58,7 @@ func (c *consumer) commitAll() {
 // pending is one partition in a commit.
 type pending struct {
 	p     *partition
-	s     state
+	s     offsets.Snapshot
 	acked int // how many of p.acked it carries
 }
 
@@ -102,7 +103,7 @@ const commitBytes = 256 << 10
 func parts(batch map[tp]*pending) (all []map[tp]*pending) {
 	size := commitBytes
 	for k, one := range batch {
-		n := len(one.s.saved) + len(k.topic) + entryBytes
+		n := len(one.s.Saved) + len(k.topic) + entryBytes
 		if size += n; size > commitBytes {
 			all, size = append(all, map[tp]*pending{}), n
 		}
@@ -118,10 +119,10 @@ const entryBytes = 128
 func (p *partition) uncommitted() *pending {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.t.ver == p.committed || p.t.base < 0 {
+	if p.t.Version() == p.committed || p.t.Base() < 0 {
 		return nil
 	}
-	return &pending{p: p, s: p.t.snapshot(p.budget, p.mark), acked: len(p.acked)}
+	return &pending{p: p, s: p.t.Snapshot(p.budget, p.mark), acked: len(p.acked)}
 }
 
 func (c *consumer) send(ctx context.Context, batch map[tp]*pending) error {
@@ -174,11 +175,11 @@ func (p *partition) answered(one *pending, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err == nil {
-		p.committed, p.sent, p.forgotten = one.s.ver, one.s.offset, one.s.forgotten
+		p.committed, p.sent, p.forgotten = one.s.Version, one.s.Offset, one.s.Forgotten
 		n := min(one.acked, len(p.acked))
 		rest := copy(p.acked, p.acked[n:])
 		clear(p.acked[rest:])
-		if p.acked = p.acked[:rest]; rest == 0 && cap(p.acked) > maxKept {
+		if p.acked = p.acked[:rest]; rest == 0 && cap(p.acked) > maxIdleAcked {
 			p.acked = nil
 		}
 		p.opened() // where too much was uncommitted
@@ -193,6 +194,9 @@ func (p *partition) answered(one *pending, err error) error {
 	}
 	return err
 }
+
+// maxIdleAcked is the capacity that is kept for the next deliveries.
+const maxIdleAcked = 4096
 
 // savesTooMuch: the text beside the position is too long, or all of them together.
 func savesTooMuch(err error) bool {

@@ -35,7 +35,7 @@ func (c *consumer) commitViaClient(ctx context.Context, batch map[tp]*pending) (
 		if offsets[k.topic] == nil {
 			offsets[k.topic] = map[int32]kgo.EpochOffset{}
 		}
-		offsets[k.topic][k.num] = kgo.EpochOffset{Epoch: one.s.epoch, Offset: one.s.offset}
+		offsets[k.topic][k.num] = kgo.EpochOffset{Epoch: one.s.Epoch, Offset: one.s.Offset}
 	}
 	var turn atomic.Int32
 	waits, giveUp := context.WithCancel(ctx)
@@ -78,7 +78,7 @@ func (c *consumer) complete(req *kmsg.OffsetCommitRequest, batch map[tp]*pending
 		})
 		for i := range t.Partitions {
 			one := batch[tp{t.Topic, t.Partitions[i].Partition}]
-			t.Partitions[i].Metadata = &one.s.saved
+			t.Partitions[i].Metadata = &one.s.Saved
 			if id := one.p.key.id; id != [16]byte{} {
 				t.TopicID = id
 			}
@@ -117,7 +117,7 @@ func (c *consumer) commitDirect(ctx context.Context, batch map[tp]*pending) (*km
 			req.Topics = append(req.Topics, t)
 		}
 		p := kmsg.NewOffsetCommitRequestTopicPartition()
-		p.Partition, p.Offset, p.LeaderEpoch, p.Metadata = k.num, one.s.offset, one.s.epoch, &one.s.saved
+		p.Partition, p.Offset, p.LeaderEpoch, p.Metadata = k.num, one.s.Offset, one.s.Epoch, &one.s.Saved
 		req.Topics[i].Partitions = append(req.Topics[i].Partitions, p)
 	}
 	if len(req.Topics) == 0 {

@@ -48,25 +48,3 @@ func (q *queue) takeSome(n int) (int, int64) {
 	ds, bytes := q.pop(n)
 	return len(ds), bytes
 }
-
-// A ring that a stuck record has made large is given back when all is done, and the
-// tracker goes on.
-func TestLargeRingIsGivenBack(t *testing.T) {
-	t.Parallel()
-	tr := newTracker(0, -1)
-	for round := range int64(2) {
-		for i := range int64(3 * maxKept) {
-			tr.add(round*3*maxKept+i, 0, nil)
-		}
-		for seq := tr.tail - 1; seq > tr.head; seq-- {
-			tr.ack(seq)
-		}
-		if tr.size() != 3*maxKept || len(tr.offsets) < 3*maxKept {
-			t.Fatalf("%d in a ring of %d before the head is done", tr.size(), len(tr.offsets))
-		}
-		tr.ack(tr.head)
-		if tr.base != (round+1)*3*maxKept || len(tr.offsets) != 0 {
-			t.Fatalf("watermark %d, ring of %d, want %d and none", tr.base, len(tr.offsets), (round+1)*3*maxKept)
-		}
-	}
-}

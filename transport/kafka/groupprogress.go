@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/kafka/internal/offsets"
 )
 
 // Done tells what the group has done with in the first topic, from its commits and
@@ -37,17 +38,17 @@ func (s *groupSource) Done(ctx context.Context) (func(*longshore.Delivery) bool,
 	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
 		return nil, s.b.failure(op, s.name(), err)
 	}
-	below, above := map[int32]int64{}, map[int32]*savedRuns{}
+	below, above := map[int32]int64{}, map[int32]*offsets.Saved{}
 	for num, r := range read[topic] {
 		if r.Err != nil {
 			return nil, s.b.failure(op, s.name(), r.Err)
 		}
-		mark := markOf(found.id, found.topics[topic].id, topic)
-		if fromDeletedTopic(r.Metadata, mark, r.At) {
+		mark := offsets.MarkOf(found.id, found.topics[topic].id, topic)
+		if offsets.FromDeletedTopic(r.Metadata, mark, r.At) {
 			continue
 		}
 		below[num] = r.At
-		if saved, ok := decodeRuns(r.Metadata, mark, r.At); ok {
+		if saved, ok := offsets.Decode(r.Metadata, mark, r.At); ok {
 			above[num] = &saved
 		}
 	}
@@ -60,7 +61,7 @@ func (s *groupSource) Done(ctx context.Context) (func(*longshore.Delivery) bool,
 			return true
 		}
 		saved := above[r.Partition]
-		return saved != nil && saved.has(r.Offset, r.LeaderEpoch)
+		return saved != nil && saved.Has(r.Offset, r.LeaderEpoch)
 	}, nil
 }
 

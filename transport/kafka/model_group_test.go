@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/kafka/internal/offsets"
 )
 
 // modelCommit is one on its way.
@@ -31,19 +32,19 @@ func (m *modelled) commit() {
 	}
 	one := m.p.uncommitted()
 	if one == nil {
-		if !m.has || m.broker.offset != m.p.t.base || m.uncommitted > 0 {
-			m.Fatalf("nothing to commit at %d, the broker has %+v", m.p.t.base, m.broker)
+		if !m.has || m.broker.offset != m.p.t.Base() || m.uncommitted > 0 {
+			m.Fatalf("nothing to commit at %d, the broker has %+v", m.p.t.Base(), m.broker)
 		}
 		return
 	}
-	if len(one.s.saved) > m.p.budget || len(one.s.saved) > savedBudget {
-		m.Fatalf("%d characters of metadata, the budget is %d", len(one.s.saved), m.p.budget)
+	if len(one.s.Saved) > m.p.budget || len(one.s.Saved) > offsets.DefaultBudget {
+		m.Fatalf("%d characters of metadata, the budget is %d", len(one.s.Saved), m.p.budget)
 	}
-	if one.s.offset != m.p.t.base {
-		m.Fatalf("commits %d, want %d", one.s.offset, m.p.t.base)
+	if one.s.Offset != m.p.t.Base() {
+		m.Fatalf("commits %d, want %d", one.s.Offset, m.p.t.Base())
 	}
 	m.flight = &modelCommit{pending: one, done: maps.Clone(m.done), tries: maps.Clone(m.tries), acks: m.uncommitted,
-		exact: m.exact && m.p.budget == savedBudget && len(m.tries) <= maxTried}
+		exact: m.exact && m.p.budget == offsets.DefaultBudget && len(m.tries) <= offsets.MaxRetried}
 	maps.DeleteFunc(m.flight.tries, func(_ int64, n int) bool { return n < 2 })
 }
 
@@ -56,7 +57,7 @@ func (m *modelled) answer() {
 	f := m.flight
 	m.flight = nil
 	how := rapid.SampledFrom([]string{"done", "done", "refused", "lost"}).Draw(m.T, "answer")
-	if len(f.s.saved) > m.limit {
+	if len(f.s.Saved) > m.limit {
 		_ = f.p.answered(f.pending, kerr.OffsetMetadataTooLarge)
 		return
 	}
@@ -64,10 +65,10 @@ func (m *modelled) answer() {
 		_ = f.p.answered(f.pending, kerr.CoordinatorLoadInProgress)
 		return
 	}
-	if m.has && f.s.offset < m.broker.offset {
-		m.Fatalf("commits %d after %d", f.s.offset, m.broker.offset)
+	if m.has && f.s.Offset < m.broker.offset {
+		m.Fatalf("commits %d after %d", f.s.Offset, m.broker.offset)
 	}
-	m.broker, m.has = commitRead{offset: f.s.offset, epoch: f.s.epoch, saved: f.s.saved}, true
+	m.broker, m.has = commitRead{offset: f.s.Offset, epoch: f.s.Epoch, saved: f.s.Saved}, true
 	m.durable, m.saved, m.exact = f.done, f.tries, f.exact
 	if how == "lost" {
 		_ = f.p.answered(f.pending, kerr.RequestTimedOut)
@@ -163,5 +164,5 @@ func (m *modelled) assign() {
 func (m *modelled) begin(p *partition) {
 	m.p = p
 	m.out, m.waits, m.again, m.local = map[int64]*longshore.Delivery{}, map[int64]time.Time{}, map[int64]bool{}, map[int64]bool{}
-	m.start, m.next, m.cursor, m.watermark = p.t.base, p.t.base, p.next, p.t.base
+	m.start, m.next, m.cursor, m.watermark = p.t.Base(), p.t.Base(), p.next, p.t.Base()
 }

@@ -51,7 +51,7 @@ func (m *modelled) fetch() {
 func (m *modelled) receive() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
-	roomy, before := m.roomy(), m.p.t.size()
+	roomy, before := m.roomy(), m.p.t.Len()
 	ds, err := m.c.Receive(ctx, rapid.IntRange(1, 60).Draw(m.T, "asked for"))
 	m.due()
 	if err != nil {
@@ -61,7 +61,7 @@ func (m *modelled) receive() {
 		if len(m.again) > 0 {
 			m.Fatalf("nothing was received, and %v are due", m.again)
 		}
-		if m.p.t.size() < m.window || m.roomy() {
+		if m.p.t.Len() < m.window || m.roomy() {
 			m.nothingUndone(m.next, m.cursor)
 		}
 		return
@@ -69,7 +69,7 @@ func (m *modelled) receive() {
 	for _, d := range ds {
 		m.received(d)
 	}
-	if size := m.p.t.size(); size > m.window && size > before && !roomy && !m.roomy() {
+	if size := m.p.t.Len(); size > m.window && size > before && !roomy && !m.roomy() {
 		m.Fatalf("%d in work, the window is %d", size, m.window)
 	}
 }
@@ -89,7 +89,7 @@ func (m *modelled) roomy() bool {
 		return false
 	}
 	for _, r := range m.log {
-		if r.offset >= m.start && r.offset < m.p.t.read && !r.control && !m.done[r.offset] {
+		if r.offset >= m.start && r.offset < m.p.t.Read() && !r.control && !m.done[r.offset] {
 			return m.out[r.offset] == nil || m.local[r.offset]
 		}
 	}

@@ -125,15 +125,15 @@ func (m *modelled) check() {
 	base, size := m.start, 0
 	for _, r := range m.log {
 		switch {
-		case r.offset < m.start || r.offset >= m.p.t.read:
+		case r.offset < m.start || r.offset >= m.p.t.Read():
 		case size == 0 && (r.control || m.done[r.offset]):
 			base = r.offset + 1
 		default:
 			size++
 		}
 	}
-	if m.p.t.base != base || m.p.t.size() != size {
-		m.Fatalf("the watermark is %d with %d above it, want %d with %d", m.p.t.base, m.p.t.size(), base, size)
+	if m.p.t.Base() != base || m.p.t.Len() != size {
+		m.Fatalf("the watermark is %d with %d above it, want %d with %d", m.p.t.Base(), m.p.t.Len(), base, size)
 	}
 	if base < m.watermark {
 		m.Fatalf("the watermark goes back from %d to %d", m.watermark, base)
@@ -147,7 +147,7 @@ func (m *modelled) check() {
 // finish works off all there is: then all of it is done, and committed.
 func (m *modelled) finish() {
 	for range 2*len(m.log) + 10 {
-		if len(m.log) > 0 && m.p.t.base > m.log[len(m.log)-1].offset {
+		if len(m.log) > 0 && m.p.t.Base() > m.log[len(m.log)-1].offset {
 			break
 		}
 		m.fetch()
@@ -159,7 +159,7 @@ func (m *modelled) finish() {
 		m.check()
 	}
 	m.nothingUndone(0, m.end)
-	if n := len(m.log); n > 0 && m.p.t.base != m.log[n-1].offset+1 {
-		m.Fatalf("all is done, and the watermark is %d of %d", m.p.t.base, m.end)
+	if n := len(m.log); n > 0 && m.p.t.Base() != m.log[n-1].offset+1 {
+		m.Fatalf("all is done, and the watermark is %d of %d", m.p.t.Base(), m.end)
 	}
 }

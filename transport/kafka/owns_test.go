@@ -20,7 +20,7 @@ func TestCommitOfPartitionsThatWent(t *testing.T) {
 	rt.Topic = "orders"
 	for num := range int32(3) {
 		p := newPartition(c, partitionOf{topic: "orders", num: num}, 5, -1)
-		p.t.ver++
+		p.t.Touch()
 		batch[tp{"orders", num}] = p.uncommitted()
 		c.parts[tp{"orders", num}] = p
 		rp := kmsg.NewOffsetCommitRequestTopicPartition()

@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/kafka/internal/offsets"
 )
 
 // partition is one assignment of a partition to this member, from the reading of
@@ -18,10 +19,10 @@ type partition struct {
 	c    *consumer
 	key  partitionOf
 	sub  *longshore.Subscription
-	mark logMark // of the topic, in what is saved
+	mark offsets.Mark // of the topic, in what is saved
 
 	mu      sync.Mutex
-	t       tracker
+	t       offsets.Tracker
 	wait    queue    // fetched, not handed out
 	bytes   int64    // of wait
 	again   []repeat // given back, to be handed out now
@@ -72,12 +73,16 @@ type waiting struct {
 	timer *time.Timer
 }
 
-// savedBudget keeps below the broker's default limit of 4096 UTF-16 units.
-const savedBudget = 4000
-
 func newPartition(c *consumer, key partitionOf, position int64, epoch int32) *partition {
 	return &partition{c: c, key: key, sub: c.subscription(key), mark: c.markOf(key),
-		t: newTracker(position, epoch), next: position, budget: savedBudget, sent: -1, logStart: -1, logEnd: -1, assignmentToken: &stint{}}
+		t: offsets.New(position, epoch), next: position, budget: offsets.DefaultBudget, sent: -1, logStart: -1, logEnd: -1, assignmentToken: &stint{}}
+}
+
+// inherit takes over what an earlier owner had saved beside the position base.
+func (p *partition) inherit(saved string, base int64) {
+	if s, ok := offsets.Decode(saved, p.mark, base); ok {
+		p.t.Inherit(s)
+	}
 }
 
 // take hands out up to n records; more says whether there are others, which keeps
@@ -130,7 +135,7 @@ func (p *partition) make() bool {
 	if len(recs) == 0 {
 		return false
 	}
-	first, drops := p.t.tail, p.drops
+	first, drops := p.t.Tail(), p.drops
 	p.mu.Unlock()
 	ds := longshore.NewDeliveries(p.c.base, p, first, len(recs))
 	for i, r := range recs {
@@ -149,15 +154,15 @@ func (p *partition) register(ds []longshore.Delivery, out []*longshore.Delivery)
 	for i := range ds {
 		d := &ds[i]
 		r, _ := d.Native().(*kgo.Record)
-		if r.Attrs.IsControl() || p.t.saved.has(r.Offset, r.LeaderEpoch) {
-			p.t.ack(p.t.add(r.Offset, r.LeaderEpoch, nil))
+		if r.Attrs.IsControl() || p.t.WasDone(r.Offset, r.LeaderEpoch) {
+			p.t.Ack(p.t.Add(r.Offset, r.LeaderEpoch, nil))
 			continue
 		}
-		if p.t.saved.attempts != nil {
-			d.Attempt = p.t.saved.attempt(r.Offset, r.LeaderEpoch)
-			p.t.gaveBack(p.t.tail, d.Attempt)
+		if n := p.t.InheritedAttempt(r.Offset, r.LeaderEpoch); n > 0 {
+			d.Attempt = n
+			p.t.Retried(p.t.Tail(), n)
 		}
-		p.t.add(r.Offset, r.LeaderEpoch, d)
+		p.t.Add(r.Offset, r.LeaderEpoch, d)
 		p.out++
 		out = append(out, d)
 	}
@@ -168,7 +173,7 @@ func (p *partition) register(ds []longshore.Delivery, out []*longshore.Delivery)
 func (p *partition) redeliver(e repeat, now time.Time) *longshore.Delivery {
 	d := p.delivery(e.rec, e.seq, e.attempt, now)
 	d.Origin.Redelivered = true
-	p.t.held[p.t.slot(e.seq)] = d
+	p.t.Hold(e.seq, d)
 	p.out++
 	return d
 }
@@ -196,9 +201,9 @@ func (p *partition) Ack(_ context.Context, token uint64) error {
 		return err
 	}
 	if !p.c.src.cast {
-		p.acked = append(p.acked, p.t.held[p.t.slot(token)])
+		p.acked = append(p.acked, p.t.Held(token))
 	}
-	p.t.ack(token)
+	p.t.Ack(token)
 	p.settled()
 	p.mu.Unlock()
 	p.c.completed(1)
@@ -213,14 +218,13 @@ func (p *partition) Nack(_ context.Context, token uint64, delay time.Duration, a
 	if err := p.claim(token); err != nil {
 		return err
 	}
-	s := p.t.slot(token)
-	d := p.t.held[s]
-	p.t.held[s] = nil
+	d := p.t.Held(token)
+	p.t.Hold(token, nil)
 	if attempt <= 0 {
 		attempt = d.Attempt + 1
 	}
 	rec, _ := d.Native().(*kgo.Record)
-	p.t.gaveBack(token, attempt)
+	p.t.Retried(token, attempt)
 	p.settled()
 	if p.leaving {
 		return nil // the next owner has it
@@ -261,7 +265,7 @@ func (p *partition) claim(token uint64) error {
 	switch {
 	case p.closed:
 		return longshore.ErrLost
-	case token < p.t.head || token >= p.t.tail || p.t.held[p.t.slot(token)] == nil:
+	case !p.t.Has(token) || p.t.Held(token) == nil:
 		return longshore.ErrSettled
 	}
 	return nil

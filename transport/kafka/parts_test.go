@@ -3,6 +3,8 @@ package kafka
 import (
 	"strings"
 	"testing"
+
+	"github.com/longshore-go/longshore/transport/kafka/internal/offsets"
 )
 
 // Many partitions with much to save go in commits that a coordinator can write: Kafka
@@ -13,7 +15,7 @@ func TestCommitOfManyPartitionsGoesInParts(t *testing.T) {
 	for _, n := range []int{1, 30, 400, 5000} {
 		batch := map[tp]*pending{}
 		for i := range int32(n) { //nolint:gosec // small
-			batch[tp{"orders", i}] = &pending{s: state{offset: int64(i), saved: strings.Repeat("x", savedBudget)}}
+			batch[tp{"orders", i}] = &pending{s: offsets.Snapshot{Offset: int64(i), Saved: strings.Repeat("x", offsets.DefaultBudget)}}
 		}
 		seen := map[tp]bool{}
 		all := parts(batch)
@@ -24,13 +26,13 @@ func TestCommitOfManyPartitionsGoesInParts(t *testing.T) {
 					t.Fatalf("%v twice, or another", k)
 				}
 				seen[k] = true
-				size += len(one.s.saved)
+				size += len(one.s.Saved)
 			}
 			if size > commitBytes {
 				t.Errorf("%d partitions in a commit of %d bytes", len(part), size)
 			}
 		}
-		if len(seen) != n || len(all) > 1+n*(savedBudget+200)/commitBytes*2 {
+		if len(seen) != n || len(all) > 1+n*(offsets.DefaultBudget+200)/commitBytes*2 {
 			t.Errorf("%d of %d partitions in %d commits", len(seen), n, len(all))
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/kafka/internal/offsets"
 )
 
 // gate makes "poll and register" one step for those who take partitions away: a
@@ -192,8 +193,8 @@ func (p *partition) startAt(offset int64) {
 		return
 	}
 	p.next = offset
-	p.t = newTracker(p.next, -1)
-	p.t.ver++ // commit it
+	p.t = offsets.New(p.next, -1)
+	p.t.Touch() // commit it
 	p.c.src.starts.set(p.key, p.next)
 }
 
@@ -216,7 +217,7 @@ func (c *consumer) rewound(p *partition, to int64) *partition {
 	c.parts[tp{p.key.topic, p.key.num}] = next
 	c.mu.Unlock()
 	if next.next < to {
-		c.cl.SetOffsets(map[string]map[int32]kgo.EpochOffset{p.key.topic: {p.key.num: {Epoch: next.t.epoch, Offset: next.next}}})
+		c.cl.SetOffsets(map[string]map[int32]kgo.EpochOffset{p.key.topic: {p.key.num: {Epoch: next.t.Epoch(), Offset: next.next}}})
 	}
 	return next
 }
@@ -224,15 +225,17 @@ func (c *consumer) rewound(p *partition, to int64) *partition {
 // before is a new state of the partition that knows what is done below an offset and
 // nothing else. The lock is held.
 func (p *partition) before(to int64) *partition {
-	s := state{offset: to, epoch: -1}
-	if p.t.base < to {
-		s = p.t.snapshot(savedBudget, p.mark)
+	s := offsets.Snapshot{Offset: to, Epoch: -1}
+	if p.t.Base() < to {
+		s = p.t.Snapshot(offsets.DefaultBudget, p.mark)
 	}
-	next := newPartition(p.c, p.key, s.offset, s.epoch)
-	next.t.saved, _ = decodeRuns(s.saved, p.mark, s.offset)
-	next.t.saved.cut(to)
+	next := newPartition(p.c, p.key, s.Offset, s.Epoch)
+	if saved, ok := offsets.Decode(s.Saved, p.mark, s.Offset); ok {
+		saved.Cut(to)
+		next.t.Inherit(saved)
+	}
 	next.assignmentToken, next.budget = p.assignmentToken, p.budget
-	next.t.ver++
+	next.t.Touch()
 	return next
 }
 

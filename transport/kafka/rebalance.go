@@ -170,7 +170,7 @@ func (p *partition) close(cause error) int {
 	p.drop()
 	p.closed = true
 	p.out = 0
-	open := p.t.open()
+	open := p.t.Open()
 	p.mu.Unlock()
 	return p.c.lose(open, cause)
 }

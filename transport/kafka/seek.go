@@ -122,11 +122,11 @@ func (c *consumer) move(ctx context.Context, ps []*partition, at map[tp]int64) (
 		k := tp{p.key.topic, p.key.num}
 		n := newPartition(c, p.key, at[k], -1)
 		n.assignmentToken = p.assignmentToken
-		n.t.ver++
+		n.t.Touch()
 		next[p] = n
 		batch[k] = n.uncommitted()
 		p.mu.Lock()
-		moved = append(moved, transport.Moved{Topic: k.topic, Partition: k.num, From: max(p.t.base, 0), To: at[k]})
+		moved = append(moved, transport.Moved{Topic: k.topic, Partition: k.num, From: max(p.t.Base(), 0), To: at[k]})
 		p.mu.Unlock()
 	}
 	if len(next) == 0 {
@@ -154,13 +154,13 @@ func (c *consumer) swap(ps []*partition, next map[*partition]*partition) {
 		n := next[p]
 		p.mu.Lock()
 		if n == nil {
-			s := p.t.snapshot(p.budget, p.mark)
-			n = newPartition(c, p.key, s.offset, s.epoch)
-			n.t.saved, _ = decodeRuns(s.saved, n.mark, s.offset)
-			n.t.ver++
+			s := p.t.Snapshot(p.budget, p.mark)
+			n = newPartition(c, p.key, s.Offset, s.Epoch)
+			n.inherit(s.Saved, s.Offset)
+			n.t.Touch()
 		} else {
 			p.acked = nil // the new position says what is to be read
-			p.committed = p.t.ver
+			p.committed = p.t.Version()
 		}
 		n.assignmentToken = p.assignmentToken
 		held := p.held
@@ -179,13 +179,13 @@ func (c *consumer) swap(ps []*partition, next map[*partition]*partition) {
 			continue
 		}
 		olds = append(olds, p)
-		if n.t.base < 0 { // nothing was read of it yet
+		if n.t.Base() < 0 { // nothing was read of it yet
 			continue
 		}
 		if offsets[k.topic] == nil {
 			offsets[k.topic] = map[int32]kgo.EpochOffset{}
 		}
-		offsets[k.topic][k.num] = kgo.EpochOffset{Epoch: n.t.epoch, Offset: n.t.base}
+		offsets[k.topic][k.num] = kgo.EpochOffset{Epoch: n.t.Epoch(), Offset: n.t.Base()}
 	}
 	if len(offsets) > 0 {
 		c.cl.SetOffsets(offsets)
@@ -197,7 +197,7 @@ func (c *consumer) swap(ps []*partition, next map[*partition]*partition) {
 		p.close(c.taken(p.key, "its position was moved"))
 		c.forfeit(p)
 		p.mu.Lock()
-		p.committed = p.t.ver // what took its place commits
+		p.committed = p.t.Version() // what took its place commits
 		p.mu.Unlock()
 	}
 }

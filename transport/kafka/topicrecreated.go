@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/kafka/internal/offsets"
 )
 
 // A topic can be deleted while it is read, and made again under its name. Nothing of
@@ -110,7 +111,7 @@ func (c *consumer) committable(p *partition) bool {
 // the positions with the topic, but not those that come late.
 func (c *consumer) fromOtherTopic(key partitionOf, r commitRead) bool {
 	none := [16]byte{}
-	if (r.id == none || key.id == none || r.id == key.id) && !fromDeletedTopic(r.saved, c.markOf(key), r.offset) {
+	if (r.id == none || key.id == none || r.id == key.id) && !offsets.FromDeletedTopic(r.saved, c.markOf(key), r.offset) {
 		return false
 	}
 	c.src.starts.formerly(key.topic)
@@ -119,8 +120,8 @@ func (c *consumer) fromOtherTopic(key partitionOf, r commitRead) bool {
 	return true
 }
 
-func (c *consumer) markOf(key partitionOf) logMark {
+func (c *consumer) markOf(key partitionOf) offsets.Mark {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return markOf(c.facts.id, key.id, key.topic)
+	return offsets.MarkOf(c.facts.id, key.id, key.topic)
 }

@@ -131,7 +131,7 @@ func (p *partition) standIn(big *kgo.ErrDecompressTooLarge, why error, at time.T
 func (p *partition) ended() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.barrier == nil || p.closed || p.leaving || p.t.size() > 0 || !p.wait.empty() || len(p.again) > 0 {
+	if p.barrier == nil || p.closed || p.leaving || p.t.Len() > 0 || !p.wait.empty() || len(p.again) > 0 {
 		return nil
 	}
 	return p.barrier

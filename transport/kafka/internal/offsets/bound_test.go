@@ -1,4 +1,4 @@
-package kafka
+package offsets
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// F-N04: where canSave says that a state can be described, all that is done is, whichever
+// F-N04: where canDescribe says that a state can be described, all that is done is, whichever
 // of the open records are done meanwhile and wherever the offsets have gaps.
 func TestWhatCanBeSavedIsSaved(t *testing.T) {
 	t.Parallel()
@@ -17,22 +17,22 @@ func TestWhatCanBeSavedIsSaved(t *testing.T) {
 		if seed%30 == 0 {
 			most = maxWindow
 		}
-		budget := []int{80, 150, 400, savedBudget}[r.IntN(4)]
+		budget := []int{80, 150, 400, DefaultBudget}[r.IntN(4)]
 		gap := []int64{1, 1, 1, 3, 40, 1 << 20}[r.IntN(6)]
 		share := 1 + r.IntN(100)
 		base := []int64{0, 1 << 45}[r.IntN(2)]
-		tr := newTracker(base, -1)
+		tr := New(base, -1)
 		var open []uint64
-		for offset := base; canSave(tr.unfinished()+1, offset+1-tr.base, savedRoom(budget)) && tr.size() < most; offset += 1 + r.Int64N(gap) {
-			if seq := tr.add(offset, 1, nil); r.IntN(100) >= share && seq > 0 {
-				tr.ack(seq)
+		for offset := base; canDescribe(tr.Unfinished()+1, offset+1-tr.base, roomFor(budget)) && tr.Len() < most; offset += 1 + r.Int64N(gap) {
+			if seq := tr.Add(offset, 1, nil); r.IntN(100) >= share && seq > 0 {
+				tr.Ack(seq)
 			} else {
 				open = append(open, seq)
 			}
 		}
 		for range r.IntN(len(open) + 1) {
 			i := r.IntN(len(open))
-			tr.ack(open[i])
+			tr.Ack(open[i])
 			open = append(open[:i], open[i+1:]...)
 		}
 		checkSaved(t, seed, &tr, budget)
@@ -40,21 +40,21 @@ func TestWhatCanBeSavedIsSaved(t *testing.T) {
 }
 
 // checkSaved: all that is done is saved, and nothing else.
-func checkSaved(t *testing.T, seed uint64, tr *tracker, budget int) {
+func checkSaved(t *testing.T, seed uint64, tr *Tracker, budget int) {
 	t.Helper()
-	mark := logMark{topic: 1, place: 2}
-	s := tr.snapshot(budget, mark)
-	if s.forgotten != 0 || len(s.saved) > budget {
-		t.Fatalf("seed %d: %d done records are not in %d of %d characters", seed, s.forgotten, len(s.saved), budget)
+	mark := Mark{topic: 1, place: 2}
+	s := tr.Snapshot(budget, mark)
+	if s.Forgotten != 0 || len(s.Saved) > budget {
+		t.Fatalf("seed %d: %d done records are not in %d of %d characters", seed, s.Forgotten, len(s.Saved), budget)
 	}
-	saved, ok := decodeRuns(s.saved, mark, s.offset)
+	saved, ok := Decode(s.Saved, mark, s.Offset)
 	if !ok {
-		t.Fatalf("seed %d: cannot read %q", seed, s.saved)
+		t.Fatalf("seed %d: cannot read %q", seed, s.Saved)
 	}
 	for seq := tr.head; seq < tr.tail; seq++ {
 		at := tr.slot(seq)
 		done := tr.done[at/64]&(1<<(at%64)) != 0
-		if saved.has(tr.offsets[at], 1) != done {
+		if saved.Has(tr.offsets[at], 1) != done {
 			t.Fatalf("seed %d: offset %d: done %t, saved %t", seed, tr.offsets[at], done, !done)
 		}
 	}
@@ -64,7 +64,7 @@ func checkSaved(t *testing.T, seed uint64, tr *tracker, budget int) {
 // them are not done. Any pattern of 23,000 fits.
 func TestBoundOfWhatCanBeSaved(t *testing.T) {
 	t.Parallel()
-	room := savedRoom(savedBudget)
+	room := roomFor(DefaultBudget)
 	for _, c := range []struct {
 		open, span, most, want int
 	}{
@@ -77,11 +77,11 @@ func TestBoundOfWhatCanBeSaved(t *testing.T) {
 		{5000, 65_536, 1, 0},              // 7.6 % are too many
 		{100, 1_000_000, maxWindow, 2090}, // a compacted topic
 	} {
-		got := canHandOut(c.open, int64(c.span), room, c.most)
+		got := handOut(c.open, int64(c.span), room, c.most)
 		if got != c.want {
 			t.Errorf("with %d open in %d offsets %d of %d can be handed out, want %d", c.open, c.span, got, c.most, c.want)
 		}
-		if got < c.most && canSave(c.open+got+1, int64(c.span+got+1), room) {
+		if got < c.most && canDescribe(c.open+got+1, int64(c.span+got+1), room) {
 			t.Errorf("with %d open in %d offsets one more than %d fits", c.open, c.span, got)
 		}
 	}
@@ -98,12 +98,12 @@ func TestSavedByTheVersionBefore(t *testing.T) {
 		{"ls2.HcaqEwEHAAAACQAAAGQIAQADATEBMQExATEBMQExATEBMQ", 400, 50, 3},
 		{"ls2.oRledwIHAAAACQAAAGQIALZt27Zt27Zt27Zt27Zt27Zt27Zt27Zt27Y", 200, 3, 1},
 	} {
-		s, ok := decodeRuns(c.text, logMark{topic: 7, place: 9}, 100)
-		if !ok || s.attempt(100, 4) != c.attempt {
-			t.Fatalf("%s: read %t, attempt %d", c.text, ok, s.attempt(100, 4))
+		s, ok := Decode(c.text, Mark{topic: 7, place: 9}, 100)
+		if !ok || s.Attempt(100, 4) != c.attempt {
+			t.Fatalf("%s: read %t, attempt %d", c.text, ok, s.Attempt(100, 4))
 		}
 		for i := range c.n {
-			if s.has(100+i, 4) != (i%c.every != 0) {
+			if s.Has(100+i, 4) != (i%c.every != 0) {
 				t.Fatalf("%s: offset %d", c.text, 100+i)
 			}
 		}
@@ -128,9 +128,12 @@ func TestBrokenListsAreRefused(t *testing.T) {
 }
 
 func BenchmarkBound(b *testing.B) {
-	room := savedRoom(savedBudget)
+	room := roomFor(DefaultBudget)
 	b.ReportAllocs()
 	for b.Loop() {
-		canHandOut(3520, 64_000, room, 2000)
+		handOut(3520, 64_000, room, 2000)
 	}
 }
+
+// maxWindow is the largest window of a partition, as its consumer has it.
+const maxWindow = 1 << 16

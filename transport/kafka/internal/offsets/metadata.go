@@ -1,4 +1,4 @@
-package kafka
+package offsets
 
 import (
 	"encoding/base64"
@@ -10,27 +10,26 @@ import (
 	"strings"
 )
 
-// What is done above the committed offset is saved in the metadata of the commit,
-// so that a crash with a stuck record does not repeat everything behind it:
+// The metadata of a commit describes what is done above the committed offset, so that a
+// crash with a stuck record does not repeat everything after it:
 //
 //	"ls2." + base64(crc32c 4 | kind 1 | topic 4 | place 4 | uvarint base | varint epoch | attempts | body)
 //
-// attempts: uvarint count, then pairs of uvarint (offset − base, attempt) of records
-// that were given back and counted.
+// attempts: uvarint count, then pairs of uvarint (offset − base, attempt) of records that
+// were given back and counted.
 // kind 1: pairs of uvarint (not done, done), as distances of offsets from base.
 // kind 2: one bit for each offset from base.
-// kind 3: the offsets that are not done; see undone.go. Earlier versions do not know
+// kind 3: the offsets that are not done; see openlist.go. Earlier versions do not know
 // it and repeat what it covers, so it is written only where the others do not suffice.
 //
-// All of it is checked when it is read, and what does not fit is ignored, so
-// that records are repeated rather than skipped: the base, because mirroring
-// copies the text beside a translated offset; the topic, because a topic can be
-// made anew under its name; the epoch, because after an unclean election offsets
-// are given out again.
+// A reader checks all of it and ignores what does not fit, so that records are repeated
+// rather than skipped: the base, because mirroring copies the text along with a translated
+// offset; the topic, because a topic can be recreated under its name; the epoch, because
+// offsets are given out again after an unclean election.
 //
-// It is written also when there is nothing to say: of topic and place the next owner
-// tells a position in a topic that was deleted from one in what has its name now.
-const savedPrefix = "ls2."
+// The text is written even when nothing is done above the offset: topic and place let the
+// next owner tell a position in a deleted topic from one in the topic that has its name now.
+const prefix = "ls2."
 
 const (
 	kindRuns   = 1
@@ -39,42 +38,46 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli) //nolint:gochecknoglobals // a constant table
 
-type savedHead struct {
-	kind  byte
-	mark  logMark
-	base  int64
-	epoch int32
+// header is everything before the attempts and the body.
+type header struct {
+	kind  byte  // format of the body
+	mark  Mark  // the log that the text belongs to
+	base  int64 // the committed offset that it was written for
+	epoch int32 // highest leader epoch of the records that it describes
 
-	// undone are the offsets of the records that are not done, in ascending order. They
-	// are asked for only where the runs take too much.
+	// undone yields the offsets of the records that are not done, in ascending order. It
+	// is used only where the runs take too much room.
 	undone iter.Seq[int64]
 }
 
-// logMark tells logs apart.
-type logMark struct {
-	topic uint32 // of its identity
-	place uint32 // of cluster and name; 0 if topics have no identity there
+// Mark tells apart logs that had the same name.
+type Mark struct {
+	topic uint32 // hash of the topic's identity
+	place uint32 // hash of cluster and name; 0 on brokers that give topics no identity
 }
 
-// tried is a record that is not done and was given back.
-type tried struct {
+// retried is a record that is not done and was given back.
+type retried struct {
 	offset  int64
-	attempt int
+	attempt int // of its next delivery
 }
 
-// maxTried bounds how many attempts are saved: what is done comes first.
-const maxTried = 64
+// DefaultBudget stays below the broker's default limit of 4096 UTF-16 units.
+const DefaultBudget = 4000
 
-// encodeRuns writes as many of the runs, from the first on, as fit into budget
-// characters, and tells how many records that covers; "" if nothing fits, or there is
+// MaxRetried bounds how many attempts are saved: what is done comes first.
+const MaxRetried = 64
+
+// encode writes as many of the runs, from the first on, as fit into budget
+// characters, and returns how many records that covers; "" if nothing fits, or there is
 // nothing to say.
-func encodeRuns(runs []span, attempts []tried, h savedHead, budget int) (text string, covered int) {
+func encode(runs []span, attempts []retried, h header, budget int) (text string, covered int) {
 	head := make([]byte, 0, 64)
 	head = binary.LittleEndian.AppendUint32(append(head, kindRuns), h.mark.topic)
 	head = binary.LittleEndian.AppendUint32(head, h.mark.place)
 	head = binary.AppendUvarint(head, uint64(h.base)) //nolint:gosec // offsets are not negative
 	head = binary.AppendVarint(head, int64(h.epoch))
-	room := (budget-len(savedPrefix))*3/4 - 4 - len(head) - 1 // bytes without the checksum and the count of attempts
+	room := (budget-len(prefix))*3/4 - 4 - len(head) - 1 // bytes without the checksum and the count of attempts
 	if room < 0 {
 		return "", 0
 	}
@@ -87,7 +90,7 @@ func encodeRuns(runs []span, attempts []tried, h savedHead, budget int) (text st
 	raw := make([]byte, 4, 4+len(head)+len(body))
 	raw = append(append(raw, head...), body...)
 	binary.LittleEndian.PutUint32(raw, crc32.Checksum(raw[4:], castagnoli))
-	return savedPrefix + base64.RawURLEncoding.EncodeToString(raw), covered
+	return prefix + base64.RawURLEncoding.EncodeToString(raw), covered
 }
 
 // bestBody is the shortest of those that cover the most. Many short runs are smaller as
@@ -113,8 +116,8 @@ func bestBody(runs []span, undone iter.Seq[int64], base int64, room int) (kind b
 }
 
 // appendAttempts writes as many as fit.
-func appendAttempts(head []byte, attempts []tried, base int64, room int) []byte {
-	attempts = attempts[:min(len(attempts), maxTried)]
+func appendAttempts(head []byte, attempts []retried, base int64, room int) []byte {
+	attempts = attempts[:min(len(attempts), MaxRetried)]
 	var list []byte
 	n := 0
 	for _, a := range attempts {
@@ -125,7 +128,7 @@ func appendAttempts(head []byte, attempts []tried, base int64, room int) []byte 
 		}
 		list, n = next, n+1
 	}
-	return append(binary.AppendUvarint(head, uint64(n)), list...) //nolint:gosec // at most maxTried
+	return append(binary.AppendUvarint(head, uint64(n)), list...) //nolint:gosec // at most MaxRetried
 }
 
 func count(runs []span) int {
@@ -167,25 +170,25 @@ func bitmapBody(runs []span, base int64, bytes int) (body []byte, covered int) {
 	return body[:last], covered
 }
 
-// savedRuns is what an earlier owner had done above the committed offset. Records
-// are asked for in ascending order.
-type savedRuns struct {
-	runs     []span
-	epoch    int32
-	next     int
-	attempts map[int64]int // of records that are not done
+// Saved is what an earlier owner had done above the committed offset. The zero value knows
+// of nothing.
+type Saved struct {
+	runs     []span        // ascending; nil when all of them are passed
+	epoch    int32         // records of a later leader epoch are other records
+	next     int           // index of the run that the next question is about: they ascend
+	attempts map[int64]int // by offset, of records that are not done
 }
 
-// attempt is the one that a record is at.
-func (s *savedRuns) attempt(offset int64, leaderEpoch int32) int {
+// Attempt is the attempt that the earlier owner left a record at; 1 if it left none.
+func (s *Saved) Attempt(offset int64, leaderEpoch int32) int {
 	if n := s.attempts[offset]; n > 1 && leaderEpoch <= s.epoch {
 		return n
 	}
 	return 1
 }
 
-// has tells whether a record was done before.
-func (s *savedRuns) has(offset int64, leaderEpoch int32) bool {
+// Has reports whether a record was done before. Records are asked for in ascending order.
+func (s *Saved) Has(offset int64, leaderEpoch int32) bool {
 	if s.runs == nil {
 		return false
 	}
@@ -199,16 +202,16 @@ func (s *savedRuns) has(offset int64, leaderEpoch int32) bool {
 	return s.runs[s.next].from <= offset && leaderEpoch <= s.epoch
 }
 
-// end is behind the last record that is done.
-func (s *savedRuns) end() int64 {
+// end is the offset after the last record that is done.
+func (s *Saved) end() int64 {
 	if n := len(s.runs); n > 0 {
 		return s.runs[n-1].to
 	}
 	return 0
 }
 
-// cut forgets what lies from an offset on.
-func (s *savedRuns) cut(from int64) {
+// Cut forgets everything from an offset on.
+func (s *Saved) Cut(from int64) {
 	maps.DeleteFunc(s.attempts, func(offset int64, _ int) bool { return offset >= from })
 	s.runs = slices.DeleteFunc(s.runs, func(r span) bool { return r.from >= from })
 	if n := len(s.runs); n > 0 {
@@ -216,16 +219,16 @@ func (s *savedRuns) cut(from int64) {
 	}
 }
 
-// decodeRuns reads what encodeRuns wrote for this log and this offset. Anything
-// else, whoever wrote it, is no error: ok is false and nothing is skipped.
-func decodeRuns(text string, mark logMark, base int64) (s savedRuns, ok bool) {
+// Decode reads what encode wrote for this log and this offset. Any other text, whoever
+// wrote it, is no error: ok is false and nothing is skipped.
+func Decode(text string, mark Mark, base int64) (s Saved, ok bool) {
 	h, b, ok := decodeHead(text)
 	if !ok || h.mark.topic != mark.topic || h.base != base {
 		return s, false
 	}
 	s.epoch = h.epoch
 	if b, ok = s.readAttempts(b, base); !ok {
-		return savedRuns{}, false
+		return Saved{}, false
 	}
 	switch ok = false; h.kind {
 	case kindRuns:
@@ -236,14 +239,14 @@ func decodeRuns(text string, mark logMark, base int64) (s savedRuns, ok bool) {
 		s.runs, ok = readUndone(b, base)
 	}
 	if !ok {
-		return savedRuns{}, false
+		return Saved{}, false
 	}
 	return s, true
 }
 
 // decodeHead reads what is before the attempts.
-func decodeHead(text string) (h savedHead, rest []byte, ok bool) {
-	text, found := strings.CutPrefix(text, savedPrefix)
+func decodeHead(text string) (h header, rest []byte, ok bool) {
+	text, found := strings.CutPrefix(text, prefix)
 	if !found {
 		return h, nil, false
 	}
@@ -251,7 +254,7 @@ func decodeHead(text string) (h savedHead, rest []byte, ok bool) {
 	if err != nil || len(raw) < 13 || crc32.Checksum(raw[4:], castagnoli) != binary.LittleEndian.Uint32(raw) {
 		return h, nil, false
 	}
-	h.mark = logMark{topic: binary.LittleEndian.Uint32(raw[5:]), place: binary.LittleEndian.Uint32(raw[9:])}
+	h.mark = Mark{topic: binary.LittleEndian.Uint32(raw[5:]), place: binary.LittleEndian.Uint32(raw[9:])}
 	b := raw[13:]
 	base, n := binary.Uvarint(b)
 	if n <= 0 || base > 1<<63-1 {
@@ -266,18 +269,18 @@ func decodeHead(text string) (h savedHead, rest []byte, ok bool) {
 	return h, b[n:], true
 }
 
-// fromDeletedTopic: the offset was committed in a topic that had this one's name, and is gone.
-// Only what was written beside this very offset counts: who moves a position by hand
-// means the topic that is there.
-func fromDeletedTopic(text string, mark logMark, offset int64) bool {
+// FromDeletedTopic reports whether an offset was committed in a deleted topic that had the
+// name of this one. Only text that was written for this very offset counts: whoever moves a
+// position by hand means the topic that exists.
+func FromDeletedTopic(text string, mark Mark, offset int64) bool {
 	h, _, ok := decodeHead(text)
 	return ok && h.base == offset && mark.place != 0 && h.mark.place == mark.place && h.mark.topic != mark.topic
 }
 
 // readAttempts returns what follows the attempts.
-func (s *savedRuns) readAttempts(b []byte, base int64) (rest []byte, ok bool) {
+func (s *Saved) readAttempts(b []byte, base int64) (rest []byte, ok bool) {
 	count, n := binary.Uvarint(b)
-	if n <= 0 || count > maxTried {
+	if n <= 0 || count > MaxRetried {
 		return nil, false
 	}
 	for b = b[n:]; count > 0; count-- {
@@ -332,12 +335,12 @@ func readBitmap(b []byte, base int64) (runs []span) {
 	return runs
 }
 
-// markOf tells logs apart that had the same name.
-func markOf(clusterID string, id [16]byte, topic string) logMark {
-	if id == [16]byte{} { // brokers before 2.8
-		return logMark{topic: crc32.Checksum([]byte(topic), castagnoli)}
+// MarkOf returns the mark of a topic. Brokers before 2.8 give topics no identity.
+func MarkOf(clusterID string, id [16]byte, topic string) Mark {
+	if id == [16]byte{} {
+		return Mark{topic: crc32.Checksum([]byte(topic), castagnoli)}
 	}
-	m := logMark{topic: crc32.Checksum(id[:], castagnoli)}
+	m := Mark{topic: crc32.Checksum(id[:], castagnoli)}
 	if clusterID != "" {
 		m.place = crc32.Checksum([]byte(clusterID+"/"+topic), castagnoli)
 	}

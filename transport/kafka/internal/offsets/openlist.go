@@ -1,4 +1,4 @@
-package kafka
+package offsets
 
 import (
 	"encoding/binary"
@@ -7,15 +7,15 @@ import (
 	mathbits "math/bits"
 )
 
-// The third way to save what is done: the offsets that are NOT done, as Golomb–Rice
-// codes of their distances. A few records that wait for a retry among tens of thousands
-// that are done take about as many bits as there is information in where they are:
+// The third format lists the offsets that are NOT done, as Golomb–Rice codes of their
+// distances. A few records that wait for a retry among tens of thousands of done ones take
+// about as many bits as their positions hold information:
 // 3,600 of 65,536 fit into 2,800 bytes, where runs take 7,200 and a bitmap 8,192.
 //
 //	uvarint (end − base) | shift 1 | uvarint count | count × (unary distance>>shift, shift low bits)
 //
-// A distance is that to the offset before, less one; the first is from base. Bits are
-// filled from the lowest of each byte. Every other offset below end is done.
+// A distance is that to the previous offset, less one; the first is from base. Bits fill
+// each byte from the lowest. Every other offset below end is done.
 const kindUndone = 3
 
 const (
@@ -116,9 +116,9 @@ func readUndone(b []byte, base int64) (runs []span, ok bool) {
 
 // bitWriter appends bits, as many as there is room for.
 type bitWriter struct {
-	bytes []byte
-	n     int // bits written
-	room  int // bits in all
+	bytes []byte // what is written
+	n     int    // bits written
+	room  int    // bits in all
 }
 
 // rice writes a number whole, or nothing.
@@ -147,8 +147,8 @@ func (w *bitWriter) bit(b byte) {
 
 // bitReader reads them back.
 type bitReader struct {
-	bytes []byte
-	n     int
+	bytes []byte // what is read
+	n     int    // bits read
 }
 
 func (r *bitReader) rice(shift int) (v uint64, ok bool) {

@@ -1,4 +1,4 @@
-package kafka
+package offsets
 
 import (
 	"math/rand/v2"
@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// model is the tracker as one would write it without caring for speed.
+// model is the Tracker as one would write it without caring for speed.
 type model struct {
 	start   int64
 	offsets []int64
@@ -33,17 +33,17 @@ func TestGapsAndAnyOrderOfAcks(t *testing.T) {
 	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		m := &model{start: r.Int64N(1000)}
-		tr := newTracker(m.start, -1)
+		tr := New(m.start, -1)
 		var open []uint64
 		next, epoch := m.start+r.Int64N(3), int32(0)
 		gap, window := 1+r.Int64N(6), 1+r.IntN(300)
 		for range 300 {
 			switch {
-			case tr.size() < window && r.IntN(2) == 0:
+			case tr.Len() < window && r.IntN(2) == 0:
 				if r.IntN(50) == 0 {
 					epoch++
 				}
-				seq := tr.add(next, epoch, nil)
+				seq := tr.Add(next, epoch, nil)
 				if int(seq) != len(m.offsets) {
 					t.Fatalf("seed %d: sequence %d, want %d", seed, seq, len(m.offsets))
 				}
@@ -51,10 +51,10 @@ func TestGapsAndAnyOrderOfAcks(t *testing.T) {
 				open = append(open, seq)
 				next += 1 + r.Int64N(gap)
 			case len(open) > 0 && r.IntN(10) == 0:
-				tr.gaveBack(open[r.IntN(len(open))], 2+r.IntN(3))
+				tr.Retried(open[r.IntN(len(open))], 2+r.IntN(3))
 			case len(open) > 0:
 				i := r.IntN(len(open))
-				tr.ack(open[i])
+				tr.Ack(open[i])
 				m.done[open[i]] = true
 				open = slices.Delete(open, i, i+1)
 			}
@@ -67,31 +67,31 @@ func TestGapsAndAnyOrderOfAcks(t *testing.T) {
 		}
 		r.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
 		for _, seq := range open {
-			tr.ack(seq)
+			tr.Ack(seq)
 			m.done[seq] = true
 		}
 		m.compare(t, seed, &tr, 4000)
-		if n := len(m.offsets); n > 0 && tr.base != m.offsets[n-1]+1 || tr.size() != 0 {
-			t.Fatalf("seed %d: at the end base %d, %d open", seed, tr.base, tr.size())
+		if n := len(m.offsets); n > 0 && tr.base != m.offsets[n-1]+1 || tr.Len() != 0 {
+			t.Fatalf("seed %d: at the end base %d, %d open", seed, tr.base, tr.Len())
 		}
 	}
 }
 
-func (m *model) compare(t *testing.T, seed uint64, tr *tracker, budget int) {
+func (m *model) compare(t *testing.T, seed uint64, tr *Tracker, budget int) {
 	t.Helper()
-	topic := logMark{topic: 7}
+	topic := Mark{topic: 7}
 	offset, epoch, first := m.watermark()
-	s := tr.snapshot(budget, topic)
-	if s.offset != offset || s.epoch != epoch {
-		t.Fatalf("seed %d: commits %d epoch %d, want %d epoch %d", seed, s.offset, s.epoch, offset, epoch)
+	s := tr.Snapshot(budget, topic)
+	if s.Offset != offset || s.Epoch != epoch {
+		t.Fatalf("seed %d: commits %d epoch %d, want %d epoch %d", seed, s.Offset, s.Epoch, offset, epoch)
 	}
-	if len(s.saved) > budget {
-		t.Fatalf("seed %d: %d characters saved, the budget is %d", seed, len(s.saved), budget)
+	if len(s.Saved) > budget {
+		t.Fatalf("seed %d: %d characters saved, the budget is %d", seed, len(s.Saved), budget)
 	}
-	if s.saved == "" {
+	if s.Saved == "" {
 		return
 	}
-	saved, ok := decodeRuns(s.saved, topic, s.offset)
+	saved, ok := Decode(s.Saved, topic, s.Offset)
 	if !ok {
 		t.Fatalf("seed %d: cannot read what was saved", seed)
 	}
@@ -99,7 +99,7 @@ func (m *model) compare(t *testing.T, seed uint64, tr *tracker, budget int) {
 		if n := saved.attempts[m.offsets[i]]; n > 0 && n != tr.attempts[uint64(i)] {
 			t.Fatalf("seed %d: offset %d is saved at attempt %d, want %d", seed, m.offsets[i], n, tr.attempts[uint64(i)])
 		}
-		if saved.has(m.offsets[i], m.epochs[i]) && !m.done[i] {
+		if saved.Has(m.offsets[i], m.epochs[i]) && !m.done[i] {
 			t.Fatalf("seed %d: offset %d is not done and would be skipped", seed, m.offsets[i])
 		}
 	}
@@ -110,24 +110,24 @@ func TestAllThatIsDoneIsSaved(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 2))
-		tr := newTracker(100, -1)
+		tr := New(100, -1)
 		var done []int64
 		offset := int64(100)
 		for i := range 500 {
-			seq := tr.add(offset, 3, nil)
+			seq := tr.Add(offset, 3, nil)
 			if i > 0 && r.IntN(4) > 0 {
-				tr.ack(seq)
+				tr.Ack(seq)
 				done = append(done, offset)
 			}
 			offset += 1 + r.Int64N(3)
 		}
-		s := tr.snapshot(4096, logMark{topic: 1})
-		saved, ok := decodeRuns(s.saved, logMark{topic: 1}, s.offset)
+		s := tr.Snapshot(4096, Mark{topic: 1})
+		saved, ok := Decode(s.Saved, Mark{topic: 1}, s.Offset)
 		if !ok {
-			t.Fatalf("seed %d: cannot read %q", seed, s.saved)
+			t.Fatalf("seed %d: cannot read %q", seed, s.Saved)
 		}
 		for _, o := range done {
-			if !saved.has(o, 3) {
+			if !saved.Has(o, 3) {
 				t.Fatalf("seed %d: offset %d is done and not saved", seed, o)
 			}
 		}
@@ -141,13 +141,13 @@ func TestGapsInTwoOrders(t *testing.T) {
 		{[]int64{0, 2, 4, 6}, []int64{0, 2, 6, 4}},
 		{[]int64{0, 1, 2, 3}, []int64{0, 2, 1, 3}},
 	} {
-		tr := newTracker(0, -1)
+		tr := New(0, -1)
 		seq := map[int64]uint64{}
 		for _, o := range c.offsets {
-			seq[o] = tr.add(o, 0, nil)
+			seq[o] = tr.Add(o, 0, nil)
 		}
 		for _, o := range c.acks {
-			tr.ack(seq[o])
+			tr.Ack(seq[o])
 		}
 		if want := c.offsets[3] + 1; tr.base != want {
 			t.Errorf("offsets %v acks %v: base %d, want %d", c.offsets, c.acks, tr.base, want)
@@ -170,20 +170,20 @@ func TestWhatIsSavedStaysSmall(t *testing.T) {
 		{"half of 16384", func(r *rand.Rand, i int) bool { return i == 0 || r.IntN(2) == 0 }, 16384, 2766},
 	} {
 		r := rand.New(rand.NewPCG(1, 3))
-		tr := newTracker(1<<40, -1)
+		tr := New(1<<40, -1)
 		for i := range c.window {
-			if seq := tr.add(1<<40+int64(i), 5, nil); !c.open(r, i) {
-				tr.ack(seq)
+			if seq := tr.Add(1<<40+int64(i), 5, nil); !c.open(r, i) {
+				tr.Ack(seq)
 			}
 		}
-		s := tr.snapshot(4000, logMark{topic: 9})
-		saved, ok := decodeRuns(s.saved, logMark{topic: 9}, s.offset)
-		if !ok || len(s.saved) > c.limit {
-			t.Errorf("%s: %d characters (readable: %t), at most %d", c.name, len(s.saved), ok, c.limit)
+		s := tr.Snapshot(4000, Mark{topic: 9})
+		saved, ok := Decode(s.Saved, Mark{topic: 9}, s.Offset)
+		if !ok || len(s.Saved) > c.limit {
+			t.Errorf("%s: %d characters (readable: %t), at most %d", c.name, len(s.Saved), ok, c.limit)
 		}
 		covered := 0
 		for i := range c.window {
-			if saved.has(1<<40+int64(i), 5) {
+			if saved.Has(1<<40+int64(i), 5) {
 				covered++
 			}
 		}
@@ -196,18 +196,18 @@ func TestWhatIsSavedStaysSmall(t *testing.T) {
 // F-C05: text about another log, another position, a reused offset, or cut.
 func TestForeignSavedStateIsIgnored(t *testing.T) {
 	t.Parallel()
-	tr := newTracker(10, -1)
+	tr := New(10, -1)
 	for i := range int64(20) {
-		if seq := tr.add(10+i, 4, nil); i%3 != 0 {
-			tr.ack(seq)
+		if seq := tr.Add(10+i, 4, nil); i%3 != 0 {
+			tr.Ack(seq)
 		}
 	}
-	s := tr.snapshot(4000, logMark{topic: 1})
-	good, ok := decodeRuns(s.saved, logMark{topic: 1}, s.offset)
-	if !ok || !good.has(11, 4) {
+	s := tr.Snapshot(4000, Mark{topic: 1})
+	good, ok := Decode(s.Saved, Mark{topic: 1}, s.Offset)
+	if !ok || !good.Has(11, 4) {
 		t.Fatal("the text itself must be good")
 	}
-	if again, _ := decodeRuns(s.saved, logMark{topic: 1}, s.offset); again.has(11, 5) {
+	if again, _ := Decode(s.Saved, Mark{topic: 1}, s.Offset); again.Has(11, 5) {
 		t.Error("a record of a later epoch is another record")
 	}
 	for name, c := range map[string]struct {
@@ -215,18 +215,18 @@ func TestForeignSavedStateIsIgnored(t *testing.T) {
 		topic uint32
 		base  int64
 	}{
-		"another topic":       {s.saved, 2, s.offset},
-		"a translated offset": {s.saved, 1, s.offset + 1},
-		"no offset":           {s.saved, 1, -1},
-		"cut":                 {s.saved[:len(s.saved)-1], 1, s.offset},
-		"longer":              {s.saved + "A", 1, s.offset},
-		"a member id":         {"kgo-1234", 1, s.offset},
-		"another version":     {"ls1." + s.saved[4:], 1, s.offset},
-		"Parallel Consumer":   {"bAAQAA==", 1, s.offset},
-		"empty":               {"", 1, s.offset},
-		"only the prefix":     {savedPrefix, 1, s.offset},
+		"another topic":       {s.Saved, 2, s.Offset},
+		"a translated offset": {s.Saved, 1, s.Offset + 1},
+		"no offset":           {s.Saved, 1, -1},
+		"cut":                 {s.Saved[:len(s.Saved)-1], 1, s.Offset},
+		"longer":              {s.Saved + "A", 1, s.Offset},
+		"a member id":         {"kgo-1234", 1, s.Offset},
+		"another version":     {"ls1." + s.Saved[4:], 1, s.Offset},
+		"Parallel Consumer":   {"bAAQAA==", 1, s.Offset},
+		"empty":               {"", 1, s.Offset},
+		"only the prefix":     {prefix, 1, s.Offset},
 	} {
-		if got, ok := decodeRuns(c.text, logMark{topic: c.topic}, c.base); ok || len(got.runs) > 0 {
+		if got, ok := Decode(c.text, Mark{topic: c.topic}, c.base); ok || len(got.runs) > 0 {
 			t.Errorf("%s: read as %+v", name, got.runs)
 		}
 	}
@@ -235,15 +235,15 @@ func TestForeignSavedStateIsIgnored(t *testing.T) {
 // F-C05
 func FuzzSavedState(f *testing.F) {
 	f.Add("ls2.AAAA", int64(0))
-	tr := newTracker(10, -1)
+	tr := New(10, -1)
 	for i := range int64(100) {
-		if seq := tr.add(10+i, 4, nil); i%3 != 0 {
-			tr.ack(seq)
+		if seq := tr.Add(10+i, 4, nil); i%3 != 0 {
+			tr.Ack(seq)
 		}
 	}
-	f.Add(tr.snapshot(4000, logMark{topic: 1}).saved, int64(10))
+	f.Add(tr.Snapshot(4000, Mark{topic: 1}).Saved, int64(10))
 	f.Fuzz(func(t *testing.T, text string, base int64) {
-		s, ok := decodeRuns(text, logMark{topic: 1}, base)
+		s, ok := Decode(text, Mark{topic: 1}, base)
 		if !ok {
 			return
 		}
@@ -259,23 +259,23 @@ func FuzzSavedState(f *testing.F) {
 
 func BenchmarkTracker(b *testing.B) {
 	b.ReportAllocs()
-	tr := newTracker(0, -1)
+	tr := New(0, -1)
 	for i := range b.N {
-		tr.ack(tr.add(int64(i), 0, nil))
+		tr.Ack(tr.Add(int64(i), 0, nil))
 	}
 }
 
 func BenchmarkSnapshot(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
-	tr := newTracker(0, -1)
+	tr := New(0, -1)
 	for i := range 4096 {
-		if seq := tr.add(int64(i), 0, nil); i > 0 && r.IntN(100) > 0 {
-			tr.ack(seq)
+		if seq := tr.Add(int64(i), 0, nil); i > 0 && r.IntN(100) > 0 {
+			tr.Ack(seq)
 		}
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		tr.snapshot(4000, logMark{topic: 1})
+		tr.Snapshot(4000, Mark{topic: 1})
 	}
 }
 
@@ -284,42 +284,42 @@ func BenchmarkSnapshot(b *testing.B) {
 // the offsets may have been given out again.
 func TestInheritedStateIsSavedAgain(t *testing.T) {
 	t.Parallel()
-	first := newTracker(100, 1)
-	head := first.add(100, 3, nil)
+	first := New(100, 1)
+	head := first.Add(100, 3, nil)
 	for o := int64(101); o < 1000; o++ {
-		first.ack(first.add(o, 3, nil))
+		first.Ack(first.Add(o, 3, nil))
 	}
-	first.gaveBack(first.add(1000, 3, nil), 4)
+	first.Retried(first.Add(1000, 3, nil), 4)
 	_ = head
 	for name, c := range map[string]struct {
 		epoch int32
 		want  bool
 	}{"the same epoch": {3, true}, "a later one": {4, false}} {
-		s := first.snapshot(4000, logMark{topic: 7})
-		second := newTracker(s.offset, s.epoch)
-		second.saved, _ = decodeRuns(s.saved, logMark{topic: 7}, s.offset)
-		second.ack(second.add(100, c.epoch, nil)) // the head is done, and ten behind it are read
+		s := first.Snapshot(4000, Mark{topic: 7})
+		second := New(s.Offset, s.Epoch)
+		second.saved, _ = Decode(s.Saved, Mark{topic: 7}, s.Offset)
+		second.Ack(second.Add(100, c.epoch, nil)) // the head is done, and ten behind it are read
 		for o := int64(101); o < 111; o++ {
-			if !second.saved.has(o, 3) {
+			if !second.saved.Has(o, 3) {
 				t.Fatalf("%s: %d is not known", name, o)
 			}
-			second.ack(second.add(o, c.epoch, nil))
+			second.Ack(second.Add(o, c.epoch, nil))
 		}
-		s = second.snapshot(4000, logMark{topic: 7})
-		third, ok := decodeRuns(s.saved, logMark{topic: 7}, s.offset)
-		if s.offset != 111 || ok != c.want {
-			t.Fatalf("%s: commits %d, saved %v", name, s.offset, ok)
+		s = second.Snapshot(4000, Mark{topic: 7})
+		third, ok := Decode(s.Saved, Mark{topic: 7}, s.Offset)
+		if s.Offset != 111 || ok != c.want {
+			t.Fatalf("%s: commits %d, saved %v", name, s.Offset, ok)
 		}
 		if !c.want {
 			continue
 		}
 		for o := int64(111); o < 1000; o++ {
-			if !third.has(o, 3) {
+			if !third.Has(o, 3) {
 				t.Fatalf("%s: %d is forgotten", name, o)
 			}
 		}
-		if third.has(1000, 3) || third.attempt(1000, 3) != 4 {
-			t.Errorf("%s: the one that waits is done %v, at attempt %d", name, third.has(1000, 3), third.attempt(1000, 3))
+		if third.Has(1000, 3) || third.Attempt(1000, 3) != 4 {
+			t.Errorf("%s: the one that waits is done %v, at attempt %d", name, third.Has(1000, 3), third.Attempt(1000, 3))
 		}
 	}
 }

@@ -1,0 +1,16 @@
+// Package offsets tracks which records of one assigned partition are done and writes
+// that into the metadata of a commit, so that the next owner of the partition repeats
+// as little as possible.
+//
+// In reading order:
+//
+//   - tracker.go: [Tracker], the records in hand, their acknowledgements in any order,
+//     and the watermark, which is the offset that can be committed.
+//   - snapshot.go: one consistent [Snapshot] of a tracker, which a commit carries.
+//   - metadata.go: the text beside a committed offset, its checks, and [Saved], which
+//     answers for it after an assignment. openlist.go has the densest of its formats.
+//   - bound.go: how much may be handed out so that the text can always describe it.
+//
+// Nothing here reads a clock, starts a goroutine or does I/O, and nothing is safe for
+// concurrent use: the partition's lock guards its tracker.
+package offsets
