@@ -9,12 +9,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/amqp/internal/wire"
 )
 
 // Who refuses a login without a word hangs up, and so does a node that goes down. RabbitMQ
@@ -56,9 +56,9 @@ func (l *link) login(ctx context.Context, n node) (opened *session, hungUp bool,
 		}
 		raw = secure
 	}
-	noted := &notedConn{Conn: newLateConn(raw)}
+	framed := wire.New(raw)
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
-	conn, err := amqp091.Open(noted, cfg)
+	conn, err := amqp091.Open(framed, cfg)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -67,7 +67,7 @@ func (l *link) login(ctx context.Context, n node) (opened *session, hungUp bool,
 		if ctx.Err() != nil {
 			return nil, false, l.set.unreachable(n, ctx.Err())
 		}
-		hungUp = noted.eof.Load()
+		hungUp = framed.HungUp()
 		return nil, hungUp, l.set.refused(n, err, hungUp)
 	}
 	s := &session{conn: conn, raw: raw, node: n, version: parseVersion(conn.Properties), frame: conn.Config.FrameSize,
@@ -78,21 +78,6 @@ func (l *link) login(ctx context.Context, n node) (opened *session, hungUp bool,
 	s.watch(l.event)
 	l.set.renew(s, token) //nolint:contextcheck // outlives the connect
 	return s, false, nil
-}
-
-// notedConn remembers that the peer ended the connection: a broker that refuses
-// a login just hangs up, and the client reports that as it reports any failure.
-type notedConn struct {
-	net.Conn
-	eof atomic.Bool
-}
-
-func (c *notedConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if isEnd(err) { // RabbitMQ 3.10 resets
-		c.eof.Store(true)
-	}
-	return n, err
 }
 
 func (s *settings) dial(ctx context.Context, n node) (net.Conn, error) {

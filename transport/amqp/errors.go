@@ -6,15 +6,14 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"regexp"
 	"strings"
-	"syscall"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/amqp/internal/wire"
 )
 
 // Mismatch says how a queue or exchange differs from its declaration. Errors
@@ -207,11 +206,6 @@ func (s *settings) unreachable(n node, err error) error {
 	return out
 }
 
-// isEnd says that the peer, or something in between, ended the connection.
-func isEnd(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
-}
-
 // tlsError says which check of the peer failed.
 func (s *settings) tlsError(n node, err error) error {
 	out := &longshore.Error{Code: longshore.CodeTLS, Op: "connect to rabbitmq at " + n.String(), Err: err, Fields: at(n)}
@@ -234,7 +228,7 @@ func (s *settings) tlsError(n node, err error) error {
 		out.Hint = "the peer does not speak TLS on this port: 5671 is RabbitMQ's usual one, or write amqp://"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return s.unreachable(n, err)
-	case isEnd(err): // which says nothing about who it is
+	case wire.IsEnd(err): // which says nothing about who it is
 		out.Code = longshore.CodeUnreachable
 		out.Hint = "it hung up during the TLS handshake: check that the port is RabbitMQ's for TLS (5671 is the usual one) and, if it goes on, its log"
 	default:

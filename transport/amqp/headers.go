@@ -12,13 +12,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
-)
-
-// Limits of the client's reader: what goes beyond them ends the connection of
-// whoever receives it, again and again.
-const (
-	maxDepth    = 30
-	maxElements = 8192
+	"github.com/longshore-go/longshore/transport/amqp/internal/wire"
 )
 
 // fromTable makes headers of a table, in the order of their names: the table is
@@ -63,8 +57,8 @@ func fromField(v any) any {
 func toField(v any, depth int) (any, error) {
 	switch v.(type) {
 	case []any, longshore.Headers: // depth counts tables and arrays, like mendHeader
-		if depth > maxDepth {
-			return nil, fmt.Errorf("nested deeper than %d", maxDepth)
+		if depth > wire.MaxDepth {
+			return nil, fmt.Errorf("nested deeper than %d", wire.MaxDepth)
 		}
 	}
 	switch v := v.(type) {
@@ -87,8 +81,8 @@ func toField(v any, depth int) (any, error) {
 	case time.Time:
 		return v.Truncate(time.Second), nil
 	case []any:
-		if len(v) > maxElements {
-			return nil, fmt.Errorf("an array of %d elements; %d are the most", len(v), maxElements)
+		if len(v) > wire.MaxElements {
+			return nil, fmt.Errorf("an array of %d elements; %d are the most", len(v), wire.MaxElements)
 		}
 		a := make([]any, len(v))
 		for i := range v {
@@ -118,8 +112,8 @@ func unsigned(v uint64) any {
 // fillTable adds headers to a table. Of a name that occurs twice the last one
 // stays.
 func fillTable(t amqp091.Table, h longshore.Headers, depth int) error {
-	if len(h) > maxElements {
-		return fmt.Errorf("a table of %d entries; %d are the most", len(h), maxElements)
+	if len(h) > wire.MaxElements {
+		return fmt.Errorf("a table of %d entries; %d are the most", len(h), wire.MaxElements)
 	}
 	for _, x := range h {
 		if len(x.Name) > maxShort {

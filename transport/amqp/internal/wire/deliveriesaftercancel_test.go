@@ -1,4 +1,4 @@
-package amqp
+package wire
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ func methodFrame(channel uint16, id uint32, rest string) []byte {
 // before that answer.
 func TestDeliveriesBehindCancelOkComeBeforeIt(t *testing.T) {
 	client, server := net.Pipe()
-	c := newLateConn(client)
+	c := New(client)
 	defer c.Close()
 	cancel := methodFrame(3, cancelOk, "\x03tag")
 	deliver := append(append(methodFrame(3, 60<<16|60, "\x03tag…"), frame(2, 3, []byte("header"))...), frame(3, 3, bytes.Repeat([]byte("x"), 5000))...)

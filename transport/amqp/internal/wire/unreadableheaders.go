@@ -1,24 +1,46 @@
-package amqp
+package wire
 
 import "encoding/binary"
 
-// mendHeader makes message headers readable for the client. RabbitMQ passes on
-// whatever headers a producer sent; some that it accepts the client takes for a
-// broken frame and ends the connection, and so would every consumer that gets the
-// message after it. They are changed in place, in the payload of a content header
-// frame:
+// RabbitMQ passes on the headers that a producer sent as they are. The client library
+// takes some of them for a broken frame and ends the connection, and every consumer that
+// gets the message afterwards does the same. They are changed in place, in the payload of
+// the content header frame, before the client reads it:
 //
-//   - a number of type L (PHP and others) becomes one of type l, which it is;
+//   - a number of type L (written by PHP and others) becomes type l, which it is;
 //   - arrays and tables nested deeper than 30, or with more than 8192 entries, become
 //     bytes with the same content.
+//
+// Affected: amqp091-go up to 1.16 (type L; the limits since 1.15, readFieldDepth), every
+// RabbitMQ. Reference: https://github.com/rabbitmq/amqp091-go/issues/302 and
+// https://github.com/rabbitmq/rabbitmq-server/issues/1093.
+
+// Limits of what the client library reads. A message beyond them must not be sent either:
+// it would end the connection of whoever receives it.
+const (
+	// MaxDepth is how deep arrays and tables may nest.
+	MaxDepth = 30
+	// MaxElements is how many entries an array or a table may have.
+	MaxElements = 8192
+)
+
+// Properties of a content header are present if their flag is set, in the order of the
+// flags; the headers come third.
+const (
+	flagContentType     = 1 << 15
+	flagContentEncoding = 1 << 14
+	flagHeaders         = 1 << 13
+	fixedHeader         = 14 // class, weight, body size, flags
+)
+
+// mendHeader makes the headers in the payload of a content header frame readable.
 func mendHeader(b []byte) {
-	const fixed = 14 // class, weight, body size, flags
-	if len(b) < fixed {
+	if len(b) < fixedHeader {
 		return
 	}
-	flags := binary.BigEndian.Uint16(b[12:])
-	b = b[fixed:]
-	for _, flag := range []uint16{1 << 15, 1 << 14} { // content type and encoding come first
+	flags := binary.BigEndian.Uint16(b[fixedHeader-2:])
+	b = b[fixedHeader:]
+	for _, flag := range []uint16{flagContentType, flagContentEncoding} {
 		if flags&flag == 0 {
 			continue
 		}
@@ -27,7 +49,7 @@ func mendHeader(b []byte) {
 		}
 		b = b[1+int(b[0]):]
 	}
-	if flags&(1<<13) == 0 {
+	if flags&flagHeaders == 0 {
 		return
 	}
 	if table, _, ok := lengthed(b); ok {
@@ -47,14 +69,14 @@ func lengthed(b []byte) (content, rest []byte, ok bool) {
 	return b[4 : 4+n], b[4+n:], true
 }
 
-// mendTable returns false where it cannot read on.
+// mendTable makes a table readable. It returns false where it cannot read on.
 func mendTable(b []byte, depth int) bool {
 	for n := 0; len(b) > 0; n++ {
 		name := 1 + int(b[0])
 		if len(b) <= name {
 			return false
 		}
-		if rest := b[name+1:]; n == maxElements-1 && len(rest) >= 4 {
+		if rest := b[name+1:]; n == MaxElements-1 && len(rest) >= 4 {
 			b[name] = 'x' // all that follows
 			binary.BigEndian.PutUint32(rest, uint32(len(rest)-4))
 		}
@@ -67,6 +89,7 @@ func mendTable(b []byte, depth int) bool {
 	return true
 }
 
+// mendArray returns false where it cannot read on.
 func mendArray(b []byte, depth int) (ok bool) {
 	ok = true
 	for len(b) > 0 && ok {
@@ -102,7 +125,7 @@ func mendField(b []byte, depth int) (rest []byte, ok bool) {
 		}
 		switch {
 		case kind == 'S' || kind == 'x':
-		case depth >= maxDepth, kind == 'A' && fields(content) > maxElements:
+		case depth >= MaxDepth, kind == 'A' && fields(content) > MaxElements:
 			b[0] = 'x'
 		case kind == 'A':
 			return rest, mendArray(content, depth+1)
@@ -121,12 +144,12 @@ func mendField(b []byte, depth int) (rest []byte, ok bool) {
 
 // fields counts the entries of an array without changing it.
 func fields(b []byte) (n int) {
-	if len(b) <= maxElements { // an entry has one byte at least
+	if len(b) <= MaxElements { // an entry has one byte at least
 		return 0
 	}
 	c := append([]byte(nil), b...)
 	for ok := true; len(c) > 0 && ok; n++ {
-		c, ok = mendField(c, maxDepth)
+		c, ok = mendField(c, MaxDepth)
 	}
 	return n
 }
