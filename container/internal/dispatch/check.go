@@ -11,7 +11,7 @@ func (s *Scheduler[T]) Check() error {
 	c.run()
 	c.heap()
 	c.others()
-	for i, l := range s.lanes.all {
+	for i, l := range s.lanes.table.all {
 		c.failIf(l.pos != i, "lane %q believes it is at %d, and is at %d", l.key, l.pos, i)
 		c.lane(l)
 	}
@@ -23,12 +23,12 @@ func (s *Scheduler[T]) Check() error {
 // checker counts again what the Scheduler counts as it goes.
 type checker[T any] struct {
 	s      *Scheduler[T]
-	held   [states]Sum
-	behind [standings]Sum
-	owners map[*Owner]int
+	held   [states]Sum      // counted from the places of items
+	behind [standings]Sum   // counted from the lists of lanes
+	owners map[*Owner]int   // items found, by owner
 	heads  map[*lane[T]]int // ready, parked or due ones of each lane
-	runs   map[*lane[T]]int
-	err    error
+	runs   map[*lane[T]]int // running ones of each lane
+	err    error            // the first invariant that is broken
 }
 
 func (c *checker[T]) failIf(broken bool, format string, args ...any) {
@@ -42,7 +42,7 @@ func (c *checker[T]) see(it *Item[T], want State) {
 	c.failIf(it.state != want, "an item is %v in a place for those that are %v", it.state, want)
 	c.held[want].add(it.size)
 	if it.owner == nil {
-		c.failIf(true, "an item that is %v belongs to no one", want)
+		c.failIf(true, "an item that is %v has no owner", want)
 		return
 	}
 	c.owners[it.owner]++
@@ -74,7 +74,7 @@ func (c *checker[T]) ring() {
 }
 
 func (c *checker[T]) run() {
-	for i, it := range c.s.running {
+	for i, it := range c.s.running.items {
 		c.see(it, Running)
 		c.failIf(it.pos != i, "a running item believes it is at %d, and is at %d", it.pos, i)
 		if it.lane != nil {
@@ -87,21 +87,21 @@ func (c *checker[T]) run() {
 }
 
 func (c *checker[T]) heap() {
-	for i, it := range c.s.parked {
+	for i, it := range c.s.parking.parked {
 		c.see(it, Parked)
 		c.head(it)
 		c.failIf(it.pos != i, "a parked item believes it is at %d, and is at %d", it.pos, i)
-		c.failIf(it.due.Before(c.s.parked[max(i-1, 0)/2].due), "the heap is out of order at %d", i)
+		c.failIf(it.due.Before(c.s.parking.parked[max(i-1, 0)/2].due), "the heap is out of order at %d", i)
 	}
 }
 
 func (c *checker[T]) others() {
-	for _, it := range c.s.due {
+	for _, it := range c.s.parking.due {
 		c.see(it, Due)
 		c.head(it)
-		c.failIf(!it.Apart, "an item waits for other hands that a worker could start")
+		c.failIf(!it.Apart, "an item is due apart that a worker could start")
 	}
-	for _, it := range c.s.orphans {
+	for _, it := range c.s.lanes.orphans {
 		c.failIf(it.state != Taken, "an orphan is %v", it.state)
 	}
 }
@@ -114,7 +114,7 @@ func (c *checker[T]) lane(l *lane[T]) {
 	c.failIf((l.running > 0) == (heads > 0), "lane %q: %d run and %d are first", l.key, l.running, heads)
 	c.failIf(c.runs[l] > l.running, "lane %q waits for %d, and %d run", l.key, l.running, c.runs[l])
 	c.failIf(l.running == 0 && (l.standing == Hung || l.standing == Lost || l.gap), "lane %q is %v, and nothing of it runs", l.key, l.standing)
-	c.failIf(l.since > c.s.ended, "lane %q began in the future", l.key)
+	c.failIf(l.since > c.s.lanes.ended, "lane %q began in the future", l.key)
 	var sum Sum
 	var last *Item[T]
 	marked := l.mark == nil
@@ -133,7 +133,7 @@ func (c *checker[T]) lane(l *lane[T]) {
 
 // table looks whether each lane can be found, and whether the free ones are clean.
 func (c *checker[T]) table() {
-	t := &c.s.lanes
+	t := &c.s.lanes.table
 	n := 0
 	for i, l := range t.buckets {
 		for ; l != nil; l = l.chain {
@@ -155,7 +155,7 @@ func (c *checker[T]) sums() {
 	c.held[Taken] = s.held[Taken] // those are with the caller
 	c.failIf(c.held != s.held, "the sums are %v, and should be %v", s.held, c.held)
 	c.failIf(c.behind != s.behind, "the accounts of lanes are %v, and should be %v", s.behind, c.behind)
-	c.failIf(s.held[Taken].N < len(s.orphans) || s.held[Taken].N == 0 && s.held[Taken].Bytes != 0, "taken: %v, with %d orphans", s.held[Taken], len(s.orphans))
+	c.failIf(s.held[Taken].N < len(s.lanes.orphans) || s.held[Taken].N == 0 && s.held[Taken].Bytes != 0, "taken: %v, with %d orphans", s.held[Taken], len(s.lanes.orphans))
 	total := 0
 	for o, n := range c.owners {
 		total += n

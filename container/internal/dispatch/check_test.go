@@ -43,7 +43,7 @@ func busy(t *testing.T) *stage {
 }
 
 func (st *stage) lane(key string) *lane[load] {
-	l, fresh := st.s.lanes.get([]byte(key))
+	l, fresh := st.s.lanes.table.get([]byte(key))
 	if fresh {
 		st.t.Fatalf("there is no lane %q", key)
 	}
@@ -55,24 +55,24 @@ func TestCheckSeesWhatIsBroken(t *testing.T) {
 	for name, corrupt := range map[string]func(st *stage){
 		"a lane's place":                   func(st *stage) { st.lane("a").pos++ },
 		"a lane that cannot be found":      func(st *stage) { st.lane("a").hash++ },
-		"a lane that is not in the table":  func(st *stage) { *st.s.lanes.bucket(st.lane("a").hash) = nil },
-		"a lane that is not listed":        func(st *stage) { st.s.lanes.all = st.s.lanes.all[:len(st.s.lanes.all)-1] },
-		"the number of free lanes":         func(st *stage) { st.s.lanes.nfree++ },
-		"a free lane with items":           func(st *stage) { st.s.lanes.free.head = st.lane("a").head },
-		"a free lane that ends":            func(st *stage) { st.s.lanes.free.tail = st.lane("a").tail },
-		"a free lane with a mark":          func(st *stage) { st.s.lanes.free.mark = st.lane("a").head },
-		"a free lane that runs":            func(st *stage) { st.s.lanes.free.running = 1 },
-		"a free lane that hangs":           func(st *stage) { st.s.lanes.free.standing = Hung },
-		"a free lane with a gap":           func(st *stage) { st.s.lanes.free.gap = true },
-		"a free lane that counts":          func(st *stage) { st.s.lanes.free.waiting.N = 1 },
+		"a lane that is not in the table":  func(st *stage) { *st.s.lanes.table.bucket(st.lane("a").hash) = nil },
+		"a lane that is not listed":        func(st *stage) { st.s.lanes.table.all = st.s.lanes.table.all[:len(st.s.lanes.table.all)-1] },
+		"the number of free lanes":         func(st *stage) { st.s.lanes.table.nfree++ },
+		"a free lane with items":           func(st *stage) { st.s.lanes.table.free.head = st.lane("a").head },
+		"a free lane that ends":            func(st *stage) { st.s.lanes.table.free.tail = st.lane("a").tail },
+		"a free lane with a mark":          func(st *stage) { st.s.lanes.table.free.mark = st.lane("a").head },
+		"a free lane that runs":            func(st *stage) { st.s.lanes.table.free.running = 1 },
+		"a free lane that hangs":           func(st *stage) { st.s.lanes.table.free.standing = Hung },
+		"a free lane with a gap":           func(st *stage) { st.s.lanes.table.free.gap = true },
+		"a free lane that counts":          func(st *stage) { st.s.lanes.table.free.waiting.N = 1 },
 		"a state in the ring":              func(st *stage) { st.s.Front().state = Behind },
-		"a state among the running":        func(st *stage) { st.s.running[0].state = Ready },
+		"a state among the running":        func(st *stage) { st.s.running.items[0].state = Ready },
 		"a state in the heap":              func(st *stage) { st.s.parked[0].state = Due },
 		"a state among the due":            func(st *stage) { st.s.due[0].state = Parked },
 		"a state in a lane":                func(st *stage) { st.lane("a").head.state = Ready },
-		"an item of no one":                func(st *stage) { st.s.running[0].owner = nil },
+		"an item of no one":                func(st *stage) { st.s.running.items[0].owner = nil },
 		"the ring's rest":                  func(st *stage) { st.s.ready.buf[st.s.ready.head+st.s.ready.n] = st.s.Front() },
-		"a running item's place":           func(st *stage) { st.s.running[1].pos = 0 },
+		"a running item's place":           func(st *stage) { st.s.running.items[1].pos = 0 },
 		"a parked item's place":            func(st *stage) { st.s.parked[1].pos = 0 },
 		"the order of the heap":            func(st *stage) { st.s.parked[1].due = time.Unix(0, 0) },
 		"a due item for workers":           func(st *stage) { st.s.due[0].Apart = false },

@@ -1,14 +1,19 @@
 // Package dispatch decides which of the deliveries a container holds runs next.
 //
-// A [Scheduler] owns the items, the ring of those that are ready, the lanes that keep
-// an order, the heap of those that wait for their time, and every sum over them. It is
-// a pure state machine: it starts no goroutine, reads no clock and does no I/O, so that
-// a seeded simulation can drive it through millions of steps and replay any of them
-// exactly. Its owner guards it with a mutex.
+// A [Scheduler] is a pure state machine: it starts no goroutine, reads no clock and does
+// no I/O, so that a seeded simulation can drive it through millions of steps and replay
+// any of them exactly. Its owner guards it with a mutex. It composes five parts, each of
+// which owns its fields:
 //
-// Reading order: item.go has the states of an item and the table of moves between
-// them, lane.go the reasons why a lane stands, scheduler.go the way of a delivery
-// from Admit to Finish, park.go the retries, take.go what goes back to the broker,
-// lose.go what the broker takes back, room.go how much more fits, check.go the
-// invariants.
+//	ledger   every sum, and from them how much more fits      ledger.go
+//	lanes    what waits behind others, and why                lanes.go orphans.go (lane.go table.go)
+//	ready    what waits for a worker                          ring.go
+//	parking  what waits for its time                          parking.go (heap.go)
+//	running  what is with a handler                           running.go
+//
+// Reading order: item.go has the states of an item, lane.go the reasons why a lane is
+// blocked, scheduler.go the way of a delivery from Admit to Finish, park.go the retries,
+// take.go what the container gives back to the broker, lose.go and orphans.go what the
+// broker takes back, ledger.go how much more fits, walk.go what is read for people,
+// check.go the invariants.
 package dispatch

@@ -8,7 +8,7 @@ type State uint8
 const (
 	// Out: the Scheduler does not hold the item.
 	Out State = iota
-	// Ready: nothing is in its way but a worker.
+	// Ready: it waits for nothing but a worker.
 	Ready
 	// Behind: an earlier one of its lane has not ended.
 	Behind
@@ -16,7 +16,8 @@ const (
 	Running
 	// Parked: waits for its time.
 	Parked
-	// Due: its time has come, but a worker must not start it: it waits for other hands.
+	// Due: its time has come, but no worker may start it: its owner continues it with
+	// TakeDue.
 	Due
 	// Taken: on its way back to the broker. It never runs again, and until it has left
 	// its lane waits for it.
@@ -30,33 +31,35 @@ func (s State) String() string {
 	return [states]string{"out", "ready", "behind", "running", "parked", "due", "taken"}[s]
 }
 
-// Owner is what items belong to, such as a subscription. The Scheduler knows nothing of
-// it but how many items it has here: at zero it can be let go.
-type Owner struct{ held int }
+// Owner is what items belong to, such as a subscription. The Scheduler only counts its
+// items: when none is left, the owner can be let go.
+type Owner struct {
+	held int // items in any state
+}
 
-// Held is how many items of the owner are here, whatever they do.
+// Held is how many items of the owner are here, in any state.
 func (o *Owner) Held() int { return o.held }
 
-// Item is the Scheduler's part of something that is held. Whoever holds it embeds the
-// item in its own struct, so that neither costs an allocation of its own. Items can be
-// used again after they have left.
+// Item is the Scheduler's part of a delivery that is held. The delivery's own struct
+// embeds the item, so that neither costs an allocation of its own. Items can be used again
+// after they have left.
 type Item[T any] struct {
 	// Of is the struct that embeds the item.
 	Of *T
-	// Apart says that other hands than a worker's continue when its time has come.
+	// Apart: when its time has come it is not for a worker: TakeDue gives it out.
 	Apart bool
-	// Alone says that it cannot share a batch with others.
+	// Alone: it cannot share a batch with others.
 	Alone bool
 
-	owner *Owner
-	lane  *lane[T] // nil: nothing has to wait for it
-	next  *Item[T] // the one behind it in its lane
-	due   time.Time
-	size  int64
-	pos   int // its place among the running ones or in the heap
-	state State
-	// swept says that its loss was heard of while it ran: those behind it are gone
-	// already, and what came since comes behind it again.
+	owner *Owner    // whose count it is in
+	lane  *lane[T]  // nil: nothing has to wait for it
+	next  *Item[T]  // the one behind it in its lane's list
+	due   time.Time // until when it was parked last; zero: never
+	size  int64     // what it adds to the bytes of a sum
+	pos   int       // its place among the running ones or in the heap
+	state State     // which part holds it
+	// swept: its loss was noted while it ran. Those behind it are gone already, and what
+	// came since comes behind it again.
 	swept bool
 }
 
@@ -70,20 +73,33 @@ func (it *Item[T]) State() State { return it.state }
 // Due is until when it was parked last; zero: it never was.
 func (it *Item[T]) Due() time.Time { return it.due }
 
-// Owner is whose it is.
+// Owner is the subscription, or whatever else, that it belongs to.
 func (it *Item[T]) Owner() *Owner { return it.owner }
 
 // Ordered says whether others of its lane wait for it.
 func (it *Item[T]) Ordered() bool { return it.lane != nil }
 
-// Returns says that others of its batch were put back into its lane before it: whatever
-// becomes of it must come after them.
+// Returns says whether others of its batch were put back into its lane before it: its own
+// next attempt must come after theirs.
 func (it *Item[T]) Returns() bool { return it.lane != nil && it.lane.mark != nil }
 
 // joins says whether it can follow its predecessor in the same batch.
 func (it *Item[T]) joins() bool { return !it.Alone && !it.Apart && it.due.IsZero() }
 
-// clear makes the item new, but for Of. Pointers and times that are zero already are
+// move changes the state, and the sums with it.
+func (it *Item[T]) move(to State, sums *ledger) {
+	sums.move(it.state, to, it.size)
+	it.state = to
+}
+
+// forget takes the item off the sums and its owner, and makes it ready to be used again.
+func (it *Item[T]) forget(sums *ledger) {
+	sums.leave(it.state, it.size)
+	it.owner.held--
+	it.clear()
+}
+
+// clear makes the item new, except for Of. Pointers and times that are zero already are
 // left alone: while the garbage collector marks, each pointer written costs, and this
 // happens to every message.
 func (it *Item[T]) clear() {

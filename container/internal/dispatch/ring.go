@@ -6,9 +6,9 @@ const most = 1024
 
 // ring is a queue of items that grows and shrinks by powers of two.
 type ring[T any] struct {
-	buf  []*Item[T]
-	head int
-	n    int
+	buf  []*Item[T] // nil outside the n used places
+	head int        // the place of the first
+	n    int        // how many there are
 }
 
 const minRing = 64

@@ -215,7 +215,7 @@ func (w *world) sums() {
 	want := answers{aside, retries, all, window.N, room, free, window.Bytes, w.mean,
 		held[Ready].N, held[Running].N + held[Taken].N, held[Due].N, held[Running].N, retries.N >= 3 || retries.Bytes >= 900, share}
 	got := answers{s.Aside(), s.Retries(), s.Total(), s.InWindow(), s.Room(windowOfWorld), s.Free(windowOfWorld), s.Bytes(), s.Mean(),
-		s.Ready(), s.Active(), s.Waiting(), len(s.running), s.RetriesFull(), s.AsideShare()}
+		s.Ready(), s.Active(), s.Waiting(), len(s.running.items), s.RetriesFull(), s.AsideShare()}
 	if got != want {
 		w.failf("the answers are %+v, and should be %+v", got, want)
 	}

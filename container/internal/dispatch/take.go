@@ -5,19 +5,16 @@ package dispatch
 
 // TakeOne starts an item that waits, out of turn: an operator wants it settled. One that
 // waits behind others leaves its lane, which does not wait for it. It reports false if
-// the item does not wait, or waits for other hands already.
+// the item does not wait, or is due already.
 func (s *Scheduler[T]) TakeOne(it *Item[T]) bool {
 	switch it.state {
 	case Parked:
-		s.parked.remove(it)
-		s.unblock(it)
+		s.parking.parked.remove(it)
+		s.lanes.unblock(it)
 	case Ready:
 		s.ready.filter(func(o *Item[T]) bool { return o != it })
 	case Behind:
-		l := it.lane
-		l.remove(it)
-		s.behind[l.standing].sub(it.size)
-		it.lane = nil
+		s.lanes.remove(it)
 	default:
 		return false
 	}
@@ -42,22 +39,18 @@ func (s *Scheduler[T]) TakeReady(of *Owner) (out []*Item[T]) {
 
 // TakeParked takes what is parked, by its time, with all that wait behind it.
 func (s *Scheduler[T]) TakeParked() (out []*Item[T]) {
-	for len(s.parked) > 0 {
-		it := s.parked.pop()
-		s.unblock(it)
+	for len(s.parking.parked) > 0 {
+		it := s.parking.parked.pop()
+		s.lanes.unblock(it)
 		out = s.takeLane(out, it)
 	}
 	return out
 }
 
-// TakeWaiting takes everything that waits but the followers of what runs: first what has
-// waited for its time, by that time, then what is ready.
+// TakeWaiting takes everything that waits except the followers of what runs: first what
+// has waited for its time, by that time, then what is ready.
 func (s *Scheduler[T]) TakeWaiting() (out []*Item[T]) {
-	for _, it := range s.due {
-		s.move(it, Parked)
-		s.parked.push(it)
-	}
-	s.due = nil
+	s.parking.putBack()
 	out = s.TakeParked()
 	for s.ready.n > 0 {
 		out = s.takeLane(out, s.ready.pop())
@@ -67,29 +60,17 @@ func (s *Scheduler[T]) TakeWaiting() (out []*Item[T]) {
 
 // takeLane takes the first item of a lane, and those behind it.
 func (s *Scheduler[T]) takeLane(out []*Item[T], it *Item[T]) []*Item[T] {
-	s.move(it, Taken)
+	it.move(Taken, &s.ledger)
 	out = append(out, it)
 	l := it.lane
 	if l == nil {
 		return out
 	}
-	s.occupy(l)
-	for l.head != nil {
-		f := s.popBehind(l)
-		s.move(f, Taken)
-		s.occupy(l)
+	s.lanes.occupy(l)
+	for f := s.lanes.pop(l); f != nil; f = s.lanes.pop(l) {
+		f.move(Taken, &s.ledger)
+		s.lanes.occupy(l)
 		out = append(out, f)
 	}
 	return out
 }
-
-// TakeOrphans gives out those that have to go back because what was before them is lost;
-// see lose.go.
-func (s *Scheduler[T]) TakeOrphans() []*Item[T] {
-	out := s.orphans
-	s.orphans = nil
-	return out
-}
-
-// Orphans says how many of them there are.
-func (s *Scheduler[T]) Orphans() int { return len(s.orphans) }
