@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"go.uber.org/fx"
 	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
@@ -173,27 +172,4 @@ func (c *Config) Manager(handlers Handlers, code Code, others ...lifecycle.Compo
 	cfg := c.Lifecycle()
 	cfg.Logger = code.Logger
 	return lifecycle.New(cfg, parts...)
-}
-
-// Module is the same for an fx application: it takes Handlers, and a *zap.Logger and
-// a Code if there are such, from the graph; what [lifecycle.ProvideMiddleware] added goes
-// around the Code's middlewares. Give it last, in place of lifecycle.Module.
-func (c *Config) Module() fx.Option {
-	type in struct {
-		fx.In
-		Handlers Handlers
-		Code     Code        `optional:"true"`
-		Logger   *zap.Logger `optional:"true"`
-		Chain    lifecycle.Chain
-	}
-	return fx.Options(
-		lifecycle.ProvideAll(func(p in) ([]lifecycle.Component, error) {
-			p.Code.Middleware = append(slices.Clone(p.Chain), p.Code.Middleware...)
-			if p.Code.Logger == nil {
-				p.Code.Logger = p.Logger
-			}
-			return c.Components(p.Handlers, p.Code)
-		}),
-		lifecycle.Module(c.Lifecycle()),
-	)
 }

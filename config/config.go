@@ -183,7 +183,7 @@ func (c *Config) Names() []string { return slices.Clone(c.loader.order) }
 // written into the file.
 func (c *Config) Warnings() []Problem { return slices.Clone(c.warnings) }
 
-// Lifecycle bounds the stop: for lifecycle.New and lifecycle.Module. Where the file has no
+// Lifecycle bounds the stop: for lifecycle.New and lifecyclefx.Module. Where the file has no
 // stop_timeout, the time of components that the file does not know is added to it.
 func (c *Config) Lifecycle() lifecycle.Config {
 	return lifecycle.Config{StopTimeout: c.stop, Grow: c.loader.file.Lifecycle.StopTimeout == 0, Setting: "lifecycle.stop_timeout"}

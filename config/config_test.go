@@ -6,12 +6,9 @@ import (
 	"os"
 	"reflect"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"go.uber.org/fx"
-	"go.uber.org/fx/fxtest"
 	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
@@ -245,10 +242,6 @@ func TestTheStopFitsWhatIsNotInTheFile(t *testing.T) {
 		for road, make := range map[string]func() (*lifecycle.Manager, error){
 			"Manager":   func() (*lifecycle.Manager, error) { return c.Manager(handlers, Code{Logger: zap.NewNop()}, slow()) },
 			"Lifecycle": func() (*lifecycle.Manager, error) { return lifecycle.New(c.Lifecycle(), append(parts, slow())...) },
-			"Module": func() (m *lifecycle.Manager, _ error) {
-				app := fx.New(fx.NopLogger, fx.Supply(handlers, zap.NewNop()), lifecycle.Provide(slow), c.Module(), fx.Populate(&m))
-				return m, app.Err()
-			},
 		} {
 			m, err := make()
 			switch {
@@ -321,33 +314,5 @@ func publish(t *testing.T, c *Config, name string) {
 	}
 	if err := p.Close(t.Context()); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestModuleRunsTheFile(t *testing.T) {
-	c := load(t, nowhere(), "containers: {a: {source: mem://a}}")
-	var n, wrapped atomic.Int32
-	done := make(chan struct{})
-	app := fxtest.New(t,
-		lifecycle.ProvideMiddleware(1, func() longshore.Middleware {
-			return longshore.MiddlewareFunc(func(next longshore.Handler) longshore.Handler {
-				wrapped.Add(1)
-				return next
-			})
-		}),
-		fx.Provide(func() Handlers {
-			return Handlers{"a": longshore.HandlerFunc(func(context.Context, *longshore.Delivery) error {
-				if n.Add(1) == 1 {
-					close(done)
-				}
-				return nil
-			})}
-		}), fx.Supply(zap.NewNop()), c.Module())
-	app.RequireStart()
-	publish(t, c, "a")
-	<-done
-	app.RequireStop()
-	if wrapped.Load() != 1 {
-		t.Errorf("the chain of the application wrapped %d handlers", wrapped.Load())
 	}
 }

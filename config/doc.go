@@ -20,7 +20,7 @@
 //	}
 //	m.Main() // until Ctrl-C or SIGTERM, then drains and reports
 //
-// In an fx application [Config.Module] does that, and takes the handlers from the
+// In an fx application package configfx does that, and takes the handlers from the
 // graph; [Config.Container] makes a single container, [Config.Settings] the
 // container.Config alone.
 //

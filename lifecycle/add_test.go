@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/fx"
-
 	"github.com/longshore-go/longshore"
 )
 
@@ -72,16 +70,12 @@ func TestStopDuringAnAdd(t *testing.T) {
 	})
 }
 
-// A timeout that grows takes what a fixed one refuses, with fx and without.
+// A timeout that grows takes what a fixed one refuses.
 func TestGrowingStopTimeout(t *testing.T) {
 	slow := &part{journal: &journal{}, name: "relay", phase: PhaseRelays, budget: 37 * time.Second}
 	m, err := New(Config{Grow: true}, slow)
 	if err != nil || m.StopTimeout() != 40*time.Second {
 		t.Errorf("%v, %v", m.StopTimeout(), err)
-	}
-	app := fx.New(fx.NopLogger, Provide(func() Component { return slow }), Module(Config{Grow: true}), fx.Populate(&m))
-	if app.Err() != nil || m.StopTimeout() != 40*time.Second || app.StopTimeout() < 40*time.Second {
-		t.Errorf("%v, %v of %v", app.Err(), m.StopTimeout(), app.StopTimeout())
 	}
 	if _, err := New(Config{Setting: "lifecycle.stop_timeout"}, slow); err == nil || !strings.Contains(err.Error(), "set lifecycle.stop_timeout to 40s") {
 		t.Errorf("%v", err)

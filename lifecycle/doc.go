@@ -17,6 +17,7 @@
 // something behind, 130 or 143 after a second signal, which ends the waiting for
 // handlers and says what it abandons. A signal during the start ends the start and drains
 // what runs already, with the same codes. [Run] knows no signals and prints nothing: it
-// ends with a context, [Manager] leaves the waiting to the caller, and [Module] wires all of
-// it into an fx application.
+// ends with a context, [Manager] leaves the waiting to the caller, [Hosted] serves a
+// framework with a lifecycle of its own, and package lifecyclefx wires all of it into an fx
+// application.
 package lifecycle

@@ -106,10 +106,10 @@ func TestDeafAtBothEndsKeepsToTheTimeThatThereIs(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				hook := &fxHook{m: m, notify: func(chan<- os.Signal) func() { return func() {} }}
-				call := hook.start
+				hook := &Hosted{m: m, notify: func(chan<- os.Signal) func() { return func() {} }}
+				call := hook.Start
 				if end == "stop" {
-					call = hook.stop
+					call = hook.Stop
 					if err := m.Start(t.Context()); err != nil {
 						t.Fatal(err)
 					}

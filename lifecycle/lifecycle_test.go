@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/fx"
 	"go.uber.org/goleak"
 
 	"github.com/longshore-go/longshore"
@@ -225,29 +224,5 @@ func TestMainReportsAndExits(t *testing.T) {
 				<-time.After(2 * time.Hour) // where a process would have exited, the stop that it left goes on
 			})
 		})
-	}
-}
-
-type first struct{ *part }
-
-func TestFxStartsByPhaseWhateverTheGroupOrder(t *testing.T) {
-	j := &journal{}
-	app := fx.New(
-		Provide(func() first { return first{&part{journal: j, name: "orders", phase: PhaseContainers}} },
-			func() (*part, error) { return &part{journal: j, name: "invoices", phase: PhaseContainers + 1}, nil }),
-		Provide(func() Component {
-			return Hook("db", PhasePools, func(context.Context) error { j.note("start db"); return nil }, nil)
-		}),
-		Module(Config{StopTimeout: 30 * time.Second}),
-	)
-	if app.StopTimeout() != 30*time.Second {
-		t.Errorf("fx stop timeout %v", app.StopTimeout())
-	}
-	if err := errors.Join(app.Start(t.Context()), app.Stop(t.Context())); err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"start db", "start orders", "start invoices", "stop invoices", "stop orders"}
-	if !slices.Equal(j.lines, want) {
-		t.Errorf("got %v\nwant %v", j.lines, want)
 	}
 }

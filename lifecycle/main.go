@@ -52,7 +52,7 @@ func (m *Manager) serve(run, rush context.Context) error {
 
 // Main runs the components until Ctrl-C or SIGTERM, stops them, prints a line for
 // each drain on stderr and exits: see the package documentation for the codes.
-// For another StopTimeout use [Manager.Main] or [Module].
+// For another StopTimeout use [Manager.Main].
 func Main(parts ...Component) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

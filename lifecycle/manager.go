@@ -30,8 +30,11 @@ type Config struct {
 	Logger *zap.Logger
 }
 
+// DefaultStopTimeout bounds a stop for which no StopTimeout is set. It leaves 5 s of the
+// 30 s that Kubernetes gives a pod to end (terminationGracePeriodSeconds).
+const DefaultStopTimeout = 25 * time.Second
+
 const (
-	defaultStopTimeout = 25 * time.Second
 	// stopReserve is what has to be left of StopTimeout beside the components: a
 	// loaded machine, the process's own end.
 	stopReserve = 3 * time.Second
@@ -87,7 +90,7 @@ func New(cfg Config, parts ...Component) (*Manager, error) {
 func (cfg Config) stopTimeout(parts []Component) (time.Duration, error) {
 	limit := cfg.StopTimeout
 	if limit == 0 {
-		limit = defaultStopTimeout
+		limit = DefaultStopTimeout
 	}
 	if cfg.Grow {
 		return max(limit, Budget(parts...)), nil

@@ -85,10 +85,10 @@ func TestHandlersGetTheirShareOfAShortStop(t *testing.T) {
 		}
 		synctest.Wait()
 		begin := time.Now()
-		hook := &fxHook{m: m}
+		hook := &Hosted{m: m}
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		if err := hook.stop(ctx); err != nil || cut.Load() > 0 || running.Load() != 4 {
+		if err := hook.Stop(ctx); err != nil || cut.Load() > 0 || running.Load() != 4 {
 			t.Errorf("%v; %d of %d handlers were cut", err, cut.Load(), running.Load())
 		}
 		if took := time.Since(begin); took > 5*time.Second {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -13,8 +12,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"go.uber.org/fx"
 
 	"github.com/longshore-go/longshore"
 )
@@ -100,15 +97,9 @@ func TestRunThatEndsDuringTheStart(t *testing.T) {
 	}
 }
 
-// downs records what fx is asked for.
-type downs struct{ calls int }
-
-func (d *downs) Shutdown(...fx.ShutdownOption) error { d.calls++; return nil }
-
-// F-N30: under fx a signal during the start leaves the draining to the stop, which has the
-// whole StopTimeout for it. A signal behind the start reaches fx as well, whether or not fx
-// looks after signals yet.
-func TestFxHookObeysSignalsFromTheStartOn(t *testing.T) {
+// F-N30: in another framework a signal during the start leaves the draining to the stop, which has the
+// whole StopTimeout for it. A signal after the start reaches the framework as well.
+func TestHostedObeysSignalsFromTheStartOn(t *testing.T) {
 	for name, started := range map[string]bool{"during the start": false, "behind it": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -123,25 +114,25 @@ func TestFxHookObeysSignalsFromTheStartOn(t *testing.T) {
 				}
 				var signals chan<- os.Signal
 				silent := false
-				down := &downs{}
-				hook := &fxHook{m: m, down: down, notify: func(c chan<- os.Signal) func() {
+				downs := 0
+				hook := &Hosted{m: m, down: func() { downs++ }, notify: func(c chan<- os.Signal) func() {
 					signals = c
 					return func() { silent = true }
 				}}
 				ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 				defer cancel()
 				result := make(chan error, 1)
-				go func() { result <- hook.start(ctx) }()
+				go func() { result <- hook.Start(ctx) }()
 				synctest.Wait()
 				signals <- syscall.SIGTERM
 				if err := <-result; err != nil {
 					t.Errorf("start: %v", err)
 				}
 				synctest.Wait()
-				if down.calls != 1 || slices.Contains(j.lines, "stop orders") {
-					t.Errorf("fx was asked %d times; %v", down.calls, j.lines)
+				if downs != 1 || slices.Contains(j.lines, "stop orders") {
+					t.Errorf("the framework was asked %d times; %v", downs, j.lines)
 				}
-				if err := hook.stop(context.Background()); err != nil || !slices.Contains(j.lines, "stop orders") || !silent {
+				if err := hook.Stop(context.Background()); err != nil || !slices.Contains(j.lines, "stop orders") || !silent {
 					t.Errorf("stop: %v; %v; silent %v", err, j.lines, silent)
 				}
 			})
@@ -149,18 +140,18 @@ func TestFxHookObeysSignalsFromTheStartOn(t *testing.T) {
 	}
 }
 
-// F-N30: the time of the start over, signals are left to fx.
-func TestFxHookLeavesSignalsToFxBehindTheStart(t *testing.T) {
+// F-N30: the time of the start over, signals are left to the framework.
+func TestHostedLeavesSignalsToItsFrameworkAfterTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, err := New(Config{}, &part{journal: &journal{}, name: "orders"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var silent atomic.Bool
-		hook := &fxHook{m: m, notify: func(chan<- os.Signal) func() { return func() { silent.Store(true) } }}
+		hook := &Hosted{m: m, notify: func(chan<- os.Signal) func() { return func() { silent.Store(true) } }}
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 		defer cancel()
-		if err := hook.start(ctx); err != nil || silent.Load() {
+		if err := hook.Start(ctx); err != nil || silent.Load() {
 			t.Errorf("%v, silent %v", err, silent.Load())
 		}
 		<-time.After(16 * time.Second)
@@ -168,51 +159,8 @@ func TestFxHookLeavesSignalsToFxBehindTheStart(t *testing.T) {
 		if !silent.Load() {
 			t.Error("signals are still caught")
 		}
-		if err := hook.stop(t.Context()); err != nil {
+		if err := hook.Stop(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
-}
-
-// F-N30: the same with a process, a real signal and fx.App.Run.
-func TestFxProcessTakesASignalDuringItsStart(t *testing.T) {
-	if os.Getenv("LIFECYCLE_TEST_FX_CHILD") != "" {
-		fxChild(t)
-		return
-	}
-	for hangs, code := range map[string]int{"no": 0, "yes": 1} {
-		t.Run("a handler hangs: "+hangs, func(t *testing.T) {
-			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFxProcessTakesASignalDuringItsStart$")
-			child.Env = append(os.Environ(), "LIFECYCLE_TEST_FX_CHILD="+hangs)
-			var out bytes.Buffer
-			child.Stdout, child.Stderr = &out, &out
-			if err := child.Run(); child.ProcessState.ExitCode() != code {
-				t.Errorf("exit %d (%v), want %d: %s", child.ProcessState.ExitCode(), err, code, out.String())
-			}
-			if !strings.Contains(out.String(), "orders drained") {
-				t.Errorf("output %q", out.String())
-			}
-		})
-	}
-}
-
-// fxChild signals itself as soon as a handler runs, while a component still starts.
-func fxChild(t *testing.T) {
-	c := consuming(t, "orders", 1, func(ctx context.Context) error {
-		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
-			return err
-		}
-		if os.Getenv("LIFECYCLE_TEST_FX_CHILD") == "yes" {
-			select {}
-		}
-		<-time.After(100 * time.Millisecond)
-		return ctx.Err()
-	})
-	report := Hook("report", PhasePools, nil, func(context.Context) error {
-		_, _ = os.Stdout.WriteString(c.Name() + " " + c.DrainReport() + "\n")
-		return nil
-	})
-	fx.New(Provide(func() Component { return c }, func() Component { return report }, func() Component { return blackHole("invoices") }),
-		Module(Config{StopTimeout: 25 * time.Second}), fx.StopTimeout(2*time.Second)).Run()
-	os.Exit(0)
 }

@@ -1,4 +1,4 @@
-package lifecycle_test
+package lifecyclefx_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/lifecycle"
+	"github.com/longshore-go/longshore/lifecycle/lifecyclefx"
 )
 
 // F-A07: fx gives up a hook whose time is over and stops nothing of it, so a start that
@@ -25,13 +26,13 @@ func TestFxStartThatTakesTooLongIsUndoneInItsTime(t *testing.T) {
 				return lifecycle.Hook(name, phase, nil, func(context.Context) error { undone = append(undone, name); return nil })
 			}
 			app := fx.New(
-				lifecycle.Provide(
+				lifecyclefx.Provide(
 					func() lifecycle.Component { return note("db", lifecycle.PhasePools) },
 					func() lifecycle.Component { return note("publisher", lifecycle.PhasePublishers) },
 					func() lifecycle.Component {
 						return lifecycle.Hook("orders", lifecycle.PhaseContainers, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, nil)
 					}),
-				lifecycle.Module(lifecycle.Config{}))
+				lifecyclefx.Module(lifecycle.Config{}))
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			begin := time.Now()
@@ -58,14 +59,14 @@ func TestFxStartThatIgnoresItsContextIsNamedAndTheOthersUndone(t *testing.T) {
 			var undone []string
 			forever := make(chan struct{})
 			app := fx.New(
-				lifecycle.Provide(
+				lifecyclefx.Provide(
 					func() lifecycle.Component {
 						return lifecycle.Hook("db", lifecycle.PhasePools, nil, func(context.Context) error { undone = append(undone, "db"); return nil })
 					},
 					func() lifecycle.Component {
 						return lifecycle.Hook("orders", lifecycle.PhaseContainers, func(context.Context) error { <-forever; return nil }, nil)
 					}),
-				lifecycle.Module(lifecycle.Config{}))
+				lifecyclefx.Module(lifecycle.Config{}))
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			begin := time.Now()
@@ -85,6 +86,53 @@ func TestFxStartThatIgnoresItsContextIsNamedAndTheOthersUndone(t *testing.T) {
 	}
 }
 
+// A StopTimeout that grows is fx's ceiling, since fx takes its own before the components are known.
+func TestFxStopTimeoutGrows(t *testing.T) {
+	var m *lifecycle.Manager
+	slow := func() lifecycle.Component { return budgeted{lifecycle.Hook("relay", lifecycle.PhaseRelays, nil, nil)} }
+	app := fx.New(fx.NopLogger, lifecyclefx.Provide(slow), lifecyclefx.Module(lifecycle.Config{Grow: true}), fx.Populate(&m))
+	if app.Err() != nil || m.StopTimeout() != 40*time.Second || app.StopTimeout() < 40*time.Second {
+		t.Errorf("%v, %v of %v", app.Err(), m.StopTimeout(), app.StopTimeout())
+	}
+}
+
+// budgeted is a component whose stop may take 37 s.
+type budgeted struct{ lifecycle.Component }
+
+func (budgeted) Phase() int                { return lifecycle.PhaseRelays }
+func (budgeted) StopBudget() time.Duration { return 37 * time.Second }
+
+// orders is a component of a type of its own, as constructors usually return one.
+type orders struct{ lifecycle.Component }
+
+func (orders) Phase() int { return lifecycle.PhaseContainers }
+
+func TestFxStartsByPhaseWhateverTheGroupOrder(t *testing.T) {
+	var lines []string
+	hook := func(name string, phase int) lifecycle.Component {
+		note := func(what string) func(context.Context) error {
+			return func(context.Context) error { lines = append(lines, what+" "+name); return nil }
+		}
+		return lifecycle.Hook(name, phase, note("start"), note("stop"))
+	}
+	app := fx.New(
+		lifecyclefx.Provide(func() orders { return orders{hook("orders", lifecycle.PhaseContainers)} },
+			func() (lifecycle.Component, error) { return hook("invoices", lifecycle.PhaseContainers+1), nil }),
+		lifecyclefx.Provide(func() lifecycle.Component { return hook("db", lifecycle.PhasePools) }),
+		lifecyclefx.Module(lifecycle.Config{StopTimeout: 30 * time.Second}),
+	)
+	if app.StopTimeout() != 30*time.Second {
+		t.Errorf("fx stop timeout %v", app.StopTimeout())
+	}
+	if err := errors.Join(app.Start(t.Context()), app.Stop(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"start db", "start orders", "start invoices", "stop invoices", "stop orders", "stop db"}
+	if !slices.Equal(lines, want) {
+		t.Errorf("got %v\nwant %v", lines, want)
+	}
+}
+
 func named(name string, trace *[]string) longshore.Middleware {
 	return longshore.MiddlewareFunc(func(next longshore.Handler) longshore.Handler {
 		return longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
@@ -98,14 +146,14 @@ func named(name string, trace *[]string) longshore.Middleware {
 func TestFxMiddlewaresStandAtTheirPlaces(t *testing.T) {
 	for range 20 { // the order of a value group is random
 		var trace []string
-		var chain lifecycle.Chain
+		var chain lifecyclefx.Chain
 		app := fx.New(fx.NopLogger,
-			lifecycle.ProvideMiddleware(50, func() (longshore.Middleware, error) { return named("mutex", &trace), nil }),
-			fx.Module("telemetry", lifecycle.ProvideMiddleware(-10,
+			lifecyclefx.ProvideMiddleware(50, func() (longshore.Middleware, error) { return named("mutex", &trace), nil }),
+			fx.Module("telemetry", lifecyclefx.ProvideMiddleware(-10,
 				func() longshore.Middleware { return named("trace", &trace) },
 				func() longshore.Middleware { return named("metrics", &trace) })),
-			lifecycle.ProvideMiddleware(20, func() longshore.Middleware { return named("log", &trace) }),
-			lifecycle.Module(lifecycle.Config{}), fx.Populate(&chain))
+			lifecyclefx.ProvideMiddleware(20, func() longshore.Middleware { return named("log", &trace) }),
+			lifecyclefx.Module(lifecycle.Config{}), fx.Populate(&chain))
 		if app.Err() != nil {
 			t.Fatal(app.Err())
 		}
@@ -121,20 +169,20 @@ func TestFxMiddlewaresStandAtTheirPlaces(t *testing.T) {
 
 func TestFxMiddlewaresThatCannotBeOrderedOrMade(t *testing.T) {
 	one := func() longshore.Middleware { return named("one", new([]string)) }
-	var chain lifecycle.Chain
+	var chain lifecyclefx.Chain
 	for name, tc := range map[string]struct {
 		opt  fx.Option
 		text string
 	}{
-		"one place twice":          {fx.Options(lifecycle.ProvideMiddleware(1, one), lifecycle.ProvideMiddleware(1, one)), "place 1"},
-		"a constructor that fails": {lifecycle.ProvideMiddleware(1, func() (longshore.Middleware, error) { return nil, errors.New("no table") }), "no table"},
+		"one place twice":          {fx.Options(lifecyclefx.ProvideMiddleware(1, one), lifecyclefx.ProvideMiddleware(1, one)), "place 1"},
+		"a constructor that fails": {lifecyclefx.ProvideMiddleware(1, func() (longshore.Middleware, error) { return nil, errors.New("no table") }), "no table"},
 	} {
-		err := fx.New(fx.NopLogger, tc.opt, lifecycle.Module(lifecycle.Config{}), fx.Populate(&chain)).Err()
+		err := fx.New(fx.NopLogger, tc.opt, lifecyclefx.Module(lifecycle.Config{}), fx.Populate(&chain)).Err()
 		if err == nil || !strings.Contains(err.Error(), tc.text) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := fx.New(fx.NopLogger, lifecycle.Module(lifecycle.Config{}), fx.Populate(&chain)).Err(); err != nil || len(chain) != 0 {
+	if err := fx.New(fx.NopLogger, lifecyclefx.Module(lifecycle.Config{}), fx.Populate(&chain)).Err(); err != nil || len(chain) != 0 {
 		t.Errorf("none: %v, %v", chain, err)
 	}
 }

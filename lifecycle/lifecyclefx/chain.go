@@ -1,4 +1,4 @@
-package lifecycle
+package lifecyclefx
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ const chainGroup = `group:"longshore.middleware"`
 // Chain is what [ProvideMiddleware] added, the first one outermost. A container's
 // constructor takes it as a parameter:
 //
-//	func NewOrders(b *amqp.Broker, chain lifecycle.Chain) (*container.ListenerContainer, error) {
+//	func NewOrders(b *amqp.Broker, chain lifecyclefx.Chain) (*container.ListenerContainer, error) {
 //		return container.New(b.Queue("orders", amqp.QueueConfig{}), pay, container.Config{Middleware: chain})
 //	}
 //
@@ -29,8 +29,8 @@ type Chain []longshore.Middleware
 // call names a place: lower ones are further out, and those of one call follow each
 // other. Two calls for one place are refused by fx. [Module] puts the chain together.
 //
-//	lifecycle.ProvideMiddleware(10, NewTrace, NewLog)
-//	lifecycle.ProvideMiddleware(50, func(m *mutex.Mutex) longshore.Middleware { return m })
+//	lifecyclefx.ProvideMiddleware(10, NewTrace, NewLog)
+//	lifecyclefx.ProvideMiddleware(50, func(m *mutex.Mutex) longshore.Middleware { return m })
 func ProvideMiddleware(place int, constructors ...any) fx.Option {
 	opts := make([]fx.Option, 0, 2*len(constructors))
 	for i, c := range constructors {

@@ -1,4 +1,4 @@
-package lifecycle
+package lifecyclefx
 
 import (
 	"time"
@@ -6,6 +6,8 @@ import (
 	"go.uber.org/fx"
 	"go.uber.org/fx/fxevent"
 	"go.uber.org/zap"
+
+	"github.com/longshore-go/longshore/lifecycle"
 )
 
 // group is the fx value group of all components.
@@ -13,18 +15,18 @@ const group = `group:"longshore.components"`
 
 // Provide adds constructors of components to an fx application: one line for
 // each container. A constructor may take whatever the graph has and returns a
-// [Component], or something that is one, and possibly an error. It is needed
+// [lifecycle.Component], or something that is one, and possibly an error. It is needed
 // instead of fx.Provide because fx refuses two constructors of one type.
 func Provide(constructors ...any) fx.Option {
 	opts := make([]fx.Option, 0, len(constructors))
 	for _, c := range constructors {
-		opts = append(opts, fx.Provide(fx.Annotate(c, fx.As(new(Component)), fx.ResultTags(group))))
+		opts = append(opts, fx.Provide(fx.Annotate(c, fx.As(new(lifecycle.Component)), fx.ResultTags(group))))
 	}
 	return fx.Options(opts...)
 }
 
 // ProvideAll is [Provide] for constructors that return several components at once, a
-// []Component, as a configuration file does.
+// []lifecycle.Component, as a configuration file does.
 func ProvideAll(constructors ...any) fx.Option {
 	opts := make([]fx.Option, 0, len(constructors))
 	for _, c := range constructors {
@@ -41,31 +43,31 @@ func ProvideAll(constructors ...any) fx.Option {
 // that takes too long.
 //
 // Components get the application's *zap.Logger if there is one, and so do fx's
-// events. The [Manager] is in the graph, to add components while the application runs.
+// events. The [lifecycle.Manager] is in the graph, to add components while the application runs.
 //
-// fx looks after signals only once everything has started. Until then Module does: the
-// first SIGINT or SIGTERM ends the start, which succeeds with what runs by then, and asks
+// fx obeys signals only once everything has started. From its own start hook until then
+// Module does (a signal during an earlier hook ends the process): the first SIGINT or SIGTERM ends the start, which succeeds with what runs by then, and asks
 // fx to shut down, as [fx.Shutdowner] does. App.Run then stops the application within
 // StopTimeout and exits with 0, or with 1 if something is left behind. A second signal
 // ends the waiting for handlers.
-func Module(cfg Config) fx.Option {
+func Module(cfg lifecycle.Config) fx.Option {
 	return fx.Options(
-		fx.StopTimeout(cfg.fxStopTimeout()),
+		fx.StopTimeout(stopTimeout(cfg)),
 		fx.WithLogger(func(in optionalLogger) fxevent.Logger {
 			if in.Logger == nil {
 				return fxevent.NopLogger
 			}
 			return &fxevent.ZapLogger{Logger: in.Logger}
 		}),
-		fx.Provide(newChain, func(in components) (*Manager, error) {
+		fx.Provide(newChain, func(in components) (*lifecycle.Manager, error) {
 			if cfg.Logger == nil {
 				cfg.Logger = in.Logger
 			}
-			return New(cfg, in.Parts...)
+			return lifecycle.New(cfg, in.Parts...)
 		}),
-		fx.Invoke(func(lc fx.Lifecycle, m *Manager, down fx.Shutdowner) {
-			h := &fxHook{m: m, down: down, notify: notifySignals}
-			lc.Append(fx.StartStopHook(h.start, h.stop))
+		fx.Invoke(func(lc fx.Lifecycle, m *lifecycle.Manager, down fx.Shutdowner) {
+			h := m.Hosted(func() { _ = down.Shutdown() }) // its error says that another signal is already there
+			lc.Append(fx.StartStopHook(h.Start, h.Stop))
 		}),
 	)
 }
@@ -74,12 +76,12 @@ func Module(cfg Config) fx.Option {
 // the components are known. The manager's bounds the stop.
 const fxCeiling = 5 * time.Minute
 
-func (cfg Config) fxStopTimeout() time.Duration {
+func stopTimeout(cfg lifecycle.Config) time.Duration {
 	switch {
 	case cfg.Grow:
 		return max(cfg.StopTimeout, fxCeiling)
 	case cfg.StopTimeout == 0:
-		return defaultStopTimeout
+		return lifecycle.DefaultStopTimeout
 	}
 	return cfg.StopTimeout
 }
@@ -91,6 +93,6 @@ type optionalLogger struct {
 
 type components struct {
 	fx.In
-	Parts  []Component `group:"longshore.components"`
-	Logger *zap.Logger `optional:"true"`
+	Parts  []lifecycle.Component `group:"longshore.components"`
+	Logger *zap.Logger           `optional:"true"`
 }

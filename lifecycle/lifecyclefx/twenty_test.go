@@ -1,4 +1,4 @@
-package lifecycle_test
+package lifecyclefx_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/internal/testkit/brokertest"
 	"github.com/longshore-go/longshore/lifecycle"
+	"github.com/longshore-go/longshore/lifecycle/lifecyclefx"
 	"github.com/longshore-go/longshore/transport/amqp"
 	"github.com/longshore-go/longshore/transport/amqp/amqptest"
 )
@@ -30,7 +31,7 @@ func TestTwentyContainersInAnFxApplication(t *testing.T) {
 			made := make(chan *container.ListenerContainer, 20)
 			opts := []fx.Option{fx.Supply(zap.NewNop())}
 			for i := range 20 {
-				opts = append(opts, lifecycle.Provide(func(log *zap.Logger) (*container.ListenerContainer, error) {
+				opts = append(opts, lifecyclefx.Provide(func(log *zap.Logger) (*container.ListenerContainer, error) {
 					c, err := container.New(rabbit.Queue(fmt.Sprintf("q%d", i), amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Classic}}),
 						longshore.HandlerFunc(func(context.Context, *longshore.Delivery) error { return nil }), container.Config{Logger: log, DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}})
 					if err == nil {
@@ -39,7 +40,7 @@ func TestTwentyContainersInAnFxApplication(t *testing.T) {
 					return c, err
 				}))
 			}
-			app := fx.New(append(opts, lifecycle.Module(lifecycle.Config{}))...)
+			app := fx.New(append(opts, lifecyclefx.Module(lifecycle.Config{}))...)
 			began := time.Now()
 			if err := app.Start(t.Context()); err != nil {
 				t.Fatal(err)
