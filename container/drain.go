@@ -3,7 +3,6 @@ package container
 import (
 	"time"
 
-	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container/internal/dispatch"
 	"github.com/longshore-go/longshore/container/internal/state"
 )
@@ -15,47 +14,19 @@ import (
 func (r *engine) stop(soft, hard time.Time) {
 	r.mu.Lock()
 	if r.axes.Stop == state.NoStop {
-		r.life.stopAt, r.life.drainEnd, r.life.hardEnd = r.s.clock.Now(), soft, hard
 		g := r.sub.gen
 		r.axes = r.axes.Forward(r.axes.StopWith(g != nil && g.caps.CountsReturns))
 		if g != nil && (!r.axes.Starts() || g.caps.SingleActive) {
 			g.interrupt()
 		}
-		r.life.openCancel()
 		r.emit(Event{Kind: EventState, Text: string(StateDraining)})
 	}
-	r.life.drainEnd = earlier(r.life.drainEnd, soft)
-	r.armHard(earlier(r.life.hardEnd, hard))
+	r.life.beginStop(soft, hard)
 	r.changed()
 	r.wakeOne()
 	r.mu.Unlock()
 	r.wake()
 }
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// armHard sets the time at which everything is over. A settlement that talks to the
-// broker ends a little earlier: flushing and closing need time too. The caller
-// holds mu.
-func (r *engine) armHard(end time.Time) {
-	r.life.hardEnd = end
-	for _, t := range []longshore.Timer{r.life.hardTimer, r.life.settleTimer} {
-		if t != nil {
-			t.Stop()
-		}
-	}
-	left := end.Sub(r.s.clock.Now())
-	r.life.hardTimer = r.s.clock.AfterFunc(max(left, 0), r.life.hardCancel)
-	r.life.settleTimer = r.s.clock.AfterFunc(max(left-r.reserve(), 0), r.life.settleEnd)
-}
-
-// reserve is the part of the drain's time that is kept for flushing and closing.
-func (r *engine) reserve() time.Duration { return min(r.s.grace/4, 500*time.Millisecond) }
 
 // over says that the run has ended.
 func (r *engine) over() bool {
@@ -72,8 +43,7 @@ func (r *engine) drain() {
 	r.mu.Lock()
 	if r.axes.Sub == state.Failed {
 		now := r.s.clock.Now()
-		r.life.stopAt, r.life.drainEnd = now, now
-		r.armHard(now.Add(r.s.grace))
+		r.life.beginStop(now, now.Add(r.s.grace))
 		r.axes = r.axes.Forward(state.ReturnOnly)
 	}
 	g := r.sub.gen
@@ -101,10 +71,10 @@ func (r *engine) cancelIntake(g *generation) {
 		r.abandonUnstarted(out)
 		return
 	}
-	off := r.axes.Stop == state.FinishWork && r.s.clock.Now().Before(r.life.drainEnd)
-	until := r.life.drainEnd
+	off := r.axes.Stop == state.FinishWork && r.s.clock.Now().Before(r.life.soft)
+	until := r.life.soft
 	if !off {
-		until = r.life.hardEnd
+		until = r.life.end
 		r.axes = r.axes.Forward(state.ReturnOnly)
 		g.interrupt()
 	}
@@ -155,10 +125,10 @@ func (r *engine) returnBuffer(g *generation) {
 // waits for anybody, so they have their time also where the drain's is over.
 func (r *engine) sortBuffer(g *generation) {
 	until := r.s.clock.Now().Add(r.s.grace)
-	r.waitFor(func() time.Time { return earlier(until, r.life.hardEnd.Add(-r.reserve())) }, func() bool { return !r.intake.receiving })
+	r.waitFor(func() time.Time { return earlier(until, r.life.workEnd()) }, func() bool { return !r.intake.receiving })
 	r.mu.Lock()
 	needed := r.sched.Active() > 0
-	until = earlier(until, r.life.hardEnd.Add(-r.reserve()))
+	until = earlier(until, r.life.workEnd())
 	r.mu.Unlock()
 	if needed {
 		r.pull(g, until)
@@ -201,7 +171,7 @@ func (r *engine) awaitWork(holdBack bool) {
 			}
 			break
 		}
-		nudge, end := r.stopping.nudge, r.life.drainEnd
+		nudge, end := r.stopping.nudge, r.life.soft
 		r.mu.Unlock()
 		if !r.awaitChange(nudge, end) {
 			break

@@ -17,33 +17,17 @@ import (
 // touch the next one.
 type engine struct {
 	*dispatcher
+	calls // to the transport
 
 	c   *ListenerContainer
 	src transport.Source
 
-	life        lifetimes        // what may still be used while a stop goes on
+	life        *lifetimes       // how long each thing may go on
 	startup     startup          // whether the first start has been decided, and how
 	ended       chan struct{}    // closed at the end
 	loops       loops            // messages that are released again and again
 	scaler      autoscale.Scaler // decides how many workers there should be; called by the supervisor only
 	unwatchGate func()
-}
-
-// lifetimes are the contexts and times within which the steps of a run must end.
-type lifetimes struct {
-	base       context.Context //nolint:containedctx // of all deliveries; ends with ErrStopping; lives and ends with its struct, not with a call
-	baseCancel context.CancelCauseFunc
-	settle     context.Context //nolint:containedctx // of settlements; ends with the run; lives and ends with its struct, not with a call
-	settleEnd  context.CancelFunc
-	open       context.Context //nolint:containedctx // of opening; ends when Stop is called; lives and ends with its struct, not with a call
-	openCancel context.CancelFunc
-	hard       context.Context //nolint:containedctx // of the last steps; ends when a stop must be over; lives and ends with its struct, not with a call
-	hardCancel context.CancelFunc
-
-	drainEnd               time.Time
-	hardTimer, settleTimer longshore.Timer
-	hardEnd                time.Time
-	stopAt                 time.Time
 }
 
 // startup is how the first start went.
@@ -139,7 +123,9 @@ type generation struct {
 }
 
 func newRun(c *ListenerContainer) *engine {
-	r := &engine{dispatcher: newDispatcher(c.set, c.hub, c.workers), c: c, src: c.src,
+	life := newLifetimes(c.set.clock, c.set.grace)
+	r := &engine{life: life, calls: calls{c.set.clock, c.set.name, c.set.about.Name, life.open},
+		dispatcher: newDispatcher(c.set, c.hub, c.workers), c: c, src: c.src,
 		startup: startup{decided: make(chan struct{})}, ended: make(chan struct{}),
 		scaler: c.set.policy.New()}
 	if cy, ok := c.set.policy.(autoscale.Cycler); ok {
@@ -148,23 +134,5 @@ func newRun(c *ListenerContainer) *engine {
 	}
 	r.sub.opensPaused = c.src.Capabilities().OpensPaused
 	r.axes.Holds = state.None.With(state.Operator, c.paused)
-	r.life.base, r.life.baseCancel = context.WithCancelCause(context.Background())
-	r.life.settle, r.life.settleEnd = context.WithCancel(context.Background())
-	r.life.hard, r.life.hardCancel = context.WithCancel(context.Background())
-	r.life.open, r.life.openCancel = context.WithCancel(context.Background())
 	return r
-}
-
-// after returns a channel that is closed in d, and a function that gives it up.
-func (r *engine) after(d time.Duration) (<-chan struct{}, func()) {
-	ch := make(chan struct{})
-	t := r.s.clock.AfterFunc(max(d, 0), func() { close(ch) })
-	return ch, func() { t.Stop() }
-}
-
-// until is a context that ends at t by the container's clock.
-func (r *engine) until(t time.Time) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	timer := r.s.clock.AfterFunc(max(t.Sub(r.s.clock.Now()), 0), func() { cancel(context.DeadlineExceeded) })
-	return ctx, func() { timer.Stop(); cancel(nil) }
 }

@@ -16,7 +16,6 @@ const (
 	resizeEvery  = time.Second
 	backlogEvery = 5 * time.Second
 	backlogSoon  = time.Second
-	briefly      = 2 * time.Second
 )
 
 // tickState is what the sampling keeps; the fields read by Stats are guarded by
@@ -186,7 +185,7 @@ func (r *engine) resize(g *generation, now time.Time) {
 		r.mu.Lock()
 		g.asked = before
 		r.mu.Unlock()
-		if r.life.open.Err() == nil {
+		if !r.life.stopping() {
 			r.notice(err, "resizing the broker's window failed; tried again")
 		}
 	}

@@ -12,23 +12,12 @@ import (
 // cutOff ends the contexts of handlers that still run, and waits for them as long
 // as flushing and closing still find time.
 func (r *engine) cutOff() {
-	r.life.baseCancel(longshore.ErrStopping)
 	r.mu.Lock()
-	rest := r.s.grace
-	if r.sched.Active() == 0 { // of the time for handlers, none needs it
-		rest = max(rest, lastAnswer)
-	}
-	r.armHard(earlier(r.life.hardEnd, r.s.clock.Now().Add(rest)))
+	r.life.cutHandlers(r.sched.Active())
 	r.mu.Unlock()
-	r.waitFor(func() time.Time { return r.life.hardEnd.Add(-r.reserve()) }, func() bool { return r.sched.Active() == 0 })
+	r.waitFor(r.life.workEnd, func() bool { return r.sched.Active() == 0 })
 	r.releaseReady()
 }
-
-// lastAnswer is the time for the last steps where all handlers have returned, as far as
-// the drain's own allows: a broker that is far away, throttles or chooses another leader
-// needs seconds, and what it does not confirm is done twice. It is not all that is left
-// of the drain's time, since a broker that is gone uses up whatever it is given.
-const lastAnswer = 5 * time.Second
 
 // giveUp flushes and closes, counts what is left behind and ends the workers.
 func (r *engine) giveUp(g *generation) {
@@ -37,7 +26,9 @@ func (r *engine) giveUp(g *generation) {
 	if g != nil {
 		gens = append(gens, g)
 	}
-	flushEnd, closeEnd := r.lastSteps()
+	r.mu.Lock()
+	flushEnd, closeEnd := r.life.lastSteps(r.s.clock.Now())
+	r.mu.Unlock()
 	for _, o := range gens {
 		if r.alive(o) {
 			errs = append(errs, r.callUntil(flushEnd, o.c.Flush))
@@ -56,17 +47,20 @@ func (r *engine) giveUp(g *generation) {
 		errs = append(errs, err)
 		r.loseAll(o)
 		if err != nil { // what failed to arrive is reported by the transport's own goroutine
-			late, done := r.after(min(20*time.Millisecond, r.left()))
+			r.mu.Lock()
+			left := r.life.left(r.s.clock.Now())
+			r.mu.Unlock()
+			late, done := r.after(min(20*time.Millisecond, left))
 			<-late
 			done()
 		}
 	}
-	r.life.settleEnd()
+	r.life.endSettle()
 	r.unwatchGate()
 	r.closePublisher()
 	r.stopTimers()
 	gone := false
-	r.waitFor(func() time.Time { return r.life.hardEnd }, func() bool {
+	r.waitFor(func() time.Time { return r.life.end }, func() bool {
 		gone = len(r.pool.workers) == 0 && !r.undertaking && !r.intake.fetching
 		return gone
 	})
@@ -76,22 +70,6 @@ func (r *engine) giveUp(g *generation) {
 	r.conclusion(rep, flushErr, errors.Join(errs...))
 }
 
-// left is the time until everything must be over.
-func (r *engine) left() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.life.hardEnd.Sub(r.s.clock.Now())
-}
-
-// lastSteps divides what is left: a broker that does not confirm must leave time
-// for closing, and closing for hearing what was not confirmed.
-func (r *engine) lastSteps() (flushEnd, closeEnd time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	left := max(r.life.hardEnd.Sub(r.s.clock.Now()), 0)
-	return r.life.hardEnd.Add(-left / 4), r.life.hardEnd.Add(-left / 8)
-}
-
 // reporting says that what becomes of a delivery now is counted in the report. When
 // what is left has been counted, closing only gives that back. The caller holds mu.
 func (r *engine) reporting() bool { return r.axes.Stopping() && r.axes.Stop < state.Closing }
@@ -99,7 +77,7 @@ func (r *engine) reporting() bool { return r.axes.Stopping() && r.axes.Stop < st
 // abandoned begins the report, and counts what is left: closing gives back what
 // follows a handler that does not return. The caller holds mu.
 func (r *engine) abandoned() *Report {
-	rep := &Report{Container: r.s.name, Started: r.life.stopAt, Budget: r.life.drainEnd.Sub(r.life.stopAt)}
+	rep := &Report{Container: r.s.name, Started: r.life.begun, Budget: r.life.soft.Sub(r.life.begun)}
 	name := func(it *item) {
 		if len(rep.AbandonedIDs) < 10 {
 			rep.AbandonedIDs = append(rep.AbandonedIDs, it.identity())
@@ -128,7 +106,7 @@ func (r *engine) conclusion(rep *Report, flushErr, err error) {
 	r.mu.Lock()
 	t := r.stopping.tally
 	now := r.s.clock.Now()
-	rep.Took, rep.Delayed = now.Sub(r.life.stopAt), r.delayed.count(now)
+	rep.Took, rep.Delayed = now.Sub(r.life.begun), r.delayed.count(now)
 	rep.Completed, rep.Released, rep.Lost = t.completed, t.released, t.lost
 	rep.Repeats = t.repeats
 	rep.Unflushed, rep.UnflushedIDs, rep.Err = t.unflushed, t.unflushedIDs, err
@@ -167,7 +145,8 @@ func (r *engine) closePublisher() {
 func (r *engine) stopTimers() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, t := range []longshore.Timer{r.parkTimer, r.linger.timer, r.gateAgain, r.tick.timer, r.tick.capa.timer, r.sub.timer, r.stay.timer, r.life.hardTimer, r.life.settleTimer} {
+	r.life.stopTimers()
+	for _, t := range []longshore.Timer{r.parkTimer, r.linger.timer, r.gateAgain, r.tick.timer, r.tick.capa.timer, r.sub.timer, r.stay.timer} {
 		if t != nil {
 			t.Stop()
 		}

@@ -26,7 +26,7 @@ func (r *engine) subscribe() {
 	}
 	ctx, cancel := context.WithTimeout(r.life.open, openTimeout)
 	defer cancel()
-	c, err := r.openSource(ctx, opts)
+	c, err := r.open(ctx, r.src, opts)
 	if err != nil {
 		r.openFailed(err)
 		return
@@ -41,39 +41,6 @@ func (r *engine) subscribe() {
 		return
 	}
 	r.subscribed(g)
-}
-
-// openSource opens the source and gives up shortly after ctx has ended, whatever
-// the transport does; a consumer that comes too late is closed.
-func (r *engine) openSource(ctx context.Context, opts transport.OpenOptions) (transport.Consumer, error) {
-	type opened struct {
-		c   transport.Consumer
-		err error
-	}
-	result := make(chan opened, 1)
-	go func() {
-		c, err := r.src.Open(ctx, opts)
-		result <- opened{c, err}
-	}()
-	select {
-	case o := <-result:
-		return o.c, o.err
-	case <-ctx.Done():
-	}
-	late, stop := r.after(50 * time.Millisecond)
-	defer stop()
-	select {
-	case o := <-result:
-		return o.c, o.err
-	case <-late:
-	}
-	go func() {
-		if o := <-result; o.err == nil {
-			_ = o.c.Close(ctx)
-		}
-	}()
-	return nil, &longshore.Error{Code: longshore.CodeTimeout, Source: r.s.name,
-		Op: fmt.Sprintf("open %q", r.s.about.Name), Err: errors.New("the transport did not return in time")}
 }
 
 // check asks everybody who may have something against this consumer.
@@ -143,7 +110,7 @@ func (r *engine) subscribed(g *generation) {
 
 // openFailed decides what a failed opening means.
 func (r *engine) openFailed(err error) {
-	if r.life.open.Err() != nil {
+	if r.life.stopping() {
 		return // Stop ended it
 	}
 	now := r.s.clock.Now()

@@ -2,7 +2,6 @@ package container
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -177,40 +176,6 @@ func (r *engine) closeSoon(g *generation) {
 	_ = r.close(ctx, g) // its deliveries are lost either way
 }
 
-// callBriefly is within, for calls that Stop may cut short.
-func (r *engine) callBriefly(call func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(r.life.open, briefly)
-	defer cancel()
-	return r.callUntilLost(ctx, call)
-}
-
-// callUntil is within, until a point in time.
-func (r *engine) callUntil(until time.Time, call func(context.Context) error) error {
-	ctx, cancel := r.until(until)
-	defer cancel()
-	return r.callUntilLost(ctx, call)
-}
-
-// callUntilLost calls a transport and gives up on it shortly after ctx has ended: a
-// transport that breaks its promise to return must not take the container with it.
-func (r *engine) callUntilLost(ctx context.Context, call func(context.Context) error) error {
-	result := make(chan error, 1)
-	go func() { result <- call(ctx) }()
-	select {
-	case err := <-result:
-		return err
-	case <-ctx.Done():
-	}
-	late, stop := r.after(50 * time.Millisecond)
-	defer stop()
-	select {
-	case err := <-result:
-		return err
-	case <-late:
-		return &longshore.Error{Code: longshore.CodeTimeout, Source: r.s.name, Op: fmt.Sprintf("use the consumer of %q", r.s.about.Name), Err: errors.New("the transport did not return in time")}
-	}
-}
-
 // applyPause tells a consumer that can stop fetching.
 func (r *engine) applyPause(g *generation) {
 	r.mu.Lock()
@@ -226,7 +191,7 @@ func (r *engine) applyPause(g *generation) {
 	if want {
 		call = p.Pause
 	}
-	if err := r.callBriefly(call); err != nil && r.life.open.Err() == nil {
+	if err := r.callBriefly(call); err != nil && !r.life.stopping() {
 		r.notice(err, "pausing or resuming failed")
 	}
 }

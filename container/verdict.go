@@ -136,7 +136,7 @@ func (r *engine) decideVerdict(it *item, err error) judgement {
 }
 
 // stopped says whether the drain deadline has ended the handlers' contexts.
-func (r *engine) stopped() bool { return r.life.base.Err() != nil }
+func (r *engine) stopped() bool { return r.life.handlersCut() }
 
 func (r *engine) backoff(n int) time.Duration { return r.s.retry.Delay(n, rand.Float64()) }
 
