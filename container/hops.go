@@ -1,8 +1,6 @@
 package container
 
 import (
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -24,35 +22,28 @@ func (r *engine) hopped(d *longshore.Delivery) error {
 	return hops.Check(d.Received().Headers, r.s.hops, "DeadLetter.MaxHops")
 }
 
-// DeadLetterCycle finds containers whose dead letters go round: w to d and d to w, over any number
-// of them. It sees those that publish to their own broker. nil if there is none.
+// DeadLetterCycle returns an error if the dead letters of the containers go round, such as
+// from w to d and from d back to w, over any number of containers. It sees dead letters that
+// are published to the container's own broker. [lifecycle.New] asks the same.
+//
+// [lifecycle.New]: https://pkg.go.dev/github.com/longshore-go/longshore/lifecycle#New
 func DeadLetterCycle(cs ...*ListenerContainer) error {
-	next := map[string]string{} // source to destination
-	names := map[string]string{}
+	routes := make([]hops.Route, 0, len(cs))
 	for _, c := range cs {
-		to := c.set.deadPlace()
-		if to == "" {
-			continue
-		}
-		for _, from := range c.set.places() {
-			next[from], names[from] = to, c.set.name
-		}
+		from, to := c.DeadLetterRoute()
+		routes = append(routes, hops.Route{Name: c.set.name, From: from, To: to})
 	}
-	for _, start := range slices.Sorted(maps.Keys(next)) {
-		path := []string{names[start]}
-		for at := next[start]; ; at = next[at] {
-			if at == start {
-				return &longshore.Error{Code: longshore.CodeConfig, Op: "dead letters of containers",
-					Err:  fmt.Errorf("they go round: %s and back to its source", strings.Join(path, " → ")),
-					Hint: "let the last one keep, discard, or send its dead letters to a place that no container consumes"}
-			}
-			if _, ok := next[at]; !ok || len(path) > len(next) {
-				break
-			}
-			path = append(path, names[at])
-		}
+	return hops.Cycle(routes)
+}
+
+// DeadLetterRoute returns the places that the container consumes and the place to which it
+// publishes dead letters, each as one comparable text of transport, address and name. to is
+// empty if the container publishes none to its own broker.
+func (c *ListenerContainer) DeadLetterRoute() (from []string, to string) {
+	if to = c.set.deadPlace(); to == "" {
+		return nil, ""
 	}
-	return nil
+	return c.set.places(), to
 }
 
 // place is a queue or topic on a broker, as far as names tell.

@@ -44,6 +44,13 @@ type Reporter interface {
 	DrainReport() string
 }
 
+// DeadLetterRouter is a component that consumes from places and sends dead letters to
+// another one. Places are compared as texts. [New] and [Manager.Add] refuse components whose
+// dead letters go round.
+type DeadLetterRouter interface {
+	DeadLetterRoute() (from []string, to string)
+}
+
 // defaultBudget is for components that only close something.
 const defaultBudget = time.Second
 

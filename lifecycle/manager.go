@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/hops"
 )
 
 // Config of a [Manager]. The zero value is what the comments say.
@@ -73,8 +74,8 @@ type phase struct {
 }
 
 // New groups the components into phases. It returns an error with
-// longshore.CodeDrainBudget if they cannot stop in time, and for two components
-// with one name.
+// longshore.CodeDrainBudget if they cannot stop in time, and one with longshore.CodeConfig
+// for two components with one name and for containers whose dead letters go round.
 func New(cfg Config, parts ...Component) (*Manager, error) {
 	m := &Manager{cfg: cfg, log: cfg.Logger, parts: slices.Clone(parts)}
 	if m.log == nil {
@@ -82,7 +83,7 @@ func New(cfg Config, parts ...Component) (*Manager, error) {
 	}
 	var budget error
 	m.stopTimeout, budget = cfg.stopTimeout(parts)
-	return m, errors.Join(checkNames(parts), budget)
+	return m, errors.Join(checkNames(parts), checkDeadLetters(parts), budget)
 }
 
 // stopTimeout returns the bound in force for the components, or an error if they do not
@@ -151,6 +152,18 @@ func checkNames(parts []Component) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkDeadLetters refuses containers between which a failing message would circulate.
+func checkDeadLetters(parts []Component) error {
+	var routes []hops.Route
+	for _, c := range parts {
+		if r, ok := c.(DeadLetterRouter); ok {
+			from, to := r.DeadLetterRoute()
+			routes = append(routes, hops.Route{Name: c.Name(), From: from, To: to})
+		}
+	}
+	return hops.Cycle(routes)
 }
 
 // checkBudget names the component with the largest budget of the most expensive

@@ -183,7 +183,7 @@ func (m *Manager) Add(ctx context.Context, c Component) error {
 	m.mu.Lock()
 	parts := append(m.parts[:len(m.parts):len(m.parts)], c)
 	limit, err := m.cfg.stopTimeout(parts)
-	if err := errors.Join(checkNames(parts), err, m.stoppingLocked(c)); err != nil {
+	if err := errors.Join(checkNames(parts), checkDeadLetters(parts), err, m.stoppingLocked(c)); err != nil {
 		m.mu.Unlock()
 		return err
 	}
