@@ -74,7 +74,7 @@ func (r *engine) moveToDeadLetter(w *worker, it *item, j judgement) {
 		if err != nil {
 			j.verdict = r.refused(it, longshore.VerbReject, err)
 		} else {
-			r.buried(it, j.err, "the broker's dead-letter place")
+			r.log.deadLettered(it.d, j.err, "the broker's dead-letter place")
 		}
 		r.done(w, it, j)
 	case r.terms.policy == DeadLetterDiscard:
@@ -118,7 +118,7 @@ func (r *engine) deadLetter(w *worker, it *item, j judgement) {
 			return
 		}
 		err = it.d.Apply(r.life.settle, longshore.Settlement{Verb: longshore.VerbAck})
-		r.buried(it, j.err, r.s.dead.To)
+		r.log.deadLettered(it.d, j.err, r.s.dead.To)
 	}
 	if err != nil {
 		j.verdict = r.refused(it, longshore.VerbReject, err)
@@ -180,7 +180,6 @@ func (r *engine) stays(w *worker, it *item, j judgement, err error) {
 	it.dead.tries++
 	it.dead.failed = err
 	j.verdict, j.delay = longshore.VerdictNone, r.backoff(it.dead.tries)
-	r.count.deadFailed++
 	stopping := r.leavesNow(it)
 	r.mu.Unlock()
 	e := &longshore.Error{Code: longshore.CodeDeadLetter, Source: r.s.dead.To, Err: err,
@@ -193,9 +192,11 @@ func (r *engine) stays(w *worker, it *item, j judgement, err error) {
 	case immovable(err):
 		e.Hint = fmt.Sprintf("the destination takes no such message, so it stays, and those of its key wait behind it: raise the destination's limit, or set DeadLetter.To or Via to one that takes it; tried again in %v", round(j.delay))
 	}
+	var event *Event
 	if tell {
-		r.emit(Event{Kind: EventDeadLetterFailed, Err: e, Delay: j.delay, Reason: r.s.dead.To, Delivery: factsOf(it.d), Text: e.Error()})
+		event = &Event{Kind: EventDeadLetterFailed, Err: e, Delay: j.delay, Reason: r.s.dead.To, Delivery: factsOf(it.d), Text: e.Error()}
 	}
+	r.log.deadLetterFailed(event)
 	if stopping {
 		j.verdict = longshore.VerdictRelease
 		if r.giveBack(w, it, j, it.d.Attempt, false) {

@@ -48,13 +48,15 @@ type dispatcher struct {
 
 	tick     tickState
 	terms    terminalState
+	log      *eventLog // events, log lines, and the counts of what is rare
 	count    counters
 	blocked  bool
 	laneTold time.Time
 }
 
-func newDispatcher(s *settings, hub *eventHub, w Workers) *dispatcher {
-	dp := &dispatcher{reporter: reporter{hub, s.clock}, s: s, kick: make(chan struct{}, 1),
+func newDispatcher(log *eventLog, w Workers) *dispatcher {
+	s := log.s
+	dp := &dispatcher{reporter: log.reporter, log: log, s: s, kick: make(chan struct{}, 1),
 		held: holdReasons{reasons: map[int]string{}}, sched: newScheduler(s),
 		pool:     pool{min: w.Min, max: w.Max, target: w.Min},
 		stopping: shutdown{nudge: make(chan struct{})}}

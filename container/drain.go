@@ -19,6 +19,7 @@ func (r *engine) stop(soft, hard time.Time) {
 		if g != nil && (!r.axes.Starts() || g.caps.SingleActive) {
 			g.interrupt()
 		}
+		r.log.drainBegins()
 		r.emit(Event{Kind: EventState, Text: string(StateDraining)})
 	}
 	r.life.beginStop(soft, hard)

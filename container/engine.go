@@ -97,7 +97,6 @@ type stay struct {
 type shutdown struct {
 	nudge  chan struct{} // closed and replaced when something ends, while somebody waits
 	report *Report
-	tally  tally
 }
 
 // generation is one subscription. Everything that reports about it holds a
@@ -125,7 +124,7 @@ type generation struct {
 func newRun(c *ListenerContainer) *engine {
 	life := newLifetimes(c.set.clock, c.set.grace)
 	r := &engine{life: life, calls: calls{c.set.clock, c.set.name, c.set.about.Name, life.open},
-		dispatcher: newDispatcher(c.set, c.hub, c.workers), c: c, src: c.src,
+		dispatcher: newDispatcher(newEventLog(c), c.workers), c: c, src: c.src,
 		startup: startup{decided: make(chan struct{})}, ended: make(chan struct{}),
 		scaler: c.set.policy.New()}
 	if cy, ok := c.set.policy.(autoscale.Cycler); ok {

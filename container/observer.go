@@ -42,13 +42,13 @@ func (o *observer) Lost(ds []*longshore.Delivery, cause error) {
 func (r *engine) countLost(n int) {
 	r.count.lost += int64(n)
 	if r.reporting() {
-		r.stopping.tally.lost += n
+		r.log.drained(tally{lost: n})
 	}
 }
 
 // SettleFailed implements transport.Observer.
 func (o *observer) SettleFailed(d *longshore.Delivery, s longshore.Settlement, err error) {
-	o.r.settleFailed(d, s, err)
+	o.r.log.settleFailed(d, s, err)
 }
 
 // Down implements transport.Observer.
@@ -72,9 +72,6 @@ func (o *observer) Event(e transport.Event) {
 	r := o.r
 	kind := EventNotice
 	r.mu.Lock()
-	if r.axes.Stopping() {
-		r.stopping.tally.repeats += e.Repeats
-	}
 	switch e.Kind {
 	case transport.EventBlocked:
 		kind, r.blocked = EventBlocked, true
@@ -86,29 +83,20 @@ func (o *observer) Event(e transport.Event) {
 		kind, r.sub.standby = EventActive, false
 	case transport.EventSkipped:
 		kind = EventSkipped
-		if r.count.skipped == nil {
-			r.count.skipped = map[transport.SkipReason]int64{}
-		}
-		r.count.skipped[e.Skipped]++
+		r.log.skipped(e.Skipped)
 	case transport.EventDeclared:
 		kind, r.count.vitals.declared = EventDeclared, true
 	}
 	r.mu.Unlock()
+	if e.Repeats > 0 {
+		r.log.drained(tally{repeats: e.Repeats})
+	}
 	r.emit(Event{Kind: kind, Err: e.Err, Text: e.Text, Count: e.Repeats})
 }
 
 // Operation implements longshore.OperationObserver, for the middlewares that do.
 func (o *observer) Operation(op longshore.Operation) {
-	r := o.r
-	defer func() {
-		if p := recover(); p != nil {
-			r.notice(panicError(p), "a middleware panicked in Operation")
-		}
-	}()
-	op.Transport, op.Source = r.s.about.Transport, r.s.about.Name
-	for _, ob := range r.c.operators {
-		ob.Operation(op)
-	}
+	o.r.log.operation(op)
 }
 
 // loseAll tells every delivery of a closed consumer that it is lost, in case the

@@ -155,12 +155,12 @@ func (r *engine) deadLetterNow(it *item, h holding, in Intervention) error {
 	if it.dead == nil && r.s.dead.To != "" { // a place that was down a moment ago is tried all the same
 		it.dead = &deadLetter{err: why, overtaken: ordered && !it.Ordered()}
 	}
-	before := r.count.deadFailed
+	before := r.log.counts().deadFailed
 	r.mu.Unlock()
 	r.moveToDeadLetter(nil, it, judgement{verdict: longshore.VerdictReject, err: why, end: r.now()})
 	r.mu.Lock()
 	var failed error
-	if it.dead != nil && r.count.deadFailed > before {
+	if it.dead != nil && r.log.counts().deadFailed > before {
 		failed = it.dead.failed
 	}
 	r.mu.Unlock()

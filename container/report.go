@@ -113,12 +113,6 @@ func (e *DrainError) As(target any) bool {
 	return false
 }
 
-// tally counts while draining.
-type tally struct {
-	completed, released, lost, unflushed, repeats int
-	unflushedIDs                                  []string
-}
-
 func round(d time.Duration) time.Duration {
 	switch {
 	case d > 10*time.Second:

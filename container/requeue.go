@@ -54,8 +54,3 @@ func (r *engine) unseen(it *item, end time.Time) {
 	}
 	r.carryOut(nil, it, longshore.ErrLost, end, 0)
 }
-
-// comesBack says that the delivery is to be delivered again.
-func (j *judgement) comesBack() bool {
-	return j.verdict == longshore.VerdictRetry || j.verdict == longshore.VerdictRelease
-}

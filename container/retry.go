@@ -52,7 +52,7 @@ func (r *engine) redeliver(w *worker, it *item, j judgement, attempt int) {
 		// holding them up. Where nearly all fail it would empty the queue into that place,
 		// and help nobody: then the intake waits.
 		j.verdict = longshore.VerdictReject
-		r.tell(it, j) // the event of a retry is out already, and this may be a discard
+		r.log.failed(it.d, j, r.terms.policy) // the event of a retry is out already, and this may be a discard
 		r.moveToDeadLetter(w, it, j)
 		return
 	}
@@ -148,7 +148,7 @@ func (r *engine) returned(j judgement, due time.Time) {
 	}
 	r.delayed.add(due, j.end)
 	if r.reporting() {
-		r.stopping.tally.released++
+		r.log.drained(tally{released: 1})
 	}
 	r.mu.Unlock()
 }
@@ -176,7 +176,7 @@ func (r *engine) park(w *worker, it *item, j judgement, attempt int) {
 		r.done(w, it, j)
 		return
 	}
-	r.outcome(it, j)
+	r.log.outcome(it, j)
 	r.settledNow(it, j)
 	if it.permit {
 		r.s.gate.Release()
@@ -213,7 +213,7 @@ func (r *engine) release(it *item, attempt int) {
 	}
 	r.mu.Lock()
 	if err == nil && r.reporting() {
-		r.stopping.tally.released++
+		r.log.drained(tally{released: 1})
 	}
 	r.count.verdicts[verdict]++
 	r.finish(it)

@@ -85,7 +85,7 @@ func (r *engine) abandoned() *Report {
 	}
 	rep.Abandoned = r.sched.Active()
 	for _, why := range []dispatch.Standing{dispatch.Open, dispatch.Hung, dispatch.Lost} {
-		r.stopping.tally.released += r.sched.Behind(why).N
+		r.log.drained(tally{released: r.sched.Behind(why).N})
 	}
 	for _, it := range r.manual {
 		name(it)
@@ -104,7 +104,7 @@ func (r *engine) abandoned() *Report {
 // conclusion completes the report and tells of it.
 func (r *engine) conclusion(rep *Report, flushErr, err error) {
 	r.mu.Lock()
-	t := r.stopping.tally
+	t := r.log.drainTally()
 	now := r.s.clock.Now()
 	rep.Took, rep.Delayed = now.Sub(r.life.begun), r.delayed.count(now)
 	rep.Completed, rep.Released, rep.Lost = t.completed, t.released, t.lost
@@ -112,7 +112,7 @@ func (r *engine) conclusion(rep *Report, flushErr, err error) {
 	rep.Unflushed, rep.UnflushedIDs, rep.Err = t.unflushed, t.unflushedIDs, err
 	// What failed before the stop was told when it failed, and its messages have come
 	// again: a flush that counts it once more has left nothing behind.
-	stale := errors.Is(flushErr, longshore.CodeSettle) && len(r.count.settle) > 0
+	stale := errors.Is(flushErr, longshore.CodeSettle) && len(r.log.counts().settle) > 0
 	if flushErr != nil && rep.Unflushed == 0 && !stale {
 		rep.Unflushed = 1 // at least one: the transport did not say which
 	}

@@ -18,12 +18,6 @@ const failingOver = 16
 type counters struct {
 	received, redelivered int64
 	verdicts              [longshore.VerdictLost + 1]int64
-	dead                  map[longshore.Code]int64
-	released              map[longshore.Code]int64
-	settle                map[longshore.Code]int64
-	reopens               map[longshore.Code]int64
-	skipped               map[transport.SkipReason]int64
-	deadFailed            int64
 	lost                  int64
 	stuck                 int64
 	last                  time.Time
@@ -238,10 +232,11 @@ func (r *engine) stats(st *Stats) {
 	st.Received, st.Redelivered, st.Lost = c.received, c.redelivered, c.lost
 	st.Acked, st.Retried, st.Rejected = c.verdicts[longshore.VerdictAck], c.verdicts[longshore.VerdictRetry], c.verdicts[longshore.VerdictReject]
 	st.Discarded, st.Released, st.VerdictLost = c.verdicts[longshore.VerdictDiscard], c.verdicts[longshore.VerdictRelease], c.verdicts[longshore.VerdictLost]
-	st.DeadLetters, st.SettleFailures, st.Reopens = clone(c.dead), clone(c.settle), clone(c.reopens)
-	st.Skipped, st.ReleasedBy = clone(c.skipped), clone(c.released)
+	rare := r.log.counts()
+	st.DeadLetters, st.SettleFailures, st.Reopens = rare.dead, rare.settle, rare.reopens
+	st.Skipped, st.ReleasedBy, st.DeadLetterFailures = rare.skipped, rare.released, rare.deadFailed
 	st.FailedBy, st.Handler = clone(c.vitals.failed), c.vitals.calls.calls()
-	st.DeadLetterFailures, st.StuckTotal = c.deadFailed, c.stuck
+	st.StuckTotal = c.stuck
 	r.ages(st, now)
 	st.HotShare = r.hotShare()
 }

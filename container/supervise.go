@@ -127,7 +127,7 @@ func (r *engine) failSubscription(g *generation) {
 	r.sub.tries++
 	delay := r.s.reopen.Delay(r.sub.tries, rnd())
 	r.sub.reopenAt = now.Add(delay)
-	countCode(&r.count.reopens, longshore.CodeOf(err))
+	r.log.reopened(longshore.CodeOf(err))
 	r.sub.standby, r.blocked = false, false
 	if !r.axes.Stopping() {
 		r.emit(Event{Kind: EventState, Text: string(StateRecovering)})

@@ -143,9 +143,7 @@ func (r *engine) released(it *item, j judgement) time.Duration {
 			code = c
 		}
 	}
-	r.mu.Lock()
-	countCode(&r.count.released, code)
-	r.mu.Unlock()
+	r.log.released(code)
 	id := idOf(it.d)
 	if id == "" {
 		id = string(code) // all that cannot be told apart, together

@@ -81,80 +81,16 @@ func panicError(p any) error {
 	return &longshore.Error{Code: longshore.CodePanic, Err: &longshore.Panic{Value: p, Stack: debug.Stack()}}
 }
 
-// judgement is a verdict with what is needed to carry it out.
-type judgement struct {
-	verdict longshore.Verdict
-	delay   time.Duration
-	err     error
-	end     time.Time     // when the handler returned
-	took    time.Duration // without Delivery.Wait
-}
-
-// final says that the message is done with.
-func (j *judgement) final() bool {
-	return j.verdict == longshore.VerdictAck || j.verdict == longshore.VerdictReject || j.verdict == longshore.VerdictDiscard
-}
-
-// decideVerdict turns a handler's result into a verdict: the only place that does.
-func (r *engine) decideVerdict(it *item, err error) judgement {
-	v, delay := longshore.VerdictOf(err)
-	if v == longshore.VerdictNone && !r.stopped() {
-		if mapped := r.classify(err); mapped != nil {
-			if v, delay = longshore.VerdictOf(mapped); v != longshore.VerdictNone {
-				err = mapped
-			}
-		}
-	}
-	j := judgement{verdict: v, delay: delay, err: err}
-	switch v {
-	case longshore.VerdictNone:
-		// Our own stop is neither success nor failure. What a handler makes of its
-		// dead context has any shape, so every error counts as that from then on.
-		if r.stopped() && !isPanic(err) {
-			j.verdict = longshore.VerdictRelease
-			return j
-		}
-		j.verdict = longshore.VerdictRetry
-	case longshore.VerdictRelease:
-		switch {
-		case r.stopped(): // somebody else may take it at once
-			j.delay = 0
-		case delay <= 0:
-			j.delay = r.backoff(it.releases + 1)
-		}
-		return j
-	}
-	if j.verdict != longshore.VerdictRetry {
-		return j
-	}
-	if it.d.Attempt >= r.s.attempts {
-		j.verdict = longshore.VerdictReject
-	} else if j.delay <= 0 {
-		j.delay = r.backoff(it.d.Attempt)
-	}
-	return j
+// judge decides what becomes of a delivery that failed.
+func (r *engine) judge(it *item, err error) judgement {
+	rules := rules{attempts: r.s.attempts, retry: r.s.retry, classify: r.log.classifier(r.s.classify)}
+	return rules.decide(attemptFacts{attempt: it.d.Attempt, releases: it.releases, stopped: r.stopped(), random: rand.Float64()}, err)
 }
 
 // stopped says whether the drain deadline has ended the handlers' contexts.
 func (r *engine) stopped() bool { return r.life.handlersCut() }
 
 func (r *engine) backoff(n int) time.Duration { return r.s.retry.Delay(n, rand.Float64()) }
-
-// classify asks the user's function, which may panic like any other.
-func (r *engine) classify(err error) (mapped error) {
-	if r.s.classify == nil {
-		return nil
-	}
-	defer func() {
-		if p := recover(); p != nil {
-			r.notice(panicError(p), "Redelivery.Classify panicked; the error follows the policy")
-			mapped = nil
-		}
-	}()
-	return r.s.classify(err)
-}
-
-func isPanic(err error) bool { return errors.Is(err, longshore.CodePanic) }
 
 // ack is the way of nearly all messages. It returns with mu held.
 func (r *engine) ack(w *worker, it *item, end time.Time, took time.Duration) {
@@ -176,13 +112,13 @@ func (r *engine) refused(it *item, verb longshore.Verb, err error) longshore.Ver
 	case errors.Is(err, longshore.ErrLost), errors.Is(err, longshore.ErrClosed):
 		return longshore.VerdictLost
 	}
-	r.settleFailed(it.d, longshore.Settlement{Verb: verb}, err)
+	r.log.settleFailed(it.d, longshore.Settlement{Verb: verb}, err)
 	return longshore.VerdictNone
 }
 
 // carryOut judges a failure and carries the verdict out.
 func (r *engine) carryOut(w *worker, it *item, err error, end time.Time, took time.Duration) {
-	j := r.decideVerdict(it, err)
+	j := r.judge(it, err)
 	j.end, j.took = end, took
 	if !it.d.Owned() { // settled by the handler, or lost: this tells which, and does nothing
 		j.verdict = r.refused(it, longshore.VerbAck, it.d.Apply(r.life.settle, longshore.Settlement{Verb: longshore.VerbAck}))
@@ -192,7 +128,7 @@ func (r *engine) carryOut(w *worker, it *item, err error, end time.Time, took ti
 		r.done(w, it, j)
 		return
 	}
-	r.tell(it, j)
+	r.log.failed(it.d, j, r.terms.policy)
 	switch j.verdict {
 	case longshore.VerdictAck, longshore.VerdictDiscard:
 		if e := it.d.Apply(r.life.settle, longshore.Settlement{Verb: longshore.VerbAck}); e != nil {
@@ -222,7 +158,7 @@ func (r *engine) done(w *worker, it *item, j judgement) {
 
 // lockDone is done, returning with mu held.
 func (r *engine) lockDone(w *worker, it *item, j judgement) {
-	r.outcome(it, j)
+	r.log.outcome(it, j)
 	r.settledNow(it, j)
 	if it.permit {
 		r.s.gate.Release()
@@ -230,7 +166,7 @@ func (r *engine) lockDone(w *worker, it *item, j judgement) {
 	r.mu.Lock()
 	r.counts(w, j)
 	if r.reporting() && j.final() {
-		r.stopping.tally.completed++
+		r.log.drained(tally{completed: 1})
 	}
 	if j.verdict == longshore.VerdictLost || j.comesBack() && r.sched.Torn(&it.Item) {
 		r.sched.Orphan(&it.Item)

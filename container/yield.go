@@ -128,7 +128,7 @@ func (r *engine) abandonUnstarted(out []*dispatch.Item[item]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.axes.Stopping() {
-		r.stopping.tally.released += len(out)
+		r.log.drained(tally{released: len(out)})
 	}
 	r.count.verdicts[longshore.VerdictRelease] += int64(len(out))
 	for _, t := range out {
