@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/amqp/internal/tags"
 )
 
 // consumer is one channel from its opening to its end. Its deliveries are settled
@@ -35,7 +36,7 @@ type consumer struct {
 	queues  []string // as the broker calls them
 	steps   []*step  // consumers on the channel, oldest first
 	qos     int
-	batch   batch // .sent is guarded by mu
+	batch   tags.Batch
 	keep    *keepalive
 	limit   int  // the largest window
 	fixed   int  // the window where it cannot follow; 0 = unlimited
@@ -64,7 +65,7 @@ type consumer struct {
 	wg     sync.WaitGroup     // pumps, watcher
 
 	mu           sync.Mutex
-	tags         tags
+	tags         tags.Ring
 	stale        uint64 // tags below it came from consumers that were all cancelled
 	window       int    // sum of the prefetch of all consumers on the channel
 	wanted       int    // as Resize said
@@ -94,7 +95,7 @@ type job struct {
 }
 
 func newConsumer(s *queueSource, sess *session, o transport.OpenOptions) *consumer {
-	c := &consumer{b: s.b, src: s, cfg: &s.cfg, sess: sess, base: o.Base, tags: newTags(),
+	c := &consumer{b: s.b, src: s, cfg: &s.cfg, sess: sess, base: o.Base, tags: tags.New(),
 		jobs: make(chan *job), wake: make(chan struct{}, 1), ready: make(chan struct{}, 1), fetch: make(chan struct{}, 1),
 		stop: make(chan struct{}), sender: make(chan struct{}), gone: make(chan struct{}), wanted: o.Window, paused: o.Paused, others: -1, ends: make(chan error, 1)}
 	if c.base == nil {
@@ -251,7 +252,7 @@ func (c *consumer) takeBuffered(n int) ([]*longshore.Delivery, error) {
 	if c.paused && !c.leaving && c.inPlace() {
 		return nil, nil
 	}
-	c.out = c.tags.take(c.out, n)
+	c.out = c.tags.Take(c.out, n)
 	c.demand = 0
 	switch {
 	case len(c.out) > 0:
@@ -279,7 +280,7 @@ func (c *consumer) Buffered() int {
 	if c.end != nil {
 		return 0
 	}
-	return c.tags.buffered()
+	return c.tags.Buffered()
 }
 
 // Capabilities is what this queue can do on this version of the broker.

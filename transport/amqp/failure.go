@@ -83,7 +83,7 @@ func (c *consumer) channelEnd(e *amqp091.Error) error {
 func (c *consumer) ackTimeout(told *amqp091.Error, cause error) error {
 	c.noteAckTimeout()
 	c.mu.Lock()
-	open, oldest := c.tags.open, c.tags.oldest()
+	open, oldest := c.tags.Outstanding(), c.tags.Oldest()
 	c.mu.Unlock()
 	err := &longshore.Error{Code: longshore.CodeAckTimeout, Op: c.src.title(), Source: c.src.name(),
 		Err:  fmt.Errorf("the broker took back %d deliveries because one stayed unacknowledged too long: %w", open, cause),
@@ -101,7 +101,7 @@ func (c *consumer) ackTimeout(told *amqp091.Error, cause error) error {
 func (c *consumer) canceledBy(tag string) error {
 	queue := c.queueOf(tag)
 	c.mu.Lock()
-	oldest := c.tags.oldest()
+	oldest := c.tags.Oldest()
 	c.mu.Unlock()
 	err := c.exists(queue)
 	// The queue may be there a little longer than its consumers.
@@ -156,26 +156,6 @@ func (c *consumer) inspect(queue string) (st amqp091.Queue, known bool, err erro
 	return a.st, a.known, nil
 }
 
-// oldest returns the lowest delivery that was handed out and is open.
-func (t *tags) oldest() *longshore.Delivery {
-	for tag := t.base; tag < t.next; tag++ {
-		if s := t.at(tag); s.d != nil && (s.state == tagOpen || s.state == tagBusy) {
-			return s.d
-		}
-	}
-	return nil
-}
-
-// oldestBuffered returns the lowest delivery that was not handed out.
-func (t *tags) oldestBuffered() *longshore.Delivery {
-	for tag := max(t.next, t.base); tag < t.top; tag++ {
-		if s := t.at(tag); s.d != nil && s.state == tagOpen {
-			return s.d
-		}
-	}
-	return nil
-}
-
 // mute stops the sender from writing: on a channel whose consumer was taken
 // away a late ack does harm until the channel closes.
 func (c *consumer) mute() {
@@ -218,27 +198,16 @@ func (c *consumer) abandonOpen(end, cause error) []*longshore.Delivery {
 	c.keepPlaces()
 	close(c.gone)
 	c.halt()
-	var open []*longshore.Delivery
-	t := &c.tags
-	for tag := t.base; tag < t.top; tag++ {
-		switch s := t.at(tag); s.state {
-		case tagOpen, tagBusy:
-			if tag < t.next && s.d != nil {
-				open = append(open, s.d)
-			}
-		case tagAcked, tagAlone:
-			c.failSettle(s.d, s.s, "was not sent", cause)
-		case tagAbsent, tagSent:
-		}
+	ended := c.tags.End()
+	for _, p := range ended.Unsent {
+		c.failSettle(p.Delivery, p.Settlement, "was not sent", cause)
 	}
-	for _, p := range c.batch.sent {
-		c.failSettle(p.d, p.s, "was sent, but the broker did not confirm it", cause)
+	for _, p := range ended.Unconfirmed {
+		c.failSettle(p.Delivery, p.Settlement, "was sent, but the broker did not confirm it", cause)
 	}
-	c.batch.sent = nil
-	c.tags = newTags()
 	c.mu.Unlock()
-	lost := open[:0]
-	for _, d := range open {
+	lost := ended.Lost[:0]
+	for _, d := range ended.Lost {
 		if d.Lose(cause) {
 			lost = append(lost, d)
 		}
@@ -246,12 +215,8 @@ func (c *consumer) abandonOpen(end, cause error) []*longshore.Delivery {
 	return lost
 }
 
-// failSettle reports an accepted settlement. mu is held. A delivery that was
-// given back from the buffer is nobody's.
+// failSettle reports an accepted settlement. mu is held.
 func (c *consumer) failSettle(d *longshore.Delivery, s longshore.Settlement, what string, cause error) {
-	if d == nil {
-		return
-	}
 	c.failed++
 	c.tell.settleFailed(d, s, &longshore.Error{Code: longshore.CodeSettle, Source: c.src.name(),
 		Op:  fmt.Sprintf("%s a delivery of %s", s.Verb, c.src.title()),

@@ -83,14 +83,14 @@ func (c *consumer) footprint() (consumers int, top uint64, open int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.leaving || c.paused && !c.inPlace() || c.standby || c.end != nil || c.cfg.Pull || c.cfg.Declare.Type == Classic {
-		return 0, c.tags.top, c.tags.open
+		return 0, c.tags.Top(), c.tags.Outstanding()
 	}
 	for _, st := range c.steps {
 		if st.live() {
 			consumers++
 		}
 	}
-	return consumers, c.tags.top, c.tags.open
+	return consumers, c.tags.Top(), c.tags.Outstanding()
 }
 
 // live tells whether the broker has been asked for all of it, and not to cancel it.

@@ -69,7 +69,7 @@ func (s *queueSource) orderNotice(o transport.OpenOptions) string {
 // out again and again, and each time counts as a delivery of the whole window.
 func (c *consumer) noteAckTimeout() {
 	c.mu.Lock()
-	oldest, waiting := c.tags.oldest(), c.tags.oldestBuffered()
+	oldest, waiting := c.tags.Oldest(), c.tags.OldestBuffered()
 	c.mu.Unlock()
 	if !c.shared || oldest == nil || waiting == nil {
 		return

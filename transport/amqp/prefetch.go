@@ -157,7 +157,7 @@ func (c *consumer) dropAll(ctx context.Context) (gone bool, err error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stale = c.tags.top
+	c.stale = c.tags.Top()
 	return true, nil
 }
 

@@ -30,7 +30,7 @@ func (c *consumer) quiet(ctx context.Context) (quiet, answers bool) {
 	last, since, moved := uint64(0), begin, begin
 	for time.Since(moved) < stillMax && (ctx.Err() == nil || time.Since(begin) < stillMax) {
 		c.mu.Lock()
-		top, full, over := c.tags.top, c.window > 0 && c.tags.openFrom(c.stale) >= c.window, c.end != nil
+		top, full, over := c.tags.Top(), c.window > 0 && c.tags.OutstandingFrom(c.stale) >= c.window, c.end != nil
 		standby := c.standby
 		c.mu.Unlock()
 		switch {

@@ -44,7 +44,7 @@ const (
 // the channel's end it would be dropped, and what was acked come again.
 func (c *consumer) awaitQueue() error {
 	c.mu.Lock()
-	held := c.stays && c.tags.open > 0
+	held := c.stays && c.tags.Outstanding() > 0
 	c.mu.Unlock()
 	if !c.heavy || held || c.others < 0 {
 		return nil

@@ -29,12 +29,12 @@ func (c *consumer) arrived(raw *amqp091.Delivery, queue int) {
 		return // it goes back with the channel
 	}
 	d.Origin.LastReturn = c.limits[queue].last(returnsOf(raw))
-	c.tags.arrive(tag, d)
+	c.tags.Arrive(tag, d)
 	if c.passes(raw, tag, queue) {
 		return
 	}
 	if c.ignoring {
-		c.tags.hold(tag)
+		c.tags.Hold(tag)
 		return
 	}
 	if c.standby {
@@ -106,7 +106,7 @@ func (c *consumer) pull() {
 func (c *consumer) hungry() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.demand > c.tags.buffered() && c.tags.open < c.window && !c.paused && !c.leaving && c.wanted > 0 && c.end == nil
+	return c.demand > c.tags.Buffered() && c.tags.Outstanding() < c.window && !c.paused && !c.leaving && c.wanted > 0 && c.end == nil
 }
 
 func (c *consumer) get(queue string) (raw amqp091.Delivery, ok bool, err error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/amqp/internal/tags"
 )
 
 // settler is the consumer as its deliveries see it. The context of a verb is
@@ -15,7 +16,7 @@ import (
 type settler struct{ c *consumer }
 
 func (s *settler) Ack(_ context.Context, tag uint64) error {
-	return s.c.settle(tag, longshore.Settlement{Verb: longshore.VerbAck}, howAck)
+	return s.c.settle(tag, longshore.Settlement{Verb: longshore.VerbAck}, tags.Ack)
 }
 
 // Nack gives the message back. With a delay, or where the broker would not show
@@ -34,32 +35,31 @@ func (s *settler) Nack(ctx context.Context, tag uint64, delay time.Duration, att
 	}
 	v := longshore.Settlement{Verb: longshore.VerbNack, Delay: delay, Attempt: attempt}
 	c.mu.Lock()
-	sl, err := c.held(tag)
+	d, err := c.held(tag)
 	if err != nil {
 		c.mu.Unlock()
 		return err
 	}
-	d := sl.d
 	if v.Attempt <= 0 {
 		v.Attempt = d.Attempt + 1
 	}
 	switch how, ok := c.returnBy(d, v.Attempt); {
 	case delay > 0: // a copy
 	case c.src.streams():
-		c.reread(sl)
+		c.reread(tag)
 		c.mu.Unlock()
 		return nil
 	case c.exhausted(d): // a copy
 	case c.stays && c.leaving:
-		sl.stay()
+		c.tags.Keep(tag)
 		c.mu.Unlock()
 		return nil
 	case ok || c.ordered && c.leaving: // with an order the place counts more than the attempt
-		c.accept(tag, sl, v, how)
+		c.accept(tag, d, v, how)
 		c.mu.Unlock()
 		return nil
 	}
-	sl.state = tagBusy
+	c.tags.Copy(tag)
 	c.mu.Unlock()
 	began := c.operations.Begin()
 	err = c.copyBack(ctx, d, delay, v.Attempt)
@@ -74,33 +74,33 @@ func (c *consumer) copied(tag uint64, v longshore.Settlement, err error) error {
 	if c.end != nil {
 		return longshore.ErrLost
 	}
-	sl := c.tags.find(tag)
-	if sl == nil {
+	d, state := c.tags.Find(tag)
+	if state == tags.Absent {
 		return longshore.ErrLost
 	}
 	if err != nil {
-		sl.state = tagOpen
+		c.tags.Reopen(tag)
 		return err
 	}
-	c.accept(tag, sl, v, howAck)
+	c.accept(tag, d, v, tags.Ack)
 	return nil
 }
 
 // returnBy chooses the method that gives a delivery back so that it comes again
 // with this attempt, or says that there is none: what the broker gives back keeps its
 // headers, and with them the attempt it came with.
-func (c *consumer) returnBy(d *longshore.Delivery, attempt int) (how settleHow, ok bool) {
+func (c *consumer) returnBy(d *longshore.Delivery, attempt int) (how tags.How, ok bool) {
 	if c.cfg.AutoAck {
 		return 0, false
 	}
-	return howNack, attempt <= attemptOf(nativeOf(d), d.Origin.Topic) || c.cfg.refusesWhenFull()
+	return tags.Nack, attempt <= attemptOf(nativeOf(d), d.Origin.Topic) || c.cfg.refusesWhenFull()
 }
 
 func (s *settler) Reject(_ context.Context, tag uint64, reason error) error {
 	if s.c.cfg.AutoAck || !s.c.cfg.deadLettered() || s.c.src.streams() {
 		return s.c.unsupported("reject a delivery", "no dead-letter exchange of the queue is known, so RabbitMQ would drop the message; set x-dead-letter-exchange in Declare.Arguments, or DeadLettered")
 	}
-	return s.c.settle(tag, longshore.Settlement{Verb: longshore.VerbReject, Reason: reason}, howReject)
+	return s.c.settle(tag, longshore.Settlement{Verb: longshore.VerbReject, Reason: reason}, tags.Reject)
 }
 
 func (s *settler) Extend(context.Context, uint64, time.Duration) error {
@@ -111,42 +111,42 @@ func (c *consumer) unsupported(op, why string) error {
 	return &longshore.Error{Code: longshore.CodeUnsupported, Op: op + " of " + c.src.title(), Source: c.src.name(), Err: errors.New(why)}
 }
 
-// held returns the slot of a tag that can be settled.
-func (c *consumer) held(tag uint64) (*slot, error) {
+// held returns the delivery of a tag that can be settled.
+func (c *consumer) held(tag uint64) (*longshore.Delivery, error) {
 	if c.end != nil {
 		return nil, longshore.ErrLost
 	}
-	sl := c.tags.find(tag)
-	if sl == nil || sl.state != tagOpen {
+	d, state := c.tags.Find(tag)
+	if state != tags.Open {
 		return nil, longshore.ErrSettled
 	}
-	return sl, nil
+	return d, nil
 }
 
-func (c *consumer) settle(tag uint64, v longshore.Settlement, how settleHow) error {
+func (c *consumer) settle(tag uint64, v longshore.Settlement, how tags.How) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	sl, err := c.held(tag)
+	d, err := c.held(tag)
 	if err != nil {
 		return err
 	}
-	c.accept(tag, sl, v, how)
+	c.accept(tag, d, v, how)
 	return nil
 }
 
 // accept notes a settlement and sees to it that the sender comes by. mu is held.
-func (c *consumer) accept(tag uint64, sl *slot, v longshore.Settlement, how settleHow) {
+func (c *consumer) accept(tag uint64, d *longshore.Delivery, v longshore.Settlement, how tags.How) {
 	if c.cfg.AutoAck { // the broker forgot it when it sent it
-		c.tags.forget(tag, sl)
+		c.tags.Forget(tag)
 		return
 	}
-	c.readTo(sl.d)
-	first, window := c.tags.unsent == 0, c.window
+	c.readTo(d)
+	first, window := c.tags.Unsent() == 0, c.window
 	if window == 0 { // unlimited
 		window = maxUnconfirmed
 	}
-	c.tags.accept(tag, sl, v, how)
-	if how != howAck || 2*c.tags.unsent >= window {
+	c.tags.Accept(tag, v, how)
+	if how != tags.Ack || 2*c.tags.Unsent() >= window {
 		c.urgent = true
 		signal(c.wake)
 	} else if first {

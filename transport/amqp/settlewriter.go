@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/amqp/internal/tags"
 )
 
 const (
@@ -123,7 +124,7 @@ func (c *consumer) takeUrgent() bool {
 func (c *consumer) unconfirmed() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.batch.sent)
+	return c.tags.Unconfirmed()
 }
 
 // pass writes what was accepted and tells whether something is left for the next
@@ -135,42 +136,42 @@ func (c *consumer) pass(all bool) (more bool) {
 		return false
 	}
 	// What goes back before the broker has confirmed the cancel would come here again.
-	c.tags.collect(&c.batch, all, c.leaving && len(c.steps) > 0)
-	more = c.tags.unsent > 0
+	c.tags.Collect(&c.batch, all, c.leaving && len(c.steps) > 0)
+	more = c.tags.Unsent() > 0
 	c.mu.Unlock()
 	c.write(&c.batch)
 	return more
 }
 
-func (c *consumer) write(b *batch) {
-	c.noteBurst(len(b.alone) + len(b.islands) + 1)
-	for _, s := range b.alone {
+func (c *consumer) write(b *tags.Batch) {
+	c.noteBurst(len(b.Alone) + len(b.Islands) + 1)
+	for _, s := range b.Alone {
 		c.writeOne(s)
 	}
-	if b.upTo == 0 && len(b.islands) == 0 {
+	if b.UpTo == 0 && len(b.Islands) == 0 {
 		return
 	}
 	began := c.operations.Begin()
 	var err error
-	if b.upTo > 0 {
-		err = c.ch.Ack(b.upTo, b.multiple)
+	if b.UpTo > 0 {
+		err = c.ch.Ack(b.UpTo, b.Multiple)
 	}
-	for _, tag := range b.islands {
+	for _, tag := range b.Islands {
 		err = c.ch.Ack(tag, false)
 	}
 	c.operations.End(longshore.OperationAck, began, codeOr(err))
 }
 
-func (c *consumer) writeOne(s single) {
+func (c *consumer) writeOne(s tags.Single) {
 	began, kind := c.operations.Begin(), longshore.OperationNack
 	var err error
-	switch s.how {
-	case howNack:
-		err = c.ch.Nack(s.tag, false, true)
-	case howReject:
-		kind, err = longshore.OperationReject, c.ch.Reject(s.tag, false)
-	case howAck:
-		kind, err = longshore.OperationAck, c.ch.Ack(s.tag, false)
+	switch s.How {
+	case tags.Nack:
+		err = c.ch.Nack(s.Tag, false, true)
+	case tags.Reject:
+		kind, err = longshore.OperationReject, c.ch.Reject(s.Tag, false)
+	case tags.Ack:
+		kind, err = longshore.OperationAck, c.ch.Ack(s.Tag, false)
 	}
 	c.operations.End(kind, began, codeOr(err))
 }
@@ -194,7 +195,6 @@ func (c *consumer) barrier() error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	clear(c.batch.sent)
-	c.batch.sent = c.batch.sent[:0]
+	c.tags.Confirm()
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/amqp/internal/tags"
 )
 
 // Cancel sends basic.cancel for every consumer on the channel and waits until
@@ -42,7 +43,7 @@ func (c *consumer) leave(ctx context.Context) error {
 	c.canceled = true
 	if !gone {
 		c.ignoring, c.stays = true, true
-		c.tags.stay()
+		c.tags.KeepReturned()
 	}
 	signal(c.ready)
 	c.mu.Unlock()
@@ -74,28 +75,20 @@ func (c *consumer) Release(ctx context.Context) error {
 		return nil
 	}
 	var again, renewed []*longshore.Delivery
-	for t := &c.tags; t.next < t.top; t.next++ {
-		s := t.at(t.next)
-		if s.state != tagOpen {
-			continue
+	c.tags.Drain(func(tag uint64, d *longshore.Delivery) {
+		switch {
+		case c.cfg.AutoAck:
+			again = append(again, d)
+		case c.exhausted(d):
+			c.tags.Copy(tag)
+			renewed = append(renewed, d)
+		case c.stays:
+			c.tags.Keep(tag)
+		default:
+			c.tags.Accept(tag, longshore.Settlement{Verb: longshore.VerbNack, Attempt: d.Attempt}, tags.Nack)
+			c.tags.Disown(tag)
 		}
-		if c.cfg.AutoAck {
-			again = append(again, s.d)
-			continue
-		}
-		if c.exhausted(s.d) {
-			s.state = tagBusy
-			renewed = append(renewed, s.d)
-			continue
-		}
-		if c.stays {
-			s.stay()
-			continue
-		}
-		v := longshore.Settlement{Verb: longshore.VerbNack, Attempt: s.d.Attempt}
-		s.d = nil
-		t.accept(t.next, s, v, howNack)
-	}
+	})
 	c.mu.Unlock()
 	for i, d := range again {
 		if err := c.copyBack(ctx, d, 0, d.Attempt); err != nil {
@@ -136,15 +129,15 @@ func (c *consumer) renew(ctx context.Context, ds []*longshore.Delivery) error {
 func (c *consumer) goesBack(tag uint64, v longshore.Settlement) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	sl := c.tags.find(tag)
-	if c.end != nil || sl == nil || sl.state != tagBusy {
+	if _, state := c.tags.Find(tag); c.end != nil || state != tags.Copying {
 		return
 	}
-	sl.d = nil
 	if c.stays {
+		c.tags.Keep(tag)
 		return
 	}
-	c.tags.accept(tag, sl, v, howNack)
+	c.tags.Accept(tag, v, tags.Nack)
+	c.tags.Disown(tag)
 }
 
 // Flush writes all that was accepted and makes the broker answer on the same
@@ -230,11 +223,11 @@ func (c *consumer) finish(ctx context.Context) error {
 		return nil
 	}
 	if c.ignoring || asOne { // what was given back goes with all else, in the order it came
-		c.tags.stay()
+		c.tags.KeepReturned()
 	}
 	c.writeStopped, c.stays = true, asOne || c.keepsByClosing()
-	c.tags.collect(&c.batch, true, false)
-	highest, stays := c.tags.highest(), c.stays
+	c.tags.Collect(&c.batch, true, false)
+	highest, stays := c.tags.Highest(), c.stays
 	c.mu.Unlock()
 	c.write(&c.batch)
 	if highest > 0 && !c.cfg.AutoAck && !stays {

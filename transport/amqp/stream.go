@@ -12,6 +12,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/amqp/internal/tags"
 )
 
 // A stream keeps what it gave out, remembers nothing of who read it, and gives nothing
@@ -192,17 +193,17 @@ func (c *consumer) passes(raw *amqp091.Delivery, tag uint64, queue int) bool {
 	if !again && !unknown {
 		return false
 	}
-	sl := c.tags.find(tag)
+	_, state := c.tags.Find(tag)
 	switch {
-	case sl == nil:
+	case state == tags.Absent:
 		return false
 	case unknown:
-		sl.stay()
+		c.tags.Keep(tag)
 		c.ignoring = true // nor is what comes behind it
 		c.endsAs("the queue is a stream, which the configuration does not say", `it is opened again as one by itself; set Arguments: {"x-stream-offset": "first"} (or "next", or an offset) to say so`)
 	case again:
-		sl.d = nil
-		c.accept(tag, sl, longshore.Settlement{Verb: longshore.VerbAck}, howAck)
+		c.tags.Disown(tag)
+		c.accept(tag, nil, longshore.Settlement{Verb: longshore.VerbAck}, tags.Ack)
 	}
 	return true
 }
@@ -248,8 +249,8 @@ func (c *consumer) endsAs(err string, hint string) {
 
 // reread gives back a delivery of a stream: it comes again where the source is opened
 // again, at the oldest that is not done. mu is held.
-func (c *consumer) reread(sl *slot) {
-	sl.stay()
+func (c *consumer) reread(tag uint64) {
+	c.tags.Keep(tag)
 	if !c.leaving {
 		c.endsAs("a message of a stream was given back, which the stream itself does not send again", "it is opened again by itself, at that message")
 	}
