@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/edit"
+	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 )
 
 // address is what a URL says.
@@ -109,7 +110,7 @@ func (a *address) path(p string) error {
 	if v != "" {
 		a.vhost = v
 	}
-	if len(a.vhost) > maxShort {
+	if len(a.vhost) > codec.MaxShort {
 		return badAddress("the virtual host's name is longer than 255 bytes", "")
 	}
 	return nil

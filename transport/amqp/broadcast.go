@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 )
 
 // BroadcastConfig is the configuration of a broadcast source. The zero value
@@ -64,11 +65,11 @@ func (s *broadcast) check() error {
 		errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Source: s.exchange,
 			Op: fmt.Sprintf("rabbitmq broadcast %q", s.exchange), Err: errors.New(what)})
 	}
-	if s.exchange == "" || len(s.exchange) > maxShort {
+	if s.exchange == "" || len(s.exchange) > codec.MaxShort {
 		bad("the exchange's name must be 1 to 255 bytes long")
 	}
 	for i, k := range s.cfg.Keys {
-		if len(k) > maxShort {
+		if len(k) > codec.MaxShort {
 			bad(fmt.Sprintf("Keys[%d] is %d bytes long, must be at most 255", i, len(k)))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 )
 
 // Backlog is how many messages are ready in the source's queues, not counting
@@ -190,8 +191,8 @@ func fingerprint(raw *amqp091.Delivery) uint32 {
 // shown is a message to look at.
 func (s *queueSource) shown(raw *amqp091.Delivery, at uint64) *longshore.Delivery {
 	d := longshore.NewDelivery(context.Background(), browsed{}, at)
-	decode(d, raw, s.cfg.Key)
-	d.Attempt = attemptOf(raw, s.queues[0])
+	codec.Decode(d, raw, s.cfg.Key)
+	d.Attempt = codec.Attempt(raw, s.queues[0])
 	d.Origin.Subscription = &longshore.Subscription{Transport: "rabbitmq", Source: s.name()}
 	d.Origin.Topic, d.Origin.Position = s.queues[0], at
 	d.Origin.Redelivered, d.Origin.ReceivedAt = raw.Redelivered || d.Attempt > 1, time.Now()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 )
 
 // Config is the configuration of a [Broker]. The zero value works.
@@ -63,7 +64,6 @@ type Config struct {
 const (
 	defaultConnectTimeout = 10 * time.Second
 	defaultHeartbeat      = 10 * time.Second
-	maxShort              = 255 // bytes of an AMQP short string
 )
 
 // settings is the checked configuration of a broker.
@@ -111,7 +111,7 @@ func (s *settings) check() []error {
 	if s.RenewEvery < 0 {
 		bad("RenewEvery", s.RenewEvery, "0 (never) or more")
 	}
-	if len(s.User) > maxShort {
+	if len(s.User) > codec.MaxShort {
 		bad("User", fmt.Sprintf("%d bytes long", len(s.User)), "at most 255 bytes")
 	}
 	s.checkTLS(bad, clashes("rabbitmq broker", "", &errs))

@@ -4,59 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 )
 
-// A delayed message waits in a queue of its own delay, which dead-letters back
-// into the source: per-message TTLs in one queue would let a short delay wait
-// behind a long one.
-
 const (
-	// atOnce is the delay of a counted retry that need not wait.
-	atOnce = time.Millisecond
-	// maxDelay leaves room below the broker's 32 bits of milliseconds.
-	maxDelay = 45 * 24 * time.Hour
 	// A delay queue goes away when nobody declared it for its delay and this long,
 	// with all that is in it; so it is declared again before it is used, unless that
 	// was less than delayFresh ago.
 	delayGrace = 10 * time.Minute
 	delayFresh = time.Minute
 )
-
-// roundDelay rounds up to whole seconds, and above a minute by up to 5 %, so that
-// there are few delay queues.
-func roundDelay(d time.Duration) time.Duration {
-	up := func(d time.Duration) time.Duration { return (d + time.Second - 1) / time.Second * time.Second }
-	if d <= time.Minute {
-		return max(up(d), time.Second)
-	}
-	step := time.Minute
-	for step < d {
-		step = up(step + step/20)
-	}
-	return step
-}
-
-func delayQueue(queue string, d time.Duration) string {
-	return fmt.Sprintf("%s%d", delayStem(queue), d.Milliseconds())
-}
-
-func delayStem(queue string) string { return "longshore.delay." + queue + "." }
-
-// isDelayQueue tells whether the name is of a delay queue that leads back to the queue.
-func isDelayQueue(name, queue string) bool {
-	ms, ok := strings.CutPrefix(name, delayStem(queue))
-	n, err := strconv.ParseUint(ms, 10, 63)
-	return ok && err == nil && n > 0
-}
 
 // copyBack publishes a copy of a delivery that comes back to its queue after the
 // delay, with the given attempt, and returns when the broker has confirmed it.
@@ -70,17 +32,17 @@ func (c *consumer) copyBack(ctx context.Context, d *longshore.Delivery, delay ti
 	target := queue
 	switch {
 	case delay > 0:
-		delay = roundDelay(delay)
+		delay = codec.RoundDelay(delay)
 	case attempt > 1 && !c.cfg.refusesWhenFull():
-		delay = atOnce
+		delay = codec.AtOnce
 	}
-	if delay > atOnce && c.src.expires.Load() {
+	if delay > codec.AtOnce && c.src.expires.Load() {
 		return c.expires()
 	}
 	if delay > 0 {
-		target = delayQueue(queue, delay)
+		target = codec.DelayQueue(queue, delay)
 	}
-	pub := copyOf(nativeOf(d), attempt, c.b.login())
+	pub := codec.Copy(nativeOf(d), attempt, c.b.login())
 	if delay > 0 { // a quorum queue keeps also what is transient; the delay queue would not
 		pub.DeliveryMode = amqp091.Persistent
 	}
@@ -96,7 +58,7 @@ func (c *consumer) copyBack(ctx context.Context, d *longshore.Delivery, delay ti
 		}
 	}
 	if err == nil {
-		if delay > atOnce {
+		if delay > codec.AtOnce {
 			c.keep.hold(target, delay)
 		}
 		return nil
@@ -105,34 +67,6 @@ func (c *consumer) copyBack(ctx context.Context, d *longshore.Delivery, delay ti
 	out := *e
 	out.Op, out.Source = fmt.Sprintf("give back a delivery of %s by publishing a copy to %q", c.src.title(), target), c.src.name()
 	return &out
-}
-
-// copyOf is the raw message with our attempt, without what the broker owns. What
-// the handler can see of its origin stays the same.
-func copyOf(raw *amqp091.Delivery, attempt int, login string) amqp091.Publishing {
-	p := amqp091.Publishing{MessageId: raw.MessageId, Body: raw.Body, ContentType: raw.ContentType, ContentEncoding: raw.ContentEncoding,
-		Type: raw.Type, CorrelationId: raw.CorrelationId, ReplyTo: raw.ReplyTo, AppId: raw.AppId, UserId: raw.UserId,
-		Timestamp: raw.Timestamp, Priority: raw.Priority, DeliveryMode: raw.DeliveryMode}
-	p.Headers = maps.Clone(raw.Headers)
-	if p.Headers == nil {
-		p.Headers = amqp091.Table{}
-	}
-	keep := func(name, value string) {
-		if _, ok := p.Headers[name]; !ok && value != "" {
-			p.Headers[name] = value
-		}
-	}
-	keep(headerExpiration, raw.Expiration)
-	if raw.Exchange != "" {
-		keep(headerExchange, raw.Exchange)
-	}
-	keep(headerRoutingKey, raw.RoutingKey)
-	moveAside(&p, login)
-	delete(p.Headers, headerAttempt)
-	if attempt > 1 {
-		p.Headers[headerAttempt] = int32(min(attempt, math.MaxInt32))
-	}
-	return p
 }
 
 // retryPublisher returns the consumer's own publisher.

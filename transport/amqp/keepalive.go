@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 )
 
 // A policy can make queues expire that were declared to live longer: of two values
@@ -71,7 +72,7 @@ func newKeepalive(c *consumer) *keepalive {
 
 // begin starts to keep the dead-letter queue, and delay queues once there are any.
 func (k *keepalive) begin(dead string) {
-	k.name = delayStem(k.c.queues[0]) + "test." + rand.Text()[:10]
+	k.name = codec.DelayStem(k.c.queues[0]) + "test." + rand.Text()[:10]
 	if exchange, queue := parseDest(dead); exchange == "" && queue != "" && !k.c.cfg.Declare.isZero() {
 		k.fixed = queue
 		signal(k.wake)

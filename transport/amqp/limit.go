@@ -5,10 +5,9 @@ import (
 	"math"
 	"time"
 
-	amqp091 "github.com/rabbitmq/amqp091-go"
-
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 )
 
 // A quorum queue gives a message up when it has come back more often than its delivery
@@ -58,10 +57,10 @@ func declaredLimit(c *QueueConfig, v version) limit {
 	switch {
 	case c.AutoAck || c.Declare.Type == Classic || c.stream():
 		return limit{}
-	case said && integer(n) < 0:
+	case said && codec.Integer(n) < 0:
 		return limit{}
 	case said:
-		return limit{limitKnown, capped(integer(n)), "x-delivery-limit"}
+		return limit{limitKnown, codec.Capped(codec.Integer(n)), "x-delivery-limit"}
 	case v[0] < 4:
 		return limit{}
 	case c.Declare.Type == Quorum:
@@ -79,7 +78,7 @@ func factualLimit(f *queueFacts, v version) limit {
 		return limit{}
 	}
 	if n, ok := jsonNumber(f.Limit); ok { // from 4.0 on, a few seconds after the declaration
-		return limit{limitKnown, capped(n), "its arguments and policies"}
+		return limit{limitKnown, codec.Capped(n), "its arguments and policies"}
 	}
 	found, best := false, int64(math.MaxInt64)
 	for _, v := range []any{f.Arguments["x-delivery-limit"], f.policy()["delivery-limit"]} {
@@ -93,14 +92,12 @@ func factualLimit(f *queueFacts, v version) limit {
 	}
 	switch {
 	case found:
-		return limit{limitKnown, capped(best), "its arguments and policies"}
+		return limit{limitKnown, codec.Capped(best), "its arguments and policies"}
 	case v[0] >= 4:
 		return limit{limitKnown, defaultLimit, "the default from RabbitMQ 4.0 on"}
 	}
 	return limit{}
 }
-
-func capped(n int64) int { return int(min(max(n, 0), math.MaxInt32)) }
 
 // learnLimits fills in what is known when the source is opened, and tells of it once.
 func (c *consumer) learnLimits(names []string) {
@@ -195,14 +192,5 @@ func (c *consumer) limitOf(d *longshore.Delivery) limit {
 
 // exhausted tells whether a delivery must not go back to the broker as it is. mu is held.
 func (c *consumer) exhausted(d *longshore.Delivery) bool {
-	return d != nil && c.limitOf(d).renews(returnsOf(nativeOf(d)), c.ordered)
-}
-
-// returnsOf is how often the broker says that the delivery was given back in this queue.
-// A first delivery was not, whatever it carries.
-func returnsOf(raw *amqp091.Delivery) int {
-	if !raw.Redelivered {
-		return 0
-	}
-	return capped(integer(raw.Headers["x-delivery-count"]))
+	return d != nil && c.limitOf(d).renews(codec.Returns(nativeOf(d)), c.ordered)
 }

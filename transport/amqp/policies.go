@@ -8,6 +8,7 @@ import (
 	"github.com/longshore-go/longshore/internal/hosts"
 	"github.com/longshore-go/longshore/internal/rabbitapi"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 )
 
 // tellPolicies names, at the first opening, the policies that delete, drop or delay what
@@ -52,7 +53,7 @@ func (c *consumer) policyFindings(policies, operator []rabbitapi.Policy, deadLet
 	for _, q := range c.queues {
 		judge(rabbitapi.Source, q, kind)
 		if c.Capabilities().Delay && !c.ordered {
-			judge(rabbitapi.Delay, delayQueue(q, time.Second), string(Classic))
+			judge(rabbitapi.Delay, codec.DelayQueue(q, time.Second), string(Classic))
 		}
 	}
 	if exchange, queue := parseDest(deadLetter); exchange == "" && queue != "" {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 )
 
 // A window is made of steps: basic.qos does not change a consumer that runs, so
@@ -96,8 +98,8 @@ func (c *consumer) arguments(queue int) amqp091.Table {
 		if queue >= len(c.places) {
 			return args // it has ended
 		}
-		if at := c.places[queue].offset(args[headerOffset]); at != nil {
-			args[headerOffset] = at
+		if at := c.places[queue].offset(args[codec.HeaderOffset]); at != nil {
+			args[codec.HeaderOffset] = at
 		}
 	}
 	return args

@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 )
 
 // pubChannel is a channel in confirm mode. A goroutine of its own writes, so
@@ -144,7 +145,7 @@ func (pc *pubChannel) match(r *amqp091.Return) {
 	defer pc.mu.Unlock()
 	for _, o := range pc.pending {
 		if o.returned == nil && o.exchange == r.Exchange && o.key == r.RoutingKey && o.pub.MessageId == r.MessageId &&
-			o.pub.CorrelationId == r.CorrelationId && bytes.Equal(o.pub.Body, r.Body) && sameTable(o.pub.Headers, r.Headers) {
+			o.pub.CorrelationId == r.CorrelationId && bytes.Equal(o.pub.Body, r.Body) && codec.SameTable(o.pub.Headers, r.Headers) {
 			o.returned = r
 			return
 		}
@@ -208,11 +209,11 @@ func (pc *pubChannel) write(d *delivery) {
 
 // tooLarge refuses what would end the connection or the channel.
 func (pc *pubChannel) tooLarge(o *outgoing) error {
-	if n := frameSize(&o.pub); pc.sess.frame > 0 && n > pc.sess.frame {
-		return refuse(longshore.CodeTooLarge, fmt.Errorf("headers and properties take %d bytes; the connection's frame_max is %d", n, pc.sess.frame))
+	if n := codec.FrameSize(&o.pub); pc.sess.frame > 0 && n > pc.sess.frame {
+		return codec.Refuse(longshore.CodeTooLarge, fmt.Errorf("headers and properties take %d bytes; the connection's frame_max is %d", n, pc.sess.frame))
 	}
 	if limit := pc.sess.limit(); limit > 0 && len(o.pub.Body) > limit {
-		return refuse(longshore.CodeTooLarge, fmt.Errorf("the body has %d bytes; the broker takes %d", len(o.pub.Body), limit))
+		return codec.Refuse(longshore.CodeTooLarge, fmt.Errorf("the body has %d bytes; the broker takes %d", len(o.pub.Body), limit))
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package amqp
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 )
 
 // PublisherConfig is the configuration of a [Publisher]. The zero value works.
@@ -26,6 +26,8 @@ type PublisherConfig struct {
 	// the broker confirms it.
 	AllowUnroutable bool
 }
+
+var errEmptyDest = errors.New("the destination is empty")
 
 const (
 	defaultPublishTimeout = 10 * time.Second
@@ -81,15 +83,15 @@ func (b *Broker) Publisher(cfg PublisherConfig) (*Publisher, error) {
 func (p *Publisher) Publish(ctx context.Context, dest string, msgs ...*longshore.Message) error {
 	exchange, key := parseDest(dest)
 	if key == "" && exchange == "" {
-		return p.wrap(dest, refuse(longshore.CodeConfig, errEmptyDest))
+		return p.wrap(dest, codec.Refuse(longshore.CodeConfig, errEmptyDest))
 	}
-	if len(exchange) > maxShort || len(key) > maxShort {
-		return p.wrap(dest, refuse(longshore.CodeConfig, errors.New("exchange and routing key are 255 bytes at the most")))
+	if len(exchange) > codec.MaxShort || len(key) > codec.MaxShort {
+		return p.wrap(dest, codec.Refuse(longshore.CodeConfig, errors.New("exchange and routing key are 255 bytes at the most")))
 	}
 	failed := map[int]error{}
 	outs := make([]*outgoing, 0, len(msgs))
 	for i, m := range msgs {
-		pub, err := encode(m, p.b.login())
+		pub, err := codec.Encode(m, p.b.login())
 		if err != nil {
 			failed[i] = p.wrap(dest, err)
 			continue
@@ -278,9 +280,6 @@ func (p *Publisher) Close(ctx context.Context) error {
 	}
 	return p.b.publish.release(ctx, sess)
 }
-
-// newID is an id for a message whose producer gave it none.
-func newID() string { return rand.Text() }
 
 // outgoing is one message on its way.
 type outgoing struct {

@@ -9,6 +9,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 )
 
 // QueueType is RabbitMQ's x-queue-type.
@@ -40,7 +41,7 @@ const (
 	// NoLinger is a SettleLinger that sends each settlement at once.
 	NoLinger time.Duration = -1
 	// RoutingKey is a Key that takes the message's routing key.
-	RoutingKey = ":routing-key"
+	RoutingKey = codec.RoutingKey
 )
 
 // Declare says what is created if it is missing. The zero value declares nothing:
@@ -134,9 +135,9 @@ type QueueConfig struct {
 const (
 	defaultLinger       = 2 * time.Millisecond
 	defaultPullInterval = 250 * time.Millisecond
-	maxTag              = maxShort - 11 // room for a number behind it
-	baseWindow          = 16            // the first slice of a window
-	defaultWindow       = 250           // without a container, and the least cap with one
+	maxTag              = codec.MaxShort - 11 // room for a number behind it
+	baseWindow          = 16                  // the first slice of a window
+	defaultWindow       = 250                 // without a container, and the least cap with one
 	defaultLease        = 30 * time.Minute
 )
 
@@ -177,7 +178,7 @@ func (c *QueueConfig) check(name string) error {
 		errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Source: name, Op: fmt.Sprintf("rabbitmq queue %q", name),
 			Err: fmt.Errorf("%s is %v, must be %s", field, value, want)})
 	}
-	if name == "" || len(name) > maxShort {
+	if name == "" || len(name) > codec.MaxShort {
 		bad("the name", fmt.Sprintf("%d bytes long", len(name)), "1 to 255 bytes long")
 	}
 	if c.Prefetch < Unlimited || c.Prefetch > 65535 {
@@ -216,7 +217,7 @@ func (d *Declare) check(bad func(field string, value any, want string)) {
 		bad("Declare.Arguments", "x-consumer-timeout", "used with Type Quorum only: RabbitMQ refuses it elsewhere")
 	}
 	for i, b := range d.Bindings {
-		if b.Exchange == "" || len(b.Exchange) > maxShort || len(b.Key) > maxShort {
+		if b.Exchange == "" || len(b.Exchange) > codec.MaxShort || len(b.Key) > codec.MaxShort {
 			bad(fmt.Sprintf("Declare.Bindings[%d]", i), "without an exchange or with a name beyond 255 bytes", "an exchange and a key of at most 255 bytes each")
 		}
 		if err := b.Arguments.Validate(); err != nil {
@@ -240,7 +241,7 @@ func (c *QueueConfig) refusesWhenFull() bool {
 }
 
 func (c *QueueConfig) capabilities() longshore.Capabilities {
-	caps := longshore.Capabilities{Ordering: longshore.OrderQueue, Delay: true, MaxDelay: maxDelay,
+	caps := longshore.Capabilities{Ordering: longshore.OrderQueue, Delay: true, MaxDelay: codec.MaxDelay,
 		Lease: defaultLease, Attempts: true, DeadLetter: c.deadLettered(),
 		SingleActive: c.SingleActive, KeepsPlace: c.inPlace(), LiveResize: c.live(), OpensPaused: true,
 		CountsReturns: c.Declare.Type != Classic} // a quorum queue counts up to 4.2, and no other kind does
@@ -250,17 +251,11 @@ func (c *QueueConfig) capabilities() longshore.Capabilities {
 	if l := declaredLimit(c, version{}); l.basis == limitKnown { // the version is not known yet
 		caps.DeliveryLimit = l.n
 	}
-	if ms := integer(c.Declare.Arguments["x-consumer-timeout"]); ms > 0 {
+	if ms := codec.Integer(c.Declare.Arguments["x-consumer-timeout"]); ms > 0 {
 		caps.Lease = time.Duration(ms) * time.Millisecond
 	}
 	if c.AutoAck {
 		caps.Lease, caps.DeadLetter, caps.CountsReturns = 0, false, false
 	}
 	return caps
-}
-
-// integer reads a number of a table, 0 if it is none.
-func integer(v any) int64 {
-	n, _ := longshore.Headers{{Value: v}}.Int("")
-	return n
 }

@@ -8,16 +8,17 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 )
 
 // arrived puts a delivery into the ring.
 func (c *consumer) arrived(raw *amqp091.Delivery, queue int) {
 	tag := raw.DeliveryTag
 	d := longshore.NewDelivery(c.base, &c.own, tag)
-	decode(d, raw, c.cfg.Key)
+	codec.Decode(d, raw, c.cfg.Key)
 	d.Origin.Subscription = c.subs[queue]
 	d.Origin.Topic = c.queues[queue]
-	d.Attempt = attemptOf(raw, c.queues[queue])
+	d.Attempt = codec.Attempt(raw, c.queues[queue])
 	d.Origin.Position = tag
 	d.Origin.Redelivered = raw.Redelivered || d.Attempt > 1 // to the broker a copy is a first delivery
 	d.Origin.ReceivedAt = time.Now()
@@ -28,7 +29,7 @@ func (c *consumer) arrived(raw *amqp091.Delivery, queue int) {
 	if c.end != nil {
 		return // it goes back with the channel
 	}
-	d.Origin.LastReturn = c.limits[queue].last(returnsOf(raw))
+	d.Origin.LastReturn = c.limits[queue].last(codec.Returns(raw))
 	c.tags.Arrive(tag, d)
 	if c.passes(raw, tag, queue) {
 		return

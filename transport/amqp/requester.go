@@ -10,6 +10,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 )
 
 // RequesterConfig is the configuration of a [Requester]. The zero value works.
@@ -77,20 +78,20 @@ func (b *Broker) Requester(cfg RequesterConfig) (*Requester, error) {
 func (r *Requester) Request(ctx context.Context, dest string, m *longshore.Message) (*longshore.Message, error) {
 	exchange, key := parseDest(dest)
 	op := fmt.Sprintf("request to rabbitmq %q", dest)
-	pub, err := encode(m, r.b.login())
+	pub, err := codec.Encode(m, r.b.login())
 	if err == nil && key == "" && exchange == "" {
-		err = refuse(longshore.CodeConfig, errEmptyDest)
+		err = codec.Refuse(longshore.CodeConfig, errEmptyDest)
 	}
-	if err == nil && len(exchange) > maxShort || len(key) > maxShort {
-		err = refuse(longshore.CodeConfig, errors.New("exchange and routing key are 255 bytes at the most"))
+	if err == nil && len(exchange) > codec.MaxShort || len(key) > codec.MaxShort {
+		err = codec.Refuse(longshore.CodeConfig, errors.New("exchange and routing key are 255 bytes at the most"))
 	}
 	if err != nil {
 		return nil, r.wrap(op, dest, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
-	id := newID()
-	pub.ReplyTo, pub.CorrelationId = directReply, id
+	id := codec.NewID()
+	pub.ReplyTo, pub.CorrelationId = codec.DirectReply, id
 	if deadline, ok := ctx.Deadline(); ok && pub.Expiration == "" {
 		pub.Expiration = fmt.Sprint(max(time.Until(deadline).Milliseconds(), 1))
 	}
@@ -231,7 +232,7 @@ func (r *Requester) open(ctx context.Context) error {
 	}
 	replies := make(chan (<-chan amqp091.Delivery), 1)
 	err = r.sess.within(ctx, func() error {
-		ds, err := pc.ch.Consume(directReply, "", true, false, false, false, nil)
+		ds, err := pc.ch.Consume(codec.DirectReply, "", true, false, false, false, nil)
 		replies <- ds
 		return err
 	})
@@ -249,7 +250,7 @@ func (r *Requester) open(ctx context.Context) error {
 func (r *Requester) listen(ds <-chan amqp091.Delivery) {
 	for raw := range ds {
 		d := longshore.NewDelivery(context.Background(), browsed{}, 0)
-		decode(d, &raw, "")
+		codec.Decode(d, &raw, "")
 		r.mu.Lock()
 		got := r.waiting[raw.CorrelationId]
 		delete(r.waiting, raw.CorrelationId)

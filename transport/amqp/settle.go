@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 	"github.com/longshore-go/longshore/transport/amqp/internal/tags"
 )
 
@@ -24,8 +25,8 @@ func (s *settler) Ack(_ context.Context, tag uint64) error {
 // the original is acked.
 func (s *settler) Nack(ctx context.Context, tag uint64, delay time.Duration, attempt int) error {
 	c := s.c
-	if delay > maxDelay {
-		return c.unsupported(fmt.Sprintf("nack with a delay of %s", delay), fmt.Sprintf("the longest is %s", maxDelay))
+	if delay > codec.MaxDelay {
+		return c.unsupported(fmt.Sprintf("nack with a delay of %s", delay), fmt.Sprintf("the longest is %s", codec.MaxDelay))
 	}
 	if delay > 0 && c.cfg.refusesWhenFull() {
 		return c.unsupported("nack with a delay", "the queue refuses messages when it is full (x-overflow), and RabbitMQ would drop what comes back from its delay queue then")
@@ -93,7 +94,7 @@ func (c *consumer) returnBy(d *longshore.Delivery, attempt int) (how tags.How, o
 	if c.cfg.AutoAck {
 		return 0, false
 	}
-	return tags.Nack, attempt <= attemptOf(nativeOf(d), d.Origin.Topic) || c.cfg.refusesWhenFull()
+	return tags.Nack, attempt <= codec.Attempt(nativeOf(d), d.Origin.Topic) || c.cfg.refusesWhenFull()
 }
 
 func (s *settler) Reject(_ context.Context, tag uint64, reason error) error {

@@ -12,6 +12,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 	"github.com/longshore-go/longshore/transport/amqp/internal/tags"
 )
 
@@ -19,8 +20,6 @@ import (
 // twice to one consumer: an ack only asks for more. So the place of a reader is kept
 // here, in the source, over its reopenings, as a broadcast of Kafka keeps its own. A
 // new process begins where x-stream-offset says.
-
-const headerOffset = "x-stream-offset"
 
 // places are how far a source's streams were read, between two openings.
 type places struct {
@@ -161,17 +160,11 @@ func (c *consumer) inPlace() bool {
 
 func (c *consumer) live() bool { return c.cfg.live() && !c.src.streamed.Load() }
 
-// offsetOf is the offset of a delivery of a stream.
-func offsetOf(raw *amqp091.Delivery) (int64, bool) {
-	at, ok := raw.Headers[headerOffset].(int64)
-	return at, ok
-}
-
 // read notes what arrived from a stream. It is not to be handled if it was done before,
 // or if it shows that the queue is a stream of which nobody has said so: with more than
 // one consumer on the channel each message would come to each of them. mu is held.
 func (c *consumer) read(raw *amqp091.Delivery, queue int) (again, unknown bool) {
-	at, ok := offsetOf(raw)
+	at, ok := codec.Offset(raw)
 	if !ok || c.cfg.AutoAck || c.cfg.Pull {
 		return false, false
 	}
@@ -213,7 +206,7 @@ func (c *consumer) readTo(d *longshore.Delivery) {
 	if d == nil || !c.src.streams() {
 		return
 	}
-	if at, ok := offsetOf(nativeOf(d)); ok {
+	if at, ok := codec.Offset(nativeOf(d)); ok {
 		if i := slices.Index(c.queues, d.Origin.Topic); i >= 0 && i < len(c.places) {
 			c.places[i].settle(at)
 		}

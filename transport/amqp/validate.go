@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 )
 
 // This file is about settings that are right by themselves and not together: refused
@@ -57,7 +58,7 @@ func (s *settings) together(bad clash) {
 
 // stream tells whether the queue is known to be a stream.
 func (c *QueueConfig) stream() bool {
-	_, offset := c.Arguments[headerOffset]
+	_, offset := c.Arguments[codec.HeaderOffset]
 	return offset || c.Declare.Type == "stream"
 }
 

@@ -43,29 +43,29 @@ func (r *Ring) Collect(b *Batch, all, keepReturns bool) {
 		r.leave(s)
 	}
 	r.alone = kept
-	acks, tag := 0, r.base
-	for ; tag < r.top && (r.at(tag).state == Acked || r.at(tag).state == Sent); tag++ {
-		if r.at(tag).state == Acked {
+	acks, contiguous := 0, true
+	for tag, s := range r.span(r.base) {
+		switch {
+		case s.state == Sent:
+		case s.state != Acked:
+			contiguous = false
+		case contiguous:
 			b.UpTo = tag
 			acks++
-			r.leave(r.at(tag))
+			r.leave(s)
 			r.unsent--
+		case all || s.old:
+			b.Islands = append(b.Islands, tag)
+			r.leave(s)
+			r.unsent--
+		default:
+			s.old = true
+		}
+		if r.unsent == 0 {
+			break
 		}
 	}
 	b.Multiple = acks > 1
-	for ; tag < r.top && r.unsent > 0; tag++ {
-		s := r.at(tag)
-		if s.state != Acked {
-			continue
-		}
-		if !all && !s.old {
-			s.old = true
-			continue
-		}
-		b.Islands = append(b.Islands, tag)
-		r.leave(s)
-		r.unsent--
-	}
 	r.advance()
 }
 

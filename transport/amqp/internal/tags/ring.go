@@ -1,6 +1,10 @@
 package tags
 
-import "github.com/longshore-go/longshore"
+import (
+	"iter"
+
+	"github.com/longshore-go/longshore"
+)
 
 // State is where a delivery tag is on its way. An ack with multiple must name a tag that
 // is still open at the broker, so "settled" is two states: accepted from the handler, and
@@ -64,6 +68,14 @@ func New() Ring { return Ring{slots: make([]slot, firstSize), base: 1, next: 1, 
 
 func (r *Ring) at(tag uint64) *slot { return &r.slots[tag&uint64(len(r.slots)-1)] }
 
+// span is the tags from one on, up to the highest that has arrived, with their slots.
+func (r *Ring) span(from uint64) iter.Seq2[uint64, *slot] {
+	return func(yield func(uint64, *slot) bool) {
+		for tag := max(from, r.base); tag < r.top && yield(tag, r.at(tag)); tag++ {
+		}
+	}
+}
+
 // find returns the slot of a tag that has arrived and is not sent, nil if there is none.
 func (r *Ring) find(tag uint64) *slot {
 	if tag < r.base || tag >= r.top {
@@ -101,8 +113,8 @@ func (r *Ring) Arrive(tag uint64, d *longshore.Delivery) {
 
 func (r *Ring) grow() {
 	slots := make([]slot, 2*len(r.slots))
-	for tag := r.base; tag < r.top; tag++ {
-		slots[tag&uint64(len(slots)-1)] = *r.at(tag)
+	for tag, s := range r.span(r.base) {
+		slots[tag&uint64(len(slots)-1)] = *s
 	}
 	r.slots = slots
 }
@@ -216,12 +228,13 @@ func (r *Ring) Forget(tag uint64) {
 
 // Highest returns the highest tag that is not sent, 0 if there is none.
 func (r *Ring) Highest() uint64 {
-	for tag := r.top; tag > r.base; tag-- {
-		if r.at(tag - 1).outstanding() {
-			return tag - 1
+	highest := uint64(0)
+	for tag, s := range r.span(r.base) {
+		if s.outstanding() {
+			highest = tag
 		}
 	}
-	return 0
+	return highest
 }
 
 // OutstandingFrom is the number of tags from a tag on that have arrived and are not sent.
@@ -229,8 +242,8 @@ func (r *Ring) OutstandingFrom(tag uint64) (n int) {
 	if tag <= r.base {
 		return r.open
 	}
-	for ; tag < r.top; tag++ {
-		if r.at(tag).outstanding() {
+	for _, s := range r.span(tag) {
+		if s.outstanding() {
 			n++
 		}
 	}
@@ -239,8 +252,8 @@ func (r *Ring) OutstandingFrom(tag uint64) (n int) {
 
 // Oldest returns the delivery of the lowest tag that was handed out and is not settled.
 func (r *Ring) Oldest() *longshore.Delivery {
-	for tag := r.base; tag < r.next; tag++ {
-		if s := r.at(tag); s.d != nil && (s.state == Open || s.state == Copying) {
+	for tag, s := range r.span(r.base) {
+		if tag < r.next && s.d != nil && (s.state == Open || s.state == Copying) {
 			return s.d
 		}
 	}
@@ -249,8 +262,8 @@ func (r *Ring) Oldest() *longshore.Delivery {
 
 // OldestBuffered returns the delivery of the lowest tag that was not handed out.
 func (r *Ring) OldestBuffered() *longshore.Delivery {
-	for tag := max(r.next, r.base); tag < r.top; tag++ {
-		if s := r.at(tag); s.d != nil && s.state == Open {
+	for _, s := range r.span(r.next) {
+		if s.d != nil && s.state == Open {
 			return s.d
 		}
 	}
@@ -267,8 +280,7 @@ type Ended struct {
 // End returns what is not settled and empties the ring. A settlement that nobody waits for
 // is left out.
 func (r *Ring) End() (e Ended) {
-	for tag := r.base; tag < r.top; tag++ {
-		s := r.at(tag)
+	for tag, s := range r.span(r.base) {
 		switch {
 		case s.d == nil:
 		case s.state == Acked || s.state == Alone:

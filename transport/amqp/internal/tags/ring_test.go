@@ -478,3 +478,24 @@ func TestTagBelowTheBaseIsIgnored(t *testing.T) {
 		t.Errorf("state %d, outstanding %d, top %d", state, ring.Outstanding(), ring.Top())
 	}
 }
+
+// The ring is as large as what it holds, however many tags have passed through it.
+func TestRingGrowsOnlyWithWhatItHolds(t *testing.T) {
+	ring, pass := New(), &Batch{}
+	for tag := uint64(1); tag <= 1000; tag++ {
+		ring.Arrive(tag, delivery(tag))
+		ring.Accept(tag, longshore.Settlement{}, Ack)
+		if tag%firstSize == 0 {
+			ring.Collect(pass, true, false)
+		}
+	}
+	if len(ring.slots) != firstSize {
+		t.Errorf("%d slots for at most %d tags", len(ring.slots), firstSize)
+	}
+	ring.Confirm()
+	for _, p := range ring.written[:cap(ring.written)] {
+		if p.Delivery != nil {
+			t.Fatal("a confirmed settlement keeps its delivery in memory")
+		}
+	}
+}

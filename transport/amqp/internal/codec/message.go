@@ -1,7 +1,7 @@
-package amqp
+package codec
 
 import (
-	"errors"
+	"crypto/rand"
 	"fmt"
 	"math"
 	"strconv"
@@ -14,11 +14,21 @@ import (
 	"github.com/longshore-go/longshore/internal/envelope"
 )
 
+const (
+	// MaxShort is how many bytes an AMQP short string takes.
+	MaxShort = 255
+	// HeaderOffset is the header in which a stream's deliveries carry their offset, and the
+	// consumer argument that says where to begin.
+	HeaderOffset = "x-stream-offset"
+	// RoutingKey, in place of a header's name, takes the key from the routing key.
+	RoutingKey = ":routing-key"
+)
+
 // Headers that Longshore writes on RabbitMQ.
 const (
 	headerKey     = "longshore-key"     // the key, as bytes
 	headerAttempt = "longshore-attempt" // of a message that was given back as a copy
-	// Properties which the broker would act upon, refuse or lose on the way back.
+	// Properties which the broker would act upon, Refuse or lose on the way back.
 	headerUser       = "longshore-p-user-id"
 	headerReplyTo    = "longshore-p-reply-to"
 	headerExpiration = "longshore-p-expiration"
@@ -28,24 +38,24 @@ const (
 	headerRoutingKey = "longshore-p-routing-key"
 )
 
-// directReply is a name that means the publishing channel itself; as the
+// DirectReply is a name that means the publishing channel itself; as the
 // reply-to of somebody else's message it would end the channel.
-const directReply = "amq.rabbitmq.reply-to"
+const DirectReply = "amq.rabbitmq.reply-to"
 
 // brokerOwned are headers that the broker writes and counts by. A copy does not
 // carry them: a repeated x-death is not counted by some versions and crashes
 // others.
 func brokerOwned(name string) bool {
 	switch name {
-	case "x-death", "x-delivery-count", "x-acquired-count", "x-received-from", headerOffset:
+	case "x-death", "x-delivery-count", "x-acquired-count", "x-received-from", HeaderOffset:
 		return true
 	}
 	return strings.HasPrefix(name, "x-first-death-") || strings.HasPrefix(name, "x-last-death-")
 }
 
-// decode fills a delivery from what the client received. Its attempt is the queue's to
-// know: see attemptOf.
-func decode(d *longshore.Delivery, raw *amqp091.Delivery, keyFrom string) {
+// Decode fills a delivery from what the client received. Its attempt is the queue's to
+// know: see Attempt.
+func Decode(d *longshore.Delivery, raw *amqp091.Delivery, keyFrom string) {
 	d.ID, d.Body = raw.MessageId, raw.Body
 	d.ContentType, d.ContentEncoding = raw.ContentType, raw.ContentEncoding
 	d.Type, d.CorrelationID, d.ReplyTo = raw.Type, raw.CorrelationId, raw.ReplyTo
@@ -73,7 +83,7 @@ func hasOurs(h longshore.Headers) bool {
 	return false
 }
 
-// taken tells whether decode takes a header away.
+// taken tells whether Decode takes a header away.
 func taken(name string) bool {
 	return name == headerKey || name == headerAttempt || name == envelope.Header ||
 		strings.HasPrefix(name, "longshore-p-") || strings.HasPrefix(name, envelope.UserPrefix)
@@ -117,7 +127,7 @@ func restoreField(d *longshore.Delivery, name string, v any) bool {
 		d.Key = keyBytes(v)
 	case name == headerAttempt:
 	case name == headerExpiration:
-		if ms := integer(v); ms > 0 && ms < math.MaxInt64/int64(time.Millisecond) {
+		if ms := Integer(v); ms > 0 && ms < math.MaxInt64/int64(time.Millisecond) {
 			d.Expiration = time.Duration(ms) * time.Millisecond
 		}
 	case !isText:
@@ -158,9 +168,9 @@ func keyBytes(v any) []byte {
 	return []byte(longshore.Headers{{Value: v}}.String(""))
 }
 
-// encode makes what the client sends of a message, or refuses it: everything the
+// Encode makes what the client sends of a message, or refuses it: everything the
 // broker would end the channel or the connection for is found here.
-func encode(m *longshore.Message, login string) (amqp091.Publishing, error) {
+func Encode(m *longshore.Message, login string) (amqp091.Publishing, error) {
 	p := amqp091.Publishing{MessageId: m.ID, Body: m.Body, ContentType: m.ContentType, ContentEncoding: m.ContentEncoding,
 		Type: m.Type, CorrelationId: m.CorrelationID, ReplyTo: m.ReplyTo, AppId: m.AppID, UserId: m.UserID,
 		Timestamp: m.Timestamp, Priority: m.Priority, DeliveryMode: m.DeliveryMode}
@@ -168,11 +178,11 @@ func encode(m *longshore.Message, login string) (amqp091.Publishing, error) {
 		p.DeliveryMode = amqp091.Persistent
 	}
 	if p.DeliveryMode > amqp091.Persistent {
-		return p, refuse(longshore.CodeRefused, fmt.Errorf("the delivery mode is %d, must be 0, 1 or 2", p.DeliveryMode))
+		return p, Refuse(longshore.CodeRefused, fmt.Errorf("the delivery mode is %d, must be 0, 1 or 2", p.DeliveryMode))
 	}
 	switch ms := m.Expiration.Milliseconds(); {
 	case m.Expiration < 0:
-		return p, refuse(longshore.CodeRefused, fmt.Errorf("the expiration is %s, must be 0 or more", m.Expiration))
+		return p, Refuse(longshore.CodeRefused, fmt.Errorf("the expiration is %s, must be 0 or more", m.Expiration))
 	case m.Expiration > 0:
 		p.Expiration = strconv.FormatInt(min(max(ms, 1), math.MaxUint32), 10)
 	}
@@ -182,7 +192,7 @@ func encode(m *longshore.Message, login string) (amqp091.Publishing, error) {
 	headers := sendable(m.Headers)
 	t := make(amqp091.Table, len(headers)+3)
 	if err := fillTable(t, headers, 1); err != nil {
-		return p, refuse(longshore.CodeBadHeader, err)
+		return p, Refuse(longshore.CodeBadHeader, err)
 	}
 	p.Headers = t
 	if env := pack(m, headers); env != "" {
@@ -192,7 +202,7 @@ func encode(m *longshore.Message, login string) (amqp091.Publishing, error) {
 		t[headerKey] = m.Key
 	}
 	if m.ID == "" && t[longshore.HeaderID] == nil {
-		t[longshore.HeaderID] = newID()
+		t[longshore.HeaderID] = NewID()
 	}
 	moveAside(&p, login)
 	return p, checkShort(&p)
@@ -240,7 +250,7 @@ func moveAside(p *amqp091.Publishing, login string) {
 		p.Headers[headerUser] = p.UserId
 		p.UserId = ""
 	}
-	if p.ReplyTo == directReply {
+	if p.ReplyTo == DirectReply {
 		p.Headers[headerReplyTo] = p.ReplyTo
 		p.ReplyTo = ""
 	}
@@ -249,16 +259,16 @@ func moveAside(p *amqp091.Publishing, login string) {
 func checkShort(p *amqp091.Publishing) error {
 	for _, f := range [...]struct{ name, value string }{{"ID", p.MessageId}, {"ContentType", p.ContentType}, {"ContentEncoding", p.ContentEncoding},
 		{"Type", p.Type}, {"CorrelationID", p.CorrelationId}, {"ReplyTo", p.ReplyTo}, {"AppID", p.AppId}, {"UserID", p.UserId}} {
-		if len(f.value) > maxShort {
-			return refuse(longshore.CodeRefused, fmt.Errorf("%s is %d bytes long; AMQP takes 255", f.name, len(f.value)))
+		if len(f.value) > MaxShort {
+			return Refuse(longshore.CodeRefused, fmt.Errorf("%s is %d bytes long; AMQP takes 255", f.name, len(f.value)))
 		}
 	}
 	return nil
 }
 
-// frameSize is the size of the frame that holds the properties; it cannot be
+// FrameSize is the size of the frame that holds the properties; it cannot be
 // split, and a broker ends the connection over one that is too large.
-func frameSize(p *amqp091.Publishing) int {
+func FrameSize(p *amqp091.Publishing) int {
 	n := 8 + 2 + 2 + 8 + 2 + 1 + 1 + 8 // frame, class, weight, body size, flags, mode, priority, timestamp
 	for _, s := range [...]string{p.MessageId, p.ContentType, p.ContentEncoding, p.Type, p.CorrelationId, p.ReplyTo, p.AppId, p.UserId, p.Expiration} {
 		n += 1 + len(s)
@@ -266,8 +276,15 @@ func frameSize(p *amqp091.Publishing) int {
 	return n + tableSize(p.Headers)
 }
 
-func refuse(code longshore.Code, err error) error {
+func Refuse(code longshore.Code, err error) error {
 	return &longshore.Error{Code: code, Op: "publish to rabbitmq", Err: err}
 }
 
-var errEmptyDest = errors.New("the destination is empty")
+// NewID is an id for a message whose producer gave it none.
+func NewID() string { return rand.Text() }
+
+// Integer reads a number of a table, 0 if it is none.
+func Integer(v any) int64 {
+	n, _ := longshore.Headers{{Value: v}}.Int("")
+	return n
+}

@@ -1,4 +1,4 @@
-package amqp
+package codec
 
 import (
 	"testing"
@@ -17,13 +17,13 @@ func FuzzHeaders(f *testing.F) {
 			{Name: name + "e", Value: []any{nil, text, longshore.Headers{{Name: name, Value: number}}}}}
 		table := amqp091.Table{}
 		if err := fillTable(table, in, 1); err != nil {
-			if len(name) < maxShort {
+			if len(name) < MaxShort {
 				t.Errorf("%q: %v", name, err)
 			}
 			return
 		}
 		out, again := fromTable(table), amqp091.Table{}
-		if err := fillTable(again, out, 1); err != nil || !sameTable(table, again) || len(out) != len(in) || out.String(name) != text {
+		if err := fillTable(again, out, 1); err != nil || !SameTable(table, again) || len(out) != len(in) || out.String(name) != text {
 			t.Errorf("%v became %v, then %v, %v", in, table, again, err)
 		}
 	})

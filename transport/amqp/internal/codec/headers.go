@@ -1,4 +1,4 @@
-package amqp
+package codec
 
 import (
 	"bytes"
@@ -116,7 +116,7 @@ func fillTable(t amqp091.Table, h longshore.Headers, depth int) error {
 		return fmt.Errorf("a table of %d entries; %d are the most", len(h), wire.MaxElements)
 	}
 	for _, x := range h {
-		if len(x.Name) > maxShort {
+		if len(x.Name) > MaxShort {
 			return fmt.Errorf("the name %.32q… is %d bytes long; 255 are the most", x.Name, len(x.Name))
 		}
 		v, err := toField(x.Value, depth)
@@ -187,12 +187,12 @@ func sameField(a, b any) bool {
 		return true
 	case amqp091.Table:
 		x, ok := b.(amqp091.Table)
-		return ok && sameTable(a, x)
+		return ok && SameTable(a, x)
 	}
 	return reflect.DeepEqual(a, b)
 }
 
-func sameTable(a, b amqp091.Table) bool {
+func SameTable(a, b amqp091.Table) bool {
 	if len(a) != len(b) {
 		return false
 	}

@@ -1,4 +1,4 @@
-package amqp
+package codec
 
 import (
 	"math"
@@ -19,8 +19,8 @@ import (
 // ours never carries when it is sent. The header is believed where that is the only way
 // the message has come: any other death ended the life in which it was written.
 
-// attemptOf is the attempt that a delivery of the queue carries.
-func attemptOf(raw *amqp091.Delivery, queue string) int {
+// Attempt is the attempt that a delivery of the queue carries.
+func Attempt(raw *amqp091.Delivery, queue string) int {
 	n, ok := raw.Headers[headerAttempt]
 	if !ok || !cameBack(raw.Headers["x-death"], queue) {
 		return 1
@@ -42,5 +42,23 @@ func cameBack(deaths any, queue string) bool {
 	death, _ := list[0].(amqp091.Table)
 	from, _ := death["queue"].(string)
 	reason, _ := death["reason"].(string)
-	return reason == "expired" && integer(death["count"]) <= 1 && isDelayQueue(from, queue)
+	return reason == "expired" && Integer(death["count"]) <= 1 && isDelayQueue(from, queue)
+}
+
+// Returns is how often the broker says that the delivery was given back in this queue.
+// A first delivery was not, whatever it carries.
+func Returns(raw *amqp091.Delivery) int {
+	if !raw.Redelivered {
+		return 0
+	}
+	return Capped(Integer(raw.Headers["x-delivery-count"]))
+}
+
+// Capped is a count of the broker's as an int.
+func Capped(n int64) int { return int(min(max(n, 0), math.MaxInt32)) }
+
+// Offset is the offset of a delivery of a stream.
+func Offset(raw *amqp091.Delivery) (int64, bool) {
+	at, ok := raw.Headers[HeaderOffset].(int64)
+	return at, ok
 }
