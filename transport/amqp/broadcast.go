@@ -11,6 +11,7 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
+	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
 // BroadcastConfig is the configuration of a broadcast source. The zero value
@@ -80,7 +81,7 @@ func (s *broadcast) check() error {
 
 // prepare makes queue, exchange and bindings. The queue is exclusive, so it ends
 // with the connection, but not auto-deleted, so that a pause keeps it.
-func (s *broadcast) prepare(b *Broker, ch channel) ([]amqp091.Queue, error) {
+func (s *broadcast) prepare(b *Broker, ch conn.Channel) ([]amqp091.Queue, error) {
 	name := "longshore.broadcast." + s.exchange
 	if len(name) > 200 {
 		name = name[:200]

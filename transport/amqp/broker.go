@@ -1,11 +1,11 @@
 package amqp
 
 import (
-	"context"
 	"math/rand/v2"
 	"sync"
 
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
 // Broker is a RabbitMQ node or cluster with two shared connections, one to
@@ -13,8 +13,8 @@ import (
 // no closing: a connection ends with its last consumer or publisher.
 type Broker struct {
 	set     settings
-	consume *link
-	publish *link
+	consume *conn.Shared
+	publish *conn.Shared
 
 	mu        sync.Mutex
 	listeners map[*consumer]struct{}
@@ -29,13 +29,13 @@ type Broker struct {
 // and Open and by [Broker.Publisher].
 func New(url string, cfg Config) *Broker {
 	b := &Broker{set: newSettings(url, cfg), listeners: map[*consumer]struct{}{}}
-	b.consume = newLink(&b.set, "consume", b.shuffled(), nil)
-	b.publish = newLink(&b.set, "publish", b.shuffled(), b.announce)
+	b.consume = conn.NewShared(b.set.login, "consume", b.shuffled(), nil)
+	b.publish = conn.NewShared(b.set.login, "publish", b.shuffled(), b.announce)
 	return b
 }
 
-func (b *Broker) shuffled() []node {
-	nodes := append([]node(nil), b.set.nodes...)
+func (b *Broker) shuffled() []conn.Node {
+	nodes := append([]conn.Node(nil), b.set.nodes...)
 	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
 	return nodes
 }
@@ -98,20 +98,4 @@ func (b *Broker) unlisten(c *consumer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.listeners, c)
-}
-
-// scratch runs f on a channel of its own: a refused declaration ends the channel
-// it was made on.
-func (s *session) scratch(ctx context.Context, f func(ch channel) error) error {
-	return s.within(ctx, func() error {
-		ch, err := s.conn.Channel()
-		if err != nil {
-			return err
-		}
-		err = f(ch)
-		if cerr := ch.Close(); err == nil {
-			err = cerr
-		}
-		return err
-	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
+	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
 // Backlog is how many messages are ready in the source's queues, not counting
@@ -18,7 +19,7 @@ import (
 func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
 	type reading struct{ ready, consumers int }
 	got := make(chan reading, 1)
-	err := c.sess.scratch(ctx, func(ch channel) error {
+	err := c.sess.Scratch(ctx, func(ch conn.Channel) error {
 		var r reading
 		for _, name := range c.queues {
 			q, err := ask(ch, name)
@@ -56,18 +57,18 @@ func (s *queueSource) Browse(ctx context.Context, from string, n int) ([]*longsh
 		return nil, "", err
 	}
 	n = max(n, 1)
-	sess, err := s.b.consume.acquire(ctx)
+	sess, err := s.b.consume.Acquire(ctx)
 	if err != nil {
 		return nil, "", s.opening(err)
 	}
 	found := make(chan page, 1)
-	err = sess.scratch(ctx, func(ch channel) error { //nolint:contextcheck // what is shown belongs to no call
+	err = sess.Scratch(ctx, func(ch conn.Channel) error { //nolint:contextcheck // what is shown belongs to no call
 		var ds []*longshore.Delivery
 		p, err := s.look(ch, at, n, func(d *longshore.Delivery) bool { ds = append(ds, d); return true })
 		found <- page{ds, p}
 		return err
 	})
-	if rerr := s.b.consume.release(ctx, sess); err == nil {
+	if rerr := s.b.consume.Release(ctx, sess); err == nil {
 		err = rerr
 	}
 	if err != nil {
@@ -118,7 +119,7 @@ func (s *queueSource) browsable(from string) (at position, err error) {
 // false. They return to their places or before all others, so what was seen is skipped,
 // but some versions put those of a quorum queue at its end: then the first message is not
 // the first any more.
-func (s *queueSource) look(ch channel, at position, n int, each func(*longshore.Delivery) bool) (position, error) {
+func (s *queueSource) look(ch conn.Channel, at position, n int, each func(*longshore.Delivery) bool) (position, error) {
 	q, err := ask(ch, s.queues[0])
 	if err != nil {
 		return at, err
@@ -170,7 +171,7 @@ const (
 // back waits until the queue has as many messages again as it had before the look. The
 // broker gives them back on its own time, and until then the next look, or the next page,
 // would take what has not come back for gone.
-func (s *queueSource) back(ch channel, ready int) error {
+func (s *queueSource) back(ch conn.Channel, ready int) error {
 	tick := time.NewTicker(backPause)
 	defer tick.Stop()
 	for end := time.Now().Add(backTime); ; <-tick.C {

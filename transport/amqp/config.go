@@ -3,16 +3,12 @@ package amqp
 import (
 	"context"
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"net"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
-	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
-	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 )
 
 // Config is the configuration of a [Broker]. The zero value works.
@@ -59,98 +55,4 @@ type Config struct {
 	// Vhost, TLSClientConfig, Dial and Recovery are ours: changes of these make the
 	// connect fail with [longshore.CodeConfig].
 	Client func(*amqp091.Config)
-}
-
-const (
-	defaultConnectTimeout = 10 * time.Second
-	defaultHeartbeat      = 10 * time.Second
-)
-
-// settings is the checked configuration of a broker.
-type settings struct {
-	Config
-	addr    address
-	nodes   []node
-	problem error // what Check and every Open report
-}
-
-func newSettings(rawURL string, cfg Config) settings {
-	s := settings{Config: cfg}
-	var errs []error
-	addr, err := parseURL(rawURL)
-	if err != nil {
-		errs = append(errs, err)
-	}
-	s.addr, s.nodes = addr, append([]node(nil), addr.nodes...)
-	for i, a := range cfg.Addresses {
-		n, err := parseNode(a, addr.tls)
-		if err != nil {
-			errs = append(errs, badAddress(fmt.Sprintf("Addresses[%d]: %v", i, err), "write host or host:port"))
-			continue
-		}
-		s.nodes = append(s.nodes, n)
-	}
-	errs = append(errs, s.check()...)
-	s.fill()
-	s.problem = errors.Join(errs...)
-	return s
-}
-
-func (s *settings) check() []error {
-	var errs []error
-	bad := func(field string, value any, want string) {
-		errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Op: "rabbitmq broker",
-			Err: fmt.Errorf("%s is %v, must be %s", field, value, want)})
-	}
-	if s.Heartbeat < 0 || s.Heartbeat > 65535*time.Second || s.Heartbeat%time.Second != 0 {
-		bad("Heartbeat", s.Heartbeat, "0 (the default, 10s) or whole seconds up to 65535")
-	}
-	if s.ConnectTimeout < 0 {
-		bad("ConnectTimeout", s.ConnectTimeout, "0 (the default, 10s) or more")
-	}
-	if s.RenewEvery < 0 {
-		bad("RenewEvery", s.RenewEvery, "0 (never) or more")
-	}
-	if len(s.User) > codec.MaxShort {
-		bad("User", fmt.Sprintf("%d bytes long", len(s.User)), "at most 255 bytes")
-	}
-	s.checkTLS(bad, clashes("rabbitmq broker", "", &errs))
-	if (s.External || s.addr.external) && !s.addr.tls {
-		bad("External", "true", "used with an amqps URL: the client certificate is the login")
-	}
-	if s.Management != "" {
-		if _, err := managementURL(s.Management); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	s.together(clashes("rabbitmq broker", "", &errs))
-	return errs
-}
-
-func (s *settings) fill() {
-	if s.Heartbeat == 0 {
-		s.Heartbeat = s.addr.heartbeat
-	}
-	if s.Heartbeat == 0 {
-		s.Heartbeat = defaultHeartbeat
-	}
-	if s.ConnectTimeout == 0 {
-		s.ConnectTimeout = s.addr.timeout
-	}
-	if s.ConnectTimeout == 0 {
-		s.ConnectTimeout = defaultConnectTimeout
-	}
-	s.External = s.External || s.addr.external
-	if s.User == "" {
-		s.User = s.addr.user
-	}
-	if s.Password.IsZero() && s.addr.hasUser {
-		password := s.addr.password
-		s.Password = transport.Func("the URL", func(context.Context) (string, error) { return password, nil })
-	}
-	if s.User == "" && s.Password.IsZero() && !s.External {
-		s.User = "guest"
-		s.Password = transport.Func("the default login", func(context.Context) (string, error) { return "guest", nil })
-	}
-	s.addr.password = ""
 }

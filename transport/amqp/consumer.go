@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 	"github.com/longshore-go/longshore/transport/amqp/internal/tags"
 )
 
@@ -24,7 +25,7 @@ type consumer struct {
 	b          *Broker
 	src        *queueSource
 	cfg        *QueueConfig
-	sess       *session
+	sess       *conn.Session
 	base       context.Context //nolint:containedctx // parent of the deliveries' contexts
 	tell       teller
 	operations transport.Operations
@@ -32,7 +33,7 @@ type consumer struct {
 	subs       []*longshore.Subscription // one for each queue
 
 	// Owned by the sender.
-	ch      channel
+	ch      conn.Channel
 	queues  []string // as the broker calls them
 	steps   []*step  // consumers on the channel, oldest first
 	qos     int
@@ -94,7 +95,7 @@ type job struct {
 	done chan error
 }
 
-func newConsumer(s *queueSource, sess *session, o transport.OpenOptions) *consumer {
+func newConsumer(s *queueSource, sess *conn.Session, o transport.OpenOptions) *consumer {
 	c := &consumer{b: s.b, src: s, cfg: &s.cfg, sess: sess, base: o.Base, tags: tags.New(),
 		jobs: make(chan *job), wake: make(chan struct{}, 1), ready: make(chan struct{}, 1), fetch: make(chan struct{}, 1),
 		stop: make(chan struct{}), sender: make(chan struct{}), gone: make(chan struct{}), wanted: o.Window, paused: o.Paused, others: -1, ends: make(chan error, 1)}
@@ -148,7 +149,7 @@ func (c *consumer) bound(o transport.OpenOptions) {
 
 // setUp opens the channel, declares and consumes. It runs on the sender.
 func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
-	ch, err := c.sess.conn.Channel()
+	ch, err := c.sess.AMQP.Channel()
 	if err != nil {
 		return err
 	}
@@ -194,9 +195,9 @@ func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
 	}
 	if t := c.b.set.TLS; t != nil && t.InsecureSkipVerify {
 		c.tell.event(transport.Event{Kind: transport.EventNotice,
-			Text: fmt.Sprintf("the certificate of rabbitmq at %s is NOT verified: TLS.InsecureSkipVerify is set", c.sess.node)})
+			Text: fmt.Sprintf("the certificate of rabbitmq at %s is NOT verified: TLS.InsecureSkipVerify is set", c.sess.Node)})
 	}
-	if text := c.b.set.clearNotice(c.sess.node); text != "" && !c.src.opened.Load() {
+	if text := c.b.set.clearNotice(c.sess.Node); text != "" && !c.src.opened.Load() {
 		c.tell.event(transport.Event{Kind: transport.EventNotice, Text: text})
 	}
 	c.wg.Go(func() { c.watch(closes, cancels) }) //nolint:contextcheck // outlives the opening
@@ -208,7 +209,7 @@ func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
 // what a closing channel leaves at its front. A stream ends the connection over a
 // basic.nack.
 func (c *consumer) keepsByClosing() bool {
-	return c.src.streams() || c.ordered && c.cfg.Declare.Type != Classic && c.sess.version[0] < 4
+	return c.src.streams() || c.ordered && c.cfg.Declare.Type != Classic && c.sess.Version[0] < 4
 }
 
 // abort ends a consumer that was never handed out.
@@ -286,12 +287,12 @@ func (c *consumer) Buffered() int {
 // Capabilities is what this queue can do on this version of the broker.
 func (c *consumer) Capabilities() transport.Capabilities {
 	caps := c.src.Capabilities()
-	if asOne := caps.SingleActive && caps.KeepsPlace; c.sess.version.countsRejectsOnly() && !asOne {
+	if asOne := caps.SingleActive && caps.KeepsPlace; c.sess.Version.CountsRejectsOnly() && !asOne {
 		caps.CountsReturns = false // basic.nack does not count any more; what goes back with the channel does
 	}
 	caps.DeliveryLimit = c.deliveryLimit()
 	caps.Lease = c.src.patience.lease(caps.Lease)
-	caps.MaxMessageBytes = int64(c.sess.limit())
+	caps.MaxMessageBytes = int64(c.sess.MaxBytes())
 	if caps.MostHeld = c.limit; c.cfg.AutoAck || c.cfg.Prefetch == Unlimited {
 		caps.MostHeld = 0
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
+	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
 const (
@@ -105,7 +106,7 @@ func (p *Publisher) declareDelay(ctx context.Context, name, back string, delay t
 	if at, ok := p.delays[name]; ok && !anew && time.Since(at) < delayFresh {
 		return nil
 	}
-	if err := p.sess.blockedError(); err != nil {
+	if err := p.sess.BlockedError(); err != nil {
 		return err // it would not answer
 	}
 	args := amqp091.Table{
@@ -117,11 +118,11 @@ func (p *Publisher) declareDelay(ctx context.Context, name, back string, delay t
 		"x-message-ttl":             delay.Milliseconds(),
 		"x-expires":                 (delay + delayGrace).Milliseconds(),
 	}
-	err := p.sess.scratch(ctx, func(ch channel) error {
+	err := p.sess.Scratch(ctx, func(ch conn.Channel) error {
 		_, err := ch.QueueDeclare(name, true, false, false, false, args)
 		return err
 	})
-	if e, ok := asAMQP(err); ok && e.Code == amqp091.PreconditionFailed && parseMismatch(e.Reason) != nil {
+	if e, ok := conn.AsAMQP(err); ok && e.Code == amqp091.PreconditionFailed && parseMismatch(e.Reason) != nil {
 		err = nil // made by another version or by hand; its name says what it does
 	}
 	if err != nil {

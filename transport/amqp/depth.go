@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strconv"
+
+	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
 // Depth is how many messages are ready in the source's queues. Unlike Browse it takes
@@ -31,15 +33,15 @@ type measured struct {
 }
 
 func (s *queueSource) measure(ctx context.Context) (measured, error) {
-	sess, err := s.b.consume.acquire(ctx)
+	sess, err := s.b.consume.Acquire(ctx)
 	if err != nil {
 		return measured{}, s.opening(err)
 	}
 	got := make(chan measured, 1)
-	err = sess.scratch(ctx, func(ch channel) error {
+	err = sess.Scratch(ctx, func(ch conn.Channel) error {
 		var m measured
-		m.version, _ = sess.conn.Properties["version"].(string)
-		m.cluster, _ = sess.conn.Properties["cluster_name"].(string)
+		m.version, _ = sess.AMQP.Properties["version"].(string)
+		m.cluster, _ = sess.AMQP.Properties["cluster_name"].(string)
 		for _, name := range s.queues {
 			q, err := ask(ch, name)
 			if err != nil {
@@ -54,7 +56,7 @@ func (s *queueSource) measure(ctx context.Context) (measured, error) {
 	if err != nil {
 		err = s.b.set.brokerError("read the depth of "+s.title(), s.name(), err)
 	}
-	if err = errors.Join(err, s.b.consume.release(ctx, sess)); err != nil {
+	if err = errors.Join(err, s.b.consume.Release(ctx, sess)); err != nil {
 		return measured{}, err
 	}
 	return <-got, nil

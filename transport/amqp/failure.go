@@ -9,6 +9,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
 // lostError makes the reason for a loss wrap ErrLost.
@@ -70,10 +71,10 @@ func (c *consumer) channelEnd(e *amqp091.Error) error {
 	err := c.b.set.brokerError("consume from "+c.src.title(), c.src.name(), e)
 	switch err.Code {
 	case longshore.CodeAckTimeout:
-		return c.ackTimeout(e, describe(e))
+		return c.ackTimeout(e, conn.Describe(e))
 	case longshore.CodeConnLost:
-		err.Op = fmt.Sprintf("consume from %s at %s", c.src.title(), c.sess.node)
-		err.Err = fmt.Errorf("the connection is lost: %w", describe(e))
+		err.Op = fmt.Sprintf("consume from %s at %s", c.src.title(), c.sess.Node)
+		err.Err = fmt.Errorf("the connection is lost: %w", conn.Describe(e))
 		err.Hint = "the source is opened again by itself"
 	}
 	return err
@@ -108,7 +109,7 @@ func (c *consumer) canceledBy(tag string) error {
 	for n := 0; n < 5 && err == nil && oldest != nil && time.Since(oldest.Origin.ReceivedAt) < 10*time.Second; n++ {
 		select {
 		case <-time.After(100 * time.Millisecond):
-		case <-c.sess.done:
+		case <-c.sess.Done():
 		}
 		err = c.exists(queue)
 	}
@@ -118,12 +119,12 @@ func (c *consumer) canceledBy(tag string) error {
 	if deleted(err) {
 		c.queueGone(queue)
 	}
-	if e, ok := asAMQP(err); ok && e.Code == amqp091.NotFound {
+	if e, ok := conn.AsAMQP(err); ok && e.Code == amqp091.NotFound {
 		out.Err = fmt.Errorf("queue %q was deleted", queue)
 		out.Hint = "create it again, or set Declare"
 		return out
 	}
-	if err == nil && oldest != nil && c.sess.version.countsRejectsOnly() {
+	if err == nil && oldest != nil && c.sess.Version.CountsRejectsOnly() {
 		return c.ackTimeout(nil, errors.New("the broker cancelled the consumer"))
 	}
 	return out
@@ -144,7 +145,7 @@ func (c *consumer) inspect(queue string) (st amqp091.Queue, known bool, err erro
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	found := make(chan answer, 1)
-	err = c.sess.scratch(ctx, func(ch channel) error {
+	err = c.sess.Scratch(ctx, func(ch conn.Channel) error {
 		st, known, err := stat(ch, queue, 0)
 		found <- answer{st, known}
 		return err

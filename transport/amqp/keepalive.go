@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
+	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
 // A policy can make queues expire that were declared to live longer: of two values
@@ -180,7 +181,7 @@ func (c *consumer) expires() error {
 }
 
 func (k *keepalive) passive(ctx context.Context, name string) error {
-	return k.ask(ctx, func(ch channel) error {
+	return k.ask(ctx, func(ch conn.Channel) error {
 		_, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
 		return err
 	})
@@ -188,7 +189,7 @@ func (k *keepalive) passive(ctx context.Context, name string) error {
 
 // declareTest makes the test queue, which goes away by itself where removeTest cannot.
 func (k *keepalive) declareTest(ctx context.Context) error {
-	return k.ask(ctx, func(ch channel) error {
+	return k.ask(ctx, func(ch conn.Channel) error {
 		_, err := ch.QueueDeclare(k.name, true, false, false, false,
 			amqp091.Table{"x-queue-type": string(Classic), "x-expires": (3 * keepMost).Milliseconds()})
 		return err
@@ -196,17 +197,17 @@ func (k *keepalive) declareTest(ctx context.Context) error {
 }
 
 func (k *keepalive) removeTest(ctx context.Context) {
-	if k.c.sess.ended() {
+	if k.c.sess.Ended() {
 		return
 	}
-	_ = k.ask(ctx, func(ch channel) error {
+	_ = k.ask(ctx, func(ch conn.Channel) error {
 		_, err := ch.QueueDelete(k.name, false, false, false)
 		return err
 	})
 }
 
-func (k *keepalive) ask(ctx context.Context, f func(channel) error) error {
+func (k *keepalive) ask(ctx context.Context, f func(conn.Channel) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	return k.c.sess.scratch(ctx, f)
+	return k.c.sess.Scratch(ctx, f)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
+	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
 // A quorum queue gives a message up when it has come back more often than its delivery
@@ -52,7 +53,7 @@ func (l limit) renews(returns int, place bool) bool {
 }
 
 // declaredLimit is what the configuration and the broker's version tell.
-func declaredLimit(c *QueueConfig, v version) limit {
+func declaredLimit(c *QueueConfig, v conn.Version) limit {
 	n, said := c.Declare.Arguments["x-delivery-limit"]
 	switch {
 	case c.AutoAck || c.Declare.Type == Classic || c.stream():
@@ -70,7 +71,7 @@ func declaredLimit(c *QueueConfig, v version) limit {
 }
 
 // factualLimit is what the management API tells of the queue.
-func factualLimit(f *queueFacts, v version) limit {
+func factualLimit(f *queueFacts, v conn.Version) limit {
 	if f.Type != string(Quorum) {
 		return limit{}
 	}
@@ -104,9 +105,9 @@ func (c *consumer) learnLimits(names []string) {
 	c.limits = make([]limit, len(names))
 	facts := c.askFacts(names)
 	for i := range names {
-		c.limits[i] = declaredLimit(c.cfg, c.sess.version)
+		c.limits[i] = declaredLimit(c.cfg, c.sess.Version)
 		if facts[i] != nil {
-			c.limits[i] = factualLimit(facts[i], c.sess.version)
+			c.limits[i] = factualLimit(facts[i], c.sess.Version)
 		}
 	}
 	if c.src.opened.Load() {
@@ -161,7 +162,7 @@ func (c *consumer) followLimits() {
 				continue
 			}
 			c.mu.Lock()
-			c.limits[i] = factualLimit(f, c.sess.version)
+			c.limits[i] = factualLimit(f, c.sess.Version)
 			c.mu.Unlock()
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
 // F-N15: what is known of a delivery limit, from the declaration and the broker's version.
@@ -12,21 +14,21 @@ func TestLimitByDeclaration(t *testing.T) {
 	args := func(n int) amqp091.Table { return amqp091.Table{"x-delivery-limit": n} }
 	for _, like := range []struct {
 		cfg     QueueConfig
-		version version
+		version conn.Version
 		basis   limitBasis
 		n       int
 	}{
-		{QueueConfig{Declare: Declare{Type: Quorum}}, version{3, 10}, limitNone, 0},
-		{QueueConfig{Declare: Declare{Type: Quorum}}, version{3, 13}, limitNone, 0},
-		{QueueConfig{Declare: Declare{Type: Quorum}}, version{4, 0}, limitKnown, 20},
-		{QueueConfig{Declare: Declare{Type: Quorum}}, version{4, 3}, limitKnown, 20},
-		{QueueConfig{Declare: Declare{Type: Quorum, Arguments: args(3)}}, version{3, 10}, limitKnown, 3},
-		{QueueConfig{Declare: Declare{Arguments: args(0)}}, version{4, 0}, limitKnown, 0},
-		{QueueConfig{Declare: Declare{Type: Quorum, Arguments: args(-1)}}, version{4, 0}, limitNone, 0},
-		{QueueConfig{Declare: Declare{Type: Classic}}, version{4, 0}, limitNone, 0},
-		{QueueConfig{}, version{3, 10}, limitNone, 0},
-		{QueueConfig{}, version{4, 0}, limitAssumed, 20},
-		{QueueConfig{Declare: Declare{Type: Quorum}, AutoAck: true}, version{4, 0}, limitNone, 0},
+		{QueueConfig{Declare: Declare{Type: Quorum}}, conn.Version{3, 10}, limitNone, 0},
+		{QueueConfig{Declare: Declare{Type: Quorum}}, conn.Version{3, 13}, limitNone, 0},
+		{QueueConfig{Declare: Declare{Type: Quorum}}, conn.Version{4, 0}, limitKnown, 20},
+		{QueueConfig{Declare: Declare{Type: Quorum}}, conn.Version{4, 3}, limitKnown, 20},
+		{QueueConfig{Declare: Declare{Type: Quorum, Arguments: args(3)}}, conn.Version{3, 10}, limitKnown, 3},
+		{QueueConfig{Declare: Declare{Arguments: args(0)}}, conn.Version{4, 0}, limitKnown, 0},
+		{QueueConfig{Declare: Declare{Type: Quorum, Arguments: args(-1)}}, conn.Version{4, 0}, limitNone, 0},
+		{QueueConfig{Declare: Declare{Type: Classic}}, conn.Version{4, 0}, limitNone, 0},
+		{QueueConfig{}, conn.Version{3, 10}, limitNone, 0},
+		{QueueConfig{}, conn.Version{4, 0}, limitAssumed, 20},
+		{QueueConfig{Declare: Declare{Type: Quorum}, AutoAck: true}, conn.Version{4, 0}, limitNone, 0},
 	} {
 		if l := declaredLimit(&like.cfg, like.version); l.basis != like.basis || l.n != like.n {
 			t.Errorf("%+v on %v: %+v, want %v of %d", like.cfg.Declare, like.version, l, like.basis, like.n)
@@ -38,19 +40,19 @@ func TestLimitByDeclaration(t *testing.T) {
 func TestLimitByManagement(t *testing.T) {
 	for _, like := range []struct {
 		answer  string
-		version version
+		version conn.Version
 		basis   limitBasis
 		n       int
 	}{
-		{`{"type":"classic","arguments":{}}`, version{4, 0}, limitNone, 0},
-		{`{"type":"quorum","arguments":{"x-queue-type":"quorum"}}`, version{3, 10}, limitNone, 0},
-		{`{"type":"quorum","arguments":{"x-queue-type":"quorum"}}`, version{4, 0}, limitKnown, 20},
-		{`{"type":"quorum","arguments":{"x-delivery-limit":7}}`, version{3, 10}, limitKnown, 7},
-		{`{"type":"quorum","arguments":{"x-delivery-limit":7},"effective_policy_definition":{"delivery-limit":5}}`, version{3, 10}, limitKnown, 5},
-		{`{"type":"quorum","arguments":{},"effective_policy_definition":[]}`, version{4, 0}, limitKnown, 20},
-		{`{"type":"quorum","arguments":{"x-delivery-limit":7},"delivery_limit":5,"effective_policy_definition":{"delivery-limit":5}}`, version{4, 0}, limitKnown, 5},
-		{`{"type":"quorum","arguments":{"x-delivery-limit":-1},"delivery_limit":"unlimited"}`, version{4, 0}, limitNone, 0},
-		{`{"type":"quorum","arguments":{"x-delivery-limit":-1}}`, version{4, 0}, limitNone, 0},
+		{`{"type":"classic","arguments":{}}`, conn.Version{4, 0}, limitNone, 0},
+		{`{"type":"quorum","arguments":{"x-queue-type":"quorum"}}`, conn.Version{3, 10}, limitNone, 0},
+		{`{"type":"quorum","arguments":{"x-queue-type":"quorum"}}`, conn.Version{4, 0}, limitKnown, 20},
+		{`{"type":"quorum","arguments":{"x-delivery-limit":7}}`, conn.Version{3, 10}, limitKnown, 7},
+		{`{"type":"quorum","arguments":{"x-delivery-limit":7},"effective_policy_definition":{"delivery-limit":5}}`, conn.Version{3, 10}, limitKnown, 5},
+		{`{"type":"quorum","arguments":{},"effective_policy_definition":[]}`, conn.Version{4, 0}, limitKnown, 20},
+		{`{"type":"quorum","arguments":{"x-delivery-limit":7},"delivery_limit":5,"effective_policy_definition":{"delivery-limit":5}}`, conn.Version{4, 0}, limitKnown, 5},
+		{`{"type":"quorum","arguments":{"x-delivery-limit":-1},"delivery_limit":"unlimited"}`, conn.Version{4, 0}, limitNone, 0},
+		{`{"type":"quorum","arguments":{"x-delivery-limit":-1}}`, conn.Version{4, 0}, limitNone, 0},
 	} {
 		f := &queueFacts{}
 		if err := json.Unmarshal([]byte(like.answer), f); err != nil {

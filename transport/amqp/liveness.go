@@ -8,6 +8,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
 // A broker does not tell of everything: a consumer may be forgotten, when a queue
@@ -43,7 +44,7 @@ func (p *patrol) look(c *consumer) error {
 	short, ready := false, false
 	for _, name := range c.queues {
 		st, known, err := c.inspect(name)
-		if e, ok := asAMQP(err); ok && e.Code == amqp091.NotFound {
+		if e, ok := conn.AsAMQP(err); ok && e.Code == amqp091.NotFound {
 			return c.orphaned(fmt.Errorf("queue %q was deleted", name))
 		}
 		if err != nil || !known {

@@ -58,7 +58,7 @@ func managementURL(raw string) (*url.URL, error) {
 // factsOf asks about a queue; nil without an error if there is no such queue.
 func (s *settings) factsOf(ctx context.Context, queue string) (*queueFacts, error) {
 	f := &queueFacts{}
-	found, err := s.askManagement(ctx, f, "queues", s.addr.vhost, queue)
+	found, err := s.askManagement(ctx, f, "queues", s.addr.VHost, queue)
 	if err != nil || !found {
 		return nil, err
 	}

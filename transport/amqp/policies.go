@@ -28,9 +28,9 @@ func (c *consumer) tellPolicies(deadLetter string) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
 	var policies, operator []rabbitapi.Policy
-	_, err := set.askManagement(ctx, &policies, "policies", set.addr.vhost)
+	_, err := set.askManagement(ctx, &policies, "policies", set.addr.VHost)
 	if err == nil {
-		_, err = set.askManagement(ctx, &operator, "operator-policies", set.addr.vhost)
+		_, err = set.askManagement(ctx, &operator, "operator-policies", set.addr.VHost)
 	}
 	if err != nil {
 		notice(err, "policies could not be read, which may delete, drop or delay messages of "+c.src.title()+"; the login needs the tag policymaker")

@@ -15,14 +15,15 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
+	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
 // pubChannel is a channel in confirm mode. A goroutine of its own writes, so
 // that a caller can give up on a socket that takes nothing; another one hears
 // what the broker returns.
 type pubChannel struct {
-	sess *session
-	ch   channel
+	sess *conn.Session
+	ch   conn.Channel
 
 	work  chan *delivery
 	syncs chan chan struct{}
@@ -46,10 +47,10 @@ type delivery struct {
 	finished  bool          // written is, or is about to be, closed; likewise
 }
 
-func openPubChannel(ctx context.Context, sess *session, exchange string) (*pubChannel, error) {
+func openPubChannel(ctx context.Context, sess *conn.Session, exchange string) (*pubChannel, error) {
 	pc := &pubChannel{sess: sess, work: make(chan *delivery), syncs: make(chan chan struct{}),
 		quit: make(chan struct{}), left: make(chan struct{}), done: make(chan struct{})}
-	ch, err := sess.confirming(ctx)
+	ch, err := sess.Confirming(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("opening a channel for exchange %q: %w", exchange, err)
 	}
@@ -58,45 +59,9 @@ func openPubChannel(ctx context.Context, sess *session, exchange string) (*pubCh
 	// been taken.
 	returns := pc.ch.NotifyReturn(make(chan amqp091.Return))
 	closes := pc.ch.NotifyClose(make(chan *amqp091.Error, 1))
-	sess.wg.Go(func() { pc.listen(returns, closes) })
-	sess.wg.Go(pc.writer)
+	sess.Go(func() { pc.listen(returns, closes) })
+	sess.Go(pc.writer)
 	return pc, nil
-}
-
-// confirming opens a channel in confirm mode. One that comes too late is closed.
-// While the broker blocks publishers it answers nothing, so it is not asked.
-func (s *session) confirming(ctx context.Context) (channel, error) {
-	if err := s.blockedError(); err != nil {
-		return nil, err
-	}
-	opened := make(chan channel, 1)
-	late := func() {
-		select {
-		case ch := <-opened:
-			_ = ch.Close()
-		default:
-		}
-	}
-	err := s.within(ctx, func() error {
-		ch, err := s.conn.Channel()
-		if err != nil {
-			return err
-		}
-		if err := ch.Confirm(false); err != nil {
-			return err
-		}
-		opened <- ch
-		if ctx.Err() != nil {
-			late()
-			return ctx.Err()
-		}
-		return nil
-	})
-	if err != nil {
-		s.wg.Go(late)
-		return nil, err
-	}
-	return <-opened, nil
 }
 
 func (pc *pubChannel) over() bool {
@@ -180,7 +145,7 @@ func (pc *pubChannel) writer() {
 // later, long after its caller has given up and tried again.
 func (pc *pubChannel) write(d *delivery) {
 	for _, o := range d.outs {
-		for wait := pc.sess.unblocked(); wait != nil; wait = pc.sess.unblocked() {
+		for wait := pc.sess.Unblocked(); wait != nil; wait = pc.sess.Unblocked() {
 			select {
 			case <-wait:
 			case <-d.ctx.Done():
@@ -209,10 +174,10 @@ func (pc *pubChannel) write(d *delivery) {
 
 // tooLarge refuses what would end the connection or the channel.
 func (pc *pubChannel) tooLarge(o *outgoing) error {
-	if n := codec.FrameSize(&o.pub); pc.sess.frame > 0 && n > pc.sess.frame {
-		return codec.Refuse(longshore.CodeTooLarge, fmt.Errorf("headers and properties take %d bytes; the connection's frame_max is %d", n, pc.sess.frame))
+	if n := codec.FrameSize(&o.pub); pc.sess.Frame > 0 && n > pc.sess.Frame {
+		return codec.Refuse(longshore.CodeTooLarge, fmt.Errorf("headers and properties take %d bytes; the connection's frame_max is %d", n, pc.sess.Frame))
 	}
-	if limit := pc.sess.limit(); limit > 0 && len(o.pub.Body) > limit {
+	if limit := pc.sess.MaxBytes(); limit > 0 && len(o.pub.Body) > limit {
 		return codec.Refuse(longshore.CodeTooLarge, fmt.Errorf("the body has %d bytes; the broker takes %d", len(o.pub.Body), limit))
 	}
 	return nil
@@ -326,7 +291,7 @@ func (pc *pubChannel) returned(ctx context.Context, outs []*outgoing, errs []err
 
 // timeout says why there is no answer.
 func (pc *pubChannel) timeout(ctx context.Context) error {
-	if err := pc.sess.blockedError(); err != nil {
+	if err := pc.sess.BlockedError(); err != nil {
 		return err
 	}
 	return &longshore.Error{Code: longshore.CodeTimeout, Op: "publish to rabbitmq",
@@ -360,7 +325,7 @@ func (pc *pubChannel) endError(o *outgoing) error {
 	}
 	if m := sizeLimit.FindStringSubmatch(pc.err.Error()); m != nil {
 		limit, _ := strconv.Atoi(m[2])
-		pc.sess.learn(limit)
+		pc.sess.LearnMaxBytes(limit)
 		if len(o.pub.Body) <= limit {
 			return &longshore.Error{Code: longshore.CodeConnLost, Op: "publish to rabbitmq", Err: errOverAnother, Hint: "publish it again"}
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
+	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
 // PublisherConfig is the configuration of a [Publisher]. The zero value works.
@@ -46,7 +46,7 @@ type Publisher struct {
 
 	turn   chan struct{} // holds a token; who has it may connect and open channels
 	closed bool          // guarded by turn
-	sess   *session      // guarded by turn
+	sess   *conn.Session // guarded by turn
 	chans  map[string]*pubChannel
 	delays map[string]time.Time // delay queues and when they were declared
 	failed error                // of the last attempt to connect
@@ -121,11 +121,7 @@ func (p *Publisher) wrap(dest string, err error) error {
 	if e, ok := errors.AsType[*longshore.Error](err); ok && e.Code == longshore.CodeMaybeSent {
 		return transport.MaybeSent(fmt.Sprintf("a message to rabbitmq %q", dest), dest, p.wrap(dest, e.Err))
 	}
-	out := *p.b.set.brokerError("", dest, err)
-	out.Source = dest
-	place := strings.TrimPrefix(strings.TrimPrefix(out.Op, "publish to rabbitmq"), "connect to rabbitmq") // " at host:port"
-	out.Op = strings.TrimSpace(fmt.Sprintf("publish to rabbitmq %q%s", dest, place))
-	return &out
+	return onConnect(p.b.set.brokerError("", dest, err), fmt.Sprintf("publish to rabbitmq %q", dest), dest)
 }
 
 // login is the user whose name the broker accepts as a message's user-id.
@@ -201,7 +197,7 @@ func (p *Publisher) channel(ctx context.Context, exchange string) (*pubChannel, 
 
 // connect replaces a session that ended. turn is held.
 func (p *Publisher) connect(ctx context.Context) error {
-	if p.sess != nil && !p.sess.ended() {
+	if p.sess != nil && !p.sess.Ended() {
 		return nil
 	}
 	if p.failed != nil && time.Now().Before(p.until) {
@@ -209,10 +205,10 @@ func (p *Publisher) connect(ctx context.Context) error {
 	}
 	if p.sess != nil {
 		clear(p.chans) // they ended with their connection
-		_ = p.b.publish.release(ctx, p.sess)
+		_ = p.b.publish.Release(ctx, p.sess)
 		p.sess = nil
 	}
-	sess, err := p.b.publish.acquire(ctx)
+	sess, err := p.b.publish.Acquire(ctx)
 	p.failed, p.until = err, time.Now().Add(damping)
 	p.sess = sess
 	return err
@@ -278,7 +274,7 @@ func (p *Publisher) Close(ctx context.Context) error {
 	if sess == nil {
 		return ctx.Err()
 	}
-	return p.b.publish.release(ctx, sess)
+	return p.b.publish.Release(ctx, sess)
 }
 
 // outgoing is one message on its way.

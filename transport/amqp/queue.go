@@ -10,6 +10,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
+	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
 // QueueType is RabbitMQ's x-queue-type.
@@ -248,7 +249,7 @@ func (c *QueueConfig) capabilities() longshore.Capabilities {
 	if c.refusesWhenFull() {
 		caps.Delay, caps.MaxDelay = false, 0
 	}
-	if l := declaredLimit(c, version{}); l.basis == limitKnown { // the version is not known yet
+	if l := declaredLimit(c, conn.Version{}); l.basis == limitKnown { // the version is not known yet
 		caps.DeliveryLimit = l.n
 	}
 	if ms := codec.Integer(c.Declare.Arguments["x-consumer-timeout"]); ms > 0 {

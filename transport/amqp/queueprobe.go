@@ -7,6 +7,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
 // A quorum queue that does not answer its broker for 250 ms (it is busy, has no leader,
@@ -26,7 +27,7 @@ var errSilent = &longshore.Error{Code: longshore.CodeTimeout, Op: "ask a queue",
 
 // stat asks for a queue once; known is false where the broker answered in its place.
 // qos is the channel's, which is asked for by itself to know how far away the broker is.
-func stat(ch channel, queue string, qos int) (st amqp091.Queue, known bool, err error) {
+func stat(ch conn.Channel, queue string, qos int) (st amqp091.Queue, known bool, err error) {
 	begin := time.Now()
 	st, err = ch.QueueDeclarePassive(queue, true, false, false, false, nil)
 	took := time.Since(begin)
@@ -47,7 +48,7 @@ func stat(ch channel, queue string, qos int) (st amqp091.Queue, known bool, err 
 
 // ask asks a few times, on a channel without consumers. It fails with errSilent where
 // only the broker answered.
-func ask(ch channel, queue string) (amqp091.Queue, error) {
+func ask(ch conn.Channel, queue string) (amqp091.Queue, error) {
 	for range askTimes {
 		if st, known, err := stat(ch, queue, 0); known || err != nil {
 			return st, err

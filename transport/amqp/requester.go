@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
+	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
 // RequesterConfig is the configuration of a [Requester]. The zero value works.
@@ -30,7 +31,7 @@ type Requester struct {
 
 	turn   chan struct{} // holds a token; who has it may connect
 	closed bool          // guarded by turn
-	sess   *session      // guarded by turn
+	sess   *conn.Session // guarded by turn
 	pc     *pubChannel   // guarded by turn
 
 	mu      sync.Mutex
@@ -199,7 +200,7 @@ func (r *Requester) channel(ctx context.Context) (*pubChannel, error) {
 	if r.closed {
 		return nil, longshore.ErrClosed
 	}
-	if r.pc == nil || r.pc.over() || r.sess.ended() {
+	if r.pc == nil || r.pc.over() || r.sess.Ended() {
 		if err := r.open(ctx); err != nil {
 			return nil, err
 		}
@@ -215,12 +216,12 @@ func (r *Requester) open(ctx context.Context) error {
 		r.pc.close()
 		r.pc = nil
 	}
-	if r.sess != nil && r.sess.ended() {
-		_ = r.b.publish.release(ctx, r.sess)
+	if r.sess != nil && r.sess.Ended() {
+		_ = r.b.publish.Release(ctx, r.sess)
 		r.sess = nil
 	}
 	if r.sess == nil {
-		sess, err := r.b.publish.acquire(ctx)
+		sess, err := r.b.publish.Acquire(ctx)
 		if err != nil {
 			return err
 		}
@@ -231,7 +232,7 @@ func (r *Requester) open(ctx context.Context) error {
 		return err
 	}
 	replies := make(chan (<-chan amqp091.Delivery), 1)
-	err = r.sess.within(ctx, func() error {
+	err = r.sess.Within(ctx, func() error {
 		ds, err := pc.ch.Consume(codec.DirectReply, "", true, false, false, false, nil)
 		replies <- ds
 		return err
@@ -241,7 +242,7 @@ func (r *Requester) open(ctx context.Context) error {
 		return fmt.Errorf("consuming replies: %w", err)
 	}
 	ds := <-replies
-	r.sess.wg.Go(func() { r.listen(ds) }) //nolint:contextcheck // outlives the call
+	r.sess.Go(func() { r.listen(ds) }) //nolint:contextcheck // outlives the call
 	r.pc = pc
 	return nil
 }
@@ -294,5 +295,5 @@ func (r *Requester) Close(ctx context.Context) error {
 	}
 	sess := r.sess
 	r.sess, r.pc = nil, nil
-	return r.b.publish.release(ctx, sess)
+	return r.b.publish.Release(ctx, sess)
 }

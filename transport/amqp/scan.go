@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
 // giveBackTime is how long a scan whose context has ended may still take to give back
@@ -18,7 +19,7 @@ func (s *queueSource) Scan(ctx context.Context, n int, each func(*longshore.Deli
 	if err != nil {
 		return false, err
 	}
-	sess, err := s.b.consume.acquire(ctx)
+	sess, err := s.b.consume.Acquire(ctx)
 	if err != nil {
 		return false, s.opening(err)
 	}
@@ -29,7 +30,7 @@ func (s *queueSource) Scan(ctx context.Context, n int, each func(*longshore.Deli
 	whole, err = s.scan(ctx, late, sess, at, n, each)
 	closing, stop := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
 	defer stop()
-	if rerr := s.b.consume.release(closing, sess); err == nil {
+	if rerr := s.b.consume.Release(closing, sess); err == nil {
 		err = rerr
 	}
 	if err != nil {
@@ -40,11 +41,11 @@ func (s *queueSource) Scan(ctx context.Context, n int, each func(*longshore.Deli
 
 // scan reads on a goroutine of the session, because a read cannot be interrupted, and
 // shows on the caller's. late ends after ctx: the time to give back.
-func (s *queueSource) scan(ctx, late context.Context, sess *session, at position, n int, each func(*longshore.Delivery) bool) (whole bool, err error) {
+func (s *queueSource) scan(ctx, late context.Context, sess *conn.Session, at position, n int, each func(*longshore.Delivery) bool) (whole bool, err error) {
 	shown, more := make(chan *longshore.Delivery), make(chan bool)
 	result, end := make(chan error, 1), make(chan position, 1)
 	go func() {
-		result <- sess.scratch(late, func(ch channel) error {
+		result <- sess.Scratch(late, func(ch conn.Channel) error {
 			p, err := s.look(ch, at, max(n, 1), func(d *longshore.Delivery) bool { return handOver(ctx, d, shown, more) }) //nolint:contextcheck // what is shown belongs to no call
 			end <- p
 			return err

@@ -22,7 +22,7 @@ const (
 // start runs the sender. It is the session's goroutine too: it may hang in a
 // call until the connection ends.
 func (c *consumer) start() {
-	c.sess.wg.Go(func() {
+	c.sess.Go(func() {
 		defer close(c.sender)
 		c.send()
 		if c.ch != nil {

@@ -258,5 +258,5 @@ func (c *consumer) release(ctx context.Context) error {
 	if retry != nil {
 		err = retry.Close(ctx)
 	}
-	return errors.Join(err, c.b.consume.release(ctx, c.sess))
+	return errors.Join(err, c.b.consume.Release(ctx, c.sess))
 }

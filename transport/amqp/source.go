@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
 // queueSource is one or several queues with the way to consume from them.
@@ -38,7 +39,7 @@ func (s *queueSource) Open(ctx context.Context, o transport.OpenOptions) (transp
 	if err := s.ValidateOpen(o); err != nil {
 		return nil, err
 	}
-	sess, err := s.b.consume.acquire(ctx)
+	sess, err := s.b.consume.Acquire(ctx)
 	if err != nil {
 		return nil, s.opening(err)
 	}
@@ -56,16 +57,9 @@ func (s *queueSource) Open(ctx context.Context, o transport.OpenOptions) (transp
 	return c, nil
 }
 
-// opening says what the connection was wanted for.
+// opening names the source in an error of its connection.
 func (s *queueSource) opening(err error) error {
-	var e *longshore.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	out := *e
-	out.Source = s.name()
-	out.Op = "open " + s.title() + strings.TrimPrefix(e.Op, "connect to rabbitmq")
-	return &out
+	return onConnect(err, "open "+s.title(), s.name())
 }
 
 // starves refuses a prefetch that would starve the workers. Later openings go on: whoever
@@ -146,11 +140,11 @@ func (s *queueSource) Publisher(context.Context) (transport.Publisher, string, e
 
 // Probe connects and looks whether the queues are there.
 func (s *queueSource) Probe(ctx context.Context) error {
-	sess, err := s.b.consume.acquire(ctx)
+	sess, err := s.b.consume.Acquire(ctx)
 	if err != nil {
 		return s.opening(err)
 	}
-	err = sess.scratch(ctx, func(ch channel) error {
+	err = sess.Scratch(ctx, func(ch conn.Channel) error {
 		if s.cast != nil {
 			return s.b.declareExchange(ch, s.cast.exchange, "")
 		}
@@ -164,5 +158,5 @@ func (s *queueSource) Probe(ctx context.Context) error {
 	if err != nil {
 		err = s.b.set.brokerError("probe "+s.title(), s.name(), err)
 	}
-	return errors.Join(err, s.b.consume.release(ctx, sess))
+	return errors.Join(err, s.b.consume.Release(ctx, sess))
 }

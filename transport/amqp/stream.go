@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
+	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 	"github.com/longshore-go/longshore/transport/amqp/internal/tags"
 )
 
@@ -88,7 +89,7 @@ func (c *consumer) queueGone(queue string) {
 
 // deleted tells whether an error says that a queue is no more, not only out of reach.
 func deleted(err error) bool {
-	e, ok := asAMQP(err)
+	e, ok := conn.AsAMQP(err)
 	return ok && e.Code == amqp091.NotFound && strings.Contains(e.Reason, "no queue")
 }
 

@@ -7,12 +7,14 @@ import (
 	"strings"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
 // prepare makes sure that the source's queues are there, in the order channel,
 // queues, exchanges, bindings. ch belongs to the consumer: a refusal ends it, and
 // with it the attempt to open.
-func (s *queueSource) prepare(ctx context.Context, sess *session, ch channel, deadLetter string) ([]amqp091.Queue, error) {
+func (s *queueSource) prepare(ctx context.Context, sess *conn.Session, ch conn.Channel, deadLetter string) ([]amqp091.Queue, error) {
 	qs := make([]amqp091.Queue, 0, len(s.queues))
 	for _, name := range s.queues {
 		q, err := s.declareQueue(ch, name)
@@ -81,12 +83,12 @@ func (s *queueSource) Declares() map[string]any {
 	return args
 }
 
-func (s *queueSource) declareQueue(ch channel, name string) (amqp091.Queue, error) {
+func (s *queueSource) declareQueue(ch conn.Channel, name string) (amqp091.Queue, error) {
 	d := &s.cfg.Declare
 	if d.isZero() {
 		q, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
 		if err != nil {
-			return q, s.b.set.brokerError(fmt.Sprintf("open rabbitmq queue %q in vhost %q", name, s.b.set.addr.vhost), name, err)
+			return q, s.b.set.brokerError(fmt.Sprintf("open rabbitmq queue %q in vhost %q", name, s.b.set.addr.VHost), name, err)
 		}
 		return q, nil
 	}
@@ -100,10 +102,10 @@ func (s *queueSource) declareQueue(ch channel, name string) (amqp091.Queue, erro
 
 // declareExchange declares a durable exchange, or looks whether it is there if
 // kind is empty.
-func (b *Broker) declareExchange(ch channel, name string, kind ExchangeKind) error {
+func (b *Broker) declareExchange(ch conn.Channel, name string, kind ExchangeKind) error {
 	if kind == "" {
 		if err := ch.ExchangeDeclarePassive(name, string(Direct), true, false, false, false, nil); err != nil {
-			return b.set.brokerError(fmt.Sprintf("use rabbitmq exchange %q in vhost %q", name, b.set.addr.vhost), name, err)
+			return b.set.brokerError(fmt.Sprintf("use rabbitmq exchange %q in vhost %q", name, b.set.addr.VHost), name, err)
 		}
 		return nil
 	}
@@ -116,16 +118,16 @@ func (b *Broker) declareExchange(ch channel, name string, kind ExchangeKind) err
 // declareDeadLetter creates the container's dead-letter queue if it is missing.
 // One that exists is used whatever its properties are. A destination with an
 // exchange in it is somebody else's to create.
-func (b *Broker) declareDeadLetter(ctx context.Context, sess *session, dest string, kind QueueType) error {
+func (b *Broker) declareDeadLetter(ctx context.Context, sess *conn.Session, dest string, kind QueueType) error {
 	exchange, queue := parseDest(dest)
 	if queue == "" || exchange != "" {
 		return nil
 	}
-	err := sess.scratch(ctx, func(ch channel) error {
+	err := sess.Scratch(ctx, func(ch conn.Channel) error {
 		_, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
 		return err
 	})
-	if e, ok := asAMQP(err); !ok || e.Code != amqp091.NotFound {
+	if e, ok := conn.AsAMQP(err); !ok || e.Code != amqp091.NotFound {
 		if err != nil {
 			return b.set.brokerError(fmt.Sprintf("use rabbitmq dead-letter queue %q", queue), queue, err)
 		}
@@ -135,7 +137,7 @@ func (b *Broker) declareDeadLetter(ctx context.Context, sess *session, dest stri
 	if kind != "" {
 		args = amqp091.Table{"x-queue-type": string(kind)}
 	}
-	err = sess.scratch(ctx, func(ch channel) error {
+	err = sess.Scratch(ctx, func(ch conn.Channel) error {
 		_, err := ch.QueueDeclare(queue, true, false, false, false, args)
 		return err
 	})

@@ -25,7 +25,7 @@ func clashes(op, source string, errs *[]error) clash {
 
 // together looks at a broker's settings, before the URL's are filled in.
 func (s *settings) together(bad clash) {
-	external := s.External || s.addr.external
+	external := s.External || s.addr.External
 	if external && s.User != "" {
 		bad("User", "External", "the client certificate says who logs in", "leave User out, or External")
 	}
@@ -46,9 +46,9 @@ func (s *settings) together(bad clash) {
 		set             bool
 		field, inTheURL string
 	}{
-		{s.TLS.RootCAs != nil && s.addr.caFile != "", "RootCAs", "cacertfile"},
-		{(s.TLS.Certificates != nil || s.TLS.GetClientCertificate != nil) && s.addr.certFile != "", "Certificates", "certfile"},
-		{s.TLS.ServerName != "" && s.addr.peerName != "", "ServerName", "server_name_indication"},
+		{s.TLS.RootCAs != nil && s.addr.CAFile != "", "RootCAs", "cacertfile"},
+		{(s.TLS.Certificates != nil || s.TLS.GetClientCertificate != nil) && s.addr.CertFile != "", "Certificates", "certfile"},
+		{s.TLS.ServerName != "" && s.addr.PeerName != "", "ServerName", "server_name_indication"},
 	} {
 		if p.set {
 			bad("TLS with "+p.field, "the URL's "+p.inTheURL, "one of them would be forgotten", "say it in one place")

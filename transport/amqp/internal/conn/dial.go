@@ -1,4 +1,4 @@
-package amqp
+package conn
 
 import (
 	"context"
@@ -26,8 +26,8 @@ const (
 )
 
 // connect makes one attempt at one node.
-func (l *link) connect(ctx context.Context, n node) (*session, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.set.ConnectTimeout)
+func (l *Shared) connect(ctx context.Context, n Node) (*Session, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.set.Timeout)
 	defer cancel()
 	for try := 1; ; try++ {
 		began := time.Now()
@@ -39,7 +39,7 @@ func (l *link) connect(ctx context.Context, n node) (*session, error) {
 }
 
 // login connects and opens. hungUp: the peer ended the connection.
-func (l *link) login(ctx context.Context, n node) (opened *session, hungUp bool, _ error) {
+func (l *Shared) login(ctx context.Context, n Node) (opened *Session, hungUp bool, _ error) {
 	cfg, token, err := l.set.client(ctx, l.purpose, n)
 	if err != nil {
 		return nil, false, err
@@ -70,17 +70,14 @@ func (l *link) login(ctx context.Context, n node) (opened *session, hungUp bool,
 		hungUp = framed.HungUp()
 		return nil, hungUp, l.set.refused(n, err, hungUp)
 	}
-	s := &session{conn: conn, raw: raw, node: n, version: parseVersion(conn.Properties), frame: conn.Config.FrameSize,
+	s := &Session{AMQP: conn, raw: raw, Node: n, Version: parseVersion(conn.Properties), Frame: conn.Config.FrameSize,
 		done: make(chan struct{}), changed: make(chan struct{})}
-	if !l.set.External {
-		s.user = l.set.User
-	}
 	s.watch(l.event)
 	l.set.renew(s, token) //nolint:contextcheck // outlives the connect
 	return s, false, nil
 }
 
-func (s *settings) dial(ctx context.Context, n node) (net.Conn, error) {
+func (s *Settings) dial(ctx context.Context, n Node) (net.Conn, error) {
 	if s.Dial != nil {
 		return s.Dial(ctx, "tcp", n.String())
 	}
@@ -89,9 +86,9 @@ func (s *settings) dial(ctx context.Context, n node) (net.Conn, error) {
 
 // client is the client's configuration for one connect, with the password asked
 // now.
-func (s *settings) client(ctx context.Context, purpose string, n node) (amqp091.Config, string, error) {
-	cfg := amqp091.Config{Vhost: s.addr.vhost, Heartbeat: s.Heartbeat, Locale: "en_US", Properties: amqp091.NewConnectionProperties()}
-	name := s.ConnectionName
+func (s *Settings) client(ctx context.Context, purpose string, n Node) (amqp091.Config, string, error) {
+	cfg := amqp091.Config{Vhost: s.Address.VHost, Heartbeat: s.Heartbeat, Locale: "en_US", Properties: amqp091.NewConnectionProperties()}
+	name := s.Name
 	if name == "" {
 		name = filepath.Base(os.Args[0])
 	}
@@ -99,13 +96,13 @@ func (s *settings) client(ctx context.Context, purpose string, n node) (amqp091.
 	cfg.Properties.SetClientConnectionName(name + " (" + purpose + ")")
 	if s.Client != nil {
 		s.Client(&cfg)
-		if cfg.Recovery != nil || cfg.SASL != nil || cfg.TLSClientConfig != nil || cfg.Dial != nil || cfg.Vhost != s.addr.vhost {
+		if cfg.Recovery != nil || cfg.SASL != nil || cfg.TLSClientConfig != nil || cfg.Dial != nil || cfg.Vhost != s.Address.VHost {
 			return cfg, "", &longshore.Error{Code: longshore.CodeConfig, Op: "connect to rabbitmq at " + n.String(),
 				Err:  errors.New("Config.Client changed Recovery, SASL, TLSClientConfig, Dial or Vhost, which are ours"),
 				Hint: "use the fields of amqp.Config; Recovery must stay off, it lets late acks remove other messages"}
 		}
 	}
-	if s.addr.tls {
+	if s.Address.TLS {
 		t, err := s.tlsConfig(n)
 		if err != nil {
 			return cfg, "", err
@@ -126,33 +123,33 @@ func (s *settings) client(ctx context.Context, purpose string, n node) (amqp091.
 }
 
 // tlsConfig is the configured one with the name of the node that is dialled.
-func (s *settings) tlsConfig(n node) (*tls.Config, error) {
+func (s *Settings) tlsConfig(n Node) (*tls.Config, error) {
 	t := &tls.Config{MinVersion: tls.VersionTLS12}
 	if s.TLS != nil {
 		t = s.TLS.Clone()
 	}
 	if t.ServerName == "" {
-		t.ServerName = s.addr.peerName
+		t.ServerName = s.Address.PeerName
 	}
 	if t.ServerName == "" {
-		t.ServerName = n.host
+		t.ServerName = n.Host
 	}
 	bad := func(err error) (*tls.Config, error) {
 		return nil, &longshore.Error{Code: longshore.CodeTLS, Op: "connect to rabbitmq at " + n.String(), Err: err,
 			Hint: "check the files named by the URL's cacertfile, certfile and keyfile"}
 	}
-	if s.addr.caFile != "" {
-		pem, err := os.ReadFile(s.addr.caFile)
+	if s.Address.CAFile != "" {
+		pem, err := os.ReadFile(s.Address.CAFile)
 		if err != nil {
 			return bad(err)
 		}
 		t.RootCAs = x509.NewCertPool()
 		if !t.RootCAs.AppendCertsFromPEM(pem) {
-			return bad(fmt.Errorf("no certificate in %s", s.addr.caFile))
+			return bad(fmt.Errorf("no certificate in %s", s.Address.CAFile))
 		}
 	}
-	if s.addr.certFile != "" || s.addr.keyFile != "" {
-		pair, err := tls.LoadX509KeyPair(s.addr.certFile, s.addr.keyFile)
+	if s.Address.CertFile != "" || s.Address.KeyFile != "" {
+		pair, err := tls.LoadX509KeyPair(s.Address.CertFile, s.Address.KeyFile)
 		if err != nil {
 			return bad(err)
 		}

@@ -1,4 +1,4 @@
-package amqp
+package conn
 
 import (
 	"context"
@@ -14,7 +14,7 @@ const retryRenewal = time.Second
 
 // renew keeps the login of a session fresh, if it can expire. A refusal makes the
 // broker close the connection, and the next connect asks for the secret anyway.
-func (s *settings) renew(sess *session, token string) {
+func (s *Settings) renew(sess *Session, token string) {
 	wait := s.renewIn(token, time.Now())
 	if s.External || wait == 0 {
 		return
@@ -36,7 +36,7 @@ func (s *settings) renew(sess *session, token string) {
 				continue
 			}
 			if next != token {
-				if sess.conn.UpdateSecret(next, "renewed before it expires") != nil {
+				if sess.AMQP.UpdateSecret(next, "renewed before it expires") != nil {
 					return
 				}
 				token = next
@@ -48,7 +48,7 @@ func (s *settings) renew(sess *session, token string) {
 
 // renewIn is when to renew a token: RenewEvery, or after four fifths of what is
 // left of a JWT's life; 0 = never.
-func (s *settings) renewIn(token string, now time.Time) time.Duration {
+func (s *Settings) renewIn(token string, now time.Time) time.Duration {
 	if s.RenewEvery > 0 {
 		return s.RenewEvery
 	}

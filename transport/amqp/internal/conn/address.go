@@ -1,4 +1,4 @@
-package amqp
+package conn
 
 import (
 	"errors"
@@ -12,46 +12,47 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/edit"
-	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 )
 
-// address is what a URL says.
-type address struct {
-	tls               bool
-	nodes             []node
-	user, password    string
-	hasUser           bool
-	vhost             string
-	external          bool
-	heartbeat         time.Duration
-	timeout           time.Duration
-	caFile, certFile  string
-	keyFile, peerName string
+// Address is what a URL says. Zero fields are not in it.
+type Address struct {
+	TLS            bool          // the scheme is amqps
+	Nodes          []Node        // of the cluster, one at least
+	User, Password string        // decoded
+	HasUser        bool          // there is a user part, which may be empty
+	VHost          string        // decoded; "/" without a path
+	External       bool          // auth_mechanism=external: the client certificate is the login
+	Heartbeat      time.Duration // heartbeat
+	Timeout        time.Duration // connection_timeout
+	CAFile         string        // cacertfile: the authorities that may sign the broker's certificate
+	CertFile       string        // certfile: the client certificate
+	KeyFile        string        // keyfile: its key
+	PeerName       string        // server_name_indication: the name that the broker's certificate must have
 }
 
-// node is one broker of a cluster.
-type node struct{ host, port string }
+// Node is one broker of a cluster.
+type Node struct{ Host, Port string }
 
-func (n node) String() string { return net.JoinHostPort(n.host, n.port) }
+func (n Node) String() string { return net.JoinHostPort(n.Host, n.Port) }
 
 const encodeHint = "percent-encode / ? # @ : % in user, password and virtual host, or use Config.User and Config.Password, which take them as they are"
 
-// parseURL reads amqp[s]://[user[:password]@]host[:port][,host[:port]…][/vhost][?query].
+// ParseURL reads amqp[s]://[user[:password]@]host[:port][,host[:port]…][/vhost][?query].
 // It reads by hand, because url.Parse quotes its input in errors, password
 // included, and returns all problems at once.
-func parseURL(raw string) (address, error) {
-	a := address{vhost: "/"}
+func ParseURL(raw string) (Address, error) {
+	a := Address{VHost: "/"}
 	rest, err := a.scheme(raw)
 	if err != nil {
 		return a, err
 	}
 	if strings.ContainsAny(rest, "#") {
-		return a, badAddress("the URL has a # in it, which ends an address", encodeHint)
+		return a, BadAddress("the URL has a # in it, which ends an address", encodeHint)
 	}
 	rest, query, _ := strings.Cut(rest, "?")
 	authority, path, hasPath := strings.Cut(rest, "/")
 	if strings.Contains(path, "@") || strings.Contains(query, "@") {
-		return a, badAddress("the URL has an @ behind its host", encodeHint)
+		return a, BadAddress("the URL has an @ behind its host", encodeHint)
 	}
 	var errs []error
 	add := func(err error) {
@@ -72,103 +73,103 @@ func parseURL(raw string) (address, error) {
 	return a, errors.Join(errs...)
 }
 
-func (a *address) scheme(raw string) (rest string, err error) {
+func (a *Address) scheme(raw string) (rest string, err error) {
 	scheme, rest, ok := strings.Cut(raw, "://")
 	switch {
 	case strings.TrimSpace(raw) == "":
-		return "", badAddress("the URL is empty", "write amqp://host/vhost")
+		return "", BadAddress("the URL is empty", "write amqp://host/vhost")
 	case !ok:
-		return "", badAddress("the URL has no scheme", "write amqp://host/vhost, or amqps:// for TLS")
+		return "", BadAddress("the URL has no scheme", "write amqp://host/vhost, or amqps:// for TLS")
 	case strings.EqualFold(scheme, "amqp"):
 	case strings.EqualFold(scheme, "amqps"):
-		a.tls = true
+		a.TLS = true
 	default:
-		return "", badAddress("the URL's scheme is neither amqp nor amqps", "write amqp://host/vhost, or amqps:// for TLS")
+		return "", BadAddress("the URL's scheme is neither amqp nor amqps", "write amqp://host/vhost, or amqps:// for TLS")
 	}
 	return rest, nil
 }
 
-func (a *address) userinfo(s string) error {
+func (a *Address) userinfo(s string) error {
 	user, password, _ := strings.Cut(s, ":")
 	u, err1 := url.PathUnescape(user)
 	p, err2 := url.PathUnescape(password)
 	if err1 != nil || err2 != nil {
-		return badAddress("a % in the URL's user or password is not followed by two hex digits", encodeHint)
+		return BadAddress("a % in the URL's user or password is not followed by two hex digits", encodeHint)
 	}
-	a.user, a.password, a.hasUser = u, p, true
+	a.User, a.Password, a.HasUser = u, p, true
 	return nil
 }
 
 // path maps the URL's path to a virtual host: none and "/" are the virtual host
 // "/", as with amqp091-go; everything else is the path without its first slash,
 // decoded.
-func (a *address) path(p string) error {
+func (a *Address) path(p string) error {
 	v, err := url.PathUnescape(p)
 	if err != nil {
-		return badAddress("a % in the URL's virtual host is not followed by two hex digits", encodeHint)
+		return BadAddress("a % in the URL's virtual host is not followed by two hex digits", encodeHint)
 	}
 	if v != "" {
-		a.vhost = v
+		a.VHost = v
 	}
-	if len(a.vhost) > codec.MaxShort {
-		return badAddress("the virtual host's name is longer than 255 bytes", "")
+	if len(a.VHost) > maxShort {
+		return BadAddress("the virtual host's name is longer than 255 bytes", "")
 	}
 	return nil
 }
 
-func (a *address) hosts(s string) error {
+func (a *Address) hosts(s string) error {
 	var errs []error
 	for i, h := range strings.Split(s, ",") {
 		if h == "" && s == "" {
 			h = "localhost"
 		}
-		n, err := parseNode(h, a.tls)
+		n, err := ParseNode(h, a.TLS)
 		if err != nil {
 			// Not quoted: a password that was not encoded would be in it.
-			errs = append(errs, badAddress(fmt.Sprintf("host %d of the URL: %v", i+1, err), encodeHint))
+			errs = append(errs, BadAddress(fmt.Sprintf("host %d of the URL: %v", i+1, err), encodeHint))
 			continue
 		}
-		a.nodes = append(a.nodes, n)
+		a.Nodes = append(a.Nodes, n)
 	}
 	return errors.Join(errs...)
 }
 
-func (a *address) query(q string) error {
+func (a *Address) query(q string) error {
 	values, err := url.ParseQuery(q)
 	if err != nil {
-		return badAddress("the URL's query cannot be read", encodeHint)
+		return BadAddress("the URL's query cannot be read", encodeHint)
 	}
 	var errs []error
 	for name, v := range values {
 		if err := a.parameter(name, v[len(v)-1]); err != nil {
-			errs = append(errs, badAddress(fmt.Sprintf("the URL's parameter %q: %v", name, err), ""))
+			errs = append(errs, BadAddress(fmt.Sprintf("the URL's parameter %q: %v", name, err), ""))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (a *address) parameter(name, v string) (err error) {
+func (a *Address) parameter(name, v string) (err error) {
 	switch name {
 	case "heartbeat":
-		a.heartbeat, err = number(v, time.Second, 65535)
+		a.Heartbeat, err = number(v, time.Second, 65535)
 	case "connection_timeout":
-		a.timeout, err = number(v, time.Millisecond, 1<<31)
+		a.Timeout, err = number(v, time.Millisecond, 1<<31)
 	case "auth_mechanism":
 		switch strings.ToLower(v) {
 		case "plain":
 		case "external":
-			a.external = true
+			a.External = true
 		default:
 			return errors.New("has a value that is not known; " + near(v, "plain", "external") + "it must be plain or external")
 		}
 	case "cacertfile":
-		a.caFile = v
+		a.CAFile = v
 	case "certfile":
-		a.certFile = v
+		a.CertFile = v
 	case "keyfile":
-		a.keyFile = v
+		a.KeyFile = v
 	case "server_name_indication":
-		a.peerName = v
+		a.PeerName = v
 	default:
 		return errors.New("is not known; known are auth_mechanism, cacertfile, certfile, connection_timeout, heartbeat, keyfile and server_name_indication")
 	}
@@ -192,11 +193,11 @@ func number(v string, unit time.Duration, limit int64) (time.Duration, error) {
 	return time.Duration(n) * unit, nil
 }
 
-// parseNode reads name, name:port, IPv4, ::1, [::1] and [::1]:port, with zone.
-func parseNode(s string, tls bool) (node, error) {
-	n := node{host: s, port: "5672"}
+// ParseNode reads name, name:port, IPv4, ::1, [::1] and [::1]:port, with zone.
+func ParseNode(s string, tls bool) (Node, error) {
+	n := Node{Host: s, Port: "5672"}
 	if tls {
-		n.port = "5671"
+		n.Port = "5671"
 	}
 	switch {
 	case s == "":
@@ -215,7 +216,7 @@ func parseNode(s string, tls bool) (node, error) {
 		return bracketed(s, n)
 	}
 	host, port, hasPort := strings.Cut(s, ":")
-	n.host = host
+	n.Host = host
 	switch {
 	case host == "":
 		return n, errors.New("has no host name")
@@ -224,13 +225,13 @@ func parseNode(s string, tls bool) (node, error) {
 	case strings.Contains(port, ":"):
 		return n, errors.New("has more than one port; an IPv6 address with a port is written [::1]:5672")
 	case hasPort:
-		n.port = port
+		n.Port = port
 		return n, checkPort(port)
 	}
 	return n, nil
 }
 
-func bracketed(s string, n node) (node, error) {
+func bracketed(s string, n Node) (Node, error) {
 	host, rest, ok := strings.Cut(s[1:], "]")
 	host = strings.Replace(host, "%25", "%", 1) // a zone as RFC 6874 writes it in URLs
 	addr, err := netip.ParseAddr(host)
@@ -240,7 +241,7 @@ func bracketed(s string, n node) (node, error) {
 	case err != nil || !addr.Is6():
 		return n, errors.New("has no IPv6 address in its brackets")
 	}
-	n.host = host
+	n.Host = host
 	if rest == "" {
 		return n, nil
 	}
@@ -248,7 +249,7 @@ func bracketed(s string, n node) (node, error) {
 	if !ok {
 		return n, errors.New("has something behind its ] that is no port")
 	}
-	n.port = port
+	n.Port = port
 	return n, checkPort(port)
 }
 
@@ -259,6 +260,7 @@ func checkPort(port string) error {
 	return nil
 }
 
-func badAddress(what, hint string) error {
+// BadAddress is the error of an address that cannot be read.
+func BadAddress(what, hint string) error {
 	return &longshore.Error{Code: longshore.CodeBadAddress, Op: "rabbitmq address", Err: errors.New(what), Hint: hint}
 }
