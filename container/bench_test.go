@@ -2,7 +2,9 @@ package container_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -124,5 +126,44 @@ func benchContainer(b *testing.B, order container.Order, workers int) {
 	b.StopTimer()
 	if err := c.Stop(context.Background()); err != nil {
 		b.Fatal(err)
+	}
+}
+
+// BenchmarkStats reads a container that holds 65,536 deliveries, one handler running: what
+// it costs is paid while nothing can be started.
+func BenchmarkStats(b *testing.B) {
+	for _, order := range []container.Order{container.Unordered, container.ByKey} {
+		b.Run(fmt.Sprintf("order=%v", order), func(b *testing.B) { benchStats(b, order, 1<<16) })
+	}
+}
+
+func benchStats(b *testing.B, order container.Order, held int) {
+	br := memory.New(memory.Config{})
+	fill(b, br, held)
+	end := make(chan struct{})
+	h := longshore.HandlerFunc(func(context.Context, *longshore.Delivery) error { <-end; return nil })
+	c, err := container.New(br.Queue("q", memory.QueueConfig{}), h, quiet(container.Config{Order: order,
+		Workers: container.Workers{Min: 1, Max: 1}, Lookahead: held - 1, MaxBytes: 1 << 30, DrainTimeout: -1}))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := c.Start(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+	for c.Stats().Received < int64(held) {
+		runtime.Gosched()
+	}
+	b.ReportAllocs()
+	b.ResetTimer()
+	for b.Loop() {
+		_ = c.Stats()
+	}
+	b.StopTimer()
+	close(end)
+	if err := c.Stop(context.Background()); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		var drain *container.DrainError
+		if !errors.As(err, &drain) {
+			b.Fatal(err)
+		}
 	}
 }
