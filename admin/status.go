@@ -81,7 +81,7 @@ func (s *Server) status(c *container.ListenerContainer) Container {
 		Oldest: st.Oldest.Seconds(), InFlight: st.InFlight, Parked: st.Parked, BacklogAt: st.BacklogAt,
 		Workers:  Workers{Now: st.Workers, Busy: st.Busy, Min: st.Min, Max: st.Max, Limit: st.Scaling.Limit, Reason: st.Scaling.Reason},
 		Received: st.Received, Redelivered: st.Redelivered, Acked: st.Acked, Retried: st.Retried, Released: st.Released,
-		Lost: st.Lost, Stuck: st.Stuck, Generation: st.Generation, Limited: c.Bottleneck(),
+		Lost: st.Lost, Stuck: st.Stuck, Generation: st.Generation, Limited: st.Bottleneck,
 		HandlerP50: st.Handler.P50.Seconds(), HandlerP99: st.Handler.P99.Seconds(), Failed: st.FailedBy}
 	if !st.BacklogAt.IsZero() {
 		v.Backlog = &st.Backlog
@@ -157,11 +157,20 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request) *container.Listene
 	return c
 }
 
-func (s *Server) live(w http.ResponseWriter, _ *http.Request) {
+// said is the reason that a probe is given: the sentence, or for a caller without a token
+// its fixed word, because the sentence may name ids, keys and people.
+func said(ctx context.Context, st *container.Stats) string {
+	if st.Reason != "" && !sees(ctx) {
+		return st.Bottleneck.By
+	}
+	return st.Reason
+}
+
+func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	status, dead := http.StatusOK, map[string]string{}
 	for _, c := range s.cfg.Containers {
 		if st := c.Stats(); !st.Live {
-			status, dead[st.Name] = http.StatusServiceUnavailable, st.Reason
+			status, dead[st.Name] = http.StatusServiceUnavailable, said(r.Context(), &st)
 		}
 	}
 	answer(w, status, map[string]any{"live": status == http.StatusOK, "containers": dead})
@@ -179,7 +188,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		if st.Reason != "" {
-			reasons[st.Name] = st.Reason
+			reasons[st.Name] = said(r.Context(), &st)
 		}
 		if !st.Ready {
 			status = http.StatusServiceUnavailable

@@ -170,6 +170,14 @@ func (r *engine) blockedLane() (b BlockedLane) {
 	return b
 }
 
+// hottestKey is the name of the lane in which the most wait. The caller holds mu.
+func (r *engine) hottestKey() string {
+	if hot, ok := r.sched.Longest(nil); ok {
+		return r.laneName(hot.Key)
+	}
+	return ""
+}
+
 // laneName makes a lane's key readable.
 func (r *engine) laneName(key []byte) string {
 	if r.s.byPartition && len(key) >= 4 {

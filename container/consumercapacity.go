@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
-	"github.com/longshore-go/longshore/container/internal/state"
 )
 
 const (
@@ -75,24 +74,15 @@ func (r *engine) freeWorker() bool {
 	return slices.ContainsFunc(r.pool.workers, func(w *worker) bool { return w.d == nil && len(w.batch) == 0 })
 }
 
-// consumerCapacity is what Stats tells. The caller holds mu.
+// consumerCapacity is what Stats tells of a container that consumes. The caller holds mu.
 func (r *engine) consumerCapacity() float64 {
-	g := r.sub.gen
-	switch {
-	case r.axes.Sub != state.Open || r.axes.Stopping() || r.axes.Holds.Has(state.Middleware):
-		return 0
-	case r.tick.capa.of == g.id:
+	switch g := r.sub.gen; {
+	case g != nil && r.tick.capa.of == g.id:
 		return r.tick.capa.share
 	case r.mayTake(): // too new to have been looked at
 		return 1
 	}
 	return 0
-}
-
-// accepting is what Stats tells, which has the gate's limits already. The caller
-// holds mu.
-func (r *engine) accepting(st *Stats) bool {
-	return r.axes.Accepts() && st.Permits != 0 && st.Rate != 0 // the gate's own word may be newer
 }
 
 // doubted says whether a middleware only tries if work may start.

@@ -85,6 +85,7 @@ type subscription struct {
 // holdReasons are why middlewares hold the intake, by watcher. Guarded by engine.mu.
 type holdReasons struct {
 	reasons map[int]string
+	since   time.Time // the first of them came
 }
 
 // stay is the time after which a hold gives the consumer's place up. Guarded by engine.mu.

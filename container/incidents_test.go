@@ -9,88 +9,9 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
-	"github.com/longshore-go/longshore/container/autoscale"
 	"github.com/longshore-go/longshore/middleware/throttle"
-	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/memory"
 )
-
-// F-N34: the twelve staged incidents, each with its cause, since when, who, and what to do.
-func TestTheSentenceOfEachIncident(t *testing.T) {
-	now := time.Date(2026, 3, 4, 15, 0, 0, 0, time.Local)
-	at := now.Add(-90 * time.Second)
-	const since = "14:58:30"
-	for name, c := range map[string]struct {
-		set   func(*container.Stats, *container.Pressure)
-		by    string
-		words []string
-		never string
-	}{
-		"hung handler": {func(st *container.Stats, p *container.Pressure) {
-			p.Now, p.Overdue, p.Old, p.Oldest = at.Add(9*time.Second), 1, 1, container.Call{Record: "m-1", Key: "c-91", Since: at}
-			st.Handler = container.Calls{P50: 10 * time.Millisecond, P99: 20 * time.Millisecond}
-		}, container.ByStuck, []string{"m-1", "c-91", "9s", "20ms", since, "longshore ctl stuck orders"}, "no work"},
-		"hot key": {func(st *container.Stats, p *container.Pressure) { st.HotShare, st.Queued, p.HotKey = 0.62, 12, "c-91" },
-			container.ByHotKey, []string{`"c-91"`, "62 %", "faster handler"}, ""},
-		"poison storm": {func(st *container.Stats, p *container.Pressure) {
-			st.Busy, st.ReadyToStart, st.Parked, p.DeadLetter = 0, 0, 40, "orders.dlq"
-			p.Failing = container.Failing{Share: 0.96, Code: longshore.CodeUndecodable, Text: "invalid character '<'", Since: at}
-		}, container.ByFailures, []string{"96 %", "undecodable", "invalid character '<'", since, "longshore ctl inflight orders", "orders.dlq"}, "no work"},
-		"memory alarm": {func(_ *container.Stats, p *container.Pressure) { p.Blocked, p.BlockedAt = true, at },
-			container.ByAlarm, []string{"blocks publishers", since, "rabbitmq-diagnostics"}, ""},
-		"forgotten throttle": {func(st *container.Stats, p *container.Pressure) {
-			st.Permits, p.Throttled = 0, longshore.Intervention{By: "anna", Reason: "ledger down", Since: at}
-		}, container.ByPermits, []string{"0 permits", "anna", "ledger down", since, "longshore ctl throttle orders --clear"}, ""},
-		"forgotten throttle of a fleet": {func(st *container.Stats, p *container.Pressure) {
-			st.Rate, p.Throttled = 2, longshore.Intervention{By: "ben", Since: at, Fleet: true}
-		}, container.ByRate, []string{"ben", "fleet", since, "--fleet --clear"}, ""},
-		"forgotten pause": {func(st *container.Stats, p *container.Pressure) {
-			st.State, p.Paused = container.StatePaused, longshore.Intervention{By: "anna", Reason: "deploy", Since: at}
-		}, container.ByState, []string{"paused by anna (deploy)", since, "longshore ctl resume orders"}, ""},
-		"slow downstream": {func(st *container.Stats, p *container.Pressure) {
-			st.Busy, st.Scaling.Limit, p.SlowAt = 10, autoscale.LimitMax, at
-			st.Handler = container.Calls{P50: 6 * time.Second, P99: 7 * time.Second, Usual: 200 * time.Millisecond}
-		}, container.BySlow, []string{"6s", "30 times", "200ms", since, "longshore ctl throttle orders"}, "Workers.Max"},
-		"queue remade": {func(st *container.Stats, p *container.Pressure) {
-			st.State, st.Reason, p.Down, p.Advice = container.StateRecovering, "recovering: already exists with other arguments", at, "delete it or change Declare"
-		}, container.ByBroker, []string{"other arguments", since, "delete it or change Declare"}, ""},
-		"revoked credentials": {func(st *container.Stats, p *container.Pressure) {
-			st.State, st.Reason, p.Down = container.StateRecovering, "recovering: login refused", at
-		}, container.ByBroker, []string{"login refused", since, "longshore doctor"}, ""},
-		"wrong vhost": {func(st *container.Stats, p *container.Pressure) {
-			st.Busy, st.ReadyToStart, st.Received, st.Since, st.Subscribed = 0, 0, 0, at, at
-			p.Declared, p.Address = true, "rabbit:5672/wrong"
-		}, container.ByUnused, []string{"nothing was ever received", "rabbitmq orders-in", "rabbit:5672/wrong", since, "Declare creates", "longshore doctor"}, "no work"},
-		"blocked partition": {func(st *container.Stats, _ *container.Pressure) {
-			st.Busy, st.ReadyToStart, st.Parked = 0, 0, 1
-			st.BlockedPartitions = []transport.BlockedPartition{{Topic: "t", Partition: 2, Position: 7, Key: []byte("k\x00"), Since: at, Behind: 3, Window: 100}}
-		}, container.ByBlocked, []string{"partition 2 of t", "offset 7", "0x6b00", since, "dead-letter"}, "workers"},
-		"an older version takes messages": {func(st *container.Stats, _ *container.Pressure) { // only doctor can know: see its own test
-			st.Busy, st.ReadyToStart, st.Standby, st.Subscribed = 0, 0, true, at
-		}, container.ByStandby, []string{"another consumer", since}, ""},
-		"full parking": {func(st *container.Stats, p *container.Pressure) {
-			st.Parked, p.ParkingFull, p.ParkingAt = 160, true, at
-		},
-			container.ByParking, []string{"160 retries", since, "longshore ctl inflight orders"}, ""},
-	} {
-		st := container.Stats{Name: "orders", Transport: "rabbitmq", Source: "orders-in", State: container.StateRunning, Ready: true, Live: true,
-			Workers: 10, Max: 10, Busy: 5, ReadyToStart: 3, Window: 20, Permits: -1, Rate: -1, Received: 9}
-		p := container.Pressure{Partitions: -1, Now: now}
-		c.set(&st, &p)
-		got := container.Why(st, p)
-		if got.By != c.by || c.never != "" && strings.Contains(got.Text, c.never) {
-			t.Errorf("%s: %q: %s", name, got.By, got.Text)
-		}
-		for _, word := range c.words {
-			if !strings.Contains(got.Text, word) {
-				t.Errorf("%s: %q is not in %q", name, word, got.Text)
-			}
-		}
-		if bare := got.Bare(); bare.Text != "" || bare.Who != "" || bare.Do != "" || bare.By != got.By {
-			t.Errorf("%s: %+v", name, bare)
-		}
-	}
-}
 
 // tenSeconds runs a container in virtual time for ten seconds of an incident and returns what
 // is said of it.

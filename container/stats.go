@@ -7,7 +7,6 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container/internal/dispatch"
-	"github.com/longshore-go/longshore/container/internal/state"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -110,11 +109,13 @@ type Stats struct {
 	State     State
 	Since     time.Time // start of the run
 
-	// Live is false only when the container ended without being told to. Ready is
-	// true while deliveries flow or could; Reason says why not, or what is odd all the
-	// same: "paused", a partition whose handler is stuck.
+	// Live is false only when the container ended by itself. Ready is true while
+	// deliveries flow or could. Reason says why not, or what a person should know though
+	// it is ready, such as a pause; empty: nothing. It is Bottleneck.Text then.
 	Live, Ready bool
 	Reason      string
+	// Bottleneck is what limits the container now.
+	Bottleneck Bottleneck
 	// HeldBy names the middlewares that hold the intake, as "breaker: ledger is down";
 	// empty: none does.
 	HeldBy string
@@ -189,29 +190,13 @@ type Stats struct {
 
 // Stats returns a snapshot.
 func (c *ListenerContainer) Stats() Stats {
-	c.mu.Lock()
-	r := c.cur
-	st := Stats{Name: c.set.name, Transport: c.set.about.Transport, Source: c.set.about.Name,
-		State: StateNew, Live: true, Reason: "not started", Min: c.workers.Min, Max: c.workers.Max, Permits: -1, Rate: -1}
-	c.mu.Unlock()
-	if r != nil {
-		r.stats(&st)
-		r.heads(&st)
-		st.Accepting = st.Accepting && !c.doubted()
-	}
-	return st
+	s := c.situation()
+	return s.diagnose()
 }
 
-func (r *engine) stats(st *Stats) {
-	now := r.now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	st.State = r.reported()
+// stats fills in the numbers. The caller holds mu.
+func (r *engine) stats(st *Stats, now time.Time) {
 	st.Since, st.Standby = r.tick.began, r.sub.standby
-	st.Live, st.Ready, st.Reason = r.health()
-	if r.axes.Holds.Has(state.Middleware) {
-		st.HeldBy = r.holdReason()
-	}
 	st.Workers, st.Target, st.Min, st.Max = r.pool.live, r.pool.target, r.pool.min, r.pool.max
 	st.Scaling = r.tick.scaling
 	st.Scaling.Reasons = maps.Clone(st.Scaling.Reasons)
@@ -224,10 +209,7 @@ func (r *engine) stats(st *Stats) {
 	if r.sub.gen != nil {
 		st.Subscribed = r.sub.gen.since
 	}
-	if r.s.gate != nil {
-		st.Permits, st.Rate = r.s.gate.Limits()
-	}
-	st.ConsumerCapacity, st.Accepting = r.consumerCapacity(), r.accepting(st)
+	st.ConsumerCapacity = r.consumerCapacity()
 	c := &r.count
 	st.Received, st.Redelivered, st.Lost = c.received, c.redelivered, c.lost
 	st.Acked, st.Retried, st.Rejected = c.verdicts[longshore.VerdictAck], c.verdicts[longshore.VerdictRetry], c.verdicts[longshore.VerdictReject]
@@ -241,17 +223,8 @@ func (r *engine) stats(st *Stats) {
 	st.HotShare = r.hotShare()
 }
 
-// ages looks for what runs, is stuck or waits the longest. The caller holds mu.
+// ages looks for what waits the longest, or is with the user. The caller holds mu.
 func (r *engine) ages(st *Stats, now time.Time) {
-	for _, w := range r.pool.workers {
-		if started := w.busy.Load(); started != 0 {
-			st.Busy++
-			st.Oldest = max(st.Oldest, now.Sub(time.Unix(0, started)))
-		}
-		if w.stuck {
-			st.Stuck++
-		}
-	}
 	if r.manual != nil {
 		for _, it := range r.manual {
 			if !it.started.IsZero() {
@@ -281,53 +254,4 @@ func (r *engine) hotShare() float64 {
 		return 0
 	}
 	return float64(l.Waiting+1) / float64(max(r.window(), l.Waiting+1))
-}
-
-// health judges liveness and readiness. The caller holds mu.
-func (r *engine) health() (live, ready bool, reason string) {
-	switch {
-	case r.axes.Sub == state.Failed && r.axes.Stop >= state.Closing:
-		return false, false, "ended: " + errText(r.sub.lastErr)
-	case r.axes.Stop == state.Stopped:
-		return true, false, "stopped"
-	case r.axes.Stopping():
-		return true, false, "draining"
-	case r.axes.Sub == state.Starting, r.axes.Sub == state.Failed:
-		return true, false, "starting"
-	case r.axes.Holds.Has(state.Middleware):
-		return true, false, "held by " + r.holdReason()
-	case r.provided():
-		return true, true, "" // works off what a hold left here
-	case r.reported() == StateRecovering:
-		return true, false, "recovering: " + errText(r.sub.lastErr)
-	case r.axes.Holds.Has(state.Operator):
-		return true, true, "paused"
-	case r.parkFull:
-		return true, false, "parking full"
-	case r.allStuck():
-		return true, false, "all handlers stuck"
-	case r.sched.AsideShare() >= 1: // some keys or partitions may still go on
-		return true, true, "too much waits behind " + r.blockedLane().String()
-	}
-	if text := r.unmovableText(); text != "" {
-		return true, false, text
-	}
-	return true, true, r.stuckParts()
-}
-
-func errText(err error) string {
-	if err == nil {
-		return "not subscribed"
-	}
-	return err.Error()
-}
-
-func (r *engine) allStuck() bool {
-	n := 0
-	for _, w := range r.pool.workers {
-		if w.stuck {
-			n++
-		}
-	}
-	return n > 0 && n >= r.places()
 }

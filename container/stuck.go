@@ -2,9 +2,13 @@ package container
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/longshore-go/longshore"
@@ -52,6 +56,106 @@ func (r *engine) lookForStuck(now time.Time) {
 		e.Stack = stacks[i]
 		r.emit(e)
 	}
+}
+
+// callsSeen is what a look at the workers finds about the calls that run.
+type callsSeen struct {
+	running    int       // calls that run
+	began      time.Time // of the oldest of them
+	stuck      int       // of them, reported as stuck
+	stuckSince time.Time // of the oldest of those
+	partitions string    // that stuck calls hold up, for a sentence; "": the source has none
+	old        int       // calls that have run for longer than oldCall
+	overdue    int       // calls that have run far longer than others do
+	oldest     Call      // of those that do not sit in Delivery.Wait
+	w          *worker   // that runs it
+}
+
+// seeCalls looks at all workers. overdue is the age from which a call counts as one.
+func seeCalls(workers []*worker, now time.Time, overdue time.Duration) (seen callsSeen) {
+	for _, w := range workers {
+		began := w.busy.Load()
+		if began == 0 {
+			continue
+		}
+		at := time.Unix(0, began)
+		seen.running++
+		seen.began = oldestOf(seen.began, at)
+		if w.stuck {
+			seen.stuck++
+			seen.stuckSince = oldestOf(seen.stuckSince, at)
+		}
+		age := now.Sub(at)
+		if age > oldCall {
+			seen.old++
+		}
+		if w.waits > 0 {
+			continue
+		}
+		if age >= overdue {
+			seen.overdue++
+		}
+		if before := seen.oldest.Since; before.IsZero() || at.Before(before) {
+			seen.oldest.Since, seen.w = at, w
+		}
+	}
+	return seen
+}
+
+func oldestOf(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// callsSeen is what the workers show now. The caller holds mu.
+func (r *engine) callsSeen(now time.Time) callsSeen {
+	seen := seeCalls(r.pool.workers, now, r.count.vitals.calls.calls().Overdue())
+	if seen.overdue > 0 || seen.old > 0 && seen.w != nil {
+		f := r.factsOfWorker(seen.w)
+		seen.oldest.Record, seen.oldest.Key = f.MessageID, f.Key
+	}
+	if g := r.sub.gen; seen.stuck > 0 && g != nil && g.caps.Partitions {
+		seen.partitions = stuckPartitions(r.pool.workers, now)
+	}
+	return seen
+}
+
+// partsShown is how many stuck partitions a reason names.
+const partsShown = 3
+
+// stuckPartitions names the partitions whose handlers are stuck, and for how long: the
+// container works, and some of its log does not move.
+func stuckPartitions(workers []*worker, now time.Time) string {
+	ages := map[int32]time.Duration{}
+	for _, w := range workers {
+		d := w.d
+		if len(w.batch) > 0 {
+			d = w.batch[0].d
+		}
+		if w.stuck && d != nil {
+			ages[d.Origin.Partition] = max(ages[d.Origin.Partition], w.runs(now))
+		}
+	}
+	parts := slices.SortedFunc(maps.Keys(ages), func(a, b int32) int { return cmp.Compare(ages[b], ages[a]) })
+	var b strings.Builder
+	for i, p := range parts {
+		switch {
+		case i == partsShown:
+			fmt.Fprintf(&b, " and %d more", len(parts)-i)
+			return b.String() + ")"
+		case i > 0:
+			b.WriteString(", ")
+		default:
+			b.WriteString(" (")
+		}
+		fmt.Fprintf(&b, "partition %d stuck for %v", p, round(ages[p]))
+	}
+	if len(parts) > 0 {
+		b.WriteString(")")
+	}
+	return b.String()
 }
 
 // factsOfWorker identifies what a worker works on; of a batch the first. The

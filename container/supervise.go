@@ -216,20 +216,7 @@ func (r *engine) setPaused(on bool) {
 
 // reported is the state that the container reports. The caller holds mu.
 func (r *engine) reported() State {
-	switch r.axes.Report(r.sub.gen != nil && r.sub.gen.caps.KeepsPlace, r.provided()) {
-	case state.ReportStarting:
-		return StateStarting
-	case state.ReportRecovering:
-		return StateRecovering
-	case state.ReportPaused:
-		return StatePaused
-	case state.ReportDraining:
-		return StateDraining
-	case state.ReportStopped:
-		return StateStopped
-	case state.ReportRunning:
-	}
-	return StateRunning
+	return stateOf(r.axes.Report(r.sub.gen != nil && r.sub.gen.caps.KeepsPlace, r.provided()))
 }
 
 // markDown notes that a consumer is at its end. The caller holds mu.

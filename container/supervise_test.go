@@ -314,7 +314,7 @@ func TestPauseTakesNothingAndKeepsTheSubscription(t *testing.T) {
 		c := start(t, b.Queue("q", memory.QueueConfig{}), handle(func(*longshore.Delivery) error { handled.Add(1); return nil }), container.Config{StartPaused: true})
 		publish(t, b, "q", numbered(50)...)
 		wait(time.Minute)
-		if st := c.Stats(); handled.Load() != 0 || st.State != container.StatePaused || !st.Ready || st.Reason != "paused" {
+		if st := c.Stats(); handled.Load() != 0 || st.State != container.StatePaused || !st.Ready || st.Reason != "it is paused by Config.StartPaused; longshore ctl resume q ends that" {
 			t.Errorf("%d handled, %+v", handled.Load(), st)
 		}
 		// The wish outlives the connection.

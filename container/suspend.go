@@ -33,6 +33,9 @@ func (r *engine) setHold(i int, held bool, reason string) {
 	before := r.reported()
 	e := Event{Kind: EventIntakeResumed, Reason: r.c.names[i], Text: "released by " + r.c.names[i]}
 	if held {
+		if len(r.held.reasons) == 0 {
+			r.held.since = r.s.clock.Now()
+		}
 		r.held.reasons[i] = r.c.names[i] + ": " + reason
 		e = Event{Kind: EventHeld, Reason: r.held.reasons[i], Text: "held by " + r.held.reasons[i]}
 		r.axes.Holds = r.axes.Holds.With(state.Middleware, true)

@@ -113,24 +113,6 @@ type Call struct {
 	Since       time.Time
 }
 
-// overdue looks for calls that run far longer than others do, the oldest first. The
-// caller holds mu.
-func (r *engine) overdue(now time.Time) (n int, oldest Call) {
-	limit := r.count.vitals.calls.calls().Overdue()
-	for _, w := range r.pool.workers {
-		began := w.busy.Load()
-		if began == 0 || w.waits > 0 || now.Sub(time.Unix(0, began)) < limit {
-			continue
-		}
-		n++
-		if at := time.Unix(0, began); oldest.Since.IsZero() || at.Before(oldest.Since) {
-			f := r.factsOfWorker(w)
-			oldest = Call{f.MessageID, f.Key, at}
-		}
-	}
-	return n, oldest
-}
-
 // runs is for how long the worker's call has run; 0 without one.
 func (w *worker) runs(now time.Time) time.Duration {
 	began := w.busy.Load()

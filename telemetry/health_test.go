@@ -49,12 +49,12 @@ func TestHealthNamesTheContainer(t *testing.T) {
 	want(well, "/health/live", http.StatusOK, `"live":true`)
 	want(well, "/health/ready", http.StatusOK, `"ready":true`)
 	cs[1].Pause()
-	want(well, "/health/ready", http.StatusOK, `"invoices":"paused"`)
+	want(well, "/health/ready", http.StatusOK, `"invoices":"it is paused, since `)
 	if err := cs[0].Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	want(well, "/health/live", http.StatusOK, `"live":true`)
-	want(well, "/health/ready", http.StatusServiceUnavailable, `"orders":"stopped"`)
+	want(well, "/health/ready", http.StatusServiceUnavailable, `"orders":"it is stopped"`)
 	want(well, "/health/ready/invoices", http.StatusOK, `"ready":true`)
 	want(well, "/health/ready/nobody", http.StatusNotFound, "not-found")
 	ill := telemetry.Health(append(cs, missing)...)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -107,10 +109,10 @@ func TestCtlWhy(t *testing.T) {
 	one, two := running(t, nil), running(t, nil)
 	two.limit.SetPermits(0)
 	got := reach(one, two).run(t, "ctl", "why", "orders")
-	if got.code != 0 || !strings.Contains(got.out, "nothing: no work waits\n") || !strings.Contains(got.out, "orders@"+two.a.Addr()+"     the throttle holds everything: 0 permits; raise it in the configuration, or by longshore ctl throttle orders\n") {
+	if got.code != 0 || !strings.Contains(got.out, "nothing: no work waits\n") || !strings.Contains(got.out, "orders@"+two.a.Addr()+"     the throttle holds everything: 0 permits; raise it in the configuration, or with longshore ctl throttle orders\n") {
 		t.Errorf("%+v", got)
 	}
-	if got = reach(two).run(t, "ctl", "status"); got.code != 0 || !strings.HasSuffix(got.out, "  the throttle holds everything: 0 permits; raise it in the configuration, or by longshore ctl throttle orders\n") {
+	if got = reach(two).run(t, "ctl", "status"); got.code != 0 || !strings.HasSuffix(got.out, "  the throttle holds everything: 0 permits; raise it in the configuration, or with longshore ctl throttle orders\n") {
 		t.Errorf("%+v", got)
 	}
 	if got = reach(two).run(t, "ctl", "why", "orders", "--json"); got.code != 0 || !strings.Contains(got.out, `"by":"permits"`) {
@@ -133,5 +135,26 @@ func TestCtlSeek(t *testing.T) {
 		"would ask "+one.a.Addr()+": POST /api/containers/orders/seek {\"offset\":17,\"partition\":3,\"topic\":\"t\"}\n", "")
 	if got := w.run(t, "ctl", "seek", "orders", "--to", "start", "--yes"); !strings.Contains(got.err, "error[unsupported]") {
 		t.Errorf("a queue: %+v", got)
+	}
+}
+
+// A command that a container's sentence advises exists.
+func TestAdvisedCommandsExist(t *testing.T) {
+	text, err := os.ReadFile("../../container/bottleneck.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`ctl\("([a-z-]+)"|longshore ctl ([a-z-]+)|longshore (doctor|dlq list)`).FindAllStringSubmatch(string(text), -1)
+	if len(found) < 10 {
+		t.Fatalf("only %d commands are advised", len(found))
+	}
+	for _, m := range found {
+		args := append(strings.Fields(m[3]), "--help")
+		if m[3] == "" {
+			args = []string{"ctl", m[1] + m[2], "--help"}
+		}
+		if got := reach().run(t, args...); got.code != 0 || !strings.Contains(got.out, "longshore "+strings.Join(args[:len(args)-1], " ")) {
+			t.Errorf("%v: %d %s%s", args, got.code, got.out, got.err)
+		}
 	}
 }

@@ -135,7 +135,7 @@ func why(v admin.Container) string {
 	default:
 		parts = append(parts, v.Limited.Text)
 	}
-	if v.Reason != "" && (len(parts) == 0 || !v.Live) {
+	if v.Reason != "" && len(parts) == 0 { // of a service of an older version
 		parts = append(parts, v.Reason)
 	}
 	if l := v.Throttle; l != nil && v.Limited.By != container.ByPermits && v.Limited.By != container.ByRate {
