@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/sqs/internal/codec"
 )
 
 // Depth is what SQS counts in a queue. The counts are approximate and settle a
@@ -39,7 +41,7 @@ func (b *Broker) Depth(ctx context.Context, queue string) (Depth, error) {
 	if err != nil {
 		return Depth{}, err
 	}
-	l := &link{b: b, api: api}
+	l := &queueHandle{b: b, api: api}
 	defer l.close()
 	if l.url, err = l.find(ctx, s.ref); err == nil {
 		var d Depth
@@ -50,7 +52,7 @@ func (b *Broker) Depth(ctx context.Context, queue string) (Depth, error) {
 	return Depth{}, s.failure("read the depth of "+s.title(), err)
 }
 
-func (l *link) depth(ctx context.Context) (Depth, error) {
+func (l *queueHandle) depth(ctx context.Context) (Depth, error) {
 	attrs, err := l.attributes(ctx, l.url, "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible",
 		"ApproximateNumberOfMessagesDelayed", "VisibilityTimeout")
 	number := func(name string) int64 {
@@ -69,13 +71,13 @@ func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
 		return 0, time.Time{}, err
 	}
 	// A user of its own: Close may come before the answer, or have come already.
-	api, err := c.b.acquire(p)
+	api, err := c.calls.b.acquire(p)
 	if err != nil {
 		return 0, time.Time{}, err
 	}
-	l := &link{b: c.b, api: api}
+	l := &queueHandle{b: c.calls.b, api: api}
 	defer l.close()
-	attrs, err := l.attributes(ctx, c.url, "ApproximateNumberOfMessages", "VisibilityTimeout")
+	attrs, err := l.attributes(ctx, c.calls.url, "ApproximateNumberOfMessages", "VisibilityTimeout")
 	if err != nil {
 		return 0, time.Time{}, c.src.failure("read the depth of "+c.src.title(), err)
 	}
@@ -86,7 +88,7 @@ func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
 	}
 	if v, err := strconv.Atoi(attrs["VisibilityTimeout"]); err == nil && v > 0 && c.src.cfg.VisibilityTimeout == 0 {
 		c.mu.Lock()
-		c.lease = time.Duration(v) * time.Second
+		c.held.length = time.Duration(v) * time.Second
 		c.mu.Unlock()
 	}
 	return n, time.Now(), nil
@@ -106,14 +108,14 @@ func (s *queueSource) Browse(ctx context.Context, from string, n int) ([]*longsh
 	if !ok {
 		return nil, "", s.cannotBrowse("the position is not one that this source gave out, or too old", "begin again")
 	}
-	c, err := s.looker(ctx)
+	l, err := s.look(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	defer c.link.close()
+	defer l.calls.close()
 	var ds []*longshore.Delivery
 	seen := maps.Clone(known)
-	end, err := c.look(ctx, known, max(n, 1), func(h *held) bool {
+	end, err := l.pages(ctx, known, max(n, 1), func(h *held) bool {
 		ds, seen[h.id] = append(ds, h.d), true
 		return true
 	})
@@ -129,45 +131,53 @@ func (s *queueSource) Browse(ctx context.Context, from string, n int) ([]*longsh
 // Scan shows messages as Browse does, at the same cost, but each as soon as it was
 // received.
 func (s *queueSource) Scan(ctx context.Context, n int, each func(*longshore.Delivery) bool) (whole bool, err error) {
-	c, err := s.looker(ctx)
+	l, err := s.look(ctx)
 	if err != nil {
 		return false, err
 	}
-	defer c.link.close()
-	whole, err = c.look(ctx, nil, max(n, 1), func(h *held) bool { return each(h.d) })
+	defer l.calls.close()
+	whole, err = l.pages(ctx, nil, max(n, 1), func(h *held) bool { return each(h.d) })
 	if err != nil {
 		return false, s.failure("browse "+s.title(), err)
 	}
 	return whole, nil
 }
 
-// looker is a consumer that only looks, where the queue may be looked into.
-func (s *queueSource) looker(ctx context.Context) (*consumer, error) {
-	l, err := s.link(ctx, transport.OpenOptions{}, false)
+// look is one look into a queue.
+type look struct {
+	calls    calls
+	arrivals arrivals
+}
+
+// look prepares one, where the queue may be looked into.
+func (s *queueSource) look(ctx context.Context) (*look, error) {
+	h, err := s.handle(ctx, transport.OpenOptions{}, false)
 	if err != nil {
 		return nil, err
 	}
-	if !s.cfg.BrowseCounts && (l.fifo || l.maxReceives > 0) {
-		l.close()
+	if !s.cfg.BrowseCounts && (h.fifo || h.maxReceives > 0) {
+		h.close()
 		return nil, s.cannotBrowse("looking counts as a delivery: it may dead-letter messages, and holds up the groups of a FIFO queue", "set BrowseCounts to accept that")
 	}
-	return &consumer{link: l, src: s, opts: transport.OpenOptions{Base: context.Background()}, life: ctx,
-		sub: &longshore.Subscription{Transport: "aws_sqs", Source: s.ref.name}}, nil
+	l := &look{calls: calls{queueHandle: h}}
+	l.arrivals.src, l.arrivals.fifo, l.arrivals.base, l.arrivals.settler = s, h.fifo, context.Background(), lookedAt{}
+	l.arrivals.sub = &longshore.Subscription{Transport: "aws_sqs", Source: s.ref.name}
+	return l, nil
 }
 
 func (s *queueSource) cannotBrowse(why, hint string) error {
 	return &longshore.Error{Code: longshore.CodeUnsupported, Op: "browse " + s.title(), Source: s.ref.name, Err: errors.New(why), Hint: hint}
 }
 
-// look receives until n messages beyond the known ones were shown, each returns false, or
+// pages receives until n messages beyond the known ones were shown, each returns false, or
 // no more come: end. One that is received again, because its lease ended during a long
 // look, is not shown twice.
-func (c *consumer) look(ctx context.Context, known map[string]bool, n int, each func(*held) bool) (end bool, err error) {
+func (l *look) pages(ctx context.Context, known map[string]bool, n int, each func(*held) bool) (end bool, err error) {
 	var all []*held
 	shown, stopped := map[string]bool{}, false
 	for len(shown) < n && err == nil && !end && !stopped {
 		var out *awssqs.ReceiveMessageOutput
-		out, err = c.api.ReceiveMessage(ctx, &awssqs.ReceiveMessageInput{QueueUrl: aws.String(c.url), VisibilityTimeout: seconds(lookLease),
+		out, err = l.calls.api.ReceiveMessage(ctx, &awssqs.ReceiveMessageInput{QueueUrl: aws.String(l.calls.url), VisibilityTimeout: seconds(lookLease),
 			MaxNumberOfMessages: int32(max(min(n+len(known)-len(all), maxBatch), 1)), WaitTimeSeconds: 1, //nolint:gosec // at most 10; a short poll asks only some of the servers
 			MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"}})
 		if err != nil {
@@ -176,7 +186,7 @@ func (c *consumer) look(ctx context.Context, known map[string]bool, n int, each 
 		end = len(out.Messages) == 0
 		now := time.Now()
 		for i := range out.Messages {
-			h := c.arrival(&out.Messages[i], now, 0, lookLease)
+			h := l.arrivals.of(&out.Messages[i], now, 0, lookLease)
 			all = append(all, h)
 			if !stopped && !known[h.id] && !shown[h.id] && len(shown) < n {
 				shown[h.id] = true
@@ -187,9 +197,35 @@ func (c *consumer) look(ctx context.Context, known map[string]bool, n int, each 
 			end = true // some of the known ones have gone
 		}
 	}
-	berr := c.lookedAt(context.WithoutCancel(ctx), all)
+	berr := l.giveBack(context.WithoutCancel(ctx), all)
 	return end && !stopped, errors.Join(err, berr)
 }
+
+// giveBack makes everything visible again and closes the deliveries.
+func (l *look) giveBack(ctx context.Context, seen []*held) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var errs []error
+	for batch := range slices.Chunk(seen, maxBatch) {
+		changes := make([]change, len(batch))
+		for i, h := range batch {
+			changes[i] = change{receipt: h.receipt}
+			l.arrivals.src.counts.next(h.id, h.receives, h.d.Attempt)
+			h.d.Lose(longshore.ErrLost)
+		}
+		r := l.calls.hide(ctx, longshore.OperationNack, changes)
+		errs = append(errs, r.call)
+	}
+	return errors.Join(errs...)
+}
+
+// lookedAt is the settler of deliveries that were only looked at and are back already.
+type lookedAt struct{}
+
+func (lookedAt) Ack(context.Context, uint64) error                      { return longshore.ErrLost }
+func (lookedAt) Nack(context.Context, uint64, time.Duration, int) error { return longshore.ErrLost }
+func (lookedAt) Reject(context.Context, uint64, error) error            { return longshore.ErrLost }
+func (lookedAt) Extend(context.Context, uint64, time.Duration) error    { return longshore.ErrLost }
 
 // looks remembers what pages of Browse have shown, by the position that follows.
 type looks struct {
@@ -220,28 +256,8 @@ func (l *looks) put(seen map[string]bool) string {
 		delete(l.seen, l.order[0])
 		l.order = l.order[1:]
 	}
-	id := newID()
+	id := codec.NewID()
 	l.seen[id] = seen
 	l.order = append(l.order, id)
 	return id
-}
-
-// lookedAt gives back what Browse has seen, and closes the deliveries.
-func (c *consumer) lookedAt(ctx context.Context, seen []*held) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	var errs []error
-	for len(seen) > 0 {
-		n := min(len(seen), maxBatch)
-		batch := make([]*op, n)
-		for i, h := range seen[:n] {
-			batch[i] = &op{kind: opReturn, h: h, receipt: h.receipt}
-			c.src.counts.next(h.id, h.receives, h.d.Attempt)
-			h.d.Lose(longshore.ErrLost)
-		}
-		r := c.hideAll(ctx, batch)
-		errs = append(errs, r.call)
-		seen = seen[n:]
-	}
-	return errors.Join(errs...)
 }

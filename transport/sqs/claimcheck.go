@@ -3,14 +3,13 @@ package sqs
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/sqs/internal/codec"
 )
 
 // ClaimCheck is a store for bodies that are too large for SQS, typically S3. What
@@ -55,37 +54,6 @@ type Pointer struct {
 	Key    string `json:"s3Key"`
 }
 
-// The class names that the Java library has used, and its attributes.
-const (
-	pointerClass    = "software.amazon.payloadoffloading.PayloadS3Pointer"
-	oldPointerClass = "com.amazon.sqs.javamessaging.MessageS3Pointer"
-	sizeAttribute   = "ExtendedPayloadSize"
-	oldSize         = "SQSLargePayloadSize"
-)
-
-// encode writes the pointer as the Java library does: ["class", {…}].
-func (p Pointer) encode() string {
-	text, err := json.Marshal([]any{pointerClass, p})
-	if err != nil {
-		return "" // two texts
-	}
-	return string(text)
-}
-
-// readPointer reads a pointer; false if the body is none.
-func readPointer(body []byte) (Pointer, bool) {
-	var parts []json.RawMessage
-	if len(body) < 2 || body[0] != '[' || json.Unmarshal(body, &parts) != nil || len(parts) != 2 {
-		return Pointer{}, false
-	}
-	var class string
-	var p Pointer
-	if json.Unmarshal(parts[0], &class) != nil || class != pointerClass && class != oldPointerClass {
-		return Pointer{}, false
-	}
-	return p, json.Unmarshal(parts[1], &p) == nil && p.Bucket != "" && p.Key != ""
-}
-
 // loadTimeout bounds the loading of a body; they may be large.
 const loadTimeout = time.Minute
 
@@ -96,10 +64,10 @@ const loadTimeout = time.Minute
 // the message was.
 func (s *queueSource) Prepare(ctx context.Context, d *longshore.Delivery) error {
 	received := d.Received()
-	if len(received.Body) == 0 || received.Body[0] != '[' || !slices.ContainsFunc(received.Headers, marksPointer) {
+	if len(received.Body) == 0 || received.Body[0] != '[' || !slices.ContainsFunc(received.Headers, codec.MarksPointer) {
 		return nil
 	}
-	at, ok := readPointer(received.Body)
+	at, ok := codec.ReadPointer(received.Body)
 	if !ok {
 		return nil
 	}
@@ -114,7 +82,7 @@ func (s *queueSource) Prepare(ctx context.Context, d *longshore.Delivery) error 
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
 	most := cmp.Or(max(s.b.cfg.MaxClaim, 0), defaultMaxClaim)
-	body, large, err := load(ctx, store, at, statedSize(received.Headers), most)
+	body, large, err := load(ctx, store, Pointer(at), codec.StatedSize(received.Headers), most)
 	if large {
 		failure.Code, failure.Err = longshore.CodeTooLarge, fmt.Errorf("it has more than %d bytes", most)
 		failure.Hint = "raise sqs.Config.MaxClaim, and put the message back from its dead-letter place"
@@ -126,48 +94,7 @@ func (s *queueSource) Prepare(ctx context.Context, d *longshore.Delivery) error 
 	}
 	m := *received
 	m.Body = body
-	m.Headers = withoutMarks(m.Headers)
+	m.Headers = codec.WithoutMarks(m.Headers)
 	d.Replace(m)
 	return nil
-}
-
-// statedSize is what the message says of its body; 0 if it says nothing that can be read.
-func statedSize(headers longshore.Headers) int64 {
-	for _, name := range []string{sizeAttribute, oldSize} {
-		if v, ok := headers.Get(name); ok {
-			n, _ := strconv.ParseInt(fmt.Sprint(v), 10, 64)
-			return n
-		}
-	}
-	return 0
-}
-
-// marksPointer says whether a header is the attribute that tells a pointer from a
-// body that looks like one.
-func marksPointer(h longshore.Header) bool { return h.Name == sizeAttribute || h.Name == oldSize }
-
-// withoutMarks are the headers of a message whose body was loaded: the pointer's attributes
-// have gone, and so has what is kept of their types.
-func withoutMarks(headers longshore.Headers) longshore.Headers {
-	kinds := typesOf(headers)
-	delete(kinds, sizeAttribute)
-	delete(kinds, oldSize)
-	left := make(longshore.Headers, 0, len(headers))
-	for _, h := range headers {
-		switch {
-		case marksPointer(h):
-			continue
-		case h.Name == headerTypes && kinds != nil:
-			text, err := json.Marshal(kinds)
-			if len(kinds) == 0 || err != nil {
-				continue
-			}
-			h.Value = string(text)
-		}
-		left = append(left, h)
-	}
-	if len(left) == 0 {
-		return nil
-	}
-	return left
 }

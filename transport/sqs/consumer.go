@@ -2,189 +2,97 @@ package sqs
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
-
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/notify"
 	"github.com/longshore-go/longshore/transport"
 )
 
-// consumer is an open subscription. Polls, and the batches of settling, run on
-// goroutines of their own; one more, loop, decides when batches go and leases are
-// extended. It settles the deliveries it made, and no others: a token is looked up
-// in its own table.
+// consumer is an open subscription. It wires its parts together: poller decides about
+// polls, fifo holds what waits for Receive, visibility what is held and its leases, batcher
+// the settlements. The parts make no calls and know nothing of each other; one lock guards
+// them all. Polls and batches run on goroutines of their own, and one more, loop, does
+// what is due.
 type consumer struct {
-	*link
 	src      *queueSource
-	opts     transport.OpenOptions
-	sub      *longshore.Subscription
-	linger   time.Duration
-	maxPolls int
+	calls    calls
+	arrivals arrivals
+	crew     crew // runs polls and batches
 
 	life context.Context //nolint:containedctx // of all calls; ends with Close
 	end  context.CancelFunc
-	crew crew
-	kick chan struct{} // the loop looks again
-	slow atomic.Int64  // nanoseconds of a settlement, the longest of the last ones
+	kick chan struct{} // makes the loop look again; holds one
 
-	mu      sync.Mutex
-	changed chan struct{} // closed and replaced when somebody who waits should look
-	intake  intake
-	held    map[uint64]*held
-	byID    map[string]*held // by message id; copies are not in it
-	token   uint64
-	leases  leaseHeap
-	batches [kinds]batcher
-	pending int // accepted and not carried out
-	telling int // failures that the observer is about to hear of
-	giving  int // of these, messages that go back unworked
-	failed  int // since the last Flush
-	flushes int // who waits for all batches to go now
-	down    error
-	closed  bool
-	late    bool      // extensions are behind: no more messages for now
-	garbled time.Time // when somebody was told of a message that was changed on its way
+	mu       sync.Mutex
+	changed  broadcast // wakes those who wait for a change
+	poller   poller
+	fifo     fifo
+	held     visibility
+	settling batcher
+	reports  reports
+	down     error // why it ended by itself; nil while it lives
+	closed   bool  // Close was called
 }
 
-// Open finds the queue and starts to consume. Nothing is received before
-// Receive asks for it.
+// Open finds the queue and starts to consume. Nothing is received before Receive asks for
+// it.
 func (s *queueSource) Open(ctx context.Context, opts transport.OpenOptions) (transport.Consumer, error) {
 	if err := s.ValidateOpen(opts); err != nil {
 		return nil, err
 	}
-	l, err := s.link(ctx, opts, true)
+	h, err := s.handle(ctx, opts, true)
 	if err != nil {
 		return nil, err
 	}
-	if opts.Base == nil {
-		opts.Base = context.Background()
-	}
-	c := &consumer{link: l, src: s, opts: opts, maxPolls: s.cfg.MaxPollers,
-		held: map[uint64]*held{}, byID: map[string]*held{},
-		crew: crew{work: make(chan func())}, kick: make(chan struct{}, 1), changed: make(chan struct{})}
-	c.linger = s.cfg.SettleLinger
-	if c.linger == 0 {
-		c.linger = defaultLinger
-	}
-	c.linger = min(c.linger, l.lease/3)
-	if c.maxPolls == 0 {
-		c.maxPolls = defaultPollers
-	}
-	c.batches = [kinds]batcher{opDelete: {most: 16}, opReturn: {most: 8}, opDead: {most: 4}, opExtend: {most: 8}}
-	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
-	c.intake.start(c.life)
-	c.intake.paused = opts.Paused
-	if l.fifo && opts.Ordered && opts.Batch == 0 {
-		c.intake.lines.byGroup = map[string]*line{}
-	}
-	token := tokenOf(l)
-	c.sub = &longshore.Subscription{Transport: "aws_sqs", Source: s.ref.name, Identify: func(d *longshore.Delivery) string {
-		m, ok := d.Native().(*types.Message)
-		if !ok || m.MessageId == nil {
-			return ""
-		}
-		return "s." + token + "." + *m.MessageId
-	}}
+	c := s.consume(ctx, h, opts)
 	c.crew.wg.Go(c.loop)
-	if s.cfg.Declare.Attributes != nil && opts.Observer != nil {
-		text := fmt.Sprintf("queue %q", s.ref.name)
-		if d := opts.DeadLetter; d != "" && queueName(d) {
-			text += fmt.Sprintf(", dead-letter queue %q", d)
-		}
-		opts.Observer.Event(transport.Event{Kind: transport.EventDeclared, Text: text})
-	}
-	if l.notice != "" && opts.Observer != nil {
-		opts.Observer.Event(transport.Event{Kind: transport.EventNotice, Text: l.notice})
-	}
+	c.reports.opened(h, opts)
 	return c, nil
 }
 
-// tokenOf is a short name of a queue for identities: of its ARN, which is the
-// same whatever address it was reached by.
-func tokenOf(l *link) string {
-	return strings.ToLower(hashed(first(l.arn, l.url))[1:13])
+// consume makes a consumer of a queue that was found. Its loop does not run yet.
+func (s *queueSource) consume(ctx context.Context, h *queueHandle, opts transport.OpenOptions) *consumer {
+	if opts.Base == nil {
+		opts.Base = context.Background()
+	}
+	c := &consumer{src: s, calls: calls{queueHandle: h, metrics: opts.Operations}, held: newVisibility(h.lease),
+		crew: crew{work: make(chan func())}, kick: make(chan struct{}, 1), changed: newBroadcast(),
+		reports: reports{Notifier: notify.New(opts.Observer), src: s}}
+	c.arrivals.src, c.arrivals.fifo, c.arrivals.base = s, h.fifo, opts.Base
+	c.arrivals.sub, c.arrivals.settler = subscription(h, s.ref.name), c
+	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
+	c.poller = newPoller(c.life, orDefault(s.cfg.MaxPollers, defaultPollers), opts.Paused)
+	c.settling.linger = min(orDefault(s.cfg.SettleLinger, defaultLinger), h.lease/3)
+	if h.fifo && opts.Ordered && opts.Batch == 0 {
+		c.fifo.groups = map[string]*group{}
+	}
+	return c
 }
 
-// Receive waits for messages that polls bring, and starts polls for them.
-func (c *consumer) Receive(ctx context.Context, limit int) ([]*longshore.Delivery, error) {
-	limit = max(limit, 1)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// orDefault is a setting, or its default if it is zero.
+func orDefault[T int | time.Duration](v, zero T) T {
+	if v == 0 {
+		return zero
+	}
+	return v
+}
+
+// loop extends leases, finds those that ended and sends batches, each at its time.
+func (c *consumer) loop() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
 	for {
-		switch in := &c.intake; {
-		case c.closed:
-			return nil, longshore.ErrClosed
-		case len(in.buffer) > 0:
-			return c.hand(limit), nil
-		case c.down != nil:
-			return nil, c.down
-		case in.canceled && in.polls == 0 && in.lines.count == 0:
-			return nil, longshore.ErrCanceled
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		default:
-			in.granted, in.waiting, in.interrupted = limit, true, time.Time{}
-			c.startPolls()
-		}
-		c.wait(ctx)
-		c.intake.waiting = false
-		if ctx.Err() != nil && len(c.intake.buffer) == 0 {
-			c.intake.interrupted = time.Now()
-			c.wake()
-			if c.down == nil && !c.closed && (!c.intake.canceled || c.intake.polls > 0) {
-				return nil, ctx.Err()
-			}
+		timer.Reset(max(time.Until(c.turn(time.Now())), 0))
+		select {
+		case <-c.kick:
+		case <-timer.C:
+		case <-c.life.Done():
+			return
 		}
 	}
-}
-
-// hand takes deliveries out of the buffer.
-func (c *consumer) hand(limit int) []*longshore.Delivery {
-	in := &c.intake
-	n := min(limit, len(in.buffer))
-	ds := make([]*longshore.Delivery, n)
-	for i, h := range in.buffer[:n] {
-		h.handed = true
-		ds[i] = h.d
-	}
-	in.buffer = append(in.buffer[:0], in.buffer[n:]...)
-	in.granted, in.interrupted = limit-n, time.Time{}
-	c.startPolls()
-	return ds
-}
-
-// wait gives the lock away until something changes or ctx ends.
-func (c *consumer) wait(ctx context.Context) {
-	changed := c.changed
-	c.mu.Unlock()
-	select {
-	case <-changed:
-	case <-ctx.Done():
-	}
-	c.mu.Lock()
-}
-
-// until waits for a condition, which is asked under the lock.
-func (c *consumer) until(ctx context.Context, cond func() bool) error {
-	for !cond() {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		c.wait(ctx)
-	}
-	return nil
-}
-
-// announce makes those who wait look again. The caller holds mu.
-func (c *consumer) announce() {
-	close(c.changed)
-	c.changed = make(chan struct{})
 }
 
 // wake makes the loop look again.
@@ -195,107 +103,119 @@ func (c *consumer) wake() {
 	}
 }
 
-// fail ends the consumer: Receive returns err from now on. What is held can still
-// be settled.
-func (c *consumer) fail(err error) {
-	c.mu.Lock()
-	first := c.down == nil && !c.closed && !c.intake.canceled
-	if first {
-		c.down = err
-		c.announce()
-	}
-	c.mu.Unlock()
-	if first && c.opts.Observer != nil {
-		c.opts.Observer.Down(err)
-	}
-}
-
-func (c *consumer) tell(kind transport.EventKind, text string, err error) {
-	if c.opts.Observer != nil {
-		c.opts.Observer.Event(transport.Event{Kind: kind, Text: text, Err: err})
-	}
-}
-
-// Buffered is how many messages wait here for Receive.
-func (c *consumer) Buffered() int {
+// turn does what is due and returns when to come again.
+func (c *consumer) turn(now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.intake.buffer) + c.intake.lines.count
+	extend, ended := c.held.due(now)
+	c.endLeases(ended, now)
+	for _, batch := range extend {
+		c.crew.run(c.life, func() { c.extend(batch) })
+	}
+	next := earlier(now.Add(time.Hour), c.held.next(now))
+	for kind := range opKinds {
+		for {
+			batch, at := c.settling.take(kind, now)
+			next = earlier(next, at)
+			if batch == nil {
+				break
+			}
+			c.crew.run(c.life, func() { c.carry(kind, batch) })
+		}
+	}
+	at, drop := c.poller.leftover(now, c.calls.grace(), c.fifo.len())
+	if drop {
+		c.returnUnused(now)
+	}
+	next = earlier(earlier(next, at), c.poller.cutLate(now))
+	c.startPolls()
+	return next
 }
 
-// Resize needs nothing: polls ask for what Receive has room for.
-func (c *consumer) Resize(context.Context, int) error { return nil }
+// endLeases ends messages whose visibility timeout is over.
+func (c *consumer) endLeases(ended []*held, now time.Time) {
+	var lost []*held
+	for _, h := range ended {
+		switch {
+		case h.phase() == phaseOpen:
+			lost = c.lose(h, lost, now)
+		case !c.held.survives(h, now) && c.settling.drop(h.settled): // a rejection that did not come through in time
+			c.finish(h.settled, fmt.Errorf("its lease ended before the copy in the dead-letter queue was confirmed: %w", errGone), now)
+		}
+	}
+	c.reports.leaseLost(lost, "its visibility timeout ended")
+}
+
+// fail ends the consumer: Receive returns err from now on. What is held can still be
+// settled.
+func (c *consumer) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.down != nil || c.closed || c.poller.canceled {
+		return
+	}
+	c.down = err
+	c.changed.announce()
+	c.reports.Down(err)
+}
 
 // Capabilities is what this queue can do.
 func (c *consumer) Capabilities() longshore.Capabilities {
 	caps := c.src.Capabilities()
-	caps.DeadLetter = c.deadURL != ""
-	caps.DeliveryLimit = c.maxReceives
-	caps.CountsReturns = c.maxReceives > 0
+	caps.DeadLetter = c.calls.deadURL != ""
+	caps.DeliveryLimit = c.calls.maxReceives
+	caps.CountsReturns = c.calls.maxReceives > 0
 	return caps
 }
 
-// Cancel stops polling. An answer on its way is waited for a moment; what it brings
-// goes back, visible at once, or where the queue counts receives is handed out.
-func (c *consumer) Cancel(ctx context.Context) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return longshore.ErrClosed
-	}
-	c.intake.canceled = true
-	c.announce()
-	c.intake.ending = true
-	err := c.endPolls(ctx)
-	c.intake.ending = false
-	// What waits behind heads is handed out like the rest: nothing comes that could
-	// need its place, and heads that are not started any more never end.
-	c.intake.buffer = append(c.intake.buffer, c.intake.lines.empty()...)
-	c.announce()
-	return err
-}
-
-// Release gives back what Receive has not handed out, and waits until the broker
-// has it.
+// Release gives back what Receive has not handed out, and waits until the broker has it.
 func (c *consumer) Release(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return longshore.ErrClosed
 	}
-	c.releaseBuffer()
-	c.announce()
-	c.flushes++
-	defer func() { c.flushes-- }()
-	c.wake()
-	return c.until(ctx, func() bool { return c.giving == 0 || c.closed })
+	c.returnUnused(time.Now())
+	c.changed.announce()
+	defer c.hurry()()
+	return c.changed.until(ctx, &c.mu, func() bool { return c.settling.unused == 0 || c.closed })
 }
 
-// Flush sends everything that was accepted and waits for the answers.
+// hurry makes everything that was accepted go now, until the result is called.
+func (c *consumer) hurry() (end func()) {
+	c.settling.impatient++
+	c.wake()
+	return func() { c.settling.impatient-- }
+}
+
+// Flush sends everything that was accepted and waits for the answers. The observer has
+// heard of each failure when it returns.
 func (c *consumer) Flush(ctx context.Context) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.flushes++
-	defer func() { c.flushes-- }()
-	c.wake()
-	err := c.until(ctx, func() bool { return c.pending == 0 && c.telling == 0 || c.closed })
-	n := c.failed
-	c.failed = 0
-	switch {
-	case n > 0:
-		return &longshore.Error{Code: longshore.CodeSettle, Op: "flush settlements of " + c.src.title(), Source: c.src.ref.name,
-			Err: fmt.Errorf("%d not carried out", n), Hint: "their messages are delivered again"}
-	case err != nil:
-		return &longshore.Error{Code: longshore.CodeTimeout, Op: "flush settlements of " + c.src.title(), Source: c.src.ref.name,
-			Err: fmt.Errorf("%d not confirmed: %w", c.pending, err)}
-	case c.closed:
-		return longshore.ErrClosed
+	end := c.hurry()
+	err := c.changed.until(ctx, &c.mu, func() bool { return c.settling.accepted == 0 || c.closed })
+	end()
+	failed, accepted, closed := c.settling.takeFailed(), c.settling.accepted, c.closed
+	c.mu.Unlock()
+	if err == nil {
+		err = c.reports.Wait(ctx)
 	}
-	return nil
+	e := &longshore.Error{Code: longshore.CodeSettle, Op: "flush settlements of " + c.src.title(), Source: c.src.ref.name}
+	switch {
+	case failed > 0:
+		e.Err, e.Hint = fmt.Errorf("%d not carried out", failed), "their messages will be redelivered"
+	case err != nil:
+		e.Code, e.Err = longshore.CodeTimeout, fmt.Errorf("%d not confirmed: %w", accepted, err)
+	case closed:
+		return longshore.ErrClosed
+	default:
+		return nil
+	}
+	return e
 }
 
-// Close gives back what is unsettled, sends what was accepted and ends. When ctx
-// ends first, the rest is reported and given up.
+// Close gives back what is unsettled, sends what was accepted and ends. When ctx ends
+// first, the rest is reported and given up.
 func (c *consumer) Close(ctx context.Context) error {
 	c.mu.Lock()
 	if c.closed {
@@ -304,44 +224,104 @@ func (c *consumer) Close(ctx context.Context) error {
 		return nil
 	}
 	c.closed = true
-	c.intake.canceled = true
-	c.announce()
-	// Polls first: one that is open would take what goes back. Those that are left
-	// end with life.
+	c.poller.canceled = true
+	c.changed.announce()
+	// Polls first: one that is open would take what goes back. Those that are left end
+	// with life.
 	_ = c.endPolls(ctx)
-	lost := c.surrender()
-	c.mu.Unlock()
-	c.reportLost(lost, longshore.ErrLost)
-	c.mu.Lock()
-	c.flushes++
-	c.wake()
-	err := c.until(ctx, func() bool { return c.pending == 0 })
+	c.surrender(time.Now())
+	end := c.hurry()
+	err := c.changed.until(ctx, &c.mu, func() bool { return c.settling.accepted == 0 })
+	end()
 	unsent := c.abandon()
 	c.mu.Unlock()
 	c.end()
 	c.crew.wg.Wait()
-	c.reportFailed(unsent, errors.New("the consumer was closed before it was sent"))
-	c.link.close()
+	for _, o := range unsent {
+		c.reports.settleFailed(o, errUnsent)
+	}
+	_ = c.reports.Wait(context.WithoutCancel(ctx)) // an observer does not block
+	c.calls.close()
 	if err != nil {
 		return &longshore.Error{Code: longshore.CodeTimeout, Op: "close the consumer of " + c.src.title(), Source: c.src.ref.name, Err: err,
-			Hint: "what was not given back comes again when its visibility timeout ends"}
+			Hint: "messages that were not given back will be redelivered when their visibility timeout ends"}
 	}
 	return nil
 }
 
-// surrender gives back all that is unsettled. The caller holds mu.
-func (c *consumer) surrender() []*longshore.Delivery {
+// surrender gives back all that is unsettled.
+func (c *consumer) surrender(now time.Time) {
 	var lost []*longshore.Delivery
-	c.intake.buffer = nil
-	c.intake.lines.empty()
-	for _, h := range c.inOrder() {
-		if h.settled != nil || c.held[h.token] != h { // settled, or a copy that went with its message
+	c.fifo.takeAll()
+	for _, h := range c.held.inOrder() {
+		if h.settled != nil || !c.held.holds(h) { // settled, or a copy that went with its message
 			continue
 		}
 		if h.handed {
 			lost = append(lost, h.d)
 		}
-		c.giveBack(h)
+		c.giveBack(h, 0, now)
 	}
-	return lost
+	c.reports.lost(lost, longshore.ErrLost)
+}
+
+// abandon takes everything that was accepted and not carried out.
+func (c *consumer) abandon() []*op {
+	var unsent []*op
+	for _, h := range c.held.inOrder() {
+		if o := h.settled; o != nil && !o.quiet {
+			unsent = append(unsent, o)
+			o.quiet = true // reported now
+		}
+	}
+	c.held.forgetAll()
+	return unsent
+}
+
+// broadcast wakes everyone who waits for a change under a lock.
+type broadcast struct {
+	changed chan struct{} // closed and replaced with each change
+}
+
+func newBroadcast() broadcast { return broadcast{changed: make(chan struct{})} }
+
+func (b *broadcast) announce() {
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// wait gives the lock away until something changes or ctx ends.
+func (b *broadcast) wait(ctx context.Context, mu *sync.Mutex) {
+	changed := b.changed
+	mu.Unlock()
+	select {
+	case <-changed:
+	case <-ctx.Done():
+	}
+	mu.Lock()
+}
+
+// until waits for a condition, which is checked under the lock. Errors: ctx's.
+func (b *broadcast) until(ctx context.Context, mu *sync.Mutex, cond func() bool) error {
+	for !cond() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		b.wait(ctx, mu)
+	}
+	return nil
+}
+
+// opened reports what an operator should know about the queue.
+func (r *reports) opened(h *queueHandle, opts transport.OpenOptions) {
+	if r.src.cfg.Declare.Attributes != nil {
+		text := fmt.Sprintf("queue %q", r.src.ref.name)
+		if d := opts.DeadLetter; d != "" && queueName(d) {
+			text += fmt.Sprintf(", dead-letter queue %q", d)
+		}
+		r.Event(transport.Event{Kind: transport.EventDeclared, Text: text})
+	}
+	if h.notice != "" {
+		r.notice(h.notice, nil)
+	}
 }

@@ -13,7 +13,7 @@ func (s *queueSource) Settings(ctx context.Context) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &link{b: s.b, api: api}
+	l := &queueHandle{b: s.b, api: api}
 	defer l.close()
 	var attrs map[string]string
 	if l.url, err = l.find(ctx, s.ref); err == nil {

@@ -187,3 +187,8 @@ func (p *Publisher) placed(dest string, err error) error {
 	}
 	return &out
 }
+
+// refused is the error of one message that is not sent.
+func refused(code longshore.Code, err error, hint string) error {
+	return &longshore.Error{Code: code, Op: "publish to sqs", Err: err, Hint: hint}
+}

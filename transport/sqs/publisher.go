@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/sqs/internal/codec"
 )
 
 // PublisherConfig is the configuration of a [Publisher]. The zero value works.
@@ -46,9 +47,9 @@ type Publisher struct {
 	end  context.CancelFunc
 	wg   sync.WaitGroup // calls of Publish
 
-	mu     sync.Mutex
-	closed bool
-	links  map[string]*link
+	mu      sync.Mutex
+	closed  bool
+	handles map[string]*queueHandle
 }
 
 const (
@@ -66,14 +67,14 @@ func (b *Broker) Publisher(cfg PublisherConfig) (*Publisher, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	p := &Publisher{b: b, cfg: cfg, links: map[string]*link{}}
+	p := &Publisher{b: b, cfg: cfg, handles: map[string]*queueHandle{}}
 	p.life, p.end = context.WithCancel(context.Background())
 	return p, nil
 }
 
 // outgoing is one message of a call to Publish.
 type outgoing struct {
-	*encoded
+	*codec.Encoded
 	index int
 	err   error
 	done  bool
@@ -98,7 +99,7 @@ func (p *Publisher) Publish(ctx context.Context, dest string, msgs ...*longshore
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.life, cancel)()
-	l, err := p.link(ctx, dest)
+	l, err := p.handle(ctx, dest)
 	if err != nil {
 		return p.failure(ctx, dest, err)
 	}
@@ -121,39 +122,39 @@ func (p *Publisher) enter() bool {
 }
 
 // prepare encodes a message and moves a body that is too large elsewhere.
-func (p *Publisher) prepare(ctx context.Context, l *link, i int, m *longshore.Message) *outgoing {
+func (p *Publisher) prepare(ctx context.Context, l *queueHandle, i int, m *longshore.Message) *outgoing {
 	fifo, o := l.fifo, &outgoing{index: i}
 	if m == nil {
 		o.err = refused(longshore.CodeRefused, errors.New("the message is nil"), "")
 		return o
 	}
 	bare := m
-	m = identified(m)
+	m = codec.Identified(m)
 	if p.encode(o, m, fifo); o.err != nil {
 		return o
 	}
-	limit := l.size.of(ctx, l, o.size)
-	if o.size <= limit {
+	limit := l.size.of(ctx, l, o.Size)
+	if o.Size <= limit {
 		return o
 	}
 	if plain := (outgoing{}); m != bare {
-		if p.encode(&plain, bare, fifo); plain.err == nil && plain.size <= limit { // the id is all that is too much
-			o.encoded = plain.encoded
+		if p.encode(&plain, bare, fifo); plain.err == nil && plain.Size <= limit { // the id is all that is too much
+			o.Encoded = plain.Encoded
 			return o
 		}
 	}
 	store := p.b.cfg.ClaimCheck
-	if store == nil || len(o.body) < o.size/2 { // the headers are what is large
+	if store == nil || len(o.Body) < o.Size/2 { // the headers are what is large
 		hint := "send less, raise the queue's MaximumMessageSize, or set Config.ClaimCheck"
-		if o.binary {
+		if o.Binary {
 			hint += "; a body that is not text takes a third more"
 		}
-		o.err = refused(longshore.CodeTooLarge, fmt.Errorf("%d bytes with headers; the queue takes %d", o.size, limit), hint)
+		o.err = refused(longshore.CodeTooLarge, fmt.Errorf("%d bytes with headers; the queue takes %d", o.Size, limit), hint)
 		return o
 	}
 	small := *m
 	small.Body = []byte("claimed")
-	if o.encoded, o.err = encode(&small, fifo, 1); o.err != nil {
+	if o.Encoded, o.err = codec.Encode(&small, codec.Options{FIFO: fifo, Reserve: 1}); o.err != nil {
 		return o
 	}
 	at, err := store.Store(ctx, m.Body)
@@ -161,23 +162,19 @@ func (p *Publisher) prepare(ctx context.Context, l *link, i int, m *longshore.Me
 		o.err = refused(longshore.CodeTooLarge, fmt.Errorf("its body could not be stored: %w", err), "check Config.ClaimCheck")
 		return o
 	}
-	o.claim(at, len(m.Body))
+	o.Claim(codec.Pointer(at), len(m.Body))
 	return o
 }
 
 // encode encodes a message.
 func (p *Publisher) encode(o *outgoing, m *longshore.Message, fifo bool) {
-	if p.cfg.NoGroups && !fifo && m.Key != nil {
-		o.encoded, o.err = encodeNoGroup(m)
-	} else {
-		o.encoded, o.err = encode(m, fifo, 0)
-	}
+	o.Encoded, o.err = codec.Encode(m, codec.Options{FIFO: fifo, NoGroup: p.cfg.NoGroups})
 }
 
-// link finds a destination once.
-func (p *Publisher) link(ctx context.Context, dest string) (*link, error) {
+// handle finds a destination once.
+func (p *Publisher) handle(ctx context.Context, dest string) (*queueHandle, error) {
 	p.mu.Lock()
-	l := p.links[dest]
+	l := p.handles[dest]
 	p.mu.Unlock()
 	if l != nil {
 		return l, nil
@@ -194,26 +191,26 @@ func (p *Publisher) link(ctx context.Context, dest string) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l = &link{b: p.b, api: api, fifo: isFIFO(ref.name)}
+	l = &queueHandle{b: p.b, api: api, fifo: isFIFO(ref.name)}
 	if l.url, err = l.find(ctx, ref); err != nil {
 		l.close()
 		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if known := p.links[dest]; known != nil || p.closed {
+	if known := p.handles[dest]; known != nil || p.closed {
 		l.close()
 		if known == nil {
 			return nil, longshore.ErrClosed
 		}
 		return known, nil
 	}
-	p.links[dest] = l
+	p.handles[dest] = l
 	return l, nil
 }
 
 // deliver sends until everything has an outcome.
-func (p *Publisher) deliver(ctx context.Context, l *link, outs []*outgoing) {
+func (p *Publisher) deliver(ctx context.Context, l *queueHandle, outs []*outgoing) {
 	open := make([]*outgoing, 0, len(outs))
 	for _, o := range outs {
 		if o.err == nil {
@@ -236,8 +233,8 @@ func (p *Publisher) deliver(ctx context.Context, l *link, outs []*outgoing) {
 			switch {
 			case o.done, o.err != nil:
 				progress = true
-				broken[o.group] = broken[o.group] || o.err != nil
-			case l.fifo && broken[o.group]:
+				broken[o.Group] = broken[o.Group] || o.err != nil
+			case l.fifo && broken[o.Group]:
 				o.err = refused(longshore.CodeRefused, errors.New("an earlier message of its group failed"), "send both again, in order")
 			default:
 				rest = append(rest, o)
@@ -269,13 +266,13 @@ func cut(open []*outgoing, fifo bool) [][]*outgoing {
 	size, most := 0, maxBatch
 	seen := map[string]bool{}
 	for _, o := range open {
-		if fifo && seen[o.group] {
+		if fifo && seen[o.Group] {
 			continue
 		}
 		if o.mates > 0 {
 			most = min(most, o.mates)
 		}
-		if len(batch) >= most || len(batch) > 0 && size+o.size > maxMessageBytes {
+		if len(batch) >= most || len(batch) > 0 && size+o.Size > maxMessageBytes {
 			batches, batch, size, most = append(batches, batch), nil, 0, maxBatch
 			if o.mates > 0 {
 				most = o.mates
@@ -284,8 +281,8 @@ func cut(open []*outgoing, fifo bool) [][]*outgoing {
 				return batches
 			}
 		}
-		seen[o.group] = true
-		batch, size = append(batch, o), size+o.size
+		seen[o.Group] = true
+		batch, size = append(batch, o), size+o.Size
 	}
 	if len(batch) > 0 {
 		batches = append(batches, batch)
@@ -296,10 +293,10 @@ func cut(open []*outgoing, fifo bool) [][]*outgoing {
 // sendBatch sends one batch. What fails for a passing reason keeps no outcome, and so
 // does what is refused in company: not every server says whom it means, and some take
 // less at once than SQS. It goes in smaller batches then.
-func (p *Publisher) sendBatch(ctx context.Context, l *link, batch []*outgoing, tries int, split *atomic.Bool) {
+func (p *Publisher) sendBatch(ctx context.Context, l *queueHandle, batch []*outgoing, tries int, split *atomic.Bool) {
 	in := &awssqs.SendMessageBatchInput{QueueUrl: aws.String(l.url)}
 	for i, o := range batch {
-		e := o.entry(entryID(i))
+		e := o.Entry(entryID(i))
 		e.DelaySeconds = 0
 		if !l.fifo {
 			e.DelaySeconds = seconds(p.cfg.Delay)
@@ -360,7 +357,7 @@ func (p *Publisher) verdict(ctx context.Context, dest string, outs []*outgoing) 
 	case len(failed) == 0:
 		return nil
 	case len(failed) == len(outs) && alike && same.Code == longshore.CodeNotFound:
-		p.unlink(dest)
+		p.forgetHandle(dest)
 		return p.failure(ctx, dest, same)
 	}
 	return &transport.PartialError{Failed: failed, Total: len(outs)}
@@ -419,12 +416,12 @@ func (p *Publisher) failure(ctx context.Context, dest string, err error) error {
 	return e
 }
 
-// unlink makes the next call look the queue up again.
-func (p *Publisher) unlink(dest string) {
+// forgetHandle makes the next call look the queue up again.
+func (p *Publisher) forgetHandle(dest string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if l := p.links[dest]; l != nil {
-		delete(p.links, dest)
+	if l := p.handles[dest]; l != nil {
+		delete(p.handles, dest)
 		l.close()
 	}
 }
@@ -445,9 +442,9 @@ func (p *Publisher) Close(ctx context.Context) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, l := range p.links {
+	for _, l := range p.handles {
 		l.close()
 	}
-	p.links = nil
+	p.handles = nil
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/sqs/internal/codec"
 )
 
 // QueueConfig is how a queue is consumed. The zero value works for a queue that
@@ -46,6 +47,45 @@ type Declare struct {
 	Attributes map[string]string
 	// Tags of a queue that is created.
 	Tags map[string]string
+}
+
+// Limits of SQS, from its documentation.
+const (
+	maxBatch        = 10
+	maxMessageBytes = 1 << 20 // a message and a batch, attributes included
+	maxLease        = 12 * time.Hour
+	maxDelay        = 15 * time.Minute // DelaySeconds
+	maxWait         = 20 * time.Second
+)
+
+// seconds is a duration as SQS takes it.
+func seconds(d time.Duration) int32 {
+	return int32((d + time.Second - 1) / time.Second) //nolint:gosec // at most 12 h
+}
+
+// Envelope is what another service wraps around messages on their way to a queue.
+type Envelope string
+
+const (
+	// None: bodies are taken as they are.
+	None Envelope = ""
+	// SNS: what a topic delivers to a queue. Raw delivery is recognised message by
+	// message, by its form.
+	SNS Envelope = "sns"
+	// EventBridge: what a rule delivers to a queue. The body is the event's detail.
+	EventBridge Envelope = "eventbridge"
+)
+
+// wrapping is the codec's word for it.
+func (e Envelope) wrapping() codec.Wrapping {
+	switch e {
+	case SNS:
+		return codec.SNS
+	case EventBridge:
+		return codec.EventBridge
+	case None:
+	}
+	return codec.Bare
 }
 
 const (
@@ -145,7 +185,7 @@ func (s *queueSource) title() string { return "sqs queue " + quote(s.ref.name) }
 func (s *queueSource) Capabilities() longshore.Capabilities {
 	c := longshore.Capabilities{
 		Delay: true, MaxDelay: maxLease, Extend: true, MaxLease: maxLease, Attempts: true, LiveResize: true, OpensPaused: true,
-		MaxPublishBatch: maxBatch, MaxMessageBytes: maxMessageBytes, MaxHeaders: maxAttributes,
+		MaxPublishBatch: maxBatch, MaxMessageBytes: maxMessageBytes, MaxHeaders: codec.MaxAttributes,
 	}
 	if isFIFO(s.ref.name) {
 		c.Ordering, c.Keyed = longshore.OrderGroup, true
@@ -155,7 +195,7 @@ func (s *queueSource) Capabilities() longshore.Capabilities {
 
 // Probe tests address, credentials and that the queue exists.
 func (s *queueSource) Probe(ctx context.Context) error {
-	l, err := s.link(ctx, transport.OpenOptions{}, false)
+	l, err := s.handle(ctx, transport.OpenOptions{}, false)
 	if err != nil {
 		return err
 	}

@@ -22,8 +22,8 @@ import (
 // callTimeout bounds a call that does not wait for messages.
 const callTimeout = 10 * time.Second
 
-// link is a queue that was found: its client, URL and what its attributes say.
-type link struct {
+// queueHandle is a queue that was found: its client, URL and what its attributes say.
+type queueHandle struct {
 	b     *Broker
 	api   *awssqs.Client
 	url   string
@@ -38,10 +38,10 @@ type link struct {
 	size sizeLimit // of one message
 }
 
-func (l *link) close() { l.b.release() }
+func (l *queueHandle) close() { l.b.release() }
 
-// link finds the queue, and creates it where that is asked for.
-func (s *queueSource) link(ctx context.Context, opts transport.OpenOptions, declare bool) (*link, error) {
+// handle finds the queue, and creates it where that is asked for.
+func (s *queueSource) handle(ctx context.Context, opts transport.OpenOptions, declare bool) (*queueHandle, error) {
 	if s.problem != nil {
 		return nil, s.problem
 	}
@@ -53,7 +53,7 @@ func (s *queueSource) link(ctx context.Context, opts transport.OpenOptions, decl
 	if err != nil {
 		return nil, err
 	}
-	l := &link{b: s.b, api: api, fifo: isFIFO(s.ref.name)}
+	l := &queueHandle{b: s.b, api: api, fifo: isFIFO(s.ref.name)}
 	if err := s.establish(ctx, l, opts, declare); err != nil {
 		l.close()
 		return nil, s.failure(fmt.Sprintf("open %s in %s (from %s)", s.title(), p.region, p.regionFrom), err)
@@ -61,7 +61,7 @@ func (s *queueSource) link(ctx context.Context, opts transport.OpenOptions, decl
 	return l, nil
 }
 
-func (s *queueSource) establish(ctx context.Context, l *link, opts transport.OpenOptions, declare bool) error {
+func (s *queueSource) establish(ctx context.Context, l *queueHandle, opts transport.OpenOptions, declare bool) error {
 	if declare && s.cfg.Declare.Attributes != nil {
 		if err := s.create(ctx, l); err != nil {
 			return err
@@ -88,7 +88,7 @@ func (s *queueSource) establish(ctx context.Context, l *link, opts transport.Ope
 }
 
 // find asks for the URL of a queue, unless it was given.
-func (l *link) find(ctx context.Context, ref reference) (string, error) {
+func (l *queueHandle) find(ctx context.Context, ref reference) (string, error) {
 	if ref.url != "" {
 		return ref.url, nil
 	}
@@ -106,7 +106,7 @@ func (l *link) find(ctx context.Context, ref reference) (string, error) {
 }
 
 // create makes the queue, or finds that it is as declared.
-func (s *queueSource) create(ctx context.Context, l *link) error {
+func (s *queueSource) create(ctx context.Context, l *queueHandle) error {
 	url, err := l.createQueue(ctx, s.ref.name, s.cfg.Declare.Attributes, s.cfg.Declare.Tags)
 	if code := codeOr(err); code == longshore.CodeMismatch {
 		return s.difference(ctx, l, err)
@@ -125,7 +125,7 @@ func codeOr(err error) longshore.Code {
 	return code
 }
 
-func (l *link) createQueue(ctx context.Context, name string, attrs, tags map[string]string) (string, error) {
+func (l *queueHandle) createQueue(ctx context.Context, name string, attrs, tags map[string]string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	attrs = maps.Clone(attrs)
@@ -143,7 +143,7 @@ func (l *link) createQueue(ctx context.Context, name string, attrs, tags map[str
 }
 
 // difference says which attribute of a queue is not as declared.
-func (s *queueSource) difference(ctx context.Context, l *link, cause error) error {
+func (s *queueSource) difference(ctx context.Context, l *queueHandle, cause error) error {
 	wrong := &longshore.Error{Code: longshore.CodeMismatch, Op: "declare " + s.title(), Source: s.ref.name, Err: plain(cause),
 		Hint: "change Declare, or leave it empty to use the queue as it is"}
 	url, err := l.find(ctx, s.ref)
@@ -163,7 +163,7 @@ func (s *queueSource) difference(ctx context.Context, l *link, cause error) erro
 	return wrong
 }
 
-func (l *link) attributes(ctx context.Context, url string, names ...types.QueueAttributeName) (map[string]string, error) {
+func (l *queueHandle) attributes(ctx context.Context, url string, names ...types.QueueAttributeName) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	out, err := l.api.GetQueueAttributes(ctx, &awssqs.GetQueueAttributesInput{QueueUrl: aws.String(url), AttributeNames: names})
@@ -175,7 +175,7 @@ func (l *link) attributes(ctx context.Context, url string, names ...types.QueueA
 
 // read looks at the queue's timeout and redrive policy. Who may not read them gets
 // the defaults, and a notice.
-func (l *link) read(ctx context.Context) error {
+func (l *queueHandle) read(ctx context.Context) error {
 	l.lease = defaultLease
 	attrs, err := l.attributes(ctx, l.url, "VisibilityTimeout", "QueueArn", "RedrivePolicy")
 	if codeOr(err) == longshore.CodeForbidden {

@@ -60,6 +60,13 @@ func (r *returns) wait(id string, due time.Time) {
 	}
 }
 
+// waitFor keeps what is left of a return's delay whose message is visible already.
+func (r *returns) waitFor(o *op, now time.Time) {
+	if due := o.since.Add(o.verb.Delay); due.After(now) {
+		r.wait(o.h.id, due)
+	}
+}
+
 // early is how long a message that was received has still to wait; 0: not.
 func (r *returns) early(id string, now time.Time) time.Duration {
 	r.mu.Lock()

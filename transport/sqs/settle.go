@@ -9,37 +9,7 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
-type opKind int
-
-const (
-	opDelete opKind = iota
-	opReturn        // change of visibility
-	opDead          // copy to the dead-letter queue; a delete follows
-	opExtend
-	kinds
-)
-
-// operation is what metrics call it.
-func (k opKind) operation() longshore.OperationKind {
-	return [kinds]longshore.OperationKind{opDelete: longshore.OperationAck, opReturn: longshore.OperationNack,
-		opDead: longshore.OperationReject, opExtend: longshore.OperationExtend}[k]
-}
-
-// op is a settlement on its way.
-type op struct {
-	kind    opKind
-	h       *held
-	receipt string
-	seconds int32 // of a return
-	verb    longshore.Settlement
-	quiet   bool // nobody is told of a failure: our own return
-	giving  bool // counts as given back unworked
-	since   time.Time
-	next    time.Time // not before; zero: at once
-	tries   int
-	alone   bool // was refused in company; goes by itself
-	unsure  bool // a call for this receipt ended without an answer: it may have been carried out
-}
+// This file is the consumer's way out: from a verdict to the broker's answer.
 
 // Ack accepts a delete.
 func (c *consumer) Ack(_ context.Context, token uint64) error {
@@ -49,57 +19,55 @@ func (c *consumer) Ack(_ context.Context, token uint64) error {
 // Nack accepts a return after the delay, in whole seconds rounded up.
 func (c *consumer) Nack(_ context.Context, token uint64, delay time.Duration, attempt int) error {
 	o := op{kind: opReturn, seconds: seconds(max(delay, 0)), verb: longshore.Settlement{Verb: longshore.VerbNack, Delay: delay, Attempt: attempt}}
-	return c.settle(token, o, func(h *held) error {
+	return c.settle(token, o, func(h *held, now time.Time) error {
 		if delay > maxLease {
-			return c.unsupported(fmt.Errorf("a delay of %s: SQS holds a message back for 12 hours at most", delay))
+			return c.reports.unsupported(fmt.Errorf("a delay of %s: SQS holds a message back for 12 hours at most", delay))
 		}
-		// SQS counts the 12 hours from the receive. What is longer is done in two
-		// steps: the message comes in between and is sent back here.
-		if left := hideable(h, time.Now()); delay > left {
+		// SQS counts the 12 hours from the receive. A longer delay takes two steps: the
+		// message comes in between and is sent back here.
+		if left := h.hideable(now); delay > left {
 			h.own.seconds = seconds(left)
-			c.src.counts.wait(h.id, time.Now().Add(delay))
+			c.src.counts.wait(h.id, now.Add(delay))
 		}
 		c.src.counts.next(h.id, h.receives, attempt)
 		return nil
 	})
 }
 
-// Reject accepts a move to the dead-letter queue of the redrive policy: a copy is
-// sent there, then the message is deleted.
+// Reject accepts a move to the dead-letter queue of the redrive policy: a copy is sent
+// there, then the message is deleted.
 func (c *consumer) Reject(_ context.Context, token uint64, reason error) error {
-	return c.settle(token, op{kind: opDead, verb: longshore.Settlement{Verb: longshore.VerbReject, Reason: reason}}, func(*held) error {
-		if c.deadURL == "" {
-			return c.unsupported(errors.New("the queue has no redrive policy with a dead-letter queue that can be used"))
+	return c.settle(token, op{kind: opDead, verb: longshore.Settlement{Verb: longshore.VerbReject, Reason: reason}}, func(*held, time.Time) error {
+		if c.calls.deadURL == "" {
+			return c.reports.unsupported(errors.New("the queue has no redrive policy with a dead-letter queue that can be used"))
 		}
 		return nil
 	})
 }
 
-func (c *consumer) unsupported(err error) error {
-	return &longshore.Error{Code: longshore.CodeUnsupported, Op: "settle a message of " + c.src.title(), Source: c.src.ref.name, Err: err}
-}
-
 // Extend gives the message this lease from now, and waits for the answer.
 func (c *consumer) Extend(ctx context.Context, token uint64, lease time.Duration) error {
 	c.mu.Lock()
-	h, err := c.find(token)
-	if err == nil && (lease > maxLease || time.Since(h.since)+lease > maxLease-time.Second) {
-		err = c.unsupported(fmt.Errorf("a lease of %s: SQS hides a message for 12 hours since it was received", lease))
+	now := time.Now()
+	h, err := c.held.find(token, now, c.closed)
+	if err == nil && (lease > maxLease || now.Sub(h.since)+lease > maxLease-time.Second) {
+		err = c.reports.unsupported(fmt.Errorf("a lease of %s: SQS hides a message for 12 hours since it was received", lease))
 	}
 	if err != nil {
 		c.mu.Unlock()
 		return err
 	}
-	h.asked = time.Duration(seconds(max(lease, time.Second))) * time.Second
-	h.capped = false // what is asked for may be less than what was left
 	done := make(chan error, 1)
-	h.more = append(h.more, done)
-	c.askMore(h) // or when the one on its way is back
+	if c.held.ask(h, time.Duration(seconds(max(lease, time.Second)))*time.Second, now, done) {
+		c.wake()
+	}
 	c.mu.Unlock()
 	select {
 	case err := <-done:
 		if gone(err) {
-			return c.wasLost(ctx, h)
+			c.mu.Lock() // the delivery is told of its loss in the critical section that has sent this
+			defer c.mu.Unlock()
+			return longshore.ErrLost
 		}
 		return err
 	case <-ctx.Done():
@@ -109,51 +77,19 @@ func (c *consumer) Extend(ctx context.Context, token uint64, lease time.Duration
 	}
 }
 
-// wasLost waits until the delivery was told, so that who hears of a loss here does
-// not own it any more.
-func (c *consumer) wasLost(ctx context.Context, h *held) error {
-	c.mu.Lock()
-	settled := h.settled != nil
-	c.mu.Unlock()
-	if settled {
-		return longshore.ErrLost
-	}
-	select {
-	case <-h.d.Context().Done():
-	case <-ctx.Done():
-	case <-c.life.Done():
-	}
-	return longshore.ErrLost
-}
-
-// find returns an open message. The caller holds mu.
-func (c *consumer) find(token uint64) (*held, error) {
-	h := c.held[token]
-	switch {
-	case c.closed:
-		return nil, longshore.ErrClosed
-	case h == nil:
-		return nil, longshore.ErrLost
-	case h.settled != nil:
-		return nil, longshore.ErrSettled
-	case !h.deadline.After(time.Now()):
-		return nil, longshore.ErrLost // the loop is about to say so
-	}
-	return h, nil
-}
-
-// settle accepts a verb. check may refuse it, or change the message's own; it runs
+// settle accepts a verdict. check may refuse it, or change the message's own; it runs
 // under the lock.
-func (c *consumer) settle(token uint64, verb op, check func(*held) error) error {
+func (c *consumer) settle(token uint64, verdict op, check func(*held, time.Time) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	h, err := c.find(token)
+	now := time.Now()
+	h, err := c.held.find(token, now, c.closed)
 	if err != nil {
 		return err
 	}
-	h.own = verb
+	h.own = verdict
 	if check != nil {
-		if err := check(h); err != nil {
+		if err := check(h, now); err != nil {
 			return err
 		}
 	}
@@ -161,178 +97,175 @@ func (c *consumer) settle(token uint64, verb op, check func(*held) error) error 
 	o.h, o.receipt = h, h.receipt
 	h.settled = o
 	if o.kind != opDead { // until the copy is sent the lease is kept
-		c.unkeep(h)
+		c.held.unkeep(h)
 	}
 	switch {
-	case !c.fifo:
+	case !c.calls.fifo:
 	case o.kind == opReturn:
-		c.releaseBehind(h)
-	default:
-		c.advance(h)
+		for _, f := range c.fifo.takeBehind(h) {
+			c.giveBack(f, 0, now)
+		}
+	case c.fifo.settled(h):
+		c.changed.announce()
 	}
-	c.send(o)
+	c.send(o, now)
 	switch o.kind {
 	case opDelete:
-		c.deleteCopies(h)
+		c.deleteCopies(h, now)
 	case opReturn:
-		c.forgetCopies(h)
-	case opDead, opExtend, kinds:
+		c.held.forgetCopies(h)
+	case opDead, opKinds:
 	}
 	return nil
 }
 
-// send puts an operation in line, behind an extension of the same receipt that is
-// on its way: an extension that arrives later would undo a return. The caller
-// holds mu.
-func (c *consumer) send(o *op) {
-	c.pending++
-	if o.giving {
-		c.giving++
-	}
-	o.since = time.Now()
-	if o.h.extending && o.kind != opDead {
-		o.h.after = o
-		return
-	}
-	c.put(o)
-}
-
-// enqueue is send for an operation that was counted already or waits for nothing.
-func (c *consumer) enqueue(o *op) {
-	if o.since.IsZero() {
-		c.pending++
-		o.since = time.Now()
-	}
-	c.put(o)
-}
-
-func (c *consumer) put(o *op) {
-	b := &c.batches[o.kind]
-	b.queue = append(b.queue, o)
-	if len(b.queue) == 1 || len(b.queue) >= maxBatch || c.flushes > 0 {
+// send puts an operation in line.
+func (c *consumer) send(o *op, now time.Time) {
+	c.settling.accept(o, now)
+	if !c.held.postpone(o) && c.settling.put(o) {
 		c.wake()
 	}
 }
 
-// hideable is how long SQS can still hide a message.
-func hideable(h *held, now time.Time) time.Duration {
-	return max((maxLease - now.Sub(h.since) - 2*time.Second).Truncate(time.Second), 0)
-}
-
-// giveBack returns a message that nobody worked on: visible at once, not counted.
-// The caller holds mu.
-func (c *consumer) giveBack(h *held) { c.giveBackFor(h, 0) }
-
-// giveBackFor returns a message that must not be worked on for a while. The caller
-// holds mu.
-func (c *consumer) giveBackFor(h *held, rest time.Duration) {
+// giveBack returns a message that no handler has worked on: visible after rest, and not
+// counted as an attempt.
+func (c *consumer) giveBack(h *held, rest time.Duration, now time.Time) {
 	c.src.counts.next(h.id, h.receives, h.d.Attempt)
-	o := &op{kind: opReturn, h: h, receipt: h.receipt, seconds: seconds(min(rest, hideable(h, time.Now()))), quiet: true, giving: true}
+	o := &op{kind: opReturn, h: h, receipt: h.receipt, seconds: seconds(min(rest, h.hideable(now))), quiet: true, unused: true}
 	h.settled = o
-	c.unkeep(h)
-	c.forgetCopies(h)
-	c.send(o)
+	c.held.unkeep(h)
+	c.held.forgetCopies(h)
+	c.send(o, now)
 }
 
-// finish takes the outcome of an operation. It returns it if somebody has to be
-// told. The caller holds mu.
-func (c *consumer) finish(o *op, err error) *op {
-	h := o.h
-	if o.kind == opDead && err == nil {
-		c.unkeep(h)
-		h.settled = &op{kind: opDelete, h: h, receipt: h.receipt, verb: o.verb}
-		c.pending--
-		c.send(h.settled)
-		c.deleteCopies(h)
-		return nil
+// deleteCopies deletes a message by its other receipts too.
+func (c *consumer) deleteCopies(h *held, now time.Time) {
+	for _, x := range c.held.takeCopies(h) {
+		x.settled = &op{kind: opDelete, h: x, receipt: x.receipt, quiet: true}
+		c.send(x.settled, now)
 	}
-	c.pending--
-	if o.giving {
-		c.giving--
-	}
-	tell := err != nil && !o.quiet
-	if tell {
-		c.failed++
-		if o.kind != opReturn && h.deadline.After(time.Now()) && !gone(err) {
-			c.unkeep(h)
-			back := &op{kind: opReturn, h: h, receipt: h.receipt, quiet: true}
-			h.settled = back
-			c.send(back)
-			h = nil
-		}
-	}
-	if h != nil && (h.settled == o || h.settled == nil) {
-		c.forget(h)
-	}
-	if err == nil && o.kind == opDelete {
-		c.src.counts.forget(o.h.id)
-	}
-	if c.flushes > 0 { // nobody else waits for it
-		c.announce()
-	}
-	if tell {
-		c.telling++
-		return o
-	}
-	return nil
 }
 
-// tellFailed is reportFailed for what finish returned. Flush waits for it: who asked
-// hears first what failed.
-func (c *consumer) tellFailed(ops []*op, err error) {
-	if len(ops) == 0 {
-		return
+// carry sends a batch and takes the outcome of each entry.
+func (c *consumer) carry(kind opKind, batch []*op) {
+	ctx, cancel := context.WithTimeout(c.life, callTimeout)
+	defer cancel()
+	c.mu.Lock()
+	changes := changesOf(batch, time.Now())
+	c.mu.Unlock()
+	var r result
+	switch kind {
+	case opDelete:
+		r = c.calls.delete(ctx, changes)
+	case opReturn:
+		r = c.calls.hide(ctx, longshore.OperationNack, changes)
+	case opDead:
+		r = c.calls.copyDead(ctx, batch)
+	case opKinds:
 	}
-	c.reportFailed(ops, err)
+	now := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.telling -= len(ops)
-	c.announce()
-}
-
-// abandon takes everything that was accepted and not carried out. The caller
-// holds mu.
-func (c *consumer) abandon() []*op {
-	var unsent []*op
-	for _, h := range c.inOrder() {
-		if o := h.settled; o != nil && !o.quiet {
-			unsent = append(unsent, o)
-			o.quiet = true // told now
+	for _, out := range c.settling.called(kind, batch, &r, now, c.life.Err() != nil) {
+		if out.visible {
+			c.src.counts.waitFor(out.o, now)
 		}
+		c.finish(out.o, out.err, now)
 	}
-	c.held, c.byID, c.leases = map[uint64]*held{}, map[string]*held{}, nil
-	return unsent
+	c.wake()
 }
 
-// reportLost tells handlers and observer; not those who have settled meanwhile.
-func (c *consumer) reportLost(ds []*longshore.Delivery, cause error) {
-	open := ds[:0]
-	for _, d := range ds {
-		if d.Lose(cause) {
-			open = append(open, d)
-		}
-	}
-	if len(open) > 0 && c.opts.Observer != nil {
-		c.opts.Observer.Lost(open, cause)
-	}
-}
-
-func (c *consumer) reportLeases(ds []*longshore.Delivery, why string) {
-	if len(ds) > 0 {
-		c.reportLost(ds, c.leaseLost(ds, why))
-	}
-}
-
-func (c *consumer) reportFailed(ops []*op, err error) {
-	if c.opts.Observer == nil {
+// finish takes the outcome of an operation.
+func (c *consumer) finish(o *op, err error, now time.Time) {
+	h := o.h
+	c.settling.ended(o)
+	if o.kind == opDead && err == nil {
+		c.held.unkeep(h)
+		h.settled = &op{kind: opDelete, h: h, receipt: h.receipt, verb: o.verb}
+		c.send(h.settled, now)
+		c.deleteCopies(h, now)
 		return
 	}
-	var where []longshore.Field
-	if p, unknown := c.src.place(); unknown == nil {
-		where = p.where()
+	back := false
+	if err != nil && !o.quiet {
+		c.settling.failed++
+		c.reports.settleFailed(o, err)
+		if back = o.kind != opReturn && h.deadline.After(now) && !gone(err); back {
+			c.held.unkeep(h)
+			h.settled = &op{kind: opReturn, h: h, receipt: h.receipt, quiet: true}
+			c.send(h.settled, now)
+		}
 	}
-	for _, o := range ops {
-		c.opts.Observer.SettleFailed(o.h.d, o.verb, &longshore.Error{Code: longshore.CodeSettle, Fields: where,
-			Op: fmt.Sprintf("%s message %s of %s", o.verb.Verb, o.h.id, c.src.title()), Source: c.src.ref.name, Err: err, Hint: "it is delivered again"})
+	if !back && (h.settled == o || h.settled == nil) {
+		c.held.forget(h)
 	}
+	if err == nil && o.kind == opDelete {
+		c.src.counts.forget(h.id)
+	}
+	if c.settling.impatient > 0 { // no one else waits for it
+		c.changed.announce()
+	}
+}
+
+// extend sends one batch of extensions.
+func (c *consumer) extend(batch []*held) {
+	ctx, cancel := context.WithTimeout(c.life, callTimeout)
+	defer cancel()
+	sent := time.Now()
+	c.mu.Lock()
+	entries := c.held.extensions(batch, sent)
+	c.mu.Unlock()
+	changes, n := make([]change, len(entries)), 0
+	for i, e := range entries {
+		changes[i] = change{receipt: e.receipt, seconds: seconds(e.length), skip: !e.send}
+		if e.send {
+			n++
+		}
+	}
+	r := c.calls.hide(ctx, longshore.OperationExtend, changes)
+	now := time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held.running--
+	inCompany := r.inCompany(n)
+	var lost []*held
+	errs := make([]error, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		e.h.alone = e.h.alone || inCompany
+		errs[i], lost = c.extended(e, &r, i, sent, now, lost)
+	}
+	c.reports.leaseLost(lost, "the broker says that it is no longer in flight")
+	for i := range entries { // after the loss, so that a caller of Extend who hears of it does not own the delivery any more
+		entries[i].h.answer(errs[i])
+		if c.held.askMore(entries[i].h, now) {
+			c.wake()
+		}
+	}
+	c.wake()
+}
+
+// extended takes the outcome of one entry, number i of the call. It adds to those that are
+// lost.
+func (c *consumer) extended(e *extension, r *result, i int, sent, now time.Time, lost []*held) (error, []*held) { //nolint:revive // the error is a value here
+	err, _ := r.of(i)
+	if e.length == 0 {
+		e.h.extending = false
+		err = c.reports.unsupported(errExhausted)
+	}
+	after, gone := c.held.extended(e, sent, now, err)
+	if after != nil && c.settling.put(after) {
+		c.wake()
+	}
+	if gone {
+		lost = c.lose(e.h, lost, now)
+	}
+	switch {
+	case !c.held.holds(e.h):
+	case e.receipt != e.h.receipt: // it goes on with another one
+		e.h.askAgain()
+	case e.length == 0:
+		c.held.exhaust(e.h)
+	}
+	return err, lost
 }

@@ -26,7 +26,7 @@ type sizeLimit struct {
 
 // of returns the limit for a message of a size. Where the attribute may not be read it is
 // what SQS takes at most, and SQS itself refuses what is above the queue's.
-func (s *sizeLimit) of(ctx context.Context, l *link, size int) int {
+func (s *sizeLimit) of(ctx context.Context, l *queueHandle, size int) int {
 	if size <= leastLimit {
 		return leastLimit
 	}

@@ -3,192 +3,106 @@ package sqs
 import (
 	"container/heap"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/longshore-go/longshore"
 )
 
-// held is a message that this consumer holds: one receipt. The consumer's mu
-// guards it.
-type held struct {
-	d        *longshore.Delivery
-	native   *types.Message
-	token    uint64
-	id       string
-	group    string // of a FIFO queue
-	receipt  string
-	receives int
-	handed   bool
-	garbled  bool // changed on its way
-
-	since     time.Time     // received
-	deadline  time.Time     // ours until then
-	due       time.Time     // the loop looks at it then
-	asked     time.Duration // an extension that was asked for by hand; 0: the queue's
-	index     int           // in the heap, plus 1
-	extending bool          // a call is on its way
-	extended  []chan error  // who waits for it
-	more      []chan error  // and for the one after it: they asked while it was on its way
-	alone     bool          // an extension was refused in company; the next goes by itself
-	capped    bool          // cannot be extended any further
-
-	copies // receipts of the same message
-
-	settled *op // the verb that was accepted, or what followed from it
-	own     op  // the verb
-	after   *op // goes when the extension is back
+// visibility is everything that a consumer holds, with the leases under which it holds
+// it. It decides what is extended when, and which leases have ended. It makes no calls
+// and reads no clock; the consumer's lock guards it.
+type visibility struct {
+	length  time.Duration    // of a new lease: the queue's visibility timeout, or the configured one
+	byToken map[uint64]*held // every receipt
+	byID    map[string]*held // by message id; further receipts of a message are not in it
+	queue   leaseHeap        // by when each has to be looked at
+	running int              // extension calls on their way
+	behind  bool             // extensions are late, so nothing more may be received for now
 }
 
-// leaseHeap orders what is held by when it has to be looked at.
-type leaseHeap []*held
+// maxExtensions is how many extension calls run at once.
+const maxExtensions = 8
 
-func (h leaseHeap) Len() int           { return len(h) }
-func (h leaseHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
-func (h leaseHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i+1, j+1
+func newVisibility(length time.Duration) visibility {
+	return visibility{length: length, byToken: map[uint64]*held{}, byID: map[string]*held{}}
 }
 
-func (h *leaseHeap) Push(x any) {
-	e, _ := x.(*held)
-	*h = append(*h, e)
-	e.index = len(*h)
+// add takes a message in. Its lease is not kept before keep is called.
+func (v *visibility) add(h *held) { v.byToken[h.token], v.byID[h.id] = h, h }
+
+// find returns a message that can still be settled; closed says that none can be.
+func (v *visibility) find(token uint64, now time.Time, closed bool) (*held, error) {
+	h := v.byToken[token]
+	switch {
+	case closed:
+		return nil, longshore.ErrClosed
+	case h == nil:
+		return nil, longshore.ErrLost
+	case h.settled != nil:
+		return nil, longshore.ErrSettled
+	case !h.deadline.After(now):
+		return nil, longshore.ErrLost // the loop is about to report it
+	}
+	return h, nil
 }
 
-func (h *leaseHeap) Pop() any {
-	old := *h
-	e := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	e.index = 0
-	return e
-}
+// holds reports whether this receipt is still held.
+func (v *visibility) holds(h *held) bool { return v.byToken[h.token] == h }
 
-// keep puts a message under the keeper's care: it looks again when half of the
-// lease is left and a little more. The caller holds mu.
-func (c *consumer) keep(h *held) {
-	left := time.Until(h.deadline)
+// keep makes the lease be extended when a little more than half of it is left.
+func (v *visibility) keep(h *held, now time.Time) {
+	left := h.deadline.Sub(now)
 	h.due = h.deadline.Add(-left/2 - left/10)
 	if h.capped {
 		h.due = h.deadline
 	}
-	c.schedule(h)
+	v.schedule(h)
 }
 
-func (c *consumer) schedule(h *held) {
+func (v *visibility) schedule(h *held) {
 	if h.index > 0 {
-		heap.Fix(&c.leases, h.index-1)
+		heap.Fix(&v.queue, h.index-1)
 		return
 	}
-	heap.Push(&c.leases, h)
+	heap.Push(&v.queue, h)
 }
 
-// unkeep takes it out of the keeper's care. The caller holds mu.
-func (c *consumer) unkeep(h *held) {
+// unkeep lets the lease run out.
+func (v *visibility) unkeep(h *held) {
 	if h.index > 0 {
-		heap.Remove(&c.leases, h.index-1)
+		heap.Remove(&v.queue, h.index-1)
 	}
 }
 
-// forget drops a message that is settled, lost or given back. The caller holds mu.
-func (c *consumer) forget(h *held) {
-	c.unkeep(h)
+// forget drops a message that is settled, lost or returned.
+func (v *visibility) forget(h *held) {
+	v.unkeep(h)
 	if !h.extending {
 		h.extended = append(h.extended, h.more...)
 		h.more = nil
 		h.answer(errGone)
 	}
-	delete(c.held, h.token)
-	if c.byID[h.id] == h {
-		delete(c.byID, h.id)
+	delete(v.byToken, h.token)
+	if v.byID[h.id] == h {
+		delete(v.byID, h.id)
 	}
-	c.forgetCopies(h)
+	v.forgetCopies(h)
 	if m := h.of; m != nil {
 		h.of = nil
 		m.others = slices.DeleteFunc(m.others, func(x *held) bool { return x == h })
 	}
 }
 
-// lose ends a message's life here: the broker will redeliver it. It adds
-// those that somebody has to be told of. On a FIFO queue what is behind it in its
-// group goes back, so that the group's order holds. The caller holds mu.
-func (c *consumer) lose(h *held, lost []*longshore.Delivery) []*longshore.Delivery {
-	if c.survives(h, time.Now()) {
-		return lost
-	}
-	copied := h.of != nil
-	if c.forget(h); copied {
-		return lost
-	}
-	if i := slices.Index(c.intake.buffer, h); i >= 0 {
-		c.intake.buffer = slices.Delete(c.intake.buffer, i, i+1)
-	} else if h.handed && h.settled == nil {
-		lost = append(lost, h.d)
-	}
-	if !c.fifo {
-		return lost
-	}
-	c.releaseBehind(h)
-	for _, f := range c.inOrder() {
-		if f.token > h.token && f.settled == nil && f.of == nil && f.group == h.group {
-			lost = append(lost, f.d)
-			c.giveBack(f)
-		}
-	}
-	return lost
+// forgetAll drops everything.
+func (v *visibility) forgetAll() {
+	v.byToken, v.byID, v.queue = map[uint64]*held{}, map[string]*held{}, nil
 }
 
-// releaseBehind gives back what follows a message of a FIFO queue in its group and
-// was not handed out. The caller holds mu.
-func (c *consumer) releaseBehind(h *held) {
-	for _, f := range c.intake.lines.cut(h) {
-		c.giveBack(f)
-	}
-	c.intake.buffer = slices.DeleteFunc(c.intake.buffer, func(f *held) bool {
-		behind := f.token > h.token && f.group == h.group
-		if behind {
-			c.giveBack(f)
-		}
-		return behind
-	})
-}
-
-// answer tells who waits for an extension. The caller holds mu.
-func (h *held) answer(err error) {
-	for _, done := range h.extended {
-		done <- err
-	}
-	h.extended = nil
-}
-
-// askAgain lets those who wait for an extension wait for the next one. The caller
-// holds mu.
-func (h *held) askAgain() { h.extended, h.more = nil, append(h.extended, h.more...) }
-
-// askMore sends the extension that was asked for while another was on its way. The
-// caller holds mu.
-func (c *consumer) askMore(h *held) {
-	if len(h.more) == 0 || h.extending {
-		return
-	}
-	h.extended, h.more = append(h.extended, h.more...), nil
-	if c.held[h.token] != h || h.settled != nil {
-		h.answer(errGone)
-		return
-	}
-	h.due = time.Now()
-	c.schedule(h)
-	c.wake()
-}
-
-// inOrder lists what is held as it was received. The caller holds mu.
-func (c *consumer) inOrder() []*held {
-	all := make([]*held, 0, len(c.held))
-	for _, h := range c.held {
+// inOrder lists what is held in the order of its receipt.
+func (v *visibility) inOrder() []*held {
+	all := make([]*held, 0, len(v.byToken))
+	for _, h := range v.byToken {
 		all = append(all, h)
 	}
 	slices.SortFunc(all, func(a, b *held) int {
@@ -200,51 +114,49 @@ func (c *consumer) inOrder() []*held {
 	return all
 }
 
-// dueLeases takes what has to be extended now, in batches, and what is lost. The
-// caller holds mu.
-func (c *consumer) dueLeases(now time.Time) (batches [][]*held, lost []*held) {
-	b := &c.batches[opExtend]
+// due takes out what has to be extended now, in batches, and the messages whose lease
+// has ended.
+func (v *visibility) due(now time.Time) (batches [][]*held, ended []*held) {
 	var batch []*held
 	full := func() {
 		if len(batch) > 0 {
 			batches = append(batches, batch)
-			b.running++
+			v.running++
 			batch = nil
 		}
 	}
-	c.late = false
-	for len(c.leases) > 0 {
-		h := c.leases[0]
+	defer func() { full() }()
+	v.behind = false
+	for len(v.queue) > 0 {
+		h := v.queue[0]
 		switch {
 		case !h.deadline.After(now):
-			c.unkeep(h)
-			lost = append(lost, h)
+			v.unkeep(h)
+			ended = append(ended, h)
 			continue
-		case h.due.After(now) && (len(batch) == 0 || h.due.After(now.Add(c.lease/10))):
-			full()
-			return batches, lost
+		case h.due.After(now) && (len(batch) == 0 || h.due.After(now.Add(v.length/10))):
+			return batches, ended
 		case h.extending || h.capped: // nothing can be done before its end
 			if h.due.Equal(h.deadline) {
-				full()
-				return batches, lost
+				return batches, ended
 			}
 			h.due = h.deadline
-			c.schedule(h)
+			v.schedule(h)
 			continue
-		case b.running >= b.most:
-			// Calls are slower than leases run: nothing more comes in, and what ends
-			// meanwhile is found by looking at all.
-			c.late = now.Sub(h.due) > c.lease/8
-			for _, x := range slices.Clone(c.leases) {
+		case v.running >= maxExtensions:
+			// Calls take longer than leases last. Nothing more is received, and since the
+			// heap is in the order of extensions, each lease is looked at for its end.
+			v.behind = now.Sub(h.due) > v.length/8
+			for _, x := range slices.Clone(v.queue) {
 				if !x.deadline.After(now) {
-					c.unkeep(x)
-					lost = append(lost, x)
+					v.unkeep(x)
+					ended = append(ended, x)
 				}
 			}
-			return batches, lost
+			return batches, ended
 		}
 		h.extending, h.due = true, h.deadline
-		c.schedule(h)
+		v.schedule(h)
 		if h.alone {
 			full()
 		}
@@ -253,59 +165,125 @@ func (c *consumer) dueLeases(now time.Time) (batches [][]*held, lost []*held) {
 			full()
 		}
 	}
-	full()
-	return batches, lost
+	return batches, ended
 }
 
-// extension is the new timeout of a message, in whole seconds; 0 if the 12 hours
-// are used up. The caller holds mu.
-func (c *consumer) extension(h *held, now time.Time) time.Duration {
-	v, asked := c.lease, h.asked
+// next is when to look again; zero: nothing is kept.
+func (v *visibility) next(now time.Time) time.Time {
+	switch {
+	case len(v.queue) == 0:
+		return time.Time{}
+	case v.running >= maxExtensions:
+		return now.Add(100 * time.Millisecond)
+	}
+	return v.queue[0].due
+}
+
+// extension is one entry of an extension call.
+type extension struct {
+	h       *held
+	receipt string        // of the message when the call was made
+	length  time.Duration // the new timeout, in whole seconds; 0: the twelve hours are used up
+	send    bool          // false: settled since it was chosen, or as old as it may get
+}
+
+// extensions makes the entries of a call.
+func (v *visibility) extensions(batch []*held, now time.Time) []extension {
+	out := make([]extension, len(batch))
+	for i, h := range batch {
+		length := v.extendBy(h, now)
+		out[i] = extension{h: h, receipt: h.receipt, length: length, send: h.after == nil && length > 0}
+	}
+	return out
+}
+
+// extendBy is the new timeout of a message: the queue's, or what its handler asked for,
+// within the twelve hours.
+func (v *visibility) extendBy(h *held, now time.Time) time.Duration {
+	length, asked := v.length, h.asked
 	if h.of != nil {
 		asked = h.of.asked
 	}
 	if asked > 0 {
-		v = asked
+		length = asked
 	}
-	if left := hideable(h, now); left < v {
+	if left := h.hideable(now); left < length {
 		h.capped = true
 		return left
 	}
-	return v
+	return length
 }
 
-// wasExtended takes the outcome of an extension. The caller holds mu; it reports
-// whether the message is lost.
-func (c *consumer) wasExtended(h *held, receipt string, sent time.Time, v time.Duration, err error) (lost bool) {
+// extended takes the outcome of an entry whose call began at sent. It returns a
+// settlement that waited for the call, and whether the message is lost.
+func (v *visibility) extended(e *extension, sent, now time.Time, err error) (after *op, lost bool) {
+	h := e.h
 	h.extending = false
-	if op := h.after; op != nil {
+	if after = h.after; after != nil {
 		h.after = nil
-		c.enqueue(op)
+		return after, false
+	}
+	if !v.holds(h) || h.phase() == phaseLeaving {
+		return nil, false
+	}
+	switch {
+	case e.receipt != h.receipt: // the call was about an earlier receipt
+		v.keep(h, now)
+	case err == nil:
+		h.deadline = sent.Add(e.length)
+		v.keep(h, now)
+	case gone(err):
+		return nil, true
+	default:
+		retry := min(max(v.length/20, 100*time.Millisecond), 2*time.Second)
+		h.capped = false
+		h.due = now.Add(retry)
+		if h.due.After(h.deadline) {
+			h.due = h.deadline
+		}
+		v.schedule(h)
+	}
+	return nil, false
+}
+
+// exhaust gives a lease up that cannot be made longer: it lasts until its deadline.
+func (v *visibility) exhaust(h *held) {
+	h.capped, h.due = true, h.deadline
+	v.schedule(h)
+}
+
+// ask notes a wish of the handler for a lease from now on; done receives the outcome.
+// It reports whether a call is due at once, or one that is on its way comes first.
+func (v *visibility) ask(h *held, length time.Duration, now time.Time, done chan error) (atOnce bool) {
+	h.asked = length
+	h.capped = false // the wish may be shorter than what was left
+	h.more = append(h.more, done)
+	return v.askMore(h, now)
+}
+
+// askMore makes an extension due that was asked for while another was on its way.
+func (v *visibility) askMore(h *held, now time.Time) bool {
+	if len(h.more) == 0 || h.extending {
 		return false
 	}
-	if c.held[h.token] != h || h.settled != nil && h.settled.kind != opDead {
+	h.extended, h.more = append(h.extended, h.more...), nil
+	if !v.holds(h) || h.settled != nil {
+		h.answer(errGone)
 		return false
 	}
-	if receipt != h.receipt { // this was about a former receipt
-		c.keep(h)
+	h.due = now
+	v.schedule(h)
+	return true
+}
+
+// postpone keeps a settlement back while an extension of the same receipt is on its way:
+// an extension that arrives later would undo a return.
+func (v *visibility) postpone(o *op) bool {
+	if !o.h.extending || o.kind == opDead {
 		return false
 	}
-	if err == nil {
-		h.deadline = sent.Add(v)
-		c.keep(h)
-		return false
-	}
-	if gone(err) {
-		return true
-	}
-	retry := min(max(c.lease/20, 100*time.Millisecond), 2*time.Second)
-	h.capped = false
-	h.due = time.Now().Add(retry)
-	if h.due.After(h.deadline) {
-		h.due = h.deadline
-	}
-	c.schedule(h)
-	return false
+	o.h.after = o
+	return true
 }
 
 // errGone is what an entry's failure means when the receipt is no longer good.
@@ -313,15 +291,29 @@ var errGone = errors.New("the receipt is no longer valid")
 
 func gone(err error) bool { return errors.Is(err, errGone) }
 
-// leaseLost is the cause of a loss.
-func (c *consumer) leaseLost(ds []*longshore.Delivery, why string) error {
-	what := fmt.Sprintf("%d messages", len(ds))
-	if len(ds) == 1 {
-		if m, ok := ds[0].Native().(*types.Message); ok && m.MessageId != nil {
-			what = "message " + *m.MessageId
-		}
-	}
-	return &longshore.Error{Code: longshore.CodeLeaseLost, Source: c.src.ref.name,
-		Op:   fmt.Sprintf("%s: the lease of %s could not be kept (%s); its context was cancelled and nothing was settled", c.src.title(), what, why),
-		Hint: "split the work or settle earlier", Err: longshore.ErrLost}
+// leaseHeap orders messages by when visibility has to look at them.
+type leaseHeap []*held
+
+func (h leaseHeap) Len() int           { return len(h) }
+func (h leaseHeap) Less(i, j int) bool { return h[i].due.Before(h[j].due) }
+func (h leaseHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i+1, j+1
+}
+
+// Push implements heap.Interface.
+func (h *leaseHeap) Push(x any) {
+	e, _ := x.(*held)
+	*h = append(*h, e)
+	e.index = len(*h)
+}
+
+// Pop implements heap.Interface.
+func (h *leaseHeap) Pop() any {
+	old := *h
+	e := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	e.index = 0
+	return e
 }

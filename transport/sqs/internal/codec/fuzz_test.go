@@ -1,4 +1,4 @@
-package sqs
+package codec
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ func FuzzHeaders(f *testing.F) {
 		}
 		in := &longshore.Message{Key: []byte(text), Body: append([]byte{}, bin...), Headers: longshore.Headers{{Name: name, Value: text},
 			{Name: name, Value: append([]byte{}, bin...)}, {Name: "n", Value: n}, {Name: text, Value: nil}}}
-		e, err := encode(in, fifo, 0)
+		e, err := Encode(in, Options{FIFO: fifo})
 		if err != nil {
 			if typed := (*longshore.Error)(nil); !errors.As(err, &typed) {
 				t.Errorf("not typed: %v", err)
@@ -28,7 +28,7 @@ func FuzzHeaders(f *testing.F) {
 			return
 		}
 		var out longshore.Message
-		decode(&out, &raw{body: []byte(e.body), attrs: e.attrs, system: map[string]string{"MessageGroupId": e.group, headerTrace: e.trace}})
+		decode(&out, &raw{body: []byte(e.Body), attrs: e.attrs, system: map[string]string{"MessageGroupId": e.Group, HeaderTrace: e.trace}})
 		if !bytes.Equal(out.Body, in.Body) || !bytes.Equal(out.Key, in.Key) || !reflect.DeepEqual(out.Headers, in.Headers) {
 			t.Errorf("%+v came back as %+v", in, out)
 		}

@@ -1,4 +1,4 @@
-package sqs
+package codec
 
 import (
 	"encoding/base64"
@@ -12,28 +12,29 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
-// Envelope is what another service wraps around messages on their way to a queue.
-type Envelope string
+// Wrapping is the envelope that another service puts around messages on their way to a
+// queue.
+type Wrapping uint8
 
 const (
-	// None: bodies are taken as they are.
-	None Envelope = ""
-	// SNS: what a topic delivers to a queue. Raw delivery, message by message, is
-	// told from it by the form.
-	SNS Envelope = "sns"
-	// EventBridge: what a rule delivers to a queue. The body is the detail.
-	EventBridge Envelope = "eventbridge"
+	// Bare bodies are taken as they are.
+	Bare Wrapping = iota
+	// SNS is what a topic delivers to a queue. Raw delivery is recognised message by
+	// message, by its form.
+	SNS
+	// EventBridge is what a rule delivers to a queue. The body is the event's detail.
+	EventBridge
 )
 
-// read takes the envelope off a message. What is not in one is taken as it is.
-func (e Envelope) read(m *types.Message) *raw {
+// read takes the envelope off a message. A message without one is taken as it is.
+func (w Wrapping) read(m *types.Message) *raw {
 	in := &raw{body: []byte(aws.ToString(m.Body)), attrs: m.MessageAttributes, system: m.Attributes}
-	switch e {
+	switch w {
 	case SNS:
 		in.notification()
 	case EventBridge:
 		in.event()
-	case None:
+	case Bare:
 	}
 	return in
 }

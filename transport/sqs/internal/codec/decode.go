@@ -1,4 +1,4 @@
-package sqs
+package codec
 
 import (
 	"encoding/json"
@@ -14,8 +14,8 @@ import (
 	"github.com/longshore-go/longshore/internal/envelope"
 )
 
-// headerTrace is the X-Ray header, a system attribute on SQS.
-const headerTrace = "AWSTraceHeader"
+// HeaderTrace is the X-Ray header, a system attribute on SQS.
+const HeaderTrace = "AWSTraceHeader"
 
 // The attributes in which content type and encoding travel, readable for all.
 const (
@@ -23,17 +23,21 @@ const (
 	attributeEncoding = "content-encoding"
 )
 
-// raw is a message with the envelopes of others taken off.
+// raw is a received message after the envelope of another service was taken off.
 type raw struct {
 	body   []byte
 	attrs  map[string]types.MessageAttributeValue
-	system map[string]string
-	extra  longshore.Headers // what an envelope said beside body and attributes
-	fields longshore.Message // properties from an envelope
+	system map[string]string // SQS's own attributes, such as the group
+	extra  longshore.Headers // facts of the envelope that become headers
+	fields longshore.Message // facts of the envelope that become properties
 }
 
-// decode fills a message from what was received. Whatever comes is a message:
-// what is not ours stays as it is.
+// Decode fills a message from what was received. Whatever arrives is a message: an
+// attribute or a body that is not in our format stays as it is.
+func Decode(m *longshore.Message, received *types.Message, w Wrapping) {
+	decode(m, w.read(received))
+}
+
 func decode(m *longshore.Message, in *raw) {
 	*m = in.fields
 	env, ours := envelope.Envelope{}, false
@@ -78,8 +82,8 @@ func (in *raw) headers(m *longshore.Message, ours bool, kinds map[string]string)
 		}
 		out = append(out, longshore.Header{Name: name, Value: v})
 	}
-	if t := in.system[headerTrace]; t != "" {
-		out = append(out, longshore.Header{Name: headerTrace, Value: t})
+	if t := in.system[HeaderTrace]; t != "" {
+		out = append(out, longshore.Header{Name: HeaderTrace, Value: t})
 	}
 	slices.SortFunc(out, func(a, b longshore.Header) int { return strings.Compare(a.Name, b.Name) })
 	out = append(out, in.extra...)

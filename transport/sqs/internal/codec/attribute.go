@@ -1,4 +1,4 @@
-package sqs
+package codec
 
 import (
 	"encoding/json"
@@ -19,15 +19,8 @@ import (
 // is published, also after a way through another broker.
 const headerTypes = "longshore-p-sqs-types"
 
-// Limits of SQS, from its documentation.
-const (
-	maxBatch        = 10
-	maxAttributes   = 10
-	maxMessageBytes = 1 << 20 // a message and a batch, attributes included
-	maxLease        = 12 * time.Hour
-	maxDelay        = 15 * time.Minute // DelaySeconds
-	maxWait         = 20 * time.Second
-)
+// MaxAttributes is how many attributes SQS takes with a message.
+const MaxAttributes = 10
 
 // attributeName tells whether SQS takes a name.
 func attributeName(s string) bool {

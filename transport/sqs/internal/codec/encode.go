@@ -1,4 +1,4 @@
-package sqs
+package codec
 
 import (
 	"crypto/rand"
@@ -21,57 +21,66 @@ import (
 	"github.com/longshore-go/longshore/internal/envelope"
 )
 
-// encoded is a message as SQS takes it.
-type encoded struct {
-	body   string
-	attrs  map[string]types.MessageAttributeValue
-	trace  string
-	group  string
-	dedup  string
-	size   int
-	binary bool // the body had to be packed
+// Encoded is a message as SQS takes it.
+type Encoded struct {
+	Body   string
+	Group  string // message group; "" for none
+	Size   int    // as SQS counts it, attributes included
+	Binary bool   // the body is not text and had to be packed, which makes it a third larger
+
+	attrs map[string]types.MessageAttributeValue
+	trace string // the X-Ray header, which SQS keeps apart from the others
+	dedup string // deduplication id, on FIFO queues
 }
 
-// encode makes what is sent of a message, or refuses it. reserve attributes are
-// kept free.
-func encode(m *longshore.Message, fifo bool, reserve int) (*encoded, error) {
-	return encodeWith(m, nil, fifo, reserve)
+// Options are what depends on the queue that a message goes to.
+type Options struct {
+	FIFO bool
+	// NoGroup sends no group id to a standard queue, for servers that refuse it; the key
+	// travels in the envelope.
+	NoGroup bool
+	// Reserve is how many attributes are kept free.
+	Reserve int
 }
 
-func encodeWith(m *longshore.Message, packed []byte, fifo bool, reserve int) (*encoded, error) {
+// Encode makes what is sent of a message, or refuses it.
+func Encode(m *longshore.Message, o Options) (*Encoded, error) {
+	if o.NoGroup && !o.FIFO && m.Key != nil {
+		bare := *m
+		bare.Key = nil
+		return encode(&bare, m.Key, false, 0)
+	}
+	return encode(m, nil, o.FIFO, o.Reserve)
+}
+
+// encode packs key into the envelope if it is not nil.
+func encode(m *longshore.Message, key []byte, fifo bool, reserve int) (*Encoded, error) {
 	if err := m.Headers.Check(); err != nil {
 		return nil, err
 	}
 	if m.Expiration < 0 {
-		return nil, refused(longshore.CodeRefused, fmt.Errorf("expiration is %s, must be 0 or more", m.Expiration), "")
+		return nil, refused(longshore.CodeRefused, fmt.Errorf("expiration is %s, must be 0 or more", m.Expiration))
 	}
-	e := &encoded{attrs: map[string]types.MessageAttributeValue{}}
+	e := &Encoded{attrs: map[string]types.MessageAttributeValue{}}
 	var env envelope.Envelope
-	e.body, env.Body = envelope.PackBody(m.Body)
-	e.binary = env.Body == envelope.Base64
-	env.Key, env.HasKey = packed, packed != nil
+	e.Body, env.Body = envelope.PackBody(m.Body)
+	e.Binary = env.Body == envelope.Base64
+	env.Key, env.HasKey = key, key != nil
 	e.address(m, fifo, &env)
 	e.properties(m, &env)
 	e.headers(m.Headers, &env, reserve)
 	if text := env.Encode(); text != "" {
 		a, ok := stringAttribute("String.longshore", text)
 		if !ok {
-			return nil, refused(longshore.CodeInternal, errors.New("the envelope is no legal text"), "")
+			return nil, refused(longshore.CodeInternal, errors.New("the envelope is not legal text"))
 		}
 		e.attrs[envelope.Header] = a
 	}
-	e.size = len(e.body)
+	e.Size = len(e.Body)
 	for name, a := range e.attrs {
-		e.size += sizeOf(name, &a)
+		e.Size += sizeOf(name, &a)
 	}
 	return e, nil
-}
-
-// encodeNoGroup is encode for standard queues that take no group id.
-func encodeNoGroup(m *longshore.Message) (*encoded, error) {
-	bare := *m
-	bare.Key = nil
-	return encodeWith(&bare, m.Key, false, 0)
 }
 
 // container.HeaderDeadReplays and container.HeaderDeadAt.
@@ -90,25 +99,25 @@ func dedupOf(m *longshore.Message) string {
 		return ""
 	}
 	if at := m.Headers.String(headerDeadAt); at != "" {
-		return hashed(id + "\x00" + at)
+		return Hashed(id + "\x00" + at)
 	}
 	if n, ok := m.Headers.Int(headerReplays); ok && n > 0 {
-		return hashed(fmt.Sprintf("%s\x00%d", id, n))
+		return Hashed(fmt.Sprintf("%s\x00%d", id, n))
 	}
 	return id
 }
 
 // address finds group and deduplication id. A key that is no legal group id goes
 // by its hash; a FIFO queue's message without a key is a group of its own.
-func (e *encoded) address(m *longshore.Message, fifo bool, env *envelope.Envelope) {
+func (e *Encoded) address(m *longshore.Message, fifo bool, env *envelope.Envelope) {
 	switch {
 	case m.Key == nil && fifo:
-		e.group, env.NoKey = "~"+newID(), true
+		e.Group, env.NoKey = "~"+NewID(), true
 	case m.Key == nil:
 	case legalID(string(m.Key)) && m.Key[0] != '~':
-		e.group = string(m.Key)
+		e.Group = string(m.Key)
 	default:
-		e.group = hashed(string(m.Key))
+		e.Group = Hashed(string(m.Key))
 		env.Key, env.HasKey = m.Key, true
 	}
 	if !fifo {
@@ -116,11 +125,11 @@ func (e *encoded) address(m *longshore.Message, fifo bool, env *envelope.Envelop
 	}
 	switch id := dedupOf(m); {
 	case id == "":
-		e.dedup = newID()
+		e.dedup = NewID()
 	case legalID(id):
 		e.dedup = id
 	default:
-		e.dedup = hashed(id)
+		e.dedup = Hashed(id)
 	}
 }
 
@@ -134,13 +143,14 @@ func legalID(s string) bool {
 	return s != "" && len(s) <= 128
 }
 
-func hashed(s string) string {
+// Hashed is a group or deduplication id for a text that is no legal one.
+func Hashed(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return "~" + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// newID is a UUID of version 7: by time, then random.
-func newID() string {
+// NewID returns a UUID of version 7: by time, then random.
+func NewID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[6:]) // never fails
 	ms := uint64(time.Now().UnixMilli())
@@ -152,7 +162,7 @@ func newID() string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-func (e *encoded) properties(m *longshore.Message, env *envelope.Envelope) {
+func (e *Encoded) properties(m *longshore.Message, env *envelope.Envelope) {
 	for name, v := range map[string]string{attributeType: m.ContentType, attributeEncoding: m.ContentEncoding} {
 		if a, ok := stringAttribute("String", v); ok {
 			e.attrs[name] = a
@@ -193,7 +203,7 @@ type candidate struct {
 
 // headers puts as many headers into attributes as there is room for. If that does
 // not show all of them in their order, the list of all goes into the envelope.
-func (e *encoded) headers(h longshore.Headers, env *envelope.Envelope, reserve int) {
+func (e *Encoded) headers(h longshore.Headers, env *envelope.Envelope, reserve int) {
 	kinds := typesOf(h)
 	if kinds != nil {
 		h = h.Clone()
@@ -203,13 +213,13 @@ func (e *encoded) headers(h longshore.Headers, env *envelope.Envelope, reserve i
 	cands := candidates(h, kinds)
 	shown := 0
 	for i, x := range h {
-		if x.Name == headerTrace && isTrace(h, i) {
+		if x.Name == HeaderTrace && isTrace(h, i) {
 			e.trace, _ = x.Value.(string)
 			fits[i] = true
 			shown++
 		}
 	}
-	room := maxAttributes - len(e.attrs) - reserve
+	room := MaxAttributes - len(e.attrs) - reserve
 	whole := shown+len(cands) == len(h) && inOrder(h)
 	if !env.IsEmpty() || !whole || len(cands) > room {
 		room-- // of the envelope
@@ -255,7 +265,7 @@ func candidates(h longshore.Headers, kinds map[string]string) []candidate {
 	var out []candidate
 	for i, x := range h {
 		if !attributeName(x.Name) || x.Name == envelope.Header || x.Name == attributeType || x.Name == attributeEncoding ||
-			x.Name == sizeAttribute || x.Name == headerTrace || times(h, x.Name) > 1 {
+			x.Name == sizeAttribute || x.Name == HeaderTrace || times(h, x.Name) > 1 {
 			continue
 		}
 		if a, ok := toAttribute(x.Value, kinds[x.Name]); ok {
@@ -302,7 +312,7 @@ func times(h longshore.Headers, name string) int {
 
 func isTrace(h longshore.Headers, i int) bool {
 	v, ok := h[i].Value.(string)
-	return ok && v != "" && len(v) <= 1024 && envelope.LegalText(v) && times(h, headerTrace) == 1
+	return ok && v != "" && len(v) <= 1024 && envelope.LegalText(v) && times(h, HeaderTrace) == 1
 }
 
 // inOrder tells whether the names rise, which is how attributes are read back.
@@ -315,31 +325,38 @@ func inOrder(h longshore.Headers) bool {
 	return true
 }
 
-// claim replaces the body by a pointer to where it is.
-func (e *encoded) claim(at Pointer, bytes int) {
-	e.size -= len(e.body)
-	e.body = at.encode()
+// Claim replaces the body by a pointer to where it is.
+func (e *Encoded) Claim(at Pointer, bytes int) {
+	e.Size -= len(e.Body)
+	e.Body = at.encode()
 	a, _ := stringAttribute("Number", strconv.Itoa(bytes))
 	e.attrs[sizeAttribute] = a
-	e.size += len(e.body) + sizeOf(sizeAttribute, &a)
+	e.Size += len(e.Body) + sizeOf(sizeAttribute, &a)
 }
 
-// entry is the message in a batch.
-func (e *encoded) entry(id string) types.SendMessageBatchRequestEntry {
-	out := types.SendMessageBatchRequestEntry{Id: aws.String(id), MessageBody: aws.String(e.body), MessageAttributes: e.attrs}
-	if e.group != "" {
-		out.MessageGroupId = aws.String(e.group)
+// Entry is the message in a batch.
+func (e *Encoded) Entry(id string) types.SendMessageBatchRequestEntry {
+	out := types.SendMessageBatchRequestEntry{Id: aws.String(id), MessageBody: aws.String(e.Body), MessageAttributes: e.attrs}
+	if e.Group != "" {
+		out.MessageGroupId = aws.String(e.Group)
 	}
 	if e.dedup != "" {
 		out.MessageDeduplicationId = aws.String(e.dedup)
 	}
 	if e.trace != "" {
 		out.MessageSystemAttributes = map[string]types.MessageSystemAttributeValue{
-			headerTrace: {DataType: aws.String("String"), StringValue: aws.String(e.trace)}}
+			HeaderTrace: {DataType: aws.String("String"), StringValue: aws.String(e.trace)}}
 	}
 	return out
 }
 
-func refused(code longshore.Code, err error, hint string) error {
-	return &longshore.Error{Code: code, Op: "publish to sqs", Err: err, Hint: hint}
+func refused(code longshore.Code, err error) error {
+	return &longshore.Error{Code: code, Op: "publish to sqs", Err: err}
+}
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
 }
