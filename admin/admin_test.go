@@ -465,7 +465,7 @@ func TestFleetThrottle(t *testing.T) {
 // Everything that is wrong with a configuration is told at once.
 func TestBadConfiguration(t *testing.T) {
 	_, err := admin.New(admin.Config{Addr: "nowhere", Containers: []*container.ListenerContainer{nil}, Viewers: map[string]transport.Secret{"wall": {}}})
-	for _, part := range []string{"nowhere", "Containers[0]", `Viewers["wall"]`} {
+	for _, part := range []string{"nowhere", "Containers[0]", `Viewers has an entry "wall"`} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is not told in: %v", part, err)
 		}

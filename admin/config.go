@@ -2,7 +2,6 @@ package admin
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,9 +10,9 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
-	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/internal/logs"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/middleware/throttle"
 	"github.com/longshore-go/longshore/transport"
 )
@@ -52,10 +51,7 @@ const MinToken = 16
 
 // check fills in defaults and returns everything that is wrong.
 func (c *Config) check() error {
-	var errs []error
-	bad := func(hint, format string, args ...any) {
-		errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Op: "serve the admin API", Err: fmt.Errorf(format, args...), Hint: hint})
-	}
+	l := &problem.List{Op: "serve the admin API"}
 	if c.Addr == "" {
 		c.Addr = DefaultAddr
 	}
@@ -65,34 +61,34 @@ func (c *Config) check() error {
 	host, port, err := net.SplitHostPort(c.Addr)
 	if err == nil {
 		if _, perr := strconv.ParseUint(port, 10, 16); perr != nil {
-			bad("write for example "+DefaultAddr, "the port of %q is not a number from 1 to 65535, or 0 for any", c.Addr)
+			l.Bad("Addr", "write for example "+DefaultAddr, "%q has a port that is not a number from 0 to 65535", c.Addr)
 		}
 	}
 	switch {
 	case err != nil:
-		bad("write for example "+DefaultAddr, "the address %q is not host:port", c.Addr)
+		l.Bad("Addr", "write for example "+DefaultAddr, "%q is not host:port", c.Addr)
 	case !loopback(host) && len(c.Operators) == 0:
-		bad("set Operators, or listen on "+DefaultAddr, "%q can be reached from other hosts and there is no operator's token", c.Addr)
+		l.Bad("Addr", "set {Operators}, or listen on "+DefaultAddr, "%q can be reached from other hosts, and no operator has a token", c.Addr)
 	}
 	seen := map[string]bool{}
-	for i, l := range c.Containers {
+	for i, c := range c.Containers {
 		switch {
-		case l == nil:
-			bad("leave it out", "Containers[%d] is nil", i)
-		case seen[l.Name()]:
-			bad("set container.Config.Name", "two containers are called %q", l.Name())
+		case c == nil:
+			l.Bad(fmt.Sprintf("Containers[%d]", i), "leave it out", "is nil")
+		case seen[c.Name()]:
+			l.Bad("Containers", "set container.Config.Name", "has two containers with the name %q", c.Name())
 		default:
-			seen[l.Name()] = true
+			seen[c.Name()] = true
 		}
 	}
 	for kind, who := range map[string]map[string]transport.Secret{"Operators": c.Operators, "Viewers": c.Viewers} {
 		for name, s := range who {
 			if name == "" || s.IsZero() {
-				bad("give each a name and a token", "%s[%q] is not complete", kind, name)
+				l.Bad(kind, "give each a name and a token", "has an entry %q without a name or a token", name)
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return l.Err()
 }
 
 // loopback says whether a host can be reached from this machine only.

@@ -71,20 +71,20 @@ func (s *Server) describe(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(openapi) // the client is gone: nobody to tell
 }
 
-// problem is the body of an error.
-type problem struct {
+// errorBody is the body of an error.
+type errorBody struct {
 	Code    longshore.Code `json:"code"`
 	Message string         `json:"message"`
 	Help    string         `json:"help,omitempty"`
 }
 
 func fail(w http.ResponseWriter, status int, code longshore.Code, message, help string) {
-	answer(w, status, problem{code, message, help})
+	answer(w, status, errorBody{code, message, help})
 }
 
 // refuse answers with what went wrong inside.
 func refuse(w http.ResponseWriter, err error) {
-	p, status := problem{Code: longshore.CodeOf(err), Message: strings.TrimPrefix(err.Error(), "longshore: ")}, http.StatusInternalServerError
+	p, status := errorBody{Code: longshore.CodeOf(err), Message: strings.TrimPrefix(err.Error(), "longshore: ")}, http.StatusInternalServerError
 	var e *longshore.Error
 	if errors.As(err, &e) {
 		p.Message, p.Help = e.Text(), e.Hint

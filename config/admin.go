@@ -2,11 +2,9 @@ package config
 
 import (
 	"crypto/tls"
-	"errors"
-	"fmt"
 
-	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/admin"
+	"github.com/longshore-go/longshore/internal/problem"
 )
 
 // AdminPlace is what the admin section says about where the API is.
@@ -35,18 +33,16 @@ func (l *loader) adminTLS(s *adminSection) (*tls.Config, error) {
 		return nil, nil
 	}
 	if s.TLS.CertFile == "" || s.TLS.KeyFile == "" {
-		return nil, badAdmin(errors.New("TLS.cert_file and TLS.key_file are both needed"), "give the PEM files of the server's certificate and of its key, or leave tls out to serve http")
+		return nil, badAdmin(problem.Bad("tls.cert_file", "give the PEM files of the server's certificate and of its key, or leave tls out to serve http", "and tls.key_file are both needed").OfKind(problem.Missing))
 	}
 	load := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		c, err := tls.LoadX509KeyPair(l.beside(s.TLS.CertFile), l.beside(s.TLS.KeyFile))
 		return &c, err
 	}
 	if _, err := load(nil); err != nil {
-		return nil, badAdmin(fmt.Errorf("TLS.cert_file cannot be used: %w", plain(err)), "give the PEM files of a certificate and of its key; paths are relative to the configuration file")
+		return nil, badAdmin(problem.Bad("tls.cert_file", "give the PEM files of a certificate and of its key; paths are relative to the configuration file", "cannot be used").Because(plain(err)))
 	}
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: load}, nil
 }
 
-func badAdmin(err error, hint string) error {
-	return &longshore.Error{Code: longshore.CodeConfig, Op: "serve the admin API", Err: err, Hint: hint}
-}
+func badAdmin(p *problem.Problem) error { return p.Of("serve the admin API", "") }

@@ -1,132 +1,148 @@
 package config
 
 import (
-	"reflect"
-	"regexp"
+	"errors"
+	"slices"
 	"strings"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 )
 
-// blame reports what a constructor said, field by field at the field's place. base is
-// the path that Go's names are below, fallback where to point for the rest.
+// This file places the problems that constructors report: a problem names its setting by
+// Go's path, and the file has that setting at a line.
+
+// blame reports what a constructor found, each problem at its setting. base is the path in
+// the file that Go's paths are below, fallback where to point for all else.
 func (l *loader) blame(base, fallback string, err error) {
-	for _, e := range flatten(err) {
-		l.blameOne(base, fallback, e)
+	for _, e := range problem.Split(err) {
+		l.blameOne(base, fallback, "", e)
 	}
 }
 
-func flatten(err error) []error {
-	if err == nil {
-		return nil
+// blameOne reports one problem; where names the broker if it is not the source's own.
+func (l *loader) blameOne(base, fallback, where string, err error) {
+	found, p := problemIn(err)
+	at, path := l.locate(base, fallback, found)
+	if path == "" {
+		return // reported already
 	}
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		var all []error
-		for _, e := range many.Unwrap() {
-			all = append(all, flatten(e)...)
-		}
-		return all
+	p.Path, p.Text = path, p.Text+where
+	if none := noneOf(path); none != "" && found.Kind == problem.OutOfRange && found.Must(nil) != "" {
+		p.Hint += ", or " + none
 	}
-	return []error{err}
-}
-
-func (l *loader) blameOne(base, fallback string, err error) {
-	p := Problem{Code: longshore.CodeConfig, Text: err.Error(), cause: err}
-	if e, ok := err.(*longshore.Error); ok { //nolint:errorlint // the error itself
-		p.Code, p.Hint, p.Text = e.Code, e.Hint, e.Text()
-		if e.Err != nil && (strings.HasPrefix(e.Op, "container ") || strings.HasPrefix(e.Op, "make a breaker")) {
-			p.Text = strings.TrimPrefix(e.Err.Error(), "longshore: ")
-		}
-	}
-	raw := p.Text
-	p.Text, p.Hint = reworded(p.Text, p.Hint)
-	at, path, told := l.meant(base, fallback, p.Text)
-	if told {
-		return
-	}
-	if strings.HasPrefix(string(fallback), "containers") && last(fallback) == "source" {
-		at = l.inURL(fallback, raw, at)
-		if m := parameter.FindStringSubmatch(raw); m != nil {
-			path = join(fallback, m[1]) // a URL may have more mistakes than one
-		}
-	}
-	p.Text, p.Hint = yamlNames(p.Text), yamlNames(p.Hint)
-	p.refine()
-	p.Path = path
-	p.Warning = l.check && strings.Contains(p.Text, "no region is known") // it comes from where the service runs
+	p.Warning = l.check && found.MaySupply // the service may run where the value is known
 	l.report(at, p)
 	if p.Warning {
 		delete(l.broken, path)
 	}
 }
 
-// meant is the field that a text is about, and told that it has a problem already.
-func (l *loader) meant(base, fallback, text string) (at spot, path string, told bool) {
-	path = fallback
-	for _, name := range goName.FindAllString(text, -1) {
-		full := l.fieldAt(base, name)
-		if l.told(full) {
-			return spot{}, "", true
-		}
-		if e, ok := l.at[full]; ok {
-			return l.spotOfEntry(e), full, false
-		}
-		if at, ok := l.sourceParameter(base, snake(name)); ok {
-			return at, join(base, "source"), false
-		}
-		if _, known := yamlWords()[first(name)]; known {
-			path = full
-		}
+// problemIn is the problem inside an error, in the words of the file.
+func problemIn(err error) (*problem.Problem, Problem) {
+	p := Problem{Code: longshore.CodeConfig, cause: err}
+	e, ok := errors.AsType[*longshore.Error](err)
+	if ok {
+		p.Code, p.Hint = e.Code, e.Hint
 	}
-	return l.place(path), path, false
-}
-
-// refine gives a problem of the configuration its code, and takes what to do out of the
-// text.
-func (p *Problem) refine() {
+	found, typed := errors.AsType[*problem.Problem](err)
 	switch {
-	case strings.Contains(p.Text, "value that is not known"):
-		p.Code = CodeUnknownValue
-	case p.Code != longshore.CodeConfig:
-	case strings.Contains(p.Text, "is not set"), strings.Contains(p.Text, "is missing"), strings.Contains(p.Text, "no topic is named"), strings.Contains(p.Text, "source has no "), strings.Contains(p.Text, "has no name"):
-		p.Code = CodeMissing
-	case strings.Contains(p.Text, "is not known"):
-		p.Code = CodeUnknownKey
-	case strings.Contains(p.Text, "does not go with"), strings.Contains(p.Text, "must"), strings.Contains(p.Text, "negative"), strings.Contains(p.Text, "more than"), strings.Contains(p.Text, "or 0 for"):
-		p.Code = CodeOutOfRange
-	}
-	if head, tail, ok := strings.Cut(p.Text, ": must be "); ok && p.Hint == "" {
-		p.Text, p.Hint = head, "must be "+tail
-	} else if head, tail, ok := strings.Cut(p.Text, ", must be "); ok && p.Hint == "" {
-		p.Text, p.Hint = head, "must be "+tail
-	}
-	for _, todo := range []string{"set ", "leave ", "lower ", "did you mean ", "it must be "} {
-		if head, tail, ok := strings.Cut(p.Text, "; "+todo); ok && p.Hint == "" {
-			p.Text, p.Hint = head, todo+tail
+	case typed && found.Place == problem.Port:
+		p.Text, p.Hint = "the port is not a number from 1 to 65535", "leave it out for the default port; percent-encode / ? # @ : % in a password, or write password: env:NAME"
+		return found, p
+	case typed:
+		p.Text, p.Hint = found.Text(keyOf), found.Hint(keyOf)
+		if must := found.Must(keyOf); must != "" {
+			p.Hint = strings.TrimSuffix("must be "+must+"; "+p.Hint, "; ")
 		}
+		p.Code = codeOf(found.Kind, p.Code)
+		return found, p
+	case ok:
+		p.Text = e.Text()
+	default:
+		p.Text = strings.TrimPrefix(err.Error(), "longshore: ")
 	}
+	return problem.Bad("", "", ""), p
 }
 
-// fieldAt is the path of a field by Go's name: below base, or below the source of the
-// container that base is.
-func (l *loader) fieldAt(base, name string) string {
-	below := sep + strings.ReplaceAll(snake(name), ".", sep)
-	if _, ok := l.at[base+below]; !ok && parent(base) == "containers" {
-		if source := join(base, "source") + below; l.has(source) {
+// codeOf is the code of a kind of problem, where the error has no code of its own.
+func codeOf(k problem.Kind, own longshore.Code) longshore.Code {
+	switch {
+	case k == problem.UnknownName:
+		return CodeUnknownKey
+	case k == problem.UnknownWord:
+		return CodeUnknownValue
+	case own != longshore.CodeConfig || k == problem.Invalid:
+		return own
+	case k == problem.Missing:
+		return CodeMissing
+	}
+	return CodeOutOfRange // also for what does not go with something else
+}
+
+// locate finds the place of a problem, and the path it belongs to: "" if the setting has a
+// problem already, of which this one follows.
+func (l *loader) locate(base, fallback string, found *problem.Problem) (at spot, path string) {
+	at = l.place(fallback)
+	switch {
+	case found.Place == problem.Parameter:
+		if !problem.Showable(found.Field) {
+			return l.inURL(fallback, found.Field, at), fallback
+		}
+		return l.inURL(fallback, found.Field, at), join(fallback, found.Field) // a URL may have several mistakes
+	case found.Place == problem.Port:
+		return l.portInURL(fallback, at), fallback
+	case found.Field == "":
+		return at, fallback
+	}
+	key := keyOf(found.Field)
+	full := l.fieldAt(base, key)
+	if l.told(full) {
+		return spot{}, ""
+	}
+	if e, ok := l.at[full]; ok {
+		return l.spotOfEntry(e), full
+	}
+	if source := join(base, "source"); parent(base) == "containers" && l.has(source) {
+		if at := l.inURL(source, key, spot{}); at.length > 0 {
+			return at, source
+		}
+	}
+	if fieldOf(full) == nil {
+		return at, fallback
+	}
+	return l.place(full), full
+}
+
+// fieldAt is the path of a setting: below base, or below the source of the container that
+// base is.
+func (l *loader) fieldAt(base, key string) string {
+	below := strings.ReplaceAll(key, ".", sep)
+	if parent(base) == "containers" && !l.has(join(base, below)) {
+		if source := joinAll(base, "source", below); l.has(source) {
 			return source
 		}
 	}
-	return base + below
+	return join(base, below)
 }
 
-// sourceParameter is where the URL of a container's source says something.
-func (l *loader) sourceParameter(base, name string) (spot, bool) {
-	path := join(base, "source")
-	if parent(base) != "containers" || !l.has(path) {
-		return spot{}, false
+// keyOf is the key of a setting, or the word for a constant, by Go's name.
+func keyOf(goName string) string {
+	for _, r := range renamed() {
+		if rest, ok := strings.CutPrefix(goName, r.goName); ok && (rest == "" || rest[0] == '.') {
+			return r.key + snake(rest)
+		}
 	}
-	at := l.inURL(path, `parameter "`+name+`"`, l.place(path))
-	return at, at.length == len(name)
+	return snake(goName)
+}
+
+// renamed are the settings whose key is not their Go name in snake_case.
+func renamed() []struct{ goName, key string } {
+	return []struct{ goName, key string }{
+		{"Addr", "listen"}, {"DialTimeout", "connect_timeout"}, {"PublisherConfig.MaxBatchBytes", "publish.batch_bytes"}, {"PublisherConfig", "publish"},
+		{"SettleAuto", "auto"}, {"SettleManual", "manual"}, {"StuckWait", "wait"}, {"StuckReplace", "replace"},
+		{"DeadLetterNative", "native"}, {"DeadLetterKeep", "keep"}, {"DeadLetterDiscard", "discard"},
+	}
 }
 
 func (l *loader) has(path string) bool {
@@ -134,7 +150,7 @@ func (l *loader) has(path string) bool {
 	return ok
 }
 
-// told tells whether a path or something around it below its container has a problem
+// told reports whether a path, or what is around it below its container, has a problem
 // already: what follows from a mistake is not another one.
 func (l *loader) told(path string) bool {
 	for n := strings.Count(path, sep); n >= 2; n-- {
@@ -146,114 +162,30 @@ func (l *loader) told(path string) bool {
 	return false
 }
 
-// inURL points at the parameter of a source's URL that is meant.
-func (l *loader) inURL(path, text string, at spot) spot {
-	e, ok := l.at[path]
-	if !ok || at.line == 0 {
-		return at
+// sameMistake compares what two constructors found.
+func sameMistake(a, b error) bool {
+	p, typed := errors.AsType[*problem.Problem](a)
+	q, other := errors.AsType[*problem.Problem](b)
+	if typed && other {
+		return p.Same(q)
 	}
-	n := resolved(e.value)
-	if u := entry(n, "url"); u != nil {
-		n = resolved(u)
-	}
-	if !strings.Contains(n.Value, "://") || n.Line == 0 {
-		return at
-	}
-	at = l.spotOf(n)
-	from, to := l.extent(n)
-	raw := string(l.line(n.Line)[from:to])
-	word := ""
-	if m := parameter.FindStringSubmatch(text); m != nil {
-		word = m[1]
-	} else if strings.Contains(text, "port") {
-		word = badPort(raw)
-	}
-	if word == "" {
-		return at
-	}
-	for _, lead := range []string{"?" + word + "=", "&" + word + "=", ":" + word} {
-		if i := strings.Index(raw, lead); i >= 0 {
-			at.column = from + len([]rune(raw[:i])) + 2
-			at.length = len([]rune(word))
-			return at
-		}
-	}
-	return at
+	return typed == other && a.Error() == b.Error()
 }
 
-// badPort is the first port of a URL that is not a number.
-func badPort(raw string) string {
-	_, rest, _ := strings.Cut(raw, "://")
-	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
-		rest = rest[at+1:]
-	}
-	hosts, _, _ := strings.Cut(rest, "/")
-	for h := range strings.SplitSeq(hosts, ",") {
-		if _, port, ok := strings.Cut(h, ":"); ok && strings.Trim(port, "0123456789") != "" {
-			return port
-		}
-	}
-	return ""
-}
-
-var (
-	goName    = regexp.MustCompile(`\b[A-Z][A-Za-z]*(?:\.[A-Za-z_]+)*`)
-	parameter = regexp.MustCompile(`parameter "([^"]+)"`)
-)
-
-func first(name string) string {
-	head, _, _ := strings.Cut(name, ".")
-	return head
-}
-
-// yamlWords are Go's names of fields and words of the file, with what they are there.
-func yamlWords() map[string]string {
-	words := map[string]string{}
-	var walk func(t reflect.Type)
-	walk = func(t reflect.Type) {
-		for i := range t.NumField() {
-			f := t.Field(i)
-			key := f.Tag.Get("key")
-			words[camel(key)] = key
-			for w := range strings.SplitSeq(f.Tag.Get("oneof"), "|") {
-				if w != "" {
-					words[camel(w)] = w
-				}
-			}
-			if s := sectionOf(f.Type); s != nil {
-				walk(s)
-			}
-		}
-	}
-	walk(reflect.TypeFor[containerSection]())
-	walk(reflect.TypeFor[brokerSection]())
-	walk(reflect.TypeFor[adminSection]())
-	walk(reflect.TypeFor[telemetrySection]())
-	delete(words, "Key")
-	delete(words, "URL")
-	return words
-}
-
-func camel(key string) string {
-	var b strings.Builder
-	for part := range strings.SplitSeq(key, "_") {
-		if part != "" {
-			b.WriteString(strings.ToUpper(part[:1]) + part[1:])
-		}
-	}
-	return b.String()
-}
-
-// yamlNames writes a text about Go's names with those of the file.
-func yamlNames(text string) string {
-	words := yamlWords()
-	text = strings.NewReplacer("amqp.Unlimited", "unlimited", "amqp.NoLinger", "more", "autoscale.Adaptive.", "autoscale.", "autoscale.Consecutive.", "autoscale.",
-		", or -1 for none", ", or none", " or -1 for none", "", "set Addr", "set listen", "The address", "listen").Replace(text)
-	return goName.ReplaceAllStringFunc(text, func(name string) string {
-		parts := strings.Split(name, ".")
-		if _, ok := words[parts[0]]; !ok {
-			return name
-		}
-		return snake(name)
+// newMistakes are those of an error that are not known.
+func newMistakes(err error, known []error) []error {
+	return slices.DeleteFunc(problem.Split(err), func(e error) bool {
+		return slices.ContainsFunc(known, func(k error) bool { return sameMistake(e, k) })
 	})
+}
+
+// wrongParameters are the parameters of a URL that an error is about.
+func wrongParameters(err error) map[string]bool {
+	wrong := map[string]bool{}
+	for _, e := range problem.Split(err) {
+		if p, ok := errors.AsType[*problem.Problem](e); ok && p.Place == problem.Parameter {
+			wrong[p.Field] = true
+		}
+	}
+	return wrong
 }

@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp"
 	"github.com/longshore-go/longshore/transport/kafka"
@@ -58,8 +58,7 @@ func (l *loader) brokerWith(s *brokerSection, config *tls.Config, shared *memory
 	case onRabbit:
 		var err error
 		if strings.Contains(s.Management, "@") { // a password would be printed
-			err = &longshore.Error{Code: longshore.CodeConfig, Op: "rabbitmq broker", Err: errors.New("management has a login in its address"),
-				Hint: "leave it out: the broker's own is used, and needs the tag management"}
+			err = bad("management", "leave the login out: the broker's own is used, and its user needs the tag management", "has a login in its address")
 		}
 		return broker{rabbit: amqp.New(s.URL, amqp.Config{User: s.User, Password: s.Password.Secret, TLS: config, Management: s.Management,
 			ConnectTimeout: s.ConnectTimeout, Heartbeat: s.Heartbeat, ConnectionName: s.ConnectionName, RenewEvery: s.RenewEvery})}, err
@@ -78,7 +77,7 @@ func (l *loader) kafka(s *brokerSection, config *tls.Config) (broker, error) {
 	cfg := kafka.Config{TLS: strings.EqualFold(scheme, "kafkas"), TLSConfig: config, ClientID: s.ClientID, Rack: s.Rack, DialTimeout: s.ConnectTimeout, MaxUnpacked: int(s.MaxUnpacked)}
 	var errs []error
 	if s.TLS != nil && !cfg.TLS {
-		errs = append(errs, bad("TLS", "is set where the URL says kafka", "write kafkas:// to use it"))
+		errs = append(errs, problem.Conflict("tls", nil, "a url that begins with kafka", "the connection would not be encrypted", "write kafkas://, or leave tls out").Of("", ""))
 	}
 	if at := strings.LastIndexByte(place, '@'); at >= 0 {
 		user, password, _ := strings.Cut(place[:at], ":")
@@ -86,13 +85,13 @@ func (l *loader) kafka(s *brokerSection, config *tls.Config) (broker, error) {
 		u, err1 := url.PathUnescape(user)
 		p, err2 := url.PathUnescape(password)
 		if err1 != nil || err2 != nil {
-			errs = append(errs, bad("URL", "has a user or a password that is not percent-encoded", "use sasl: {user: …, password: …}, which takes them as they are"))
+			errs = append(errs, bad("url", "use sasl: {{user: …, password: …}, which takes them as they are", "has a user or a password that is not percent-encoded"))
 		}
 		cfg.SASL = kafka.SASL{User: u, Password: transport.Static(p)}
 	}
 	hosts, path, _ := strings.Cut(place, "/")
 	if path != "" || strings.Contains(hosts, "?") {
-		errs = append(errs, bad("URL", "has something behind its hosts", "topics and group belong to the source, settings to keys beside url"))
+		errs = append(errs, bad("url", "put topics and group into the source, and other settings into keys beside url", "has something after its hosts"))
 		hosts, _, _ = strings.Cut(hosts, "?")
 	}
 	if s.SASL != nil {
@@ -122,12 +121,12 @@ func (s *sendSection) outlet() (kafka.PublisherConfig, error) {
 	for _, name := range s.Compression {
 		c, known := kafka.Codec(name)
 		if !known {
-			errs = append(errs, bad("Publish.compression", fmt.Sprintf("has no %.40q", name), "use "+strings.Join(kafka.Codecs(), ", ")))
+			errs = append(errs, problem.Bad("publish.compression", "use "+strings.Join(kafka.Codecs(), ", "), "has an unknown codec %.40q", name).OfKind(problem.UnknownWord).Of("", ""))
 		}
 		cfg.Compression = append(cfg.Compression, c)
 	}
 	if s.BatchBytes < 0 || s.BatchBytes > 1<<30 {
-		errs = append(errs, bad("Publish.batch_bytes", "must be between 1 and 1073741824", ""))
+		errs = append(errs, problem.Range("publish.batch_bytes", s.BatchBytes, "from 1 to %d", 1<<30).Of("", ""))
 	} else {
 		cfg.MaxBatchBytes = int32(s.BatchBytes)
 	}
@@ -143,22 +142,23 @@ func (s *sendSection) outlet() (kafka.PublisherConfig, error) {
 func (l *loader) sqs(s *brokerSection) (broker, error) {
 	var errs []error
 	if _, rest, _ := strings.Cut(s.URL, "://"); rest != "" {
-		errs = append(errs, bad("URL", "of a broker on SQS is sqs:// alone", "region and endpoint are keys beside it, the queue belongs to the source"))
+		errs = append(errs, bad("url", "write sqs:// alone: region and endpoint are keys beside url, and the queue belongs to the source", "has something after sqs://"))
 	}
 	cfg := sqs.Config{Region: s.Region, Endpoint: s.Endpoint}
 	switch {
 	case s.AccessKeyID != "" && s.SecretKey.IsZero():
-		errs = append(errs, bad("access_key_id", "has no secret_access_key beside it", "add secret_access_key: env:NAME"))
+		errs = append(errs, bad("access_key_id", "add secret_access_key: env:NAME", "is set without secret_access_key"))
 	case s.AccessKeyID == "" && (!s.SecretKey.IsZero() || !s.SessionToken.IsZero()):
-		errs = append(errs, bad("access_key_id", "is missing beside secret_access_key or session_token", "add it, or leave all out to use the SDK's chain"))
+		errs = append(errs, problem.Required("access_key_id", "add it beside secret_access_key, or leave all of them out to use the SDK's credential chain").Of("", ""))
 	case s.AccessKeyID != "":
 		cfg.Credentials = sqs.Keys(s.AccessKeyID, s.SecretKey.Secret, s.SessionToken.Secret)
 	}
 	return broker{sqs: sqs.New(cfg)}, errors.Join(errs...)
 }
 
-func bad(field, problem, hint string) error {
-	return &longshore.Error{Code: longshore.CodeConfig, Err: errors.New(field + " " + problem), Hint: hint}
+// bad is one mistake in a broker's section.
+func bad(field, hint, what string, args ...any) error {
+	return problem.Bad(field, hint, what, args...).Of("", "")
 }
 
 // tls reads the authorities now and the client's certificate at each connect, so that a
@@ -177,17 +177,17 @@ func (l *loader) authorities(cfg *tls.Config, s *tlsSection) error {
 	}
 	pem, err := os.ReadFile(l.beside(s.CAFile))
 	if err != nil {
-		return bad("TLS.ca_file", "cannot be read: "+plain(err).Error(), "paths are relative to the configuration file")
+		return problem.Bad("tls.ca_file", "paths are relative to the configuration file", "cannot be read").Because(plain(err)).Of("", "")
 	}
 	if cfg.RootCAs = x509.NewCertPool(); !cfg.RootCAs.AppendCertsFromPEM(pem) {
-		return bad("TLS.ca_file", "has no certificate in it", "give a PEM file")
+		return bad("tls.ca_file", "give a PEM file", "contains no certificate")
 	}
 	return nil
 }
 
 func (l *loader) certificate(cfg *tls.Config, s *tlsSection) error {
 	if (s.CertFile == "") != (s.KeyFile == "") {
-		return bad("TLS.cert_file", "and TLS.key_file go together", "give both or neither")
+		return bad("tls.cert_file", "give both or neither", "and tls.key_file go together")
 	}
 	if s.CertFile == "" {
 		return nil
@@ -200,7 +200,7 @@ func (l *loader) certificate(cfg *tls.Config, s *tlsSection) error {
 		return &c, nil
 	}
 	if _, err := load(); err != nil {
-		return bad("TLS.cert_file", strings.TrimPrefix(err.Error(), "cert_file "), "give the PEM files of a certificate and of its key")
+		return problem.Bad("tls.cert_file", "give the PEM files of a certificate and of its key; paths are relative to the configuration file", "cannot be used").Because(errors.Unwrap(err)).Of("", "")
 	}
 	cfg.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
 	return nil

@@ -3,14 +3,13 @@ package config
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/lifecycle"
 	"github.com/longshore-go/longshore/transport"
 )
@@ -120,25 +119,8 @@ func (c *Config) tryVia(path string, s *containerSection) {
 		c.vias[name] = &via{broker: b}
 	}
 	if f, ok := b.named("longshore-check").(transport.Validator); ok && d.To != "" {
-		err := f.ValidateOpen(transport.OpenOptions{DeadLetter: d.To})
-		l.blame(path, joinAll(path, "dead_letter", "to"), toOf(name, err))
-	}
-}
-
-// toOf says which broker does not take a destination, in place of the source that was
-// asked for it.
-func toOf(name string, err error) error {
-	var all []error
-	for _, e := range flatten(err) {
-		one := &longshore.Error{Code: longshore.CodeConfig, Err: e}
-		if known, ok := e.(*longshore.Error); ok { //nolint:errorlint // the error itself
-			text := known.Text()
-			if i := strings.Index(text, "DeadLetter.To "); i >= 0 {
-				text = text[i:]
-			}
-			one.Err, one.Hint = fmt.Errorf("%s, on broker %s", text, name), known.Hint
+		for _, e := range problem.Split(f.ValidateOpen(transport.OpenOptions{DeadLetter: d.To})) {
+			l.blameOne(path, joinAll(path, "dead_letter", "to"), ", on broker "+name, e)
 		}
-		all = append(all, one)
 	}
-	return errors.Join(all...)
 }

@@ -3,10 +3,10 @@ package config
 import (
 	"errors"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp"
 	"github.com/longshore-go/longshore/transport/kafka"
@@ -97,15 +97,15 @@ func (c *Config) readable(s *sourceSection) transport.Source {
 // behind is what else is wrong with a URL, once its wrong parameters are gone. What they
 // were needed for is no mistake of its own.
 func (c *Config) behind(s *sourceSection, err error) error {
-	seen := flatten(err)
+	seen := problem.Split(err)
 	left := without(s, err)
 	if left.URL == s.URL {
 		return nil
 	}
 	_, err = c.source(left)
 	var more []error
-	for _, e := range flatten(err) {
-		if !slices.ContainsFunc(seen, func(told error) bool { return told.Error() == e.Error() }) && !strings.Contains(e.Error(), "is missing") {
+	for _, e := range newMistakes(err, seen) {
+		if p, ok := errors.AsType[*problem.Problem](e); !ok || p.Kind != problem.Missing {
 			more = append(more, e)
 		}
 	}
@@ -116,12 +116,7 @@ func (c *Config) behind(s *sourceSection, err error) error {
 func without(s *sourceSection, err error) *sourceSection {
 	left := *s
 	place, query, _ := strings.Cut(s.URL, "?")
-	wrong := map[string]bool{}
-	for _, e := range flatten(err) {
-		if m := parameter.FindStringSubmatch(e.Error()); m != nil {
-			wrong[m[1]] = true
-		}
-	}
+	wrong := wrongParameters(err)
 	if len(wrong) == 0 {
 		return &left
 	}

@@ -130,3 +130,33 @@ func (f *field) kindName() string {
 	}
 	return "number"
 }
+
+// fieldOf is the field at a path; nil if the file has no such key.
+func fieldOf(path string) *field {
+	t := reflect.TypeFor[root]()
+	var f *field
+	for name := range strings.SplitSeq(path, sep) {
+		if t == nil {
+			return nil
+		}
+		if f != nil && f.named() == t { // the name of a container or a broker
+			f = &field{key: name, typ: t}
+			continue
+		}
+		if f = find(fieldsOf(t), name); f == nil {
+			return nil
+		}
+		if t = f.named(); t == nil {
+			t = sectionOf(f.typ)
+		}
+	}
+	return f
+}
+
+// noneOf is the word for -1 of the field at a path; "" if it has none.
+func noneOf(path string) string {
+	if f := fieldOf(path); f != nil {
+		return f.none
+	}
+	return ""
+}

@@ -1,15 +1,14 @@
 package config
 
 import (
-	"errors"
 	"testing"
 
-	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 )
 
 // F-N22: what is left of a URL without its wrong parameters is as it was written.
 func TestAURLWithoutItsMistakesKeepsItsLists(t *testing.T) {
-	wrong := &longshore.Error{Code: longshore.CodeConfig, Op: "source URL", Err: errors.New(`parameter "colour" is not known`)}
+	wrong := problem.Bad("colour", "", "is unknown").In(problem.Parameter).Of("source URL", "")
 	for raw, want := range map[string]string{
 		"amqp://h/v?queues=a%2Cb,c&colour=red":   "amqp://h/v?queues=a%2Cb,c",
 		"amqp://h/v?col%6Fur=red&queues=a,b%2Bc": "amqp://h/v?queues=a,b%2Bc",

@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/admin"
 	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/lifecycle"
 	"github.com/longshore-go/longshore/transport"
 )
@@ -53,18 +54,12 @@ func (c *Config) tryBroker(name string, s *brokerSection) {
 		err = errors.Join(err, check.Check())
 	}
 	l.blame(path, join(path, "url"), err)
-	c.told[name] = flatten(err)
+	c.told[name] = problem.Split(err)
 }
 
 // unlessTold leaves out what was told of the broker itself.
 func (c *Config) unlessTold(broker string, err error) error {
-	var rest []error
-	for _, e := range flatten(err) {
-		if !slices.ContainsFunc(c.told[broker], func(told error) bool { return told.Error() == e.Error() }) {
-			rest = append(rest, e)
-		}
-	}
-	return errors.Join(rest...)
+	return errors.Join(newMistakes(err, c.told[broker])...)
 }
 
 // stub is the handler of containers that are made to be looked at.

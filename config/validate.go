@@ -1,9 +1,9 @@
 package config
 
-// This file is about what a section lacks, and about settings that exclude each other and
-// that code cannot say: the constructors find the rest.
+// This file finds what a section lacks, and settings of the file that exclude each other but
+// have no counterpart in Go. The constructors find the rest.
 
-// needs finds what a source mapping does not say; complete is that it lacks nothing.
+// needs reports what a source mapping lacks; complete means that it lacks nothing.
 func (l *loader) needs(path string, s *sourceSection) (complete bool) {
 	b := l.file.Brokers[s.Broker]
 	if s.URL != "" || b == nil {
@@ -26,7 +26,7 @@ func (l *loader) needs(path string, s *sourceSection) (complete bool) {
 			missing("topics", "source has no topics", "add topics: [NAME]")
 		}
 		if s.Declare != nil && s.Declare.Partitions == 0 {
-			missing("declare", "declare says no partitions", "add partitions: 12, or leave declare out if the topics exist")
+			missing("declare", "declare has no partitions", "add partitions: 12, or leave declare out if the topics exist")
 		}
 	case "":
 	default:
@@ -35,19 +35,19 @@ func (l *loader) needs(path string, s *sourceSection) (complete bool) {
 		case s.Broadcast && s.Exchange == "":
 			missing("exchange", "source has no exchange", "add exchange: NAME")
 		case s.Broadcast || s.Queue != "" || len(s.Queues) > 0:
-		case l.has(join(path, "exchange")): // that was told of
+		case l.has(join(path, "exchange")): // reported already
 			complete = false
 		default:
 			missing("queue", "source has no queue", "add queue: NAME")
 		}
 		if d := s.Declare; kind == onRabbit && !s.Broadcast && d != nil && d.Type == "" && !l.broken[joinAll(path, "declare", "type")] && len(d.Bindings) == 0 && len(d.Arguments) == 0 && !d.Transient && !d.AutoDelete {
-			missing("declare", "declare says nothing", "add type: quorum, or leave declare out if the queue exists")
+			missing("declare", "declare is empty", "add type: quorum, or leave declare out if the queue exists")
 		}
 	}
 	return complete
 }
 
-// alone finds what belongs to one way to consume and is said beside another one.
+// alone reports settings of another way to consume than the one chosen.
 func (l *loader) alone(path string, s *sourceSection, kind string) {
 	refuse := func(other, why string, keys ...string) {
 		for _, key := range keys {
@@ -59,29 +59,29 @@ func (l *loader) alone(path string, s *sourceSection, kind string) {
 	}
 	switch {
 	case s.Broadcast && kind == onKafka:
-		refuse("broadcast", "everybody reads everything, without a group", "group", "protocol", "instance_id", "pattern", "settle_linger", "rebalance_drain", "rebalance_timeout", "session_timeout")
+		refuse("broadcast", "every instance reads everything, without a group", "group", "protocol", "instance_id", "pattern", "settle_linger", "rebalance_drain", "rebalance_timeout", "session_timeout")
 	case s.Broadcast:
 		refuse("broadcast", "every instance has a queue of its own on the exchange", "queue", "queues", "declare", "exclusive", "single_active", "priority", "tag", "arguments", "pull", "pull_interval", "dead_lettered", "browse_counts")
 	case kind == onRabbit:
 		if len(s.Queues) > 0 {
-			refuse("queues", "it would be forgotten", "queue")
+			refuse("queues", "it would be ignored", "queue")
 		}
 		for _, key := range []string{"exchange", "kind", "keys"} {
 			if e, ok := l.at[join(path, key)]; ok {
-				l.report(l.spotOfEntry(e), Problem{Code: CodeOutOfRange, Path: join(path, key), Text: key + " does not go with a queue: it says what a broadcast reads",
-					Hint: "add broadcast: true, or write declare: {bindings: [{exchange: NAME}]} to lead an exchange to the queue"})
+				l.report(l.spotOfEntry(e), Problem{Code: CodeOutOfRange, Path: join(path, key), Text: key + " does not go with a queue: it belongs to a broadcast",
+					Hint: "add broadcast: true, or write declare: {bindings: [{exchange: NAME}]} to bind the queue to an exchange"})
 			}
 		}
 	}
 }
 
-// goTogether finds settings that exclude each other and that code cannot say.
+// goTogether reports settings that exclude each other.
 func (l *loader) goTogether(path string, s *containerSection) {
 	if d := s.DeadLetter; d != nil && d.Via != "" && d.To == "" {
 		at := joinAll(path, "dead_letter", "via")
 		l.report(l.spotOfEntry(l.at[at]), Problem{Code: CodeMissing, Path: at, Text: "dead_letter.via is set without to", Hint: "add to: NAME, the place on that broker, or leave via out"})
 	} else if d != nil && d.To == "" && d.Policy == "" && !l.brokenBelow(join(path, "dead_letter")) {
-		l.report(l.place(join(path, "dead_letter")), Problem{Code: CodeMissing, Path: join(path, "dead_letter"), Text: "dead_letter says nothing",
+		l.report(l.place(join(path, "dead_letter")), Problem{Code: CodeMissing, Path: join(path, "dead_letter"), Text: "dead_letter is empty",
 			Hint: "add to: NAME, or policy: native, keep or discard"})
 	}
 	if s.Throttle == nil {
@@ -89,13 +89,13 @@ func (l *loader) goTogether(path string, s *containerSection) {
 	}
 	at := join(path, "throttle")
 	if r := s.Throttle.Rate; r != nil && *r < 0 {
-		l.report(l.place(join(at, "rate")), Problem{Code: CodeOutOfRange, Path: join(at, "rate"), Text: "throttle.rate is negative", Hint: "0 holds everything; leave it out for no limit"})
+		l.report(l.place(join(at, "rate")), Problem{Code: CodeOutOfRange, Path: join(at, "rate"), Text: "throttle.rate is negative", Hint: "it must be 0 or more; 0 lets nothing through, and no rate means no limit"})
 	}
 	k := s.Throttle.PerKey
 	if k == nil || l.brokenBelow(join(at, "per_key")) {
 		return
 	}
 	if (k.Permits == nil) == (k.Rate == nil) {
-		l.report(l.place(join(at, "per_key")), Problem{Code: CodeMissing, Path: join(at, "per_key"), Text: "throttle.per_key has not one of permits and rate", Hint: "give one of the two"})
+		l.report(l.place(join(at, "per_key")), Problem{Code: CodeMissing, Path: join(at, "per_key"), Text: "throttle.per_key needs either permits or rate", Hint: "give one of the two"})
 	}
 }

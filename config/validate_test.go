@@ -79,13 +79,13 @@ telemetry: {metrics: prometheus, traces: otlp, otlp: {interval: 5s, sample: 2, e
 admin: {}
 `)
 	want := strings.Split(strings.TrimSpace(`
-3:36 renew_every does not go with a URL's password
-5:66 SASL.User does not go with the mechanism OAUTHBEARER
+3:36 renew_every does not go with a password in the URL
+5:66 sasl.user does not go with the mechanism OAUTHBEARER
 12:7 exclusive does not go with single_active
 15:7 settle_linger does not go with auto_ack
 16:7 prefetch does not go with auto_ack
-17:7 pull_interval does not go with messages that are sent ahead
-19:42 prefetch 5 is less than the 20 deliveries that workers
+17:7 pull_interval does not go with push delivery
+19:42 prefetch is 5, less than the 20 deliveries that workers
 20:19 dead_letter.to "orders" does not go with rabbitmq queue "orders"
 26:7 group does not go with broadcast
 27:7 instance_id does not go with broadcast
@@ -94,15 +94,15 @@ admin: {}
 31:19 dead_letter.to "orders.dlt" does not go with topic "^orders"
 33:50 declare.attributes DeduplicationScope does not go with a standard queue
 34:19 dead_letter.to "orders" does not go with the queue it comes from
-36:44 prefetch 5 is less than the 20 deliveries
+36:44 prefetch is 5, less than the 20 deliveries
 37:19 dead_letter.policy native does not go with rabbitmq queue "orders"
 38:27 stuck.action replace does not go with a stuck.after of never
-41:19 dead_letter.to "orders.dlq": sqs queue: the name of a queue
+41:19 dead_letter.to "orders.dlq" is not a valid queue name
 43:25 queue does not go with queues
 44:19 dead_letter.via is set without to
 46:40 kind does not go with a queue
 46:53 keys does not go with a queue
-47:19 dead_letter.to "orders dlt": is no topic, on broker k
+47:19 dead_letter.to "orders dlt" is not a valid topic name, on broker k
 54:7 keys does not go with kind fanout
 55:7 queue does not go with broadcast
 56:7 browse_counts does not go with broadcast
@@ -116,7 +116,7 @@ admin: {}
 66:13 source has no exchange
 67:55 interval does not go with metrics that are not sent by otlp
 67:69 sample is 2
-67:105 TLS does not go with an endpoint that begins with http`), "\n")
+67:105 tls does not go with an endpoint that begins with http`), "\n")
 	if len(ps) != len(want) {
 		t.Errorf("%d problems, want %d", len(ps), len(want))
 	}

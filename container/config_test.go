@@ -32,7 +32,7 @@ func TestEverythingWrongIsToldAtOnce(t *testing.T) {
 	}
 	for _, want := range []string{"handler is nil", "Workers.Min is 5", "at most Workers.Max, which is 3", "Lookahead is -2", "-1 to", "MaxBytes is -1", "Hold is 1ns",
 		"Order is ByPartition", "Settle is 7", "Batch is set", "Stuck.After", "Stuck.Action is 9", "MaxAttempts is -1", "Parked is -1", "Backoff.Initial is 1h0m0s",
-		"Multiplier is 0.5", "Jitter is 3", "DeadLetter has To and Policy", "Reopen.Max is -1ns", "DrainTimeout is -7ns", "CancelGrace is -1ns", "Middleware[0] is nil", "Prefetch"} {
+		"Multiplier is 0.5", "Jitter is 3", "DeadLetter has both", "Reopen.Max is -1ns", "DrainTimeout is -7ns", "CancelGrace is -1ns", "Middleware[0] is nil", "Prefetch"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("not told: %s", want)
 		}

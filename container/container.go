@@ -259,15 +259,15 @@ func (c *ListenerContainer) setPaused(on bool) {
 // what it means in Config.Workers. A run that is draining keeps the workers it has:
 // then the bounds are those of the next one.
 func (c *ListenerContainer) Scale(lo, hi int) error {
-	p := &problems{source: c.set.name}
+	p := problemsOf(c.set.name)
 	p.number("min", lo, 0, maxWorkers)
 	p.number("max", hi, 0, maxWorkers)
 	w := Workers{lo, hi}.filled()
 	if w.Min > w.Max {
-		p.addf("min", "is %d: must be at most max, which is %d", w.Min, w.Max)
+		p.Range("min", w.Min, "at most {max}, which is %d", w.Max)
 	}
-	if len(p.errs) > 0 {
-		return errors.Join(p.errs...)
+	if err := p.Err(); err != nil {
+		return err
 	}
 	c.mu.Lock()
 	c.workers = w

@@ -164,8 +164,8 @@ func ExampleNew_problems() {
 	})
 	fmt.Println(err)
 	// Output:
-	// longshore: container "orders": Workers.Min is 5: must be at most Workers.Max, which is 3
-	// longshore: container "orders": Redelivery.MaxAttempts is -1: must be within 0 to 2147483647
+	// longshore: container "orders": Workers.Min is 5, must be at most Workers.Max, which is 3
+	// longshore: container "orders": Redelivery.MaxAttempts is -1, must be from 0 to 2147483647
 }
 
 // What a drain did is in its report.

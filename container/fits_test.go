@@ -56,7 +56,7 @@ func TestSettingsThatExcludeEachOther(t *testing.T) {
 	_, err := container.NewBatch(leased, func(context.Context, []*longshore.Delivery) error { return nil }, container.Config{
 		Stuck: container.Stuck{After: -1, Action: container.StuckReplace}, Batch: container.Batch{Linger: time.Minute}, Settle: container.SettleManual,
 		DeadLetter: container.DeadLetter{To: "x", Policy: container.DeadLetterKeep}})
-	for _, want := range []string{"Stuck.Action Replace does not go with a Stuck.After of never", "Batch.Linger 1m0s does not go with the lease", "Settle is Manual", "DeadLetter has To and Policy"} {
+	for _, want := range []string{"Stuck.Action replace does not go with a Stuck.After of never", "Batch.Linger 1m0s does not go with the lease", "Settle manual does not go with Batch", "DeadLetter has both"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("not told: %s: %v", want, err)
 		}

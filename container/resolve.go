@@ -1,7 +1,6 @@
 package container
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/longshore-go/longshore/internal/backoff"
 	"github.com/longshore-go/longshore/internal/clock"
 	"github.com/longshore-go/longshore/internal/logs"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -82,26 +82,23 @@ type settings struct {
 	warnings    []string
 }
 
-// problems collects everything that is wrong, so that it is told at once.
-type problems struct {
-	source string
-	errs   []error
-}
+// problems collects everything that is wrong, so that one error reports all of it.
+type problems struct{ problem.List }
 
-func (p *problems) addf(field, format string, args ...any) {
-	p.errs = append(p.errs, &longshore.Error{Code: longshore.CodeConfig, Source: p.source,
-		Op: fmt.Sprintf("container %q", p.source), Err: fmt.Errorf(field+" "+format, args...)})
+func problemsOf(container string) *problems {
+	return &problems{problem.List{Op: fmt.Sprintf("container %q", container), Source: container}}
 }
 
 func (p *problems) number(field string, v, lo, hi int) {
 	if v < lo || v > hi {
-		p.addf(field, "is %d: must be within %d to %d", v, lo, hi)
+		p.Range(field, v, "from %d to %d", lo, hi)
 	}
 }
 
+// duration refuses a time that is too long, or negative and not -1, which means none.
 func (p *problems) duration(field string, v time.Duration) {
 	if v > maxTime || (v < 0 && v != -1) {
-		p.addf(field, "is %v: must be positive and at most %v, 0 for the default or -1 for none", v, maxTime)
+		p.Range(field, v, "positive and at most %v, or 0 for the default{?, or -1 for none}", maxTime)
 	}
 }
 
@@ -113,25 +110,23 @@ func resolve(src transport.Source, cfg Config, batch bool) (*settings, Workers, 
 		s.about = d.Describe()
 	}
 	s.name = first(cfg.Name, s.about.Name)
-	p := &problems{source: s.name}
+	p := problemsOf(s.name)
 	s.clock, s.log, s.system = clock.Or(cfg.Clock), cfg.Logger, cfg.Clock == nil
 	if s.log == nil {
 		s.log = logs.Stderr(zapcore.WarnLevel)
 	}
 	w := s.workers(p, cfg)
 	s.intake(p, cfg, w, batch)
-	whole := len(p.errs) == 0
+	whole := p.Len() == 0
 	s.redelivery(p, src, cfg, w)
 	s.stopping(p, cfg)
 	s.middleware(p, cfg, batch)
 	s.together(p, src, cfg, batch)
 	s.fits(p, src, w, whole)
 	if c, ok := src.(transport.Checker); ok {
-		if err := c.Check(); err != nil {
-			p.errs = append(p.errs, err)
-		}
+		p.Join(c.Check())
 	}
-	return s, w, errors.Join(p.errs...)
+	return s, w, p.Err()
 }
 
 func (s *settings) workers(p *problems, cfg Config) Workers {
@@ -140,14 +135,12 @@ func (s *settings) workers(p *problems, cfg Config) Workers {
 	p.number("Workers.Max", w.Max, 0, maxWorkers)
 	w = w.filled()
 	if w.Min > w.Max {
-		p.addf("Workers.Min", "is %d: must be at most Workers.Max, which is %d", w.Min, w.Max)
+		p.Range("Workers.Min", w.Min, "at most {Workers.Max}, which is %d", w.Max)
 	}
 	if s.policy = cfg.Autoscale; s.policy == nil {
 		s.policy = autoscale.Adaptive{}
 	}
-	if err := s.policy.Check(); err != nil {
-		p.addf("Autoscale", "%w", err)
-	}
+	p.Below("Autoscale", s.policy.Check())
 	return w
 }
 
@@ -165,16 +158,16 @@ func (s *settings) intake(p *problems, cfg Config, w Workers, batch bool) {
 	p.number("Lookahead", cfg.Lookahead, -1, maxBatch)
 	s.look = cfg.Lookahead
 	if cfg.MaxBytes < 0 {
-		p.addf("MaxBytes", "is %d: must be positive, or 0 for 64 MiB", cfg.MaxBytes)
+		p.Range("MaxBytes", cfg.MaxBytes, "positive, or 0 for the default, 64 MiB")
 	}
 	if s.maxBytes = cfg.MaxBytes; s.maxBytes == 0 {
 		s.maxBytes = defaultMaxBytes
 	}
 	if cfg.Settle > SettleManual {
-		p.addf("Settle", "is %d: must be Auto or Manual", cfg.Settle)
+		p.Range("Settle", cfg.Settle, "{SettleAuto} or {SettleManual}")
 	}
 	if cfg.Stuck.Action > StuckReplace {
-		p.addf("Stuck.Action", "is %d: must be Wait or Replace", cfg.Stuck.Action)
+		p.Range("Stuck.Action", cfg.Stuck.Action, "{StuckWait} or {StuckReplace}")
 	}
 	p.duration("Stuck.After", cfg.Stuck.After)
 	if s.stuck.After == 0 {
@@ -182,7 +175,7 @@ func (s *settings) intake(p *problems, cfg Config, w Workers, batch bool) {
 	}
 	if !batch {
 		if cfg.Batch != (Batch{}) {
-			p.addf("Batch", "is set: it needs container.NewBatch")
+			p.Bad("Batch", "make the container with container.NewBatch, or leave {Batch} out", "is set, but the handler takes single deliveries")
 		}
 		return
 	}
@@ -193,7 +186,7 @@ func (s *settings) batching(p *problems, cfg Config, w Workers) {
 	p.number("Batch.Size", cfg.Batch.Size, 0, maxBatch)
 	p.duration("Batch.Linger", cfg.Batch.Linger)
 	if s.manual {
-		p.addf("Settle", "is Manual: a batch handler's result settles, so it must be Auto")
+		p.Conflict("Settle", "manual", "{Batch}", "the result of a batch handler settles its deliveries", "leave {Settle} out")
 	}
 	if s.batch = cfg.Batch.Size; s.batch == 0 {
 		s.batch = defaultBatch
@@ -203,8 +196,8 @@ func (s *settings) batching(p *problems, cfg Config, w Workers) {
 	}
 	s.linger = max(s.linger, 0)
 	if cfg.Lookahead > 0 && w.Max+cfg.Lookahead < w.Max*s.batch {
-		p.addf("Lookahead", "is %d: Workers.Max %d × Batch.Size %d need a window of %d, so it must be at least %d, or 0 to follow",
-			cfg.Lookahead, w.Max, s.batch, w.Max*s.batch, w.Max*s.batch-w.Max)
+		p.Range("Lookahead", cfg.Lookahead, "at least %d, because {Workers.Max} %d × {Batch.Size} %d need a window of %d; 0 follows them",
+			w.Max*s.batch-w.Max, w.Max, s.batch, w.Max*s.batch)
 	}
 }
 
@@ -217,7 +210,7 @@ func (s *settings) stopping(p *problems, cfg Config) {
 		s.drain = 0
 	}
 	if cfg.CancelGrace < 0 || cfg.CancelGrace > maxTime {
-		p.addf("CancelGrace", "is %v: must be positive, or 0 for %v", cfg.CancelGrace, defaultGrace)
+		p.Range("CancelGrace", cfg.CancelGrace, "positive and at most %v, or 0 for the default, %v", maxTime, defaultGrace)
 	}
 	if s.grace = cfg.CancelGrace; s.grace == 0 {
 		s.grace = defaultGrace

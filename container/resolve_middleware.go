@@ -12,16 +12,16 @@ import (
 func (s *settings) middleware(p *problems, cfg Config, batch bool) {
 	for i, m := range cfg.Middleware {
 		if m == nil {
-			p.addf(fmt.Sprintf("Middleware[%d]", i), "is nil")
+			p.Bad(fmt.Sprintf("Middleware[%d]", i), "leave it out", "is nil")
 			continue
 		}
 		if _, ok := m.(longshore.BatchWrapper); batch && !ok {
-			p.addf(fmt.Sprintf("Middleware[%d]", i), "(%s) knows only single deliveries: it has no WrapBatch", nameOf(m))
+			p.Bad(fmt.Sprintf("Middleware[%d]", i), "give it a WrapBatch method, or leave it out", "(%s) takes single deliveries only", nameOf(m))
 		}
 	}
 	s.warnings = wrongOrders(cfg.Middleware)
 	for _, text := range misplaced(places(cfg.Middleware), losing) {
-		p.addf("Middleware", "%s", text)
+		p.Bad("Middleware", "", "%s", text)
 	}
 }
 

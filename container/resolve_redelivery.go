@@ -8,6 +8,7 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/backoff"
 	"github.com/longshore-go/longshore/internal/hops"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -35,14 +36,14 @@ func (s *settings) redelivery(p *problems, src transport.Source, cfg Config, w W
 	f, ok := s.order.(OrderFunc)
 	s.byFunc, s.byPartition = ok, s.order == Order(ByPartition)
 	if ok && f == nil {
-		p.addf("Order", "is an OrderFunc without a function")
+		p.Bad("Order", "give it a function", "is an OrderFunc without a function")
 	}
 	if s.byPartition && !caps.Partitions {
-		p.addf("Order", "is ByPartition: %s has no partitions; use ByKey or Unordered", s.name)
+		p.Bad("Order", "use {ByKey} or {Unordered}", "is {ByPartition}, but %s has no partitions", s.name)
 	}
 	s.ordered = isOrdered(s.order)
 	if limit := keepLimit(caps); s.ordered && s.retrySet && limit > 0 && s.retry.Max > limit {
-		p.addf("Redelivery.Backoff.Max", "is %v: with an order a retry waits here, and the lease allows at most %v", s.retry.Max, limit)
+		p.Range("Redelivery.Backoff.Max", s.retry.Max, "at most %v: with an order a retry waits in this process, and the delivery's lease would run out", limit)
 	}
 	s.deadLetter(p, src, caps)
 }
@@ -50,14 +51,14 @@ func (s *settings) redelivery(p *problems, src transport.Source, cfg Config, w W
 func spacing(p *problems, field string, b, zero Backoff) backoff.Policy {
 	for name, v := range map[string]time.Duration{".Initial": b.Initial, ".Max": b.Max} {
 		if v < 0 || v > maxTime {
-			p.addf(field+name, "is %v: must be positive and at most %v, or 0 for the default", v, maxTime)
+			p.Range(field+name, v, "positive and at most %v, or 0 for the default", maxTime)
 		}
 	}
 	if b.Multiplier != 0 && !(b.Multiplier >= 1 && b.Multiplier <= 1000) {
-		p.addf(field+".Multiplier", "is %v: must be within 1 to 1000, or 0 for %v", b.Multiplier, zero.Multiplier)
+		p.Range(field+".Multiplier", b.Multiplier, "from 1 to 1000, or 0 for the default, %v", zero.Multiplier)
 	}
 	if b.Jitter != -1 && !(b.Jitter >= 0 && b.Jitter <= 1) {
-		p.addf(field+".Jitter", "is %v: must be within 0 to 1, or -1 for none", b.Jitter)
+		p.Range(field+".Jitter", b.Jitter, "from 0 to 1{?, or -1 for none}")
 	}
 	switch {
 	case b.Initial == 0 && b.Max > 0:
@@ -69,7 +70,7 @@ func spacing(p *problems, field string, b, zero Backoff) backoff.Policy {
 		b.Max = max(zero.Max, b.Initial)
 	}
 	if b.Initial > b.Max {
-		p.addf(field+".Initial", "is %v: must be at most %s.Max, which is %v", b.Initial, field, b.Max)
+		p.Range(field+".Initial", b.Initial, "at most {"+field+".Max}, which is %v", b.Max)
 	}
 	if b.Multiplier == 0 {
 		b.Multiplier = zero.Multiplier
@@ -102,20 +103,20 @@ func (s *settings) deadLetter(p *problems, src transport.Source, caps longshore.
 		s.hops = hops.Limit
 	}
 	if s.ownSource(src) {
-		p.addf("DeadLetter.To", "is %q, the source itself: a dead letter would come back at once", d.To)
+		p.Bad("DeadLetter.To", "name another place", "is %q, which is the source itself: a dead letter would come back at once", d.To)
 	}
 	_, outlet := src.(transport.Outlet)
 	switch {
 	case d.Policy > DeadLetterDiscard:
-		p.addf("DeadLetter.Policy", "is %d: must be Native, Keep or Discard", d.Policy)
+		p.Range("DeadLetter.Policy", d.Policy, "{DeadLetterNative}, {DeadLetterKeep} or {DeadLetterDiscard}")
 	case d.To != "" && d.Policy != Default:
-		p.addf("DeadLetter", "has To and Policy: choose one")
+		p.Bad("DeadLetter", "leave one of the two out", "has both {DeadLetter.To} and {DeadLetter.Policy}")
 	case d.To == "" && d.Via != nil:
-		p.addf("DeadLetter.Via", "is set without To")
+		p.Add(problem.Bad("DeadLetter.Via", "set {DeadLetter.To}, or leave {DeadLetter.Via} out", "is set without {DeadLetter.To}").OfKind(problem.Missing))
 	case d.To != "" && d.Via == nil && !outlet:
-		p.addf("DeadLetter.Via", "is nil and %s cannot publish: give a publisher", s.name)
+		p.Add(problem.Bad("DeadLetter.Via", "give a publisher", "is nil, and %s cannot publish", s.name).OfKind(problem.Missing))
 	case d.To == "" && d.Policy == Default && caps.HeadOfLineBlocking:
-		p.addf("DeadLetter", "is not set: on this source a failed message that is kept stops its partition; set To, or Policy Keep or Discard")
+		p.Add(problem.Bad("DeadLetter", "set {DeadLetter.To}, or {DeadLetter.Policy} {Keep} or {Discard}", "is not set, and a failed message that is kept here blocks its partition").OfKind(problem.Missing))
 	}
 }
 

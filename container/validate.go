@@ -1,15 +1,18 @@
 package container
 
-import "github.com/longshore-go/longshore/transport"
+import (
+	"github.com/longshore-go/longshore/internal/problem"
+	"github.com/longshore-go/longshore/transport"
+)
 
 // together refuses settings that are right by themselves and not together; those that
 // concern one part of the configuration are refused where it is read.
 func (s *settings) together(p *problems, src transport.Source, cfg Config, batch bool) {
 	if cfg.Stuck.Action == StuckReplace && cfg.Stuck.After == -1 {
-		p.addf("Stuck.Action", "Replace does not go with a Stuck.After of never (-1): no handler is ever found stuck; leave Stuck.After out, or Stuck.Action")
+		p.Conflict("Stuck.Action", "replace", "a {Stuck.After} of never{? (-1)}", "no handler is ever found stuck", "leave {Stuck.After} out, or {Stuck.Action}")
 	}
 	if limit := keepLimit(src.Capabilities()); batch && limit > 0 && cfg.Batch.Linger > limit {
-		p.addf("Batch.Linger", "%v does not go with the lease of %s: a delivery may wait here for %v at the most; lower it", cfg.Batch.Linger, s.name, limit)
+		p.Conflict("Batch.Linger", cfg.Batch.Linger, "the lease of "+problem.Literal(s.name), "a delivery may wait in this process for at most "+limit.String(), "lower it")
 	}
 }
 
@@ -24,9 +27,7 @@ func (s *settings) fits(p *problems, src transport.Source, w Workers, whole bool
 	if !whole {
 		most = 0
 	}
-	if err := f.ValidateOpen(s.wishes(most)); err != nil {
-		p.errs = append(p.errs, err)
-	}
+	p.Join(f.ValidateOpen(s.wishes(most)))
 }
 
 // wishes is what a source is told, with at most so many workers; 0 leaves the window to it.

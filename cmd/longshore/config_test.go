@@ -31,7 +31,7 @@ func TestConfigCheckPointsAtEachMistake(t *testing.T) {
 		"     |                        ^^^ write source: {url: …, password: env:NAME} or file:PATH\n"+
 		"longshore.yaml:4:33: error[bad-address]: the port is not a number from 1 to 65535\n"+
 		"   4 |     source: amqp://app:***@h:bad/?queue=orders\n"+
-		"     |                              ^^^ leave it out for 5672, 5671 with amqps; percent-encode / ? # @ : % in a password, or write password: env:NAME\n"+
+		"     |                              ^^^ leave it out for the default port; percent-encode / ? # @ : % in a password, or write password: env:NAME\n"+
 		"longshore.yaml:5:15: error[out-of-range]: workers.min is 30\n"+
 		"   5 |     workers: {min: 30, max: 1}\n"+
 		"     |               ^^^^^^^ must be at most workers.max, which is 1\n"+

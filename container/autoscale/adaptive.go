@@ -2,9 +2,10 @@ package autoscale
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"time"
+
+	"github.com/longshore-go/longshore/internal/problem"
 )
 
 // Adaptive follows the load and finds out where more workers stop helping.
@@ -57,16 +58,16 @@ const (
 func (a Adaptive) Check() error {
 	var errs []error
 	if a.Hold < 0 || a.Hold > 0 && a.Hold < time.Second {
-		errs = append(errs, fmt.Errorf("autoscale.Adaptive.Hold is %v: at least 1s, or 0 for %v", a.Hold, holdDefault))
+		errs = append(errs, problem.Range("Hold", a.Hold, "1s or more, or 0 for the default, %v", holdDefault))
 	}
 	if a.Drain < 0 || a.Drain > 0 && a.Drain < time.Second {
-		errs = append(errs, fmt.Errorf("autoscale.Adaptive.Drain is %v: at least 1s, or 0 for %v", a.Drain, drainDefault))
+		errs = append(errs, problem.Range("Drain", a.Drain, "1s or more, or 0 for the default, %v", drainDefault))
 	}
 	if a.Util != 0 && !(a.Util >= 0.1 && a.Util <= growAt) {
-		errs = append(errs, fmt.Errorf("autoscale.Adaptive.Util is %v: within 0.1 to %v, or 0 for %v", a.Util, growAt, utilDefault))
+		errs = append(errs, problem.Range("Util", a.Util, "from 0.1 to %v, or 0 for the default, %v", growAt, utilDefault))
 	}
 	if a.Growth != 0 && !(a.Growth >= 1.1 && a.Growth <= 4) {
-		errs = append(errs, fmt.Errorf("autoscale.Adaptive.Growth is %v: within 1.1 to 4, or 0 for %v", a.Growth, growthDefault))
+		errs = append(errs, problem.Range("Growth", a.Growth, "from 1.1 to 4, or 0 for the default, %v", growthDefault))
 	}
 	return errors.Join(errs...)
 }

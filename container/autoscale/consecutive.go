@@ -2,8 +2,9 @@ package autoscale
 
 import (
 	"errors"
-	"fmt"
 	"time"
+
+	"github.com/longshore-go/longshore/internal/problem"
 )
 
 // Consecutive adds a worker after so many active cycles of one worker in a row and
@@ -69,7 +70,7 @@ func (c Consecutive) Check() error {
 		{"ReceiveTimeout", c.ReceiveTimeout < 0, c.ReceiveTimeout},
 	} {
 		if f.bad {
-			errs = append(errs, fmt.Errorf("autoscale.Consecutive.%s is %v: must be positive, or 0 for the default", f.name, f.v))
+			errs = append(errs, problem.Range(f.name, f.v, "positive, or 0 for the default"))
 		}
 	}
 	return errors.Join(errs...)

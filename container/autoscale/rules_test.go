@@ -219,7 +219,7 @@ func TestBoundsThatMoveAreFollowed(t *testing.T) {
 func TestAdaptiveSettings(t *testing.T) {
 	err := autoscale.Adaptive{Hold: -1, Util: 2, Drain: time.Millisecond, Growth: 1}.Check()
 	for _, name := range []string{"Hold", "Util", "Drain", "Growth"} {
-		if err == nil || !strings.Contains(err.Error(), "Adaptive."+name) {
+		if err == nil || !strings.Contains(err.Error(), name+" is ") {
 			t.Errorf("%v does not tell of %s", err, name)
 		}
 	}

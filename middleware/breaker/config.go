@@ -2,13 +2,12 @@ package breaker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 )
 
 // Config says when a breaker opens and how it comes back. The zero value works.
@@ -45,32 +44,28 @@ type Config struct {
 }
 
 func (c *Config) check() error {
-	var errs []error
-	bad := func(field string, value any, want string) {
-		errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Source: c.Name, Op: fmt.Sprintf("make a breaker for %q", c.Name),
-			Err: fmt.Errorf("%s is %v, must be %s", field, value, want)})
-	}
+	l := &problem.List{Op: fmt.Sprintf("make a breaker for %q", c.Name), Source: c.Name}
 	if !(c.Ratio >= 0 && c.Ratio <= 1) {
-		bad("Ratio", c.Ratio, "from 0 to 1")
+		l.Range("Ratio", c.Ratio, "more than 0 and at most 1, or 0 for the default, 0.5")
 	}
 	for field, n := range map[string]int{"MinRequests": c.MinRequests, "Trials": c.Trials} {
 		if n < 0 {
-			bad(field, n, "0 or more")
+			l.Range(field, n, "positive, or 0 for the default")
 		}
 	}
 	if c.Consecutive < -1 {
-		bad("Consecutive", c.Consecutive, "-1 or more")
+		l.Range("Consecutive", c.Consecutive, "positive, or 0 for the default, 10{?, or -1 for never}")
 	}
 	for field, d := range map[string]time.Duration{"Window": c.Window, "OpenFor": c.OpenFor, "OpenMax": c.OpenMax, "ProbeTimeout": c.ProbeTimeout} {
 		if d < 0 {
-			bad(field, d, "0 or more")
+			l.Range(field, d, "positive, or 0 for the default")
 		}
 	}
 	c.fill()
 	if c.OpenMax < c.OpenFor {
-		bad("OpenMax", c.OpenMax, "at least OpenFor")
+		l.Range("OpenMax", c.OpenMax, "at least {OpenFor}, which is %v", c.OpenFor)
 	}
-	return errors.Join(errs...)
+	return l.Err()
 }
 
 func (c *Config) fill() {

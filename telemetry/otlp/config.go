@@ -2,8 +2,6 @@ package otlp
 
 import (
 	"crypto/tls"
-	"errors"
-	"fmt"
 	"net/url"
 	"os"
 	"strings"
@@ -11,7 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -47,43 +45,40 @@ const defaultEndpoint = "http://localhost:4318"
 // Check reports all that is wrong, each a *longshore.Error with the code config. It
 // contacts nobody.
 func (c *Config) Check() error {
-	var errs []error
-	bad := func(what, todo string) {
-		errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Op: "otlp exporter", Err: errors.New(what), Hint: todo})
-	}
-	u := c.checkEndpoint(bad)
+	l := &problem.List{Op: "otlp exporter"}
+	u := c.checkEndpoint(l)
 	if c.TLS != nil && u != nil && u.Scheme == "http" {
-		bad("TLS does not go with an Endpoint that begins with http", "write https://, or leave TLS out")
+		l.Conflict("TLS", nil, "an {Endpoint} that begins with http", "nothing would be encrypted", "write https://, or leave {TLS} out")
 	}
 	for name, value := range c.Headers {
 		switch {
 		case !token(name):
-			bad(fmt.Sprintf("Headers has %.40q, which is no name for a header", name), "letters, digits and hyphens")
+			l.Bad("Headers", "use letters, digits and hyphens", "has %.40q, which is not a valid header name", name)
 		case value.IsZero():
-			bad(fmt.Sprintf("Headers.%s has no value", name), "set it to transport.Env, File, Static or Func")
+			l.Required("Headers."+name, "set it{? to transport.Env, File, Static or Func}")
 		}
 	}
 	if !(c.Sample >= 0 && c.Sample <= 1) {
-		bad(fmt.Sprintf("Sample is %v, must be more than 0 and at most 1, or 0 for the default, 1", c.Sample), "")
+		l.Range("Sample", c.Sample, "more than 0 and at most 1, or 0 for the default, 1")
 	}
 	if c.Interval < 0 || c.Interval > 0 && c.Interval < time.Second {
-		bad(fmt.Sprintf("Interval is %v, must be 1s or more, or 0 for the default, 1m", c.Interval), "")
+		l.Range("Interval", c.Interval, "1s or more, or 0 for the default, 1m")
 	}
 	if c.NoTraces && c.Sample != 0 {
-		bad("Sample does not go with NoTraces: there are no traces to choose from", "leave one of them out")
+		l.Conflict("Sample", nil, "{NoTraces}", "no traces are sent", "leave one of them out")
 	}
 	if c.NoMetrics && c.Interval != 0 {
-		bad("Interval does not go with NoMetrics: nothing is collected", "leave one of them out")
+		l.Conflict("Interval", nil, "{NoMetrics}", "no metrics are collected", "leave one of them out")
 	}
 	if c.NoTraces && c.NoMetrics {
-		bad("NoTraces does not go with NoMetrics: nothing would be sent", "leave one of them out")
+		l.Conflict("NoTraces", nil, "{NoMetrics}", "nothing would be sent", "leave one of them out")
 	}
-	return errors.Join(errs...)
+	return l.Err()
 }
 
 // checkEndpoint returns the URL where it can be used. Its text is never shown: somebody
 // may have written a password into it.
-func (c *Config) checkEndpoint(bad func(what, todo string)) *url.URL {
+func (c *Config) checkEndpoint(l *problem.List) *url.URL {
 	const form = "write it as http://host:4318 or https://host"
 	if c.Endpoint == "" {
 		return nil
@@ -91,13 +86,13 @@ func (c *Config) checkEndpoint(bad func(what, todo string)) *url.URL {
 	u, err := url.Parse(c.Endpoint)
 	switch {
 	case err != nil:
-		bad("Endpoint is no URL", form)
+		l.Bad("Endpoint", form, "is not a URL")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		bad("Endpoint is not an http or https URL with a host", form)
+		l.Bad("Endpoint", form, "is not an http or https URL with a host")
 	case u.User != nil:
-		bad("Endpoint has a user or a password in it", "send them as a header: Headers with authorization")
+		l.Bad("Endpoint", "send it as a header: {Headers} with authorization", "has a user or a password in it")
 	case u.RawQuery != "" || u.Fragment != "":
-		bad("Endpoint has something behind its path", form)
+		l.Bad("Endpoint", form, "has parameters or a fragment behind its path")
 	default:
 		return u
 	}

@@ -2,13 +2,12 @@ package amqp
 
 import (
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
-	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
@@ -61,22 +60,19 @@ func (s *broadcast) keys() []string {
 func (s *broadcast) sample() string { return s.keys()[0] }
 
 func (s *broadcast) check() error {
-	var errs []error
-	bad := func(what string) {
-		errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Source: s.exchange,
-			Op: fmt.Sprintf("rabbitmq broadcast %q", s.exchange), Err: errors.New(what)})
-	}
+	l := &problem.List{Op: fmt.Sprintf("rabbitmq broadcast %q", s.exchange), Source: s.exchange}
 	if s.exchange == "" || len(s.exchange) > codec.MaxShort {
-		bad("the exchange's name must be 1 to 255 bytes long")
+		l.Range("the exchange's name", fmt.Sprintf("%d bytes long", len(s.exchange)), "1 to 255 bytes long")
 	}
 	for i, k := range s.cfg.Keys {
 		if len(k) > codec.MaxShort {
-			bad(fmt.Sprintf("Keys[%d] is %d bytes long, must be at most 255", i, len(k)))
+			l.Range(fmt.Sprintf("Keys[%d]", i), fmt.Sprintf("%d bytes long", len(k)), "at most 255 bytes long")
 		}
 	}
-	s.together(clashes(fmt.Sprintf("rabbitmq broadcast %q", s.exchange), s.exchange, &errs))
+	s.together(l)
 	cfg := s.cfg.queue()
-	return errors.Join(append(errs, cfg.check(s.exchange))...)
+	l.Join(cfg.check(s.exchange))
+	return l.Err()
 }
 
 // prepare makes queue, exchange and bindings. The queue is exclusive, so it ends

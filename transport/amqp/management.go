@@ -3,14 +3,14 @@ package amqp
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"net/url"
 	"time"
 
-	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/internal/rabbitapi"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
 // AMQP tells nothing of a queue's type, its arguments or the policies on it. The
@@ -49,8 +49,8 @@ func jsonNumber(v any) (int64, bool) {
 func managementURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, &longshore.Error{Code: longshore.CodeBadAddress, Op: "rabbitmq broker", // err would show a password
-			Err: errors.New("cannot read Management as an address"), Hint: "write http://host:15672 or https://host:15671, with user:password@ before the host if the login is another one"}
+		return nil, conn.BadAddress(problem.Bad("Management", "write http://host:15672 or https://host:15671; to log in as another user, put user:password@ before the host",
+			"is not an http or https URL")) // err would show a password
 	}
 	return u, nil
 }

@@ -10,6 +10,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
@@ -64,8 +65,7 @@ var _ transport.Publisher = (*Publisher)(nil)
 func (b *Broker) Publisher(cfg PublisherConfig) (*Publisher, error) {
 	err := b.set.problem
 	if cfg.Timeout < 0 {
-		err = errors.Join(err, &longshore.Error{Code: longshore.CodeConfig, Op: "rabbitmq publisher",
-			Err: fmt.Errorf("field Timeout is %s, must be 0 (the default, 10s) or more", cfg.Timeout)})
+		err = errors.Join(err, problem.Range("Timeout", cfg.Timeout, "positive, or 0 for the default, 10s").Of("rabbitmq publisher", ""))
 	}
 	if err != nil {
 		return nil, err

@@ -1,7 +1,6 @@
 package amqp
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -9,6 +8,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
@@ -174,55 +174,51 @@ func (c *QueueConfig) inPlace() bool {
 
 // check returns all that is wrong with the configuration of the named queue.
 func (c *QueueConfig) check(name string) error {
-	var errs []error
-	bad := func(field string, value any, want string) {
-		errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Source: name, Op: fmt.Sprintf("rabbitmq queue %q", name),
-			Err: fmt.Errorf("%s is %v, must be %s", field, value, want)})
-	}
+	l := &problem.List{Op: fmt.Sprintf("rabbitmq queue %q", name), Source: name}
 	if name == "" || len(name) > codec.MaxShort {
-		bad("the name", fmt.Sprintf("%d bytes long", len(name)), "1 to 255 bytes long")
+		l.Range("the name", fmt.Sprintf("%d bytes long", len(name)), "1 to 255 bytes long")
 	}
 	if c.Prefetch < Unlimited || c.Prefetch > 65535 {
-		bad("Prefetch", c.Prefetch, "0 (follows the workers), 1 to 65535, or amqp.Unlimited")
+		l.Range("Prefetch", c.Prefetch, "from 1 to 65535, or 0 to follow the workers{?, or amqp.Unlimited}")
 	}
 	if c.SettleLinger < 0 && c.SettleLinger != NoLinger {
-		bad("SettleLinger", c.SettleLinger, "0 (the default, 2ms), more, or amqp.NoLinger")
+		l.Range("SettleLinger", c.SettleLinger, "positive, or 0 for the default, 2ms{?, or amqp.NoLinger}")
 	}
 	if c.PullInterval < 0 {
-		bad("PullInterval", c.PullInterval, "0 (the default, 250ms) or more")
+		l.Range("PullInterval", c.PullInterval, "positive, or 0 for the default, 250ms")
 	}
 	if len(c.Tag) > maxTag {
-		bad("Tag", fmt.Sprintf("%d bytes long", len(c.Tag)), fmt.Sprintf("at most %d bytes", maxTag))
+		l.Range("Tag", fmt.Sprintf("%d bytes long", len(c.Tag)), "at most %d bytes long", maxTag)
 	}
 	if err := c.Arguments.Validate(); err != nil {
-		bad("Arguments", "a table", "one that AMQP can carry: "+err.Error())
+		l.Add(problem.Bad("Arguments", "", "cannot be sent by AMQP").Because(err))
 	}
-	c.Declare.check(bad)
-	c.together(clashes(fmt.Sprintf("rabbitmq queue %q", name), name, &errs))
-	return errors.Join(errs...)
+	c.Declare.check(l)
+	c.together(l)
+	return l.Err()
 }
 
-func (d *Declare) check(bad func(field string, value any, want string)) {
+func (d *Declare) check(l *problem.List) {
 	if err := d.Arguments.Validate(); err != nil {
-		bad("Declare.Arguments", "a table", "one that AMQP can carry: "+err.Error())
+		l.Add(problem.Bad("Declare.Arguments", "", "cannot be sent by AMQP").Because(err))
 	}
 	if d.Type == Quorum && (d.Transient || d.AutoDelete) {
-		bad("Declare.Type", "quorum", "classic where Transient or AutoDelete is set: quorum queues always last")
+		l.Conflict("Declare.Type", "quorum", "{Declare.Transient} or {Declare.AutoDelete}", "quorum queues are always durable", "set {Declare.Type} to {Classic}, or leave the other out")
 	}
 	for _, name := range []string{"x-queue-type", "x-single-active-consumer"} {
 		if _, ok := d.Arguments[name]; ok {
-			bad("Declare.Arguments", name, "set by Type or SingleActive instead")
+			l.Bad("Declare.Arguments", "use {Declare.Type} or {SingleActive} instead", "must not have %s", name)
 		}
 	}
 	if _, ok := d.Arguments["x-consumer-timeout"]; ok && d.Type != Quorum {
-		bad("Declare.Arguments", "x-consumer-timeout", "used with Type Quorum only: RabbitMQ refuses it elsewhere")
+		l.Conflict("Declare.Arguments", "x-consumer-timeout", "any {Declare.Type} other than quorum", "RabbitMQ refuses it", "set {Declare.Type} to {Quorum}")
 	}
 	for i, b := range d.Bindings {
 		if b.Exchange == "" || len(b.Exchange) > codec.MaxShort || len(b.Key) > codec.MaxShort {
-			bad(fmt.Sprintf("Declare.Bindings[%d]", i), "without an exchange or with a name beyond 255 bytes", "an exchange and a key of at most 255 bytes each")
+			l.Bad(fmt.Sprintf("Declare.Bindings[%d]", i), "give an exchange and a key of at most 255 bytes each", "has no exchange, or a name longer than 255 bytes")
 		}
 		if err := b.Arguments.Validate(); err != nil {
-			bad(fmt.Sprintf("Declare.Bindings[%d].Arguments", i), "a table", "one that AMQP can carry: "+err.Error())
+			l.Add(problem.Bad(fmt.Sprintf("Declare.Bindings[%d].Arguments", i), "", "cannot be sent by AMQP").Because(err))
 		}
 	}
 }

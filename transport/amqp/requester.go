@@ -10,6 +10,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
@@ -53,8 +54,7 @@ type RequesterStats struct {
 func (b *Broker) Requester(cfg RequesterConfig) (*Requester, error) {
 	err := b.set.problem
 	if cfg.Timeout < 0 {
-		err = errors.Join(err, &longshore.Error{Code: longshore.CodeConfig, Op: "rabbitmq requester",
-			Err: fmt.Errorf("field Timeout is %s, must be 0 (the default, 5s) or more", cfg.Timeout)})
+		err = errors.Join(err, problem.Range("Timeout", cfg.Timeout, "positive, or 0 for the default, 5s").Of("rabbitmq requester", ""))
 	}
 	if err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
@@ -37,12 +37,12 @@ func newSettings(rawURL string, cfg Config) settings {
 	for i, a := range cfg.Addresses {
 		n, err := conn.ParseNode(a, addr.TLS)
 		if err != nil {
-			errs = append(errs, conn.BadAddress(fmt.Sprintf("Addresses[%d]: %v", i, err), "write host or host:port"))
+			errs = append(errs, conn.BadURL("write host or host:port", "Addresses[%d] %v", i, err))
 			continue
 		}
 		s.nodes = append(s.nodes, n)
 	}
-	errs = append(errs, s.check()...)
+	errs = append(errs, s.check())
 	s.fill()
 	s.problem = errors.Join(errs...)
 	s.login = &conn.Settings{Problem: s.problem, Address: s.addr, User: s.User, Password: s.Password, External: s.External, RenewEvery: s.RenewEvery,
@@ -50,35 +50,30 @@ func newSettings(rawURL string, cfg Config) settings {
 	return s
 }
 
-func (s *settings) check() []error {
-	var errs []error
-	bad := func(field string, value any, want string) {
-		errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Op: "rabbitmq broker",
-			Err: fmt.Errorf("%s is %v, must be %s", field, value, want)})
-	}
+func (s *settings) check() error {
+	l := &problem.List{Op: "rabbitmq broker"}
 	if s.Heartbeat < 0 || s.Heartbeat > 65535*time.Second || s.Heartbeat%time.Second != 0 {
-		bad("Heartbeat", s.Heartbeat, "0 (the default, 10s) or whole seconds up to 65535")
+		l.Range("Heartbeat", s.Heartbeat, "whole seconds up to 65535s, or 0 for the default, 10s")
 	}
 	if s.ConnectTimeout < 0 {
-		bad("ConnectTimeout", s.ConnectTimeout, "0 (the default, 10s) or more")
+		l.Range("ConnectTimeout", s.ConnectTimeout, "positive, or 0 for the default, 10s")
 	}
 	if s.RenewEvery < 0 {
-		bad("RenewEvery", s.RenewEvery, "0 (never) or more")
+		l.Range("RenewEvery", s.RenewEvery, "positive, or 0 for never")
 	}
 	if len(s.User) > codec.MaxShort {
-		bad("User", fmt.Sprintf("%d bytes long", len(s.User)), "at most 255 bytes")
+		l.Range("User", fmt.Sprintf("%d bytes long", len(s.User)), "at most 255 bytes long")
 	}
-	s.checkTLS(bad, clashes("rabbitmq broker", "", &errs))
+	s.checkTLS(l)
 	if (s.External || s.addr.External) && !s.addr.TLS {
-		bad("External", "true", "used with an amqps URL: the client certificate is the login")
+		l.Conflict("External", nil, "an amqp URL", "the client certificate is the login", "write amqps://")
 	}
 	if s.Management != "" {
-		if _, err := managementURL(s.Management); err != nil {
-			errs = append(errs, err)
-		}
+		_, err := managementURL(s.Management)
+		l.Join(err)
 	}
-	s.together(clashes("rabbitmq broker", "", &errs))
-	return errs
+	s.together(l)
+	return l.Err()
 }
 
 func (s *settings) fill() {

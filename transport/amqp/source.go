@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
@@ -68,9 +69,10 @@ func (s *queueSource) starves(o transport.OpenOptions) error {
 	if s.cfg.Prefetch <= 0 || s.cfg.Pull || s.cfg.AutoAck || o.MaxWindow <= s.cfg.Prefetch || s.opened.Load() {
 		return nil
 	}
-	return &longshore.Error{Code: longshore.CodeWindow, Op: "open " + s.title(), Source: s.name(),
-		Err:  fmt.Errorf("%s %d is less than the %d deliveries that workers and lookahead can hold", "Prefetch", s.cfg.Prefetch, o.MaxWindow),
-		Hint: fmt.Sprintf("set Prefetch to 0 (follows the workers) or at least %d", o.MaxWindow)}
+	e := problem.Bad("Prefetch", fmt.Sprintf("set {Prefetch} to at least %d, or to 0 to follow the workers", o.MaxWindow),
+		"is %d, less than the %d deliveries that workers and lookahead can hold", s.cfg.Prefetch, o.MaxWindow).Of("open "+s.title(), s.name())
+	e.Code = longshore.CodeWindow
+	return e
 }
 
 // Capabilities is what the configuration tells.
@@ -111,21 +113,22 @@ func (s *queueSource) title() string {
 
 // Check reports all that is wrong with the configuration, the broker's included.
 func (s *queueSource) Check() error {
-	errs := []error{s.b.set.problem}
+	l := &problem.List{Op: s.title()}
+	l.Join(s.b.set.problem)
 	if s.cast != nil {
-		errs = append(errs, s.cast.check())
+		l.Join(s.cast.check())
 	} else if len(s.queues) == 0 {
-		errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Op: "rabbitmq queues", Err: errors.New("no queue is named")})
+		l.Add(problem.Bad("", "name at least one", "no queue is named").OfKind(problem.Missing))
 	}
 	seen := map[string]bool{}
 	for _, q := range s.queues {
-		errs = append(errs, s.cfg.check(q))
+		l.Join(s.cfg.check(q))
 		if seen[q] {
-			errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Op: s.title(), Source: q, Err: fmt.Errorf("queue %q is named twice", q)})
+			l.Bad("", "name it once", "queue %q is named twice", q)
 		}
 		seen[q] = true
 	}
-	return errors.Join(errs...)
+	return l.Err()
 }
 
 // Publisher returns a publisher on the same broker and the destination that leads

@@ -2,15 +2,15 @@ package amqp
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/longshore-go/longshore/internal/hosts"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
 // What speaks of TLS means TLS: a URL that says amqp beside it is refused, and so is half
 // of a certificate.
-func (s *settings) checkTLS(bad func(field string, value any, want string), clash clash) {
+func (s *settings) checkTLS(l *problem.List) {
 	var spoken []string
 	for _, p := range []struct{ name, value string }{
 		{"cacertfile", s.addr.CAFile}, {"certfile", s.addr.CertFile}, {"keyfile", s.addr.KeyFile}, {"server_name_indication", s.addr.PeerName},
@@ -21,10 +21,10 @@ func (s *settings) checkTLS(bad func(field string, value any, want string), clas
 	}
 	if !s.addr.TLS {
 		if s.TLS != nil {
-			bad("TLS", "set", "left out where the URL says amqp; write amqps:// to use it")
+			l.Conflict("TLS", nil, "a URL that begins with amqp", "the connection would not be encrypted", "write amqps://, or leave {TLS} out")
 		}
-		if len(spoken) > 0 {
-			clash("the URL's "+strings.Join(spoken, ", "), "its scheme amqp", "the connection would not be encrypted", "write amqps://")
+		for _, name := range spoken {
+			l.Add(problem.Conflict(name, nil, "a URL that begins with amqp", "the connection would not be encrypted", "write amqps://").In(problem.Parameter))
 		}
 	}
 	if one, other := s.addr.CertFile != "", s.addr.KeyFile != ""; one != other {
@@ -32,7 +32,7 @@ func (s *settings) checkTLS(bad func(field string, value any, want string), clas
 		if other {
 			have, missing = missing, have
 		}
-		bad("the URL's "+have, "set alone", "given together with "+missing)
+		l.Add(problem.Bad(have, "add "+missing, "needs %s beside it", missing).In(problem.Parameter).OfKind(problem.Missing))
 	}
 }
 

@@ -11,11 +11,11 @@ import (
 // so is half of a certificate.
 func TestWhatSpeaksOfTLSMeansTLS(t *testing.T) {
 	for raw, want := range map[string][]string{
-		"amqp://h/?server_name_indication=rabbit":    {"server_name_indication", "scheme amqp"},
-		"amqp://h/?cacertfile=ca.pem":                {"cacertfile", "scheme amqp"},
-		"amqp://h/?certfile=c.pem&keyfile=k.pem":     {"certfile, keyfile", "scheme amqp"},
-		"amqps://h/?certfile=c.pem":                  {"certfile is set alone", "keyfile"},
-		"amqps://h/?keyfile=k.pem":                   {"keyfile is set alone", "certfile"},
+		"amqp://h/?server_name_indication=rabbit":    {"server_name_indication", "begins with amqp"},
+		"amqp://h/?cacertfile=ca.pem":                {"cacertfile", "begins with amqp"},
+		"amqp://h/?certfile=c.pem&keyfile=k.pem":     {`parameter "keyfile" does not go`, "begins with amqp"},
+		"amqps://h/?certfile=c.pem":                  {`"certfile" needs keyfile`, "keyfile"},
+		"amqps://h/?keyfile=k.pem":                   {`"keyfile" needs certfile`, "certfile"},
 		"amqps://h/?server_name_indication=rabbit":   nil,
 		"amqps://h/?certfile=c.pem&keyfile=k.pem":    nil,
 		"amqps://h/?cacertfile=ca.pem":               nil,

@@ -1,43 +1,33 @@
 package amqp
 
 import (
-	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
-	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 )
 
-// This file is about settings that are right by themselves and not together: refused
-// before anything is connected, each pair by the names of both.
-
-// clash reports that a setting does not go with another one, and what to do.
-type clash func(field, other, why, todo string)
-
-func clashes(op, source string, errs *[]error) clash {
-	return func(field, other, why, todo string) {
-		*errs = append(*errs, &longshore.Error{Code: longshore.CodeConfig, Op: op, Source: source,
-			Err: fmt.Errorf("%s does not go with %s: %s", field, other, why), Hint: todo})
-	}
-}
+// This file refuses settings that are valid alone but do not work together, before anything
+// is connected. Each error names both settings.
 
 // together looks at a broker's settings, before the URL's are filled in.
-func (s *settings) together(bad clash) {
+func (s *settings) together(l *problem.List) {
 	external := s.External || s.addr.External
 	if external && s.User != "" {
-		bad("User", "External", "the client certificate says who logs in", "leave User out, or External")
+		l.Conflict("User", nil, "{External}", "the client certificate says who logs in", "leave {User} out, or {External}")
 	}
 	if external && !s.Password.IsZero() {
-		bad("Password", "External", "the client certificate is the login", "leave Password out, or External")
+		l.Conflict("Password", nil, "{External}", "the client certificate is the login", "leave {Password} out, or {External}")
 	}
 	switch {
 	case s.RenewEvery == 0:
 	case external:
-		bad("RenewEvery", "External", "there is no password to renew", "leave RenewEvery out")
+		l.Conflict("RenewEvery", nil, "{External}", "there is no password to renew", "leave {RenewEvery} out")
 	case s.Password.IsZero():
-		bad("RenewEvery", "a URL's password", "that one never changes", "set Password, which is asked again, or leave RenewEvery out")
+		l.Conflict("RenewEvery", nil, "a password in the URL", "that password never changes", "set {Password}, which is read again, or leave {RenewEvery} out")
 	}
 	if s.TLS == nil {
 		return
@@ -51,7 +41,7 @@ func (s *settings) together(bad clash) {
 		{s.TLS.ServerName != "" && s.addr.PeerName != "", "ServerName", "server_name_indication"},
 	} {
 		if p.set {
-			bad("TLS with "+p.field, "the URL's "+p.inTheURL, "one of them would be forgotten", "say it in one place")
+			l.Conflict("TLS", "with "+p.field, "the URL's "+p.inTheURL, "one of the two would be ignored", "say it in one place")
 		}
 	}
 }
@@ -63,43 +53,43 @@ func (c *QueueConfig) stream() bool {
 }
 
 // together looks at how one consumes.
-func (c *QueueConfig) together(bad clash) {
+func (c *QueueConfig) together(l *problem.List) {
 	if c.Exclusive && c.SingleActive {
-		bad("Exclusive", "SingleActive", "an exclusive consumer lets nobody stand by", "leave Exclusive out for one active consumer with others in reserve")
+		l.Conflict("Exclusive", nil, "{SingleActive}", "an exclusive consumer allows no standby", "leave {Exclusive} out to have one active consumer with standbys")
 	}
 	if c.Exclusive && c.Declare.Type == Quorum {
-		bad("Exclusive", "Declare.Type quorum", "RabbitMQ lets others consume beside it from a quorum queue", "set SingleActive instead, or make it a classic queue")
+		l.Conflict("Exclusive", nil, "{Declare.Type} quorum", "RabbitMQ does not enforce exclusive consumers on quorum queues", "set {SingleActive} instead, or make it a classic queue")
 	}
 	if _, set := c.Arguments["x-priority"]; set && c.Priority != 0 {
-		bad("Priority", "x-priority in Arguments", "they are the same", "leave one of them out")
+		l.Conflict("Priority", nil, "x-priority in {Arguments}", "they are the same setting", "leave one of them out")
 	}
 	if c.AutoAck {
-		c.besideAutoAck(bad)
+		c.besideAutoAck(l)
 	}
 	if c.Pull {
-		c.besidePull(bad)
+		c.besidePull(l)
 	} else if c.PullInterval != 0 {
-		bad("PullInterval", "messages that are sent ahead", "nothing is asked for at intervals without Pull", "set Pull, or leave PullInterval out")
+		l.Conflict("PullInterval", nil, "push delivery", "only {Pull} polls at intervals", "set {Pull}, or leave {PullInterval} out")
 	}
 	if c.stream() {
-		c.besideStream(bad)
+		c.besideStream(l)
 	}
-	c.Declare.together(bad)
+	c.Declare.together(l)
 }
 
-func (c *QueueConfig) besideAutoAck(bad clash) {
+func (c *QueueConfig) besideAutoAck(l *problem.List) {
 	if c.Prefetch > 0 && !c.Pull {
-		bad("Prefetch", "AutoAck", "the broker waits for no ack, so it sends without a limit", "leave Prefetch out, or AutoAck, or set Pull")
+		l.Conflict("Prefetch", nil, "{AutoAck}", "without acks the broker sends without limit", "leave {Prefetch} out, or {AutoAck}, or set {Pull}")
 	}
 	if c.SettleLinger != 0 {
-		bad("SettleLinger", "AutoAck", "there are no acks to send", "leave SettleLinger out, or AutoAck")
+		l.Conflict("SettleLinger", nil, "{AutoAck}", "there are no acks to send", "leave {SettleLinger} out, or {AutoAck}")
 	}
 	if c.DeadLettered {
-		bad("DeadLettered", "AutoAck", "the broker cannot dead-letter what it has forgotten", "leave DeadLettered out and set the container's DeadLetter.To, or leave AutoAck out")
+		l.Conflict("DeadLettered", nil, "{AutoAck}", "the broker cannot dead-letter a message that it has already removed", "leave {DeadLettered} out and set the container's {DeadLetter.To}, or leave {AutoAck} out")
 	}
 }
 
-func (c *QueueConfig) besidePull(bad clash) {
+func (c *QueueConfig) besidePull(l *problem.List) {
 	for _, p := range []struct {
 		field string
 		set   bool
@@ -107,52 +97,54 @@ func (c *QueueConfig) besidePull(bad clash) {
 		{"Exclusive", c.Exclusive}, {"SingleActive", c.SingleActive}, {"Priority", c.Priority != 0}, {"Tag", c.Tag != ""}, {"Arguments", len(c.Arguments) > 0},
 	} {
 		if p.set {
-			bad(p.field, "Pull", "it belongs to a consumer that is sent messages, and basic.get has none", "leave "+p.field+" out, or Pull")
+			l.Conflict(p.field, nil, "{Pull}", "it is a setting of push consumers, which basic.get does not use", "leave {"+p.field+"} out, or {Pull}")
 		}
 	}
 	if c.Declare.AutoDelete {
-		bad("Declare.AutoDelete", "Pull", "the queue would go away with its last consumer, and it never has one", "leave Declare.AutoDelete out, or Pull")
+		l.Conflict("Declare.AutoDelete", nil, "{Pull}", "RabbitMQ deletes the queue with its last consumer, and a polled queue has none", "leave {Declare.AutoDelete} out, or {Pull}")
 	}
 }
 
 // besideStream: each of these RabbitMQ refuses, or a message would be lost by it.
-func (c *QueueConfig) besideStream(bad clash) {
+func (c *QueueConfig) besideStream(l *problem.List) {
 	const stream = "a stream (x-stream-offset)"
 	for _, p := range []struct {
-		field, why string
-		set        bool
+		field string
+		value any
+		why   string
+		set   bool
 	}{
-		{"AutoAck", "a stream is sent on by acks", c.AutoAck},
-		{"Prefetch unlimited", "a stream is sent on by acks", c.Prefetch == Unlimited},
-		{"SingleActive", "every consumer of a stream reads all of it", c.SingleActive},
-		{"Priority", "every consumer of a stream reads all of it", c.Priority != 0},
-		{"Pull", "a stream cannot be asked for one message", c.Pull && len(c.Arguments) == 0},
-		{"DeadLettered", "a stream has no dead-letter exchange", c.DeadLettered},
-		{"Declare.Type " + string(c.Declare.Type), "it makes a queue", c.Declare.Type == Classic || c.Declare.Type == Quorum},
+		{"AutoAck", nil, "RabbitMQ sends more of a stream only after acks", c.AutoAck},
+		{"Prefetch", "unlimited", "RabbitMQ sends more of a stream only after acks", c.Prefetch == Unlimited},
+		{"SingleActive", nil, "every consumer of a stream reads all of it", c.SingleActive},
+		{"Priority", nil, "every consumer of a stream reads all of it", c.Priority != 0},
+		{"Pull", nil, "RabbitMQ does not support basic.get on a stream", c.Pull && len(c.Arguments) == 0},
+		{"DeadLettered", nil, "a stream has no dead-letter exchange", c.DeadLettered},
+		{"Declare.Type", c.Declare.Type, "it declares a queue, not a stream", c.Declare.Type == Classic || c.Declare.Type == Quorum},
 	} {
 		if p.set {
-			bad(p.field, stream, p.why, "leave one of them out")
+			l.Conflict(p.field, p.value, stream, p.why, "leave one of them out")
 		}
 	}
 }
 
 // together looks at what is created.
-func (d *Declare) together(bad clash) {
+func (d *Declare) together(l *problem.List) {
 	has := func(name string) bool { _, ok := d.Arguments[name]; return ok }
 	if d.Type == Classic {
 		for _, name := range []string{"x-delivery-limit", "x-dead-letter-strategy", "x-quorum-initial-group-size"} {
 			if has(name) {
-				bad(name+" in Declare.Arguments", "Declare.Type classic", "only quorum queues have it", "leave it out, or set Type to Quorum")
+				l.Conflict("Declare.Arguments", name, "{Declare.Type} classic", "only quorum queues have it", "leave it out, or set {Declare.Type} to {Quorum}")
 			}
 		}
 	}
 	for _, name := range []string{"x-dead-letter-routing-key", "x-dead-letter-strategy"} {
 		if has(name) && !has("x-dead-letter-exchange") {
-			bad(name+" in Declare.Arguments", "a queue without x-dead-letter-exchange", "nothing is dead-lettered there", `add x-dead-letter-exchange; "" is the default exchange`)
+			l.Conflict("Declare.Arguments", name, "a queue without x-dead-letter-exchange", "nothing is dead-lettered there", `add x-dead-letter-exchange; "" is the default exchange`)
 		}
 	}
 	if d.Arguments["x-dead-letter-strategy"] == "at-least-once" && d.Arguments["x-overflow"] != "reject-publish" {
-		bad("x-dead-letter-strategy at-least-once in Declare.Arguments", "another x-overflow than reject-publish", "RabbitMQ then falls back to at-most-once, and only its log says so", "add x-overflow: reject-publish")
+		l.Conflict("Declare.Arguments", "x-dead-letter-strategy at-least-once", "any x-overflow other than reject-publish", "RabbitMQ silently falls back to at-most-once", "add x-overflow: reject-publish")
 	}
 	kinds := map[string]int{}
 	for i, b := range d.Bindings {
@@ -162,17 +154,17 @@ func (d *Declare) together(bad clash) {
 		case !seen:
 			kinds[b.Exchange] = i
 		case d.Bindings[first].Kind != b.Kind:
-			bad(fmt.Sprintf("Declare.Bindings[%d] (%s)", i, b.Kind), fmt.Sprintf("Declare.Bindings[%d] (%s)", first, d.Bindings[first].Kind),
-				fmt.Sprintf("both declare exchange %q", b.Exchange), "give them the same kind, or another exchange")
+			l.Conflict(fmt.Sprintf("Declare.Bindings[%d]", i), "of kind "+string(b.Kind), fmt.Sprintf("{Declare.Bindings[%d]} of kind %s", first, d.Bindings[first].Kind),
+				"both declare exchange "+problem.Literal(strconv.Quote(b.Exchange)), "give both the same kind, or name another exchange")
 		}
 	}
 }
 
 // together looks at what is bound.
-func (s *broadcast) together(bad clash) {
+func (s *broadcast) together(l *problem.List) {
 	for _, k := range s.cfg.Keys {
 		if k != "" && (s.cfg.Kind == Fanout || s.cfg.Kind == HeadersKind) {
-			bad("Keys", "Kind "+string(s.cfg.Kind), "such an exchange looks at no key, everything would come", "leave Keys out, or bind to a direct or topic exchange")
+			l.Conflict("Keys", nil, "{Kind} "+string(s.cfg.Kind), "this kind of exchange ignores keys, so every message would arrive", "leave {Keys} out, or bind to a direct or topic exchange")
 			return
 		}
 	}
@@ -181,22 +173,19 @@ func (s *broadcast) together(bad clash) {
 // ValidateOpen finds what of a container's wishes these settings cannot serve: a prefetch that
 // would starve the workers, and dead letters that lead nowhere, or back here.
 func (s *queueSource) ValidateOpen(o transport.OpenOptions) error {
-	var errs []error
-	if err := s.starves(o); err != nil {
-		errs = append(errs, err)
-	}
-	bad := clashes("open "+s.title(), s.name(), &errs)
+	l := &problem.List{Op: "open " + s.title(), Source: s.name()}
+	l.Join(s.starves(o))
 	if o.Native && !s.cfg.capabilities().DeadLetter && !s.cfg.AutoAck {
-		bad("DeadLetter.Policy native", s.title(), "no dead-letter exchange of it is known, so RabbitMQ would drop the message",
-			"set DeadLettered or x-dead-letter-exchange in Declare.Arguments, or the container's DeadLetter.To")
+		l.Conflict("DeadLetter.Policy", "native", problem.Literal(s.title()), "it has no known dead-letter exchange, so RabbitMQ would drop the message",
+			"set {DeadLettered} or x-dead-letter-exchange in {Declare.Arguments}, or the container's {DeadLetter.To}")
 	}
 	if o.Native && s.cfg.AutoAck {
-		bad("DeadLetter.Policy native", "AutoAck", "the broker cannot dead-letter what it has forgotten", "set DeadLetter.To, or leave AutoAck out")
+		l.Conflict("DeadLetter.Policy", "native", "{AutoAck}", "the broker cannot dead-letter a message that it has already removed", "set {DeadLetter.To}, or leave {AutoAck} out")
 	}
 	if o.DeadLetter != "" && s.leadsHere(o.DeadLetter) {
-		bad(fmt.Sprintf("DeadLetter.To %q", o.DeadLetter), s.title(), "what failed for the last time would come here again, for ever", "name another queue")
+		l.Conflict("DeadLetter.To", strconv.Quote(o.DeadLetter), problem.Literal(s.title()), "dead letters would come back here, over and over", "name another queue")
 	}
-	return errors.Join(errs...)
+	return l.Err()
 }
 
 // leadsHere tells whether a destination is this source, as far as the settings tell.

@@ -73,7 +73,7 @@ func TestSettingsThatExcludeEachOther(t *testing.T) {
 			[]string{"at-least-once", "x-overflow"}},
 		"at least once": {config{Declare: amqp.Declare{Type: amqp.Quorum, Arguments: amqp091.Table{"x-dead-letter-exchange": "", "x-dead-letter-strategy": "at-least-once", "x-overflow": "reject-publish"}}}, nil},
 		"two kinds of one exchange": {config{Declare: amqp.Declare{Bindings: []amqp.Binding{{Exchange: "shop", Kind: amqp.Topic}, {Exchange: "shop"}, {Exchange: "shop", Kind: amqp.Fanout}}}},
-			[]string{"Declare.Bindings[2] (fanout)", "Declare.Bindings[0] (topic)", `"shop"`}},
+			[]string{"Declare.Bindings[2] of kind fanout", "Declare.Bindings[0] of kind topic", `"shop"`}},
 		"two exchanges": {config{Declare: amqp.Declare{Bindings: []amqp.Binding{{Exchange: "shop", Kind: amqp.Topic}, {Exchange: "till", Kind: amqp.Fanout}}}}, nil},
 	} {
 		err := as[transport.Checker](t, amqp.New("amqp://h", amqp.Config{}).Queue("orders", c.cfg)).Check()
@@ -104,7 +104,7 @@ func TestBrokerSettingsThatExcludeEachOther(t *testing.T) {
 		"login of the URL":           {"amqps://h?auth_mechanism=external", amqp.Config{User: "app"}, []string{"User", "External"}},
 		"certificate":                {"amqps://h", amqp.Config{External: true}, nil},
 		"renewal of a certificate":   {"amqps://h", amqp.Config{External: true, RenewEvery: time.Minute}, []string{"RenewEvery", "External"}},
-		"renewal of the URL's":       {"amqp://u:p@h", amqp.Config{RenewEvery: time.Minute}, []string{"RenewEvery", "a URL's password"}},
+		"renewal of the URL's":       {"amqp://u:p@h", amqp.Config{RenewEvery: time.Minute}, []string{"RenewEvery", "a password in the URL"}},
 		"renewal":                    {"amqp://u@h", amqp.Config{RenewEvery: time.Minute, Password: pw}, nil},
 		"two authorities":            {"amqps://h?cacertfile=/a", amqp.Config{TLS: &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}}, []string{"TLS", "RootCAs", "cacertfile"}},
 		"two names":                  {"amqps://h?server_name_indication=a", amqp.Config{TLS: &tls.Config{ServerName: "b", MinVersion: tls.VersionTLS12}}, []string{"TLS", "ServerName", "server_name_indication"}},

@@ -2,23 +2,24 @@ package kafka
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"strconv"
 	"strings"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 )
 
 const defaultPort = "9092"
 
 // parseAddrs checks the seed addresses: host, host:port, IPv4, IPv6 with or
 // without brackets and zone. Blanks around an entry are taken off.
-func parseAddrs(addrs []string) (seeds []string, problem error) {
+func parseAddrs(addrs []string) ([]string, error) {
 	if len(addrs) == 0 {
-		return nil, badAddress("no address is given", "name at least one broker, host:port")
+		return nil, badAddress(problem.Bad("", "name at least one broker, host:port", "no address is given").OfKind(problem.Missing))
 	}
+	var seeds []string
 	var problems []error
 	for i, a := range addrs {
 		seed, err := parseAddr(strings.TrimSpace(a))
@@ -26,7 +27,11 @@ func parseAddrs(addrs []string) (seeds []string, problem error) {
 			if strings.ContainsAny(a, "@") { // what stands before it may be a password
 				a = "…" + a[strings.LastIndex(a, "@"):]
 			}
-			problems = append(problems, badAddress(fmt.Sprintf("entry %d %.80q %v", i+1, a, err), "write host or host:port, one for each entry"))
+			p := problem.Bad("", "write host or host:port, one for each entry", "entry %d %.80q %v", i+1, a, err)
+			if errors.Is(err, errPort) {
+				p.In(problem.Port)
+			}
+			problems = append(problems, badAddress(p))
 			continue
 		}
 		seeds = append(seeds, seed)
@@ -34,9 +39,14 @@ func parseAddrs(addrs []string) (seeds []string, problem error) {
 	return seeds, errors.Join(problems...)
 }
 
-func badAddress(what, hint string) error {
-	return &longshore.Error{Code: longshore.CodeBadAddress, Op: "kafka address", Err: errors.New(what), Hint: hint}
+func badAddress(p *problem.Problem) error {
+	e := p.Of("kafka address", "")
+	e.Code = longshore.CodeBadAddress
+	return e
 }
+
+// errPort is what is wrong with a port, which a configuration file can point at.
+var errPort = errors.New("has a port that is not a number from 1 to 65535")
 
 func parseAddr(a string) (string, error) {
 	if a == "" {
@@ -58,7 +68,7 @@ func parseAddr(a string) (string, error) {
 		}
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", fmt.Errorf("has the port %.20q", port)
+		return "", errPort
 	}
 	if strings.Contains(host, ":") || strings.HasPrefix(a, "[") {
 		if _, err := netip.ParseAddr(host); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -90,34 +90,34 @@ func (c *Config) tls() *tls.Config {
 }
 
 func (c *Config) check() error {
-	var problems []error
+	l := &problem.List{Op: "kafka broker"}
 	if c.MaxUnpacked < 0 || c.MaxUnpacked > math.MaxInt32 {
-		problems = append(problems, badConfig("MaxUnpacked", fmt.Sprintf("is %d: must be within 0 to %d", c.MaxUnpacked, int64(math.MaxInt32)), ""))
+		l.Range("MaxUnpacked", c.MaxUnpacked, "from 1 to %d, or 0 for the default, 64 MiB", int64(math.MaxInt32))
 	}
 	s := &c.SASL
 	switch s.Mechanism {
 	case "", Plain, ScramSHA256, ScramSHA512:
 		if s.Native == nil && (s.Mechanism != "" || !s.Password.IsZero()) && s.User == "" {
-			problems = append(problems, badConfig("SASL", "User is not set", "set User and Password"))
+			l.Required("SASL.User", "set {SASL.User} and {SASL.Password}")
 		}
 		if s.Native == nil && s.User != "" && s.Password.IsZero() {
-			problems = append(problems, badConfig("SASL", "Password is not set", "set Password to transport.Env, File, Static or Func"))
+			l.Required("SASL.Password", "set {SASL.Password}{? to transport.Env, File, Static or Func}")
 		}
 	case OAuthBearer:
 		if s.Password.IsZero() && s.Native == nil {
-			problems = append(problems, badConfig("SASL", "Password is not set", "it is where the token comes from"))
+			l.Required("SASL.Password", "set it to where the token comes from")
 		}
 	default:
-		problems = append(problems, badConfig("SASL", "the mechanism is not known", "use Plain, ScramSHA256, ScramSHA512, OAuthBearer, or Native"))
+		l.Add(problem.Bad("SASL.Mechanism", "use Plain, ScramSHA256, ScramSHA512 or OAuthBearer, or set Native", "is %.40q, which is unknown", string(s.Mechanism)).OfKind(problem.UnknownWord))
 	}
 	if s.Native != nil && (s.Mechanism != "" || s.User != "" || !s.Password.IsZero()) {
-		problems = append(problems, badConfig("SASL", "Native is set beside Mechanism, User or Password", "set one or the other"))
+		l.Conflict("SASL.Native", nil, "{SASL.Mechanism}, {SASL.User} or {SASL.Password}", "it is the whole login", "set one or the other")
 	}
 	if c.DialTimeout < 0 {
-		problems = append(problems, badConfig("DialTimeout", "is negative", ""))
+		l.Range("DialTimeout", c.DialTimeout, "positive, or 0 for the default, 5s")
 	}
-	problems = append(problems, c.Outlet.check())
-	return errors.Join(problems...)
+	l.Join(c.Outlet.check())
+	return l.Err()
 }
 
 // mechanism asks for the secret at each login.

@@ -63,7 +63,7 @@ func TestBadConfigurationIsRefusedAtOnce(t *testing.T) {
 	b := kafka.New([]string{"k:x", "k:y"}, kafka.Config{SASL: kafka.SASL{Mechanism: "GSSAPI"}, DialTimeout: -1, Options: []kgo.Opt{kgo.ConsumerGroup("mine")}})
 	src := b.Group("", []string{"a", "a", "b c"}, kafka.GroupConfig{Window: -1, RebalanceDrain: time.Hour, Start: -5, Declare: kafka.Declare{Replicas: 3}})
 	err := check(src)
-	for _, text := range []string{"entry 1", "entry 2", "mechanism", "DialTimeout", "ConsumerGroup", "no name", "named twice", `"b c"`, "Window", "RebalanceDrain", "Start", "Partitions"} {
+	for _, text := range []string{"entry 1", "entry 2", "Mechanism", "DialTimeout", "ConsumerGroup", "no name", "named twice", `"b c"`, "Window", "RebalanceDrain", "Start", "Partitions"} {
 		if err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%q is not in: %v", text, err)
 		}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 )
 
 // owned are the options of franz-go that this package sets. What a user would set
@@ -87,6 +87,7 @@ func firstLine(s string) string {
 	return line
 }
 
-func badConfig(field, problem, hint string) error {
-	return &longshore.Error{Code: longshore.CodeConfig, Op: "kafka " + strings.TrimPrefix(field, "kafka "), Err: errors.New(problem), Hint: hint}
+// badConfig is one mistake of a broker's or a publisher's settings.
+func badConfig(field, what, hint string) error {
+	return problem.Bad(field, hint, "%s", what).Of("kafka", "")
 }

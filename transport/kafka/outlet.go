@@ -1,13 +1,14 @@
 package kafka
 
 import (
-	"errors"
 	"hash/crc32"
 	"hash/fnv"
 	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/longshore-go/longshore/internal/problem"
 )
 
 // This file is about what others see of our records: who confirms them, how they are
@@ -15,17 +16,21 @@ import (
 
 // check finds all that is wrong with how one publishes.
 func (c *PublisherConfig) check() error {
-	var errs []error
-	if c.Timeout < 0 || c.Linger < 0 || c.MaxBatchBytes < 0 {
-		errs = append(errs, badConfig("PublisherConfig", "Timeout, Linger or MaxBatchBytes is negative", ""))
+	l := &problem.List{Op: "kafka publisher"}
+	if c.Timeout < 0 || c.Timeout > 0 && c.Timeout < time.Second {
+		l.Range("PublisherConfig.Timeout", c.Timeout, "1s or more, or 0 for the default, 30s{?; to bound a single call use its context}")
 	}
-	if c.Timeout > 0 && c.Timeout < time.Second {
-		errs = append(errs, badConfig("PublisherConfig.Timeout", "is less than a second", "leave it at 0 for 30 s, and bound a call by its context"))
+	if c.Linger < 0 {
+		l.Range("PublisherConfig.Linger", c.Linger, "0 or more")
+	}
+	if c.MaxBatchBytes < 0 {
+		l.Range("PublisherConfig.MaxBatchBytes", c.MaxBatchBytes, "positive, or 0 for the default, 1000012")
 	}
 	if c.Acks > AcksLeader {
-		errs = append(errs, badConfig("PublisherConfig.Acks", "has a value that does not exist", "use AcksAll or AcksLeader"))
+		l.Range("PublisherConfig.Acks", c.Acks, "{AcksAll} or {AcksLeader}")
 	}
-	return errors.Join(append(errs, c.together())...)
+	c.together(l)
+	return l.Err()
 }
 
 // codecs are those of the batches, the first that the broker knows.

@@ -145,7 +145,10 @@ func parseDest(dest string) (topic string, partition int32, err error) {
 		}
 		partition = int32(n) //nolint:gosec // 31 bits
 	}
-	return topic, partition, checkTopic(topic)
+	if !validTopic(topic) {
+		return "", 0, badConfig("destination", fmt.Sprintf("%.260q is not a valid topic name", topic), topicHint)
+	}
+	return topic, partition, nil
 }
 
 // batch is one Publish. Promises may come after it returned, hence the lock.

@@ -2,14 +2,15 @@ package kafka
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -218,27 +219,32 @@ func (s *groupSource) title() string {
 
 // Check reports all that is wrong with the configuration, the broker's included.
 func (s *groupSource) Check() error {
-	errs := []error{s.b.problem()}
+	l := &problem.List{Op: s.title(), Source: s.name()}
+	l.Join(s.b.problem())
 	if s.group == "" && !s.cast {
-		errs = append(errs, badConfig("group", "has no name", ""))
+		l.Add(problem.Bad("", "name a consumer group", "the group has no name").OfKind(problem.Missing))
 	}
 	if len(s.topics) == 0 {
-		errs = append(errs, badConfig(s.title(), "no topic is named", ""))
+		l.Add(problem.Bad("", "name at least one", "no topic is named").OfKind(problem.Missing))
 	}
 	seen := map[string]bool{}
 	for _, t := range s.topics {
 		if seen[t] {
-			errs = append(errs, badConfig(s.title(), fmt.Sprintf("topic %q is named twice", t), ""))
+			l.Bad("", "name it once", "topic %q is named twice", t)
 		}
 		seen[t] = true
-		if !s.cfg.Pattern {
-			errs = append(errs, checkTopic(t))
+		if !s.cfg.Pattern && !validTopic(t) {
+			l.Bad("", topicHint, "topic %.260q is not a valid topic name", t)
 		}
 	}
-	return errors.Join(append(errs, s.cfg.check(s.title()), s.together(s.title()))...)
+	s.cfg.check(l)
+	s.together(l)
+	return l.Err()
 }
 
-func checkTopic(name string) error {
+const topicHint = "use letters, digits, dots, underscores and hyphens, at most 249"
+
+func validTopic(name string) bool {
 	bad := name == "" || name == "." || name == ".." || len(name) > 249
 	for _, r := range name {
 		switch {
@@ -247,40 +253,49 @@ func checkTopic(name string) error {
 			bad = true
 		}
 	}
-	if bad {
-		return badConfig("topic", fmt.Sprintf("%.260q is not a name for a topic", name), "letters, digits, dots, underscores and hyphens, at most 249")
-	}
-	return nil
+	return !bad
 }
 
-func (g *GroupConfig) check(op string) error {
-	var errs []error
-	bad := func(field, problem, hint string) { errs = append(errs, badConfig(op+": "+field, problem, hint)) }
-	for field, negative := range map[string]bool{
-		"Window": g.Window < 0, "SettleLinger": g.SettleLinger < 0, "RebalanceDrain": g.RebalanceDrain < 0,
-		"RebalanceTimeout": g.RebalanceTimeout < 0, "SessionTimeout": g.SessionTimeout < 0,
-		"Declare.Partitions": g.Declare.Partitions < 0, "Declare.Replicas": g.Declare.Replicas < 0,
+// check finds what is wrong with single settings.
+func (g *GroupConfig) check(l *problem.List) {
+	for _, t := range []struct {
+		field string
+		value time.Duration
+	}{
+		{"SettleLinger", g.SettleLinger}, {"RebalanceDrain", g.RebalanceDrain}, {"RebalanceTimeout", g.RebalanceTimeout}, {"SessionTimeout", g.SessionTimeout},
 	} {
-		if negative {
-			bad(field, "is negative", "")
+		if t.value < 0 {
+			l.Range(t.field, t.value, "positive, or 0 for the default")
 		}
 	}
-	if g.Window > maxWindow {
-		bad("Window", fmt.Sprintf("is more than %d", maxWindow), "")
+	for _, n := range []struct {
+		field string
+		value int
+	}{{"Declare.Partitions", int(g.Declare.Partitions)}, {"Declare.Replicas", int(g.Declare.Replicas)}} {
+		if n.value < 0 {
+			l.Range(n.field, n.value, "positive, or 0")
+		}
+	}
+	if g.Window < 0 || g.Window > maxWindow {
+		l.Range("Window", g.Window, "from 1 to %d, or 0 for the default", maxWindow)
 	}
 	if g.RebalanceDrain > g.rebalance()/2 {
-		bad("RebalanceDrain", fmt.Sprintf("is more than half of RebalanceTimeout (%s): the group would take the partitions away while handlers run", g.rebalance()), "lower it, or raise RebalanceTimeout")
+		l.Range("RebalanceDrain", g.RebalanceDrain, "at most half of {RebalanceTimeout}, which is %s: the group would take the partitions away while handlers run", g.rebalance())
 	}
 	if g.Start < Latest {
-		bad("Start", "is not a place to start at", "use Earliest, Latest or StartAt")
+		l.Bad("Start", "use {Earliest}, {Latest}{? or StartAt}", "is not a position to start at")
 	}
-	if g.OutOfRange > Fail || g.Protocol > Consumer || g.Isolation > ReadUncommitted {
-		bad("OutOfRange, Protocol or Isolation", "has a value that does not exist", "")
+	for _, w := range []struct {
+		field   string
+		unknown bool
+	}{{"OutOfRange", g.OutOfRange > Fail}, {"Protocol", g.Protocol > Consumer}, {"Isolation", g.Isolation > ReadUncommitted}} {
+		if w.unknown {
+			l.Add(problem.Bad(w.field, "use one of its constants", "has an unknown value").OfKind(problem.UnknownWord))
+		}
 	}
 	if g.Declare.Partitions == 0 && (g.Declare.Replicas != 0 || len(g.Declare.Settings) > 0) {
-		bad("Declare", "has Replicas or Settings but no Partitions", "set Partitions")
+		l.Add(problem.Bad("Declare.Partitions", "set {Declare.Partitions}", "is not set, but {Declare.Replicas} or {Declare.Settings} is").OfKind(problem.Missing))
 	}
-	return errors.Join(errs...)
 }
 
 // Publisher returns a publisher on the same cluster, as Config.Outlet says, and the first

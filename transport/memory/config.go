@@ -1,11 +1,11 @@
 package memory
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 )
 
 // Config is the configuration of a [Broker]. The zero value works.
@@ -155,32 +155,27 @@ func (p *props) firstLease() time.Duration {
 
 // check returns all that is wrong with the configuration of the named queue.
 func (c *QueueConfig) check(name string) error {
-	var errs []error
-	bad := func(field string, value any, want string) {
-		errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Source: name,
-			Op:  fmt.Sprintf("memory queue %q", name),
-			Err: fmt.Errorf("%s is %v, must be %s", field, value, want)})
-	}
+	l := &problem.List{Op: fmt.Sprintf("memory queue %q", name), Source: name}
 	if name == "" {
-		bad("name", `""`, "a name")
+		l.Add(problem.Bad("", "name it", "the queue has no name").OfKind(problem.Missing))
 	}
 	for field, n := range map[string]int{"DeliveryLimit": c.DeliveryLimit, "Partitions": c.Partitions, "Prefetch": c.Prefetch} {
 		if n < 0 {
-			bad(field, n, "0 or more")
+			l.Range(field, n, "0 or more")
 		}
 	}
 	for field, d := range map[string]time.Duration{"Lease": c.Lease, "MaxLease": c.MaxLease, "MaxDelay": c.MaxDelay, "SettleLinger": c.SettleLinger} {
 		if d < 0 {
-			bad(field, d, "0 or more")
+			l.Range(field, d, "0 or more")
 		}
 	}
 	if c.DeadLetter == name && name != "" {
-		bad("DeadLetter", c.DeadLetter, "another queue")
+		l.Range("DeadLetter", c.DeadLetter, "another queue than its own")
 	}
 	if c.KeepLease && c.Lease == 0 {
-		bad("Lease", c.Lease, "more than 0 where KeepLease is set")
+		l.Range("Lease", c.Lease, "more than 0 if {KeepLease} is set")
 	}
-	return errors.Join(errs...)
+	return l.Err()
 }
 
 func (c *QueueConfig) capabilities() longshore.Capabilities {

@@ -1,11 +1,11 @@
 package sqs
 
 import (
-	"errors"
 	"net/url"
 	"strings"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 )
 
 // reference is a queue as a user names it: by name, URL or ARN.
@@ -20,35 +20,39 @@ type reference struct {
 
 func parseReference(s string) (reference, error) {
 	bad := func(why, hint string) (reference, error) {
-		return reference{}, &longshore.Error{Code: longshore.CodeBadAddress, Op: "sqs queue", Err: errors.New(why), Hint: hint}
+		return reference{}, badQueue(why, hint)
 	}
 	switch {
 	case s == "":
-		return bad("no queue is named", "give a name, URL or ARN")
+		return bad("no queue is named", "give a name, a URL or an ARN")
 	case strings.HasPrefix(s, "arn:"):
 		parts := strings.Split(s, ":")
 		if len(parts) != 6 || parts[2] != "sqs" || parts[3] == "" || parts[4] == "" || !queueName(parts[5]) {
-			return bad("the ARN is not one of a queue", "write arn:aws:sqs:REGION:ACCOUNT:NAME")
+			return bad("the ARN is not that of a queue", "write arn:aws:sqs:REGION:ACCOUNT:NAME")
 		}
 		return reference{name: parts[5], region: parts[3], account: parts[4], arn: s}, nil
 	case strings.Contains(s, "://"):
 		return parseQueueURL(s)
 	case !queueName(s):
-		return bad("the name of a queue has letters, digits, - and _, at most 80, with .fifo at its end for FIFO", "give a name, URL or ARN")
+		return bad("this is not a valid queue name", "use letters, digits, hyphens and underscores, at most 80, and .fifo at the end of a FIFO queue; or give a URL or an ARN")
 	}
 	return reference{name: s}, nil
+}
+
+func badQueue(why, hint string) error {
+	e := problem.Bad("", hint, why).Of("sqs queue", "")
+	e.Code = longshore.CodeBadAddress
+	return e
 }
 
 func parseQueueURL(s string) (reference, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
-		return reference{}, &longshore.Error{Code: longshore.CodeBadAddress, Op: "sqs queue", Err: errors.New("the URL is not one of a queue"),
-			Hint: "write https://HOST/ACCOUNT/NAME, without user or parameters"}
+		return reference{}, badQueue("the URL is not that of a queue", "write https://HOST/ACCOUNT/NAME, without user or parameters")
 	}
 	name := u.Path[strings.LastIndexByte(u.Path, '/')+1:]
 	if !queueName(name) {
-		return reference{}, &longshore.Error{Code: longshore.CodeBadAddress, Op: "sqs queue", Err: errors.New("the URL does not end with the name of a queue"),
-			Hint: "write https://HOST/ACCOUNT/NAME"}
+		return reference{}, badQueue("the URL does not end with the name of a queue", "write https://HOST/ACCOUNT/NAME")
 	}
 	return reference{name: name, region: regionOfHost(u.Hostname()), url: s, origin: u.Scheme + "://" + u.Host}, nil
 }
@@ -118,8 +122,9 @@ func locate(ref reference, cfg *Config, env place, others *origins) (place, erro
 	case env.region != "":
 		p.region, p.regionFrom = env.region, "the environment or profile"
 	default:
-		return p, &longshore.Error{Code: longshore.CodeConfig, Op: "sqs queue " + quote(ref.name), Source: ref.name,
-			Err: errors.New("no region is known"), Hint: "set Region, AWS_REGION or a profile, or give the queue's ARN or URL"}
+		unknown := problem.Required("Region", "set {Region}, AWS_REGION or a profile, or give the queue's ARN or URL")
+		unknown.MaySupply = true
+		return p, unknown.Of("sqs queue "+quote(ref.name), ref.name)
 	}
 	return p, nil
 }

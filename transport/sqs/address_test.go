@@ -126,7 +126,7 @@ func TestCredentialsHaveOnePrecedence(t *testing.T) {
 }
 
 func TestBadQueueAndSettingsAreReportedTogether(t *testing.T) {
-	for queue, hint := range map[string]string{"": "name, URL or ARN", "a b": "letters", "arn:aws:sns:x:1:q": "arn:aws:sqs", "https://h/1/": "NAME",
+	for queue, hint := range map[string]string{"": "URL or an ARN", "a b": "letters", "arn:aws:sns:x:1:q": "arn:aws:sqs", "https://h/1/": "NAME",
 		"https://user:pw@h/1/q": "without user", "ftp://h/1/q": "https", strings.Repeat("q", 81): "80"} {
 		err := sqs.New(sqs.Config{Region: "x"}).Queue(queue, sqs.QueueConfig{}).(transport.Checker).Check() //nolint:errcheck // it is one
 		if !errors.Is(err, longshore.CodeBadAddress) || !strings.Contains(err.Error(), hint) || strings.Contains(err.Error(), "pw") {

@@ -2,14 +2,13 @@ package sqs
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/url"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -58,20 +57,16 @@ func (c *Config) check() error {
 		return nil
 	}
 	u, err := url.Parse(c.Endpoint)
-	var why error
+	why := ""
 	switch {
-	case err != nil:
-		why = errors.New("it cannot be read")
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		why = errors.New("it is no http or https URL with a host")
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		why = "is not an http or https URL with a host"
 	case u.User != nil:
-		why = errors.New("it holds a user; credentials are signed, not put into the URL")
+		why = "has a user in it; credentials are signed, not sent in the URL"
 	default:
 		return nil
 	}
-	return &longshore.Error{Code: longshore.CodeBadAddress, Op: "sqs Endpoint", Err: why, Hint: "write https://host:port"}
-}
-
-func configError(field string, format string, args ...any) error {
-	return &longshore.Error{Code: longshore.CodeConfig, Op: "sqs " + field, Err: fmt.Errorf(format, args...)}
+	e := problem.Bad("Endpoint", "write https://host:port", why).Of("sqs", "")
+	e.Code = longshore.CodeBadAddress
+	return e
 }

@@ -13,6 +13,7 @@ import (
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/sqs/internal/codec"
 )
@@ -61,7 +62,7 @@ const (
 func (b *Broker) Publisher(cfg PublisherConfig) (*Publisher, error) {
 	var errs []error
 	if d := cfg.Delay; d < 0 || d > maxDelay || d%time.Second != 0 {
-		errs = append(errs, configError("PublisherConfig.Delay", "is %s, must be whole seconds up to 15m", d))
+		errs = append(errs, problem.Range("PublisherConfig.Delay", d, "whole seconds up to 15m").Of("sqs publisher", ""))
 	}
 	errs = append(errs, b.chain().err)
 	if err := errors.Join(errs...); err != nil {

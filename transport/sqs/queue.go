@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/sqs/internal/codec"
 )
@@ -117,29 +118,30 @@ func (b *Broker) Queue(queue string, cfg QueueConfig) transport.Source {
 }
 
 func (c *QueueConfig) check(queue string) error {
-	var errs []error
+	l := &problem.List{Op: "sqs queue " + quote(queue), Source: queue}
 	switch v := c.VisibilityTimeout; {
 	case v < 0, v > maxLease, v%time.Second != 0:
-		errs = append(errs, configError("VisibilityTimeout", "is %s, must be whole seconds from 1s to 12h", v))
+		l.Add(problem.Range("VisibilityTimeout", v, "whole seconds from 1s to 12h, or 0 for the queue's own"))
 	}
 	if c.SettleLinger < 0 {
-		errs = append(errs, configError("SettleLinger", "is %s, must be 0 (%s) or more", c.SettleLinger, defaultLinger))
+		l.Add(problem.Range("SettleLinger", c.SettleLinger, "positive, or 0 for the default, %s", defaultLinger))
 	}
 	if c.MaxPollers < 0 {
-		errs = append(errs, configError("MaxPollers", "is %d, must be 0 (%d) or more", c.MaxPollers, defaultPollers))
+		l.Add(problem.Range("MaxPollers", c.MaxPollers, "positive, or 0 for the default, %d", defaultPollers))
 	}
 	switch c.Envelope {
 	case None, SNS, EventBridge:
 	default:
-		errs = append(errs, configError("Envelope", "is %q, must be sns or eventbridge", string(c.Envelope)))
+		l.Add(problem.Bad("Envelope", "it must be sns or eventbridge", "is %q", string(c.Envelope)).OfKind(problem.UnknownWord))
 	}
 	if v, ok := c.Declare.Attributes["FifoQueue"]; ok && (v == "true") != isFIFO(queue) {
-		errs = append(errs, configError("Declare.Attributes", "FifoQueue is %q for %q: the name of a FIFO queue ends with .fifo", v, queue))
+		l.Add(problem.Conflict("Declare.Attributes", "FifoQueue "+v, "queue "+problem.Literal(quote(queue)), "the name of a FIFO queue, and no other, ends with .fifo", "rename the queue, or leave FifoQueue out"))
 	}
 	if c.Declare.Attributes == nil && c.Declare.Tags != nil {
-		errs = append(errs, configError("Declare.Tags", "are given without Attributes; set Attributes, if only to an empty map"))
+		l.Add(problem.Bad("Declare.Tags", "set {Declare.Attributes}, if only to an empty map", "are given without {Declare.Attributes}").OfKind(problem.Missing))
 	}
-	return errors.Join(append(errs, c.Declare.together(queue)...)...)
+	l.Join(c.Declare.together(queue))
+	return l.Err()
 }
 
 // Check finds what is wrong with the configuration. It reads the SDK's files and

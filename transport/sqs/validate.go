@@ -2,31 +2,25 @@ package sqs
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 
-	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
 )
 
-// This file is about settings that are right by themselves and not together: refused
-// before anything is called, each pair by the names of both.
-
-func notWith(op, source, field, other, why, todo string) error {
-	return &longshore.Error{Code: longshore.CodeConfig, Op: op, Source: source,
-		Err: fmt.Errorf("%s does not go with %s: %s", field, other, why), Hint: todo}
-}
+// This file refuses settings that are valid alone but do not work together, before anything
+// is called. Each error names both settings.
 
 // together looks at what is created: SQS refuses each of these, with a word or without.
-func (d *Declare) together(queue string) []error {
-	var errs []error
+func (d *Declare) together(queue string) error {
+	l := &problem.List{Op: "sqs queue " + quote(queue), Source: queue}
 	bad := func(attribute, other, why, todo string) {
-		errs = append(errs, notWith("sqs queue "+quote(queue), queue, "Declare.Attributes "+attribute, other, why, todo))
+		l.Conflict("Declare.Attributes", attribute, other, why, todo)
 	}
 	a := d.Attributes
 	fifo := isFIFO(queue)
 	if queue == "" {
-		return nil // that is told already
+		return nil // reported already
 	}
 	for _, name := range []string{"ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit"} {
 		if _, set := a[name]; set && !fifo {
@@ -34,25 +28,25 @@ func (d *Declare) together(queue string) []error {
 		}
 	}
 	if fifo && a["FifoThroughputLimit"] == "perMessageGroupId" && a["DeduplicationScope"] != "messageGroup" {
-		bad("FifoThroughputLimit perMessageGroupId", "another DeduplicationScope than messageGroup", "SQS allows it only so", "add DeduplicationScope: messageGroup")
+		bad("FifoThroughputLimit perMessageGroupId", "any DeduplicationScope other than messageGroup", "SQS refuses the combination", "add DeduplicationScope: messageGroup")
 	}
 	if a["KmsMasterKeyId"] != "" && a["SqsManagedSseEnabled"] == "true" {
-		bad("KmsMasterKeyId", "SqsManagedSseEnabled", "a queue is encrypted by one key", "leave one of them out")
+		bad("KmsMasterKeyId", "SqsManagedSseEnabled", "a queue is encrypted with one key", "leave one of them out")
 	}
 	var redrive struct {
 		Target string `json:"deadLetterTargetArn"`
 	}
 	if json.Unmarshal([]byte(a["RedrivePolicy"]), &redrive) != nil {
-		return errs // none, or one that SQS will tell of
+		return l.Err() // none, or one that SQS will refuse
 	}
 	switch to, err := parseReference(redrive.Target); {
 	case err != nil:
 	case to.name == queue:
-		bad("RedrivePolicy", "its own queue as deadLetterTargetArn", "dead letters would stay among the others", "name another queue")
+		bad("RedrivePolicy", "its own queue as deadLetterTargetArn", "dead letters would stay in this queue", "name another queue")
 	case isFIFO(to.name) != fifo:
-		bad("RedrivePolicy to "+quote(to.name), "queue "+quote(queue), "a FIFO queue and its dead-letter queue are both FIFO, or neither is", "name a queue of the same kind")
+		bad("RedrivePolicy to "+quote(to.name), "queue "+problem.Literal(quote(queue)), "a FIFO queue and its dead-letter queue are both FIFO, or neither is", "name a queue of the same kind")
 	}
-	return errs
+	return l.Err()
 }
 
 // ValidateOpen finds what of a container's wishes cannot be served: dead letters that lead
@@ -62,12 +56,12 @@ func (s *queueSource) ValidateOpen(o transport.OpenOptions) error {
 		return nil
 	}
 	to, err := parseReference(o.DeadLetter)
+	op := "open " + s.title()
 	if err != nil {
-		return &longshore.Error{Code: longshore.CodeConfig, Op: fmt.Sprintf("open %s: DeadLetter.To %q", s.title(), o.DeadLetter), Source: s.ref.name,
-			Err: err, Hint: "write for example " + strconv.Quote(s.ref.stem()+"-dlq") + " in DeadLetter.To"}
+		return problem.Bad("DeadLetter.To", "use letters, digits, hyphens and underscores, at most 80: for example "+problem.Literal(strconv.Quote(s.ref.stem()+"-dlq")), "%q is not a valid queue name", o.DeadLetter).Of(op, s.ref.name)
 	}
 	if to.name == s.ref.name && same(to.account, s.ref.account) && same(to.region, s.ref.region) && same(to.url, s.ref.url) {
-		return notWith("open "+s.title(), s.ref.name, fmt.Sprintf("DeadLetter.To %q", o.DeadLetter), "the queue it comes from", "what failed for the last time would come here again, for ever", "name another queue")
+		return problem.Conflict("DeadLetter.To", strconv.Quote(o.DeadLetter), "the queue it comes from", "dead letters would come back here, over and over", "name another queue").Of(op, s.ref.name)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package urls
 
 import (
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp"
 )
@@ -27,7 +28,7 @@ func openAMQP(a *address, o Options) (transport.Source, error) {
 	names := a.list("queues")
 	switch {
 	case len(names) == 0 && a.values.Get("queue") == "":
-		a.bad("queue", "is missing", "write ?queue=NAME behind the virtual host")
+		a.bad(problem.Missing, "queue", "is missing", "write ?queue=NAME after the virtual host")
 	case len(names) > 0:
 		a.beside("queues", "name them all in queues", "queue")
 	default:

@@ -1,12 +1,12 @@
 package urls
 
 import (
-	"errors"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/kafka"
 )
@@ -28,7 +28,7 @@ func openKafka(a *address, o Options) (transport.Source, error) {
 		cfg.SASL.User, err1 = url.PathUnescape(user)
 		password, err2 = url.PathUnescape(password)
 		if err1 != nil || err2 != nil {
-			a.bad("user", "or password is not percent-encoded", "")
+			a.problems.Bad("", "percent-encode / ? # @ : % in both", "the user or the password is not percent-encoded")
 		}
 		cfg.SASL.Password = transport.Static(password)
 	}
@@ -42,16 +42,16 @@ func openKafka(a *address, o Options) (transport.Source, error) {
 	for t := range strings.SplitSeq(path, ",") {
 		name, err := url.PathUnescape(t)
 		if err != nil {
-			a.problems = append(a.problems, &longshore.Error{Code: longshore.CodeBadAddress, Op: "source URL of the form " + a.form,
-				Err: errors.New("a topic is not percent-encoded"), Hint: "write %25 for a percent sign"})
+			bad := problem.Bad("", "write %25 for a percent sign", "a topic is not percent-encoded").Of(a.problems.Op, "")
+			bad.Code = longshore.CodeBadAddress
+			a.problems.Join(bad)
 		}
 		if name != "" {
 			topics = append(topics, name)
 		}
 	}
-	if len(topics) == 0 && len(a.problems) == 0 {
-		a.problems = append(a.problems, &longshore.Error{Code: longshore.CodeConfig, Op: "source URL of the form " + a.form, Err: errors.New("no topic is named"),
-			Hint: "write it after the address and a slash"})
+	if len(topics) == 0 && a.problems.Len() == 0 {
+		a.problems.Add(problem.Bad("", "write it after the address and a slash", "no topic is named").OfKind(problem.Missing))
 	}
 	cfg.Outlet = a.kafkaOutlet()
 	group, start := a.take("group"), a.start()
@@ -63,7 +63,7 @@ func openKafka(a *address, o Options) (transport.Source, error) {
 	window := a.number("window")
 	if o.DeadLetters && len(topics) > 0 {
 		if len(topics) > 1 {
-			a.problems = append(a.problems, &longshore.Error{Code: longshore.CodeConfig, Op: "source URL of the form " + a.form, Err: errors.New("dead letters are read from one topic"), Hint: "name one"})
+			a.problems.Bad("", "name one", "dead letters are read from one topic, not from several")
 		}
 		group, everybody = DeadLetterGroup(topics[0]), false
 	}
@@ -71,9 +71,9 @@ func openKafka(a *address, o Options) (transport.Source, error) {
 	b := kafka.New(strings.Split(hosts, ","), cfg)
 	switch {
 	case group != "" && everybody:
-		a.bad("broadcast", "is given beside a group", "")
+		a.bad(problem.Conflicting, "broadcast", "does not go with a group", "leave one of them out")
 	case group == "" && !everybody && !o.NoConsumer:
-		a.bad("group", "is missing", "give broadcast=true to read everything without a group")
+		a.bad(problem.Missing, "group", "is missing", "add ?group=NAME, under which offsets are committed, or ?broadcast=true to read everything without a group")
 	case group == "":
 		return b.Broadcast(topics, kafka.BroadcastConfig{Start: start, Window: window, Declare: declare}), nil
 	}

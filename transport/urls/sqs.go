@@ -7,6 +7,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/edit"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/sqs"
 )
@@ -29,7 +30,7 @@ func openSQS(a *address, o Options) (transport.Source, error) {
 	if a.values.Has("visibility") {
 		text := a.take("visibility")
 		if cfg.VisibilityTimeout, err = time.ParseDuration(text); err != nil || cfg.VisibilityTimeout <= 0 {
-			a.bad("visibility", "must be a time more than 0", edit.TimeHint(text))
+			a.bad(problem.OutOfRange, "visibility", "is not a time greater than 0", edit.TimeHint(text))
 			cfg.VisibilityTimeout = 0
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/edit"
+	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/memory"
 )
@@ -76,7 +77,7 @@ func (o Options) Source(rawURL string) (transport.Source, error) {
 			return nil, err
 		}
 		src, err := s.open(a, o)
-		if err := errors.Join(append(a.problems, err)...); err != nil {
+		if err := errors.Join(a.problems.Err(), err); err != nil {
 			return nil, err
 		}
 		if c, ok := src.(transport.Checker); ok {
@@ -86,24 +87,24 @@ func (o Options) Source(rawURL string) (transport.Source, error) {
 		}
 		return src, nil
 	}
-	return nil, unknown("a source URL of a kind that is not known")
+	return nil, unknown("a source URL with an unknown scheme")
 }
 
 // unknown must not show the URL: what stands in the place of the scheme may be
 // part of a password.
 func unknown(what string) error {
-	return &longshore.Error{Code: longshore.CodeBadAddress, Op: what, Hint: "known are " + strings.Join(Schemes(), ", ")}
+	return &longshore.Error{Code: longshore.CodeBadAddress, Op: what, Hint: "known forms: " + strings.Join(Schemes(), ", ")}
 }
 
 // address is a URL taken apart. It is read by hand: url.Parse takes no list of
 // hosts, and shows its input in errors.
 type address struct {
 	scheme   string
-	place    string // between :// and ?
-	values   url.Values
-	query    string // the parameters as they are written, for lists
-	problems []error
-	form     string
+	place    string       // between :// and ?
+	values   url.Values   // the parameters that were not taken yet
+	query    string       // the parameters as they are written, for lists
+	problems problem.List // what is wrong with it
+	form     string       // how one looks
 }
 
 func (s *scheme) read(name, rest string) (*address, error) {
@@ -114,13 +115,14 @@ func (s *scheme) read(name, rest string) (*address, error) {
 			Err: errors.New("they are not encoded as a query"), Hint: "percent-encode % & ; + = and # in values"}
 	}
 	a := &address{scheme: name, place: place, values: values, query: query, form: s.form}
+	a.problems.Op = "source URL of the form " + s.form
 	for _, p := range slices.Sorted(maps.Keys(values)) {
 		vs := values[p]
 		switch {
 		case !slices.Contains(s.params, p):
-			a.bad(p, "is not known", s.known(p))
+			a.bad(problem.UnknownName, p, "is unknown", s.known(p))
 		case len(vs) > 1:
-			a.bad(p, "is given more than once", "")
+			a.bad(problem.Invalid, p, "is given more than once", "keep one of them")
 		}
 	}
 	return a, nil
@@ -128,7 +130,7 @@ func (s *scheme) read(name, rest string) (*address, error) {
 
 // known helps with a parameter that is not.
 func (s *scheme) known(param string) string {
-	list := "known are " + strings.Join(s.params, ", ")
+	list := "known parameters: " + strings.Join(s.params, ", ")
 	if best := edit.Nearest(param, s.params); best != "" {
 		return fmt.Sprintf("did you mean %q? %s", best, list)
 	}
@@ -136,20 +138,8 @@ func (s *scheme) known(param string) string {
 }
 
 // bad notes what is wrong with a parameter.
-func (a *address) bad(param, problem, hint string) {
-	a.problems = append(a.problems, &longshore.Error{Code: longshore.CodeConfig, Op: "source URL of the form " + a.form,
-		Err: fmt.Errorf("parameter %s %s", shown(param), problem), Hint: hint})
-}
-
-// shown is a parameter's name, unless it may be the end of a password with a
-// question mark in it.
-func shown(param string) string {
-	for _, r := range param {
-		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '.' {
-			return "(not shown: percent-encode a ? that belongs to a user, a password or a name)"
-		}
-	}
-	return fmt.Sprintf("%.40q", param)
+func (a *address) bad(kind problem.Kind, param, what, hint string) {
+	a.problems.Add(problem.Bad(param, hint, what).In(problem.Parameter).OfKind(kind))
 }
 
 // take returns a parameter and removes it from those that are left.
@@ -166,7 +156,7 @@ func (a *address) number(param string) int {
 	}
 	n, err := strconv.Atoi(a.take(param))
 	if err != nil || n < 1 {
-		a.bad(param, "must be a number of at least 1", "")
+		a.bad(problem.OutOfRange, param, "is not a number of at least 1", "write a number from 1 up")
 	}
 	return n
 }
@@ -197,7 +187,7 @@ func (a *address) noSuch(param, value string, words []string) {
 	if near := edit.Nearest(value, words); near != "" {
 		hint = fmt.Sprintf("did you mean %q? %s", near, hint)
 	}
-	a.bad(param, "has a value that is not known", hint)
+	a.bad(problem.UnknownWord, param, "has an unknown value", hint)
 }
 
 // list takes a parameter with values separated by commas. A comma that belongs to a value
@@ -226,7 +216,7 @@ func (a *address) list(param string) (items []string) {
 func (a *address) beside(why, hint string, params ...string) {
 	for _, p := range params {
 		if a.values.Has(p) {
-			a.bad(p, "does not go with "+why, hint)
+			a.bad(problem.Conflicting, p, "does not go with "+why, hint)
 			a.values.Del(p)
 		}
 	}
@@ -235,8 +225,7 @@ func (a *address) beside(why, hint string, params ...string) {
 // noPassword refuses one where there is no place for it.
 func (a *address) noPassword(o Options) {
 	if !o.Password.IsZero() {
-		a.problems = append(a.problems, &longshore.Error{Code: longshore.CodeConfig, Op: "source URL of the form " + a.form,
-			Err: errors.New("a password is given beside it"), Hint: "only amqp and kafka log in by one"})
+		a.problems.Bad("", "leave it out: only amqp and kafka log in with one", "a password is given for a URL that has no login")
 	}
 }
 

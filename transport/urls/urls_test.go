@@ -58,7 +58,7 @@ func TestBadURLSaysWhatIsKnownAndNoSecret(t *testing.T) {
 		"u:" + secret + "@amqp://h":     {longshore.CodeBadAddress, []string{"amqp://"}},
 		"mem://":                        {longshore.CodeBadAddress, []string{"name a queue"}},
 		"mem://%zz" + secret:            {longshore.CodeBadAddress, []string{"percent-encoded"}},
-		"mem://q?" + "x=" + secret:      {longshore.CodeConfig, []string{`"x" is not known`, "prefetch", "dead-letter"}},
+		"mem://q?" + "x=" + secret:      {longshore.CodeConfig, []string{`"x" is unknown`, "prefetch", "dead-letter"}},
 		"mem://q?prefetch=" + secret:    {longshore.CodeConfig, []string{`"prefetch"`, "number"}},
 		"mem://q?prefetch=1&prefetch=2": {longshore.CodeConfig, []string{"more than once"}},
 		"mem://q?a=1&b=2":               {longshore.CodeConfig, []string{`"a"`, `"b"`}},
@@ -67,12 +67,12 @@ func TestBadURLSaysWhatIsKnownAndNoSecret(t *testing.T) {
 		"amqp://u:" + secret + "@h/v?queue=q&declare=" + secret: {longshore.CodeConfig, []string{"quorum or classic"}},
 		"amqp://u:" + secret + "@h:99999/v?queue=q":             {longshore.CodeBadAddress, []string{"port"}},
 		"amqp://u:" + secret + "@h/v?queue=q&colour=" + secret:  {longshore.CodeConfig, []string{`"colour"`, "heartbeat"}},
-		"amqp://u:" + secret + "@h/v?que=q":                     {longshore.CodeConfig, []string{`"que" is not known; did you mean "queue"?`, `"queue" is missing`}},
+		"amqp://u:" + secret + "@h/v?que=q":                     {longshore.CodeConfig, []string{`"que" is unknown; did you mean "queue"?`, `"queue" is missing`}},
 		"amqp://u:a?" + secret + "@h/v?queue=q":                 {longshore.CodeConfig, []string{"not shown", "percent-encode"}},
 		"amqp://u@h/v?queue=q&Prefetch=5":                       {longshore.CodeConfig, []string{`did you mean "prefetch"?`}},
 		"amqp://u@h/v?queue=q&heartbeet=5":                      {longshore.CodeConfig, []string{`did you mean "heartbeat"?`}},
-		"kafka://h/t?grp=g":                                     {longshore.CodeConfig, []string{`"grp" is not known; did you mean "group"?`}},
-		"kafka://h/t?group=g&from=x":                            {longshore.CodeConfig, []string{`"from" is not known; known are group`}},
+		"kafka://h/t?grp=g":                                     {longshore.CodeConfig, []string{`"grp" is unknown; did you mean "group"?`}},
+		"kafka://h/t?group=g&from=x":                            {longshore.CodeConfig, []string{`"from" is unknown; known parameters: group`}},
 		"sqs://q?regoin=r":                                      {longshore.CodeConfig, []string{`did you mean "region"?`}},
 		"mem://q?dead_letter=d":                                 {longshore.CodeConfig, []string{`did you mean "dead-letter"?`}},
 		"amqp://u:" + secret + "@h/%zz?queue=q":                 {longshore.CodeBadAddress, nil},
@@ -116,7 +116,7 @@ func TestEveryParameterOfAnAMQPAddressIsTaken(t *testing.T) {
 	for p, v := range map[string]string{"auth_mechanism": "plain", "connection_timeout": "5000", "heartbeat": "20", "server_name_indication": "rabbit",
 		"cacertfile": "x", "certfile": "x", "keyfile": "x"} {
 		_, err := urls.Source("amqps://u:p@h/v?queue=q&" + p + "=" + v)
-		if err != nil && strings.Contains(err.Error(), "is not known") {
+		if err != nil && strings.Contains(err.Error(), "is unknown") {
 			t.Errorf("%s: %v", p, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/edit"
+	"github.com/longshore-go/longshore/internal/problem"
 )
 
 // Address is what a URL says. Zero fields are not in it.
@@ -35,7 +36,7 @@ type Node struct{ Host, Port string }
 
 func (n Node) String() string { return net.JoinHostPort(n.Host, n.Port) }
 
-const encodeHint = "percent-encode / ? # @ : % in user, password and virtual host, or use Config.User and Config.Password, which take them as they are"
+const encodeHint = "percent-encode / ? # @ : % in user, password and virtual host{?, or use Config.User and Config.Password, which take them as they are}"
 
 // ParseURL reads amqp[s]://[user[:password]@]host[:port][,host[:port]…][/vhost][?query].
 // It reads by hand, because url.Parse quotes its input in errors, password
@@ -47,12 +48,12 @@ func ParseURL(raw string) (Address, error) {
 		return a, err
 	}
 	if strings.ContainsAny(rest, "#") {
-		return a, BadAddress("the URL has a # in it, which ends an address", encodeHint)
+		return a, BadURL(encodeHint, "the URL has a # in it, which ends an address")
 	}
 	rest, query, _ := strings.Cut(rest, "?")
 	authority, path, hasPath := strings.Cut(rest, "/")
 	if strings.Contains(path, "@") || strings.Contains(query, "@") {
-		return a, BadAddress("the URL has an @ behind its host", encodeHint)
+		return a, BadURL(encodeHint, "the URL has an @ behind its host")
 	}
 	var errs []error
 	add := func(err error) {
@@ -77,14 +78,14 @@ func (a *Address) scheme(raw string) (rest string, err error) {
 	scheme, rest, ok := strings.Cut(raw, "://")
 	switch {
 	case strings.TrimSpace(raw) == "":
-		return "", BadAddress("the URL is empty", "write amqp://host/vhost")
+		return "", BadURL("write amqp://host/vhost", "the URL is empty")
 	case !ok:
-		return "", BadAddress("the URL has no scheme", "write amqp://host/vhost, or amqps:// for TLS")
+		return "", BadURL("write amqp://host/vhost, or amqps:// for TLS", "the URL has no scheme")
 	case strings.EqualFold(scheme, "amqp"):
 	case strings.EqualFold(scheme, "amqps"):
 		a.TLS = true
 	default:
-		return "", BadAddress("the URL's scheme is neither amqp nor amqps", "write amqp://host/vhost, or amqps:// for TLS")
+		return "", BadURL("write amqp://host/vhost, or amqps:// for TLS", "the URL's scheme is neither amqp nor amqps")
 	}
 	return rest, nil
 }
@@ -94,7 +95,7 @@ func (a *Address) userinfo(s string) error {
 	u, err1 := url.PathUnescape(user)
 	p, err2 := url.PathUnescape(password)
 	if err1 != nil || err2 != nil {
-		return BadAddress("a % in the URL's user or password is not followed by two hex digits", encodeHint)
+		return BadURL(encodeHint, "a %% in the URL's user or password is not followed by two hex digits")
 	}
 	a.User, a.Password, a.HasUser = u, p, true
 	return nil
@@ -106,13 +107,13 @@ func (a *Address) userinfo(s string) error {
 func (a *Address) path(p string) error {
 	v, err := url.PathUnescape(p)
 	if err != nil {
-		return BadAddress("a % in the URL's virtual host is not followed by two hex digits", encodeHint)
+		return BadURL(encodeHint, "a %% in the URL's virtual host is not followed by two hex digits")
 	}
 	if v != "" {
 		a.VHost = v
 	}
 	if len(a.VHost) > maxShort {
-		return BadAddress("the virtual host's name is longer than 255 bytes", "")
+		return BadURL("", "the virtual host's name is longer than 255 bytes")
 	}
 	return nil
 }
@@ -126,7 +127,11 @@ func (a *Address) hosts(s string) error {
 		n, err := ParseNode(h, a.TLS)
 		if err != nil {
 			// Not quoted: a password that was not encoded would be in it.
-			errs = append(errs, BadAddress(fmt.Sprintf("host %d of the URL: %v", i+1, err), encodeHint))
+			p := problem.Bad("", encodeHint, "host %d of the URL %v", i+1, err)
+			if errors.Is(err, errPort) {
+				p.In(problem.Port)
+			}
+			errs = append(errs, BadAddress(p))
 			continue
 		}
 		a.Nodes = append(a.Nodes, n)
@@ -137,30 +142,30 @@ func (a *Address) hosts(s string) error {
 func (a *Address) query(q string) error {
 	values, err := url.ParseQuery(q)
 	if err != nil {
-		return BadAddress("the URL's query cannot be read", encodeHint)
+		return BadURL(encodeHint, "the URL's query cannot be read")
 	}
 	var errs []error
 	for name, v := range values {
 		if err := a.parameter(name, v[len(v)-1]); err != nil {
-			errs = append(errs, BadAddress(fmt.Sprintf("the URL's parameter %q: %v", name, err), ""))
+			errs = append(errs, BadAddress(err.In(problem.Parameter)))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (a *Address) parameter(name, v string) (err error) {
+func (a *Address) parameter(name, v string) *problem.Problem {
 	switch name {
 	case "heartbeat":
-		a.Heartbeat, err = number(v, time.Second, 65535)
+		return number(&a.Heartbeat, name, v, time.Second, 65535)
 	case "connection_timeout":
-		a.Timeout, err = number(v, time.Millisecond, 1<<31)
+		return number(&a.Timeout, name, v, time.Millisecond, 1<<31)
 	case "auth_mechanism":
 		switch strings.ToLower(v) {
 		case "plain":
 		case "external":
 			a.External = true
 		default:
-			return errors.New("has a value that is not known; " + near(v, "plain", "external") + "it must be plain or external")
+			return problem.Bad(name, near(v, "plain", "external")+"it must be plain or external", "has an unknown value").OfKind(problem.UnknownWord)
 		}
 	case "cacertfile":
 		a.CAFile = v
@@ -171,9 +176,9 @@ func (a *Address) parameter(name, v string) (err error) {
 	case "server_name_indication":
 		a.PeerName = v
 	default:
-		return errors.New("is not known; known are auth_mechanism, cacertfile, certfile, connection_timeout, heartbeat, keyfile and server_name_indication")
+		return problem.Bad(name, "known parameters: auth_mechanism, cacertfile, certfile, connection_timeout, heartbeat, keyfile and server_name_indication", "is unknown").OfKind(problem.UnknownName)
 	}
-	return err
+	return nil
 }
 
 // near is the word that a misspelt value most likely stands for. The value is not shown:
@@ -185,12 +190,14 @@ func near(v string, words ...string) string {
 	return ""
 }
 
-func number(v string, unit time.Duration, limit int64) (time.Duration, error) {
+// number reads a count of units. A wrong one is not shown: it may be the end of a password.
+func number(into *time.Duration, name, v string, unit time.Duration, limit int64) *problem.Problem {
 	n, err := strconv.ParseInt(v, 10, 64)
 	if err != nil || n < 1 || n > limit {
-		return 0, fmt.Errorf("must be a number from 1 to %d", limit)
+		return problem.Bad(name, fmt.Sprintf("it must be a number from 1 to %d", limit), "is out of range or not a number").OfKind(problem.OutOfRange)
 	}
-	return time.Duration(n) * unit, nil
+	*into = time.Duration(n) * unit
+	return nil
 }
 
 // ParseNode reads name, name:port, IPv4, ::1, [::1] and [::1]:port, with zone.
@@ -253,14 +260,24 @@ func bracketed(s string, n Node) (Node, error) {
 	return n, checkPort(port)
 }
 
+// errPort is what is wrong with a port, which a configuration file can point at.
+var errPort = errors.New("has a port that is not a number from 1 to 65535")
+
 func checkPort(port string) error {
 	if p, err := strconv.ParseUint(port, 10, 16); err != nil || p == 0 {
-		return errors.New("its port is not a number from 1 to 65535")
+		return errPort
 	}
 	return nil
 }
 
 // BadAddress is the error of an address that cannot be read.
-func BadAddress(what, hint string) error {
-	return &longshore.Error{Code: longshore.CodeBadAddress, Op: "rabbitmq address", Err: errors.New(what), Hint: hint}
+func BadAddress(p *problem.Problem) error {
+	e := p.Of("rabbitmq address", "")
+	e.Code = longshore.CodeBadAddress
+	return e
+}
+
+// BadURL is anything that is wrong with the URL as a whole.
+func BadURL(hint, what string, args ...any) error {
+	return BadAddress(problem.Bad("", hint, what, args...))
 }
