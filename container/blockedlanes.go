@@ -40,13 +40,6 @@ func (s *standIns) add() bool {
 	return true
 }
 
-// places is how many workers there are to be: the target, those that stand in for calls
-// that hang, within the bounds, and those that replace stuck ones, beyond them. The
-// caller holds mu.
-func (r *engine) places() int {
-	return min(r.pool.target+r.pool.standIns.n, max(r.pool.max, r.pool.target)) + r.pool.replacing
-}
-
 // hungAfter is the age from which on a call counts as one that hangs. As long as none has
 // ended, nothing is known of how long calls take. The caller holds mu.
 func (r *engine) hungAfter() time.Duration {
@@ -93,7 +86,7 @@ func (r *engine) workWaits() bool {
 }
 
 // unhung ends a call that had a stand-in. The caller holds mu.
-func (r *engine) unhung(w *worker) {
+func (r *dispatcher) unhung(w *worker) {
 	w.hung = false
 	r.pool.standIns.n--
 }
@@ -104,7 +97,7 @@ type asideWatch struct{ level int }
 
 // asideSpace is how many deliveries that wait behind a blocked one take no place from the
 // others. The broker may leave us fewer than we have room for. The caller holds mu.
-func (r *engine) asideSpace(caps longshore.Capabilities) int {
+func (r *dispatcher) asideSpace(caps longshore.Capabilities) int {
 	if caps.MostHeld == 0 {
 		return asideMost
 	}

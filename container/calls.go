@@ -82,7 +82,7 @@ func await[T any](ctx context.Context, c calls, result <-chan T) (T, bool) {
 		return t, true
 	case <-ctx.Done():
 	}
-	late, stop := c.after(overtime)
+	late, stop := after(c.clock, overtime)
 	defer stop()
 	select {
 	case t := <-result:
@@ -98,9 +98,9 @@ func (c calls) late(op string) error {
 }
 
 // after returns a channel that is closed after d, and a function that gives it up.
-func (c calls) after(d time.Duration) (<-chan struct{}, func()) {
+func after(clock longshore.Clock, d time.Duration) (<-chan struct{}, func()) {
 	ch := make(chan struct{})
-	t := c.clock.AfterFunc(max(d, 0), func() { close(ch) })
+	t := clock.AfterFunc(max(d, 0), func() { close(ch) })
 	return ch, func() { t.Stop() }
 }
 

@@ -44,7 +44,7 @@ func (r *engine) lookAtCapacity() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c, g := &r.tick.capa, r.sub.gen
-	if g == nil || g.down != nil {
+	if g == nil || g.isDown() {
 		return
 	}
 	if c.of != g.id {
@@ -68,7 +68,7 @@ func (r *engine) mayTake() bool {
 
 // freeWorker says whether a worker has nothing to do. The caller holds mu.
 func (r *engine) freeWorker() bool {
-	if len(r.pool.idle) > 0 || r.intake.receiving && !r.intake.fetching {
+	if len(r.pool.idle) > 0 || r.intake.by == workerReceives {
 		return true
 	}
 	return slices.ContainsFunc(r.pool.workers, func(w *worker) bool { return w.d == nil && len(w.batch) == 0 })

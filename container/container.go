@@ -161,19 +161,19 @@ func (c *ListenerContainer) begin() (r *engine, fresh, ended bool) {
 
 func (c *ListenerContainer) awaitStart(ctx context.Context, r *engine) error {
 	select {
-	case <-r.startup.decided:
-		return r.startup.err
+	case <-r.supervisor.startup.done:
+		return r.supervisor.startup.err
 	case <-ctx.Done():
 	}
 	select {
-	case <-r.startup.decided:
-		return r.startup.err
+	case <-r.supervisor.startup.done:
+		return r.supervisor.startup.err
 	default:
 	}
 	r.mu.Lock()
 	last := r.sub.lastErr
 	r.mu.Unlock()
-	r.stop(r.s.clock.Now(), r.s.clock.Now().Add(r.s.grace))
+	r.drain.begin(r.s.clock.Now(), r.s.clock.Now().Add(r.s.grace))
 	<-r.ended
 	return c.notStarted(ctx, last)
 }
@@ -198,15 +198,15 @@ func (c *ListenerContainer) Stop(ctx context.Context) error {
 			soft = now.Add(handlersShare(left, r.s.drain, r.s.grace))
 		}
 	}
-	r.stop(soft, hard)
+	r.drain.begin(soft, hard)
 	select {
 	case <-r.ended:
 	case <-ctx.Done():
 		now = r.s.clock.Now()
-		r.stop(now, earlier(hard, now.Add(r.s.grace)))
+		r.drain.begin(now, earlier(hard, now.Add(r.s.grace)))
 		<-r.ended
 	}
-	return r.result()
+	return r.drain.result()
 }
 
 // Run starts, waits until ctx ends or the container does, and stops.

@@ -138,18 +138,16 @@ func destinationFault(err error) error {
 }
 
 // moveDue lets the undertaker try again to move what is due. The caller holds mu.
-func (r *engine) moveDue() {
+func (r *dispatcher) moveDue() {
 	if r.sched.Waiting() > 0 && !r.undertaking {
 		r.undertaking = true
-		r.pool.wg.Add(1)
-		go r.retryDeadLetters()
+		r.pool.wg.Go(r.moveLetters)
 	}
 }
 
 // retryDeadLetters moves what could not be moved at first, one after the other, so that
 // a destination that does not answer costs no worker. It ends when nothing is due.
 func (r *engine) retryDeadLetters() {
-	defer r.pool.wg.Done()
 	for {
 		r.mu.Lock()
 		next := r.sched.TakeDue()

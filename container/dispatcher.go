@@ -15,9 +15,12 @@ import (
 //
 // mu is never held while user code, a transport or a log is called, except for
 // Gate.TryAcquire, which does not block.
+//
+// Methods that do not lock mu are called with mu held, here and in the other files of
+// the dispatcher: handout.go, intake.go, linger.go, suspend.go, yield.go.
 type dispatcher struct {
 	reporter
-
+	log  *eventLog     // events, log lines, and the counts of what is rare
 	s    *settings     // the checked configuration
 	kick chan struct{} // wakes the supervisor
 
@@ -36,6 +39,7 @@ type dispatcher struct {
 	items       freeItems                 // for the next deliveries
 	manual      map[*longshore.Delivery]*item
 	undertaking bool
+	moveLetters func() // goes on with it, in a goroutine of its own
 	resizeDue   bool
 	aside       asideWatch
 
@@ -48,7 +52,6 @@ type dispatcher struct {
 
 	tick     tickState
 	terms    terminalState
-	log      *eventLog // events, log lines, and the counts of what is rare
 	count    counters
 	blocked  bool
 	laneTold time.Time
@@ -56,43 +59,114 @@ type dispatcher struct {
 
 func newDispatcher(log *eventLog, w Workers) *dispatcher {
 	s := log.s
-	dp := &dispatcher{reporter: log.reporter, log: log, s: s, kick: make(chan struct{}, 1),
-		held: holdReasons{reasons: map[int]string{}}, sched: newScheduler(s),
+	r := &dispatcher{reporter: log.reporter, log: log, s: s, kick: make(chan struct{}, 1),
+		sched:    newScheduler(s),
 		pool:     pool{min: w.Min, max: w.Max, target: w.Min},
 		stopping: shutdown{nudge: make(chan struct{})}}
-	dp.tick.began = s.clock.Now()
-	dp.tick.last, dp.sub.downAt = dp.tick.began, dp.tick.began
+	r.sub.clock, r.sub.wake, r.sub.reopen = s.clock, r.wake, s.reopen
+	r.tick.began = s.clock.Now()
+	r.tick.last, r.sub.downAt = r.tick.began, r.tick.began
 	if s.manual {
-		dp.manual = map[*longshore.Delivery]*item{}
+		r.manual = map[*longshore.Delivery]*item{}
 	}
-	return dp
+	return r
 }
 
 // now is the time on the way of each message: of the system's two clocks it reads
 // one, the monotonic, which is half the price. Its wall part goes on from the
 // start of the run.
-func (dp *dispatcher) now() time.Time {
-	if dp.s.system {
-		return dp.tick.began.Add(time.Since(dp.tick.began))
+func (r *dispatcher) now() time.Time {
+	if r.s.system {
+		return r.tick.began.Add(time.Since(r.tick.began))
 	}
-	return dp.s.clock.Now()
+	return r.s.clock.Now()
 }
 
 // wake lets the supervisor look at everything again.
-func (dp *dispatcher) wake() {
+func (r *dispatcher) wake() {
 	select {
-	case dp.kick <- struct{}{}:
+	case r.kick <- struct{}{}:
 	default:
 	}
 }
 
-// changed tells whoever waits for something to end; the caller holds mu.
-func (dp *dispatcher) changed() {
-	if dp.axes.Sub == state.Retained {
-		dp.wake() // there may be room to subscribe again
+// changed lets whoever waits for something to end look again.
+func (r *dispatcher) changed() {
+	if r.axes.Sub == state.Retained {
+		r.wake() // there may be room to subscribe again
 	}
-	if dp.axes.Stopping() {
-		close(dp.stopping.nudge)
-		dp.stopping.nudge = make(chan struct{})
+	if r.axes.Stopping() {
+		r.stopping.happened()
 	}
 }
+
+// awaitChange waits for a change; false when end is reached.
+func (r *dispatcher) awaitChange(nudge <-chan struct{}, end time.Time) bool {
+	left := end.Sub(r.s.clock.Now())
+	if left <= 0 {
+		return false
+	}
+	timeout, stop := after(r.s.clock, left)
+	defer stop()
+	select {
+	case <-nudge:
+		return true
+	case <-r.kick: // the deadline may have moved
+		return true
+	case <-timeout:
+		return false
+	}
+}
+
+// waitFor waits for a condition until end; both are asked with mu held.
+func (r *dispatcher) waitFor(end func() time.Time, cond func() bool) {
+	for {
+		r.mu.Lock()
+		ok, nudge, limit := cond(), r.stopping.nudge, end()
+		r.mu.Unlock()
+		if ok || !r.awaitChange(nudge, limit) {
+			return
+		}
+	}
+}
+
+// setPaused follows the operator.
+func (r *dispatcher) setPaused(on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.axes.Holds.Has(state.Operator) != on {
+		r.axes.Holds = r.axes.Holds.With(state.Operator, on)
+		if g := r.sub.gen; g != nil && !r.axes.Stopping() {
+			if on {
+				g.interrupt()
+			} else {
+				g.rearm()
+			}
+		}
+		r.wakeOne()
+		r.emit(Event{Kind: EventState, Text: string(r.reported())})
+	}
+	r.wake()
+}
+
+// reported is the state that the container reports.
+func (r *dispatcher) reported() State {
+	return stateOf(r.axes.Report(r.sub.gen != nil && r.sub.gen.caps.KeepsPlace, r.provided()))
+}
+
+// markDown notes that a consumer is at its end.
+func (r *dispatcher) markDown(g *generation, err error) {
+	if g.fail(err) && g == r.sub.gen {
+		r.axes.Sub = state.Lost
+	}
+}
+
+func (r *dispatcher) alive(g *generation) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !g.isDown()
+}
+
+// reporting says that what becomes of a delivery now is counted in the report. When
+// what is left has been counted, closing only gives that back.
+func (r *dispatcher) reporting() bool { return r.axes.Stopping() && r.axes.Stop < state.Closing }

@@ -1,13 +1,7 @@
 package container
 
 import (
-	"context"
-	"sync"
-	"time"
-
-	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container/autoscale"
-	"github.com/longshore-go/longshore/container/internal/dispatch"
 	"github.com/longshore-go/longshore/container/internal/state"
 	"github.com/longshore-go/longshore/transport"
 )
@@ -16,123 +10,107 @@ import (
 // parts together. Late callbacks hold the engine and not the container, so they cannot
 // touch the next one.
 type engine struct {
-	*dispatcher
-	calls // to the transport
+	*dispatcher // what is held, and who does what next
+	calls       // to the transport
 
-	c   *ListenerContainer
-	src transport.Source
+	c   *ListenerContainer // its handlers, middlewares and observers
+	src transport.Source   // publishes dead letters, if Config names no other publisher
 
-	life        *lifetimes       // how long each thing may go on
-	startup     startup          // whether the first start has been decided, and how
-	ended       chan struct{}    // closed at the end
-	loops       loops            // messages that are released again and again
-	scaler      autoscale.Scaler // decides how many workers there should be; called by the supervisor only
-	unwatchGate func()
-}
-
-// startup is how the first start went.
-type startup struct {
-	decided chan struct{} // closed when the first start is decided
-	err     error         // its error; read after decided
-}
-
-// pool is the workers. Guarded by engine.mu.
-type pool struct {
-	workers   []*worker
-	idle      []*worker // the hottest last
-	live      int       // workers, retiring ones not counted
-	target    int
-	min, max  int
-	replacing int // extra workers for stuck ones
-	standIns  standIns
-	waking    bool
-	wg        sync.WaitGroup // workers
-}
-
-// intake is who receives. Guarded by engine.mu.
-type intake struct {
-	receiving   bool
-	slow        bool                   // receives take long
-	buffered    bool                   // they take next to nothing
-	fetching    bool                   // a goroutine receives beside the workers
-	receiver    *generation            // of the Receive that runs
-	receiverCtx context.Context        //nolint:containedctx // lives and ends with its struct, not with a call
-	entering    []*dispatch.Item[item] // scratch of whoever receives
-}
-
-// linger is the time for which a batch waits to fill. Guarded by engine.mu.
-type linger struct {
-	due   bool
-	timer longshore.Timer
-	armed bool
-}
-
-// subscription is the consumers, and when to open the next one. Guarded by engine.mu.
-type subscription struct {
-	opensPaused bool          // the source can be opened without taking anything
-	gen         *generation   // nil: not subscribed
-	old         []*generation // cancelled, with deliveries still out
-	gens        int
-
-	tries    int
-	downAt   time.Time // of the last loss; before the first subscription, of the start
-	reopenAt time.Time
-	timer    longshore.Timer
-	lastErr  error
-	standby  bool
-}
-
-// holdReasons are why middlewares hold the intake, by watcher. Guarded by engine.mu.
-type holdReasons struct {
-	reasons map[int]string
-	since   time.Time // the first of them came
-}
-
-// stay is the time after which a hold gives the consumer's place up. Guarded by engine.mu.
-type stay struct {
-	due   bool // look whether a hold outlasts the lease
-	timer longshore.Timer
-}
-
-// shutdown is what a stop waits for and reports. Guarded by engine.mu.
-type shutdown struct {
-	nudge  chan struct{} // closed and replaced when something ends, while somebody waits
-	report *Report
-}
-
-// generation is one subscription. Everything that reports about it holds a
-// pointer to it, so a report from an earlier one is recognised.
-type generation struct {
-	id     int
-	c      transport.Consumer
-	caps   longshore.Capabilities
-	ctx    context.Context //nolint:containedctx // of Receive; lives and ends with its struct, not with a call
-	cancel context.CancelFunc
-
-	dispatch.Owner // of the deliveries held, parked ones included
-
-	down      error                         // it is at its end
-	exhausted bool                          // Receive said ErrCanceled
-	canceled  bool                          // we called Cancel
-	paused    bool                          // Pauser.Pause is in force
-	leaving   []func(longshore.Origin) bool // what left while a Receive may have had it in hand
-	opened    bool                          // paused since it was opened, and until every hold is over
-	asked     int                           // window last asked of the broker; guarded by engine.mu
-	since     time.Time
-	fresh     time.Time // what the transport has buffered came after it
+	life       *lifetimes       // how long each thing may go on
+	supervisor *supervisor      // keeps the subscription
+	receiver   *receiver        // takes in what the consumer brings
+	drain      *drain           // ends the run
+	ended      chan struct{}    // closed at the end
+	loops      loops            // messages that are released again and again
+	scaler     autoscale.Scaler // decides how many workers there should be; called by the supervisor only
 }
 
 func newRun(c *ListenerContainer) *engine {
 	life := newLifetimes(c.set.clock, c.set.grace)
-	r := &engine{life: life, calls: calls{c.set.clock, c.set.name, c.set.about.Name, life.open},
-		dispatcher: newDispatcher(newEventLog(c), c.workers), c: c, src: c.src,
-		startup: startup{decided: make(chan struct{})}, ended: make(chan struct{}),
-		scaler: c.set.policy.New()}
+	d := newDispatcher(newEventLog(c), c.workers)
+	r := &engine{dispatcher: d, calls: calls{c.set.clock, c.set.name, c.set.about.Name, life.open},
+		c: c, src: c.src, life: life, ended: make(chan struct{}), scaler: c.set.policy.New()}
 	if cy, ok := c.set.policy.(autoscale.Cycler); ok {
 		cycles := cy.Cycles()
-		r.tick.cycles.of = &cycles
+		d.tick.cycles.of = &cycles
 	}
-	r.sub.opensPaused = c.src.Capabilities().OpensPaused
-	r.axes.Holds = state.None.With(state.Operator, c.paused)
+	d.sub.opensPaused = c.src.Capabilities().OpensPaused
+	d.axes.Holds = state.None.With(state.Operator, c.paused)
+	r.receiver = &receiver{d, r}
+	r.drain = &drain{d, r.calls, life, r.receiver, r}
+	r.supervisor = &supervisor{dispatcher: d, calls: r.calls, src: c.src, base: life.base, checks: c.checks,
+		startup: &startup{done: make(chan struct{})}, reports: len(c.operators) > 0,
+		observe: func(g *generation) *observer { return &observer{r, g} },
+		recv:    r.receiver, back: r, upkeep: r}
+	d.pool.run = (&runner{d, r.receiver, r}).run
+	d.intake.fetch = r.receiver.fetch
+	d.moveLetters = r.retryDeadLetters
 	return r
+}
+
+// start begins the run's goroutines.
+func (r *engine) start() {
+	stopPump, pumped := make(chan struct{}), make(chan struct{})
+	go func() {
+		r.c.hub.pump(stopPump)
+		close(pumped)
+	}()
+	stopCalls := r.c.callOnEvent()
+	r.emit(Event{Kind: EventState, Text: string(StateStarting)})
+	go func() {
+		stopHolds, stopGate := r.watchHolds(), r.watchGate()
+		r.armTick()
+		r.armCapacity()
+		r.supervisor.run()
+		stopHolds()
+		r.drain.run(stopGate) // the gate goes on opening while received work is worked off
+		close(stopPump)
+		<-pumped
+		stopCalls()
+		r.c.mu.Lock()
+		done := r.c.done
+		r.c.mu.Unlock()
+		r.supervisor.startup.decide(errStopped(r.s.name)) // where it was not decided before
+		close(r.ended)
+		close(done)
+	}()
+}
+
+// watchHolds follows the middlewares that can hold the intake.
+func (r *engine) watchHolds() (stop func()) {
+	stops := []func(){}
+	for i, w := range r.c.watchers {
+		stops = append(stops, w.Watch(func(held bool, reason string) { r.setHold(i, r.c.names[i], held, reason) }))
+	}
+	return func() {
+		for _, s := range stops {
+			s()
+		}
+	}
+}
+
+// callOnEvent runs the user's function on a goroutine of its own.
+func (c *ListenerContainer) callOnEvent() (stop func()) {
+	if c.set.onEvent == nil {
+		return func() {}
+	}
+	events, end := c.Events(onEventQueue)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		for e := range events {
+			c.set.onEvent(e)
+		}
+	}()
+	return func() { end(); <-gone }
+}
+
+// over says that the run has ended.
+func (r *engine) over() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
+	}
 }

@@ -2,7 +2,7 @@ package container
 
 // acquire asks the gate for the item. If there is no permit nobody asks again
 // before the gate says so. The caller holds mu.
-func (r *engine) acquire(it *item) bool {
+func (r *dispatcher) acquire(it *item) bool {
 	if it.permit {
 		return true
 	}
@@ -25,7 +25,7 @@ func (r *engine) acquire(it *item) bool {
 }
 
 // gateOpen lets workers ask the gate again.
-func (r *engine) gateOpen() {
+func (r *dispatcher) gateOpen() {
 	r.mu.Lock()
 	r.gateShut = false
 	r.armBatch()

@@ -16,7 +16,7 @@ type gateState struct {
 // followGate lets the intake follow new limits: a Receive that was asked for more
 // comes back, the broker's window is to be moved, and fetching stops while nothing
 // may start. The caller holds mu.
-func (r *engine) followGate() {
+func (r *dispatcher) followGate() {
 	permits, rate := r.s.gate.Limits()
 	now := gateState{true, permits, rate}
 	if r.gateNow == now {
@@ -24,32 +24,23 @@ func (r *engine) followGate() {
 	}
 	r.gateNow = now
 	r.axes.Holds = r.axes.Holds.With(state.Throttle, permits == 0 || rate == 0)
-	if r.intake.receiving && r.intake.receiverCtx.Err() == nil {
-		r.callReceiver()
+	if r.intake.under() {
+		r.intake.recall()
 	}
 	r.resizeDue = true
 	r.wake()
 }
 
-// wantsPause says whether the transport is to stop fetching: the operator wants it, a
-// hold that leaves the consumer in its place, or the gate lets nothing start. A gate pauses nothing where each delivery has a lease
-// (what a poll under way brings is kept; given back it would have cost a receive) and
-// where the broker's window does not follow us (a single active consumer would lose its
-// role). The caller holds mu.
-func (r *engine) wantsPause(g *generation) bool {
-	return r.axes.PausesTransport(g.traits())
-}
-
 // gateRoom keeps what cannot start soon at the broker: its lease does not run
 // there.
-func (r *engine) gateRoom(held int) int {
+func (r *dispatcher) gateRoom(held int) int {
 	permits, rate := r.s.gate.Limits()
 	return r.gateWindow(gateState{true, permits, rate}, r.sched.Active()) - held
 }
 
 // gateWindow is how much is worth holding under a gate while so many run. A permit
 // is for one call, which may be a batch.
-func (r *engine) gateWindow(g gateState, running int) int {
+func (r *dispatcher) gateWindow(g gateState, running int) int {
 	window, perCall := math.MaxInt32, max(r.s.batch, 1)
 	if g.permits >= 0 && g.permits <= maxWorkers {
 		window = (g.permits + min(g.permits, minLookahead)) * perCall

@@ -2,26 +2,122 @@ package container
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container/internal/dispatch"
 )
 
-// mayReceive says whether a worker without work should become the receiver. The
-// caller holds mu.
-func (r *engine) mayReceive() bool {
+// receiving says who receives: at most one at a time, so that deliveries enter their
+// lanes in the order in which they came.
+type receiving uint8
+
+const (
+	nobodyReceives  receiving = iota
+	workerReceives            // a worker without work, which can be called back to work
+	fetcherStarts             // a goroutine beside the workers is about to
+	fetcherReceives           // it does
+)
+
+// pace is how long the last receive took.
+type pace uint8
+
+const (
+	paceUsual    pace = iota
+	paceSlow          // long enough to be worth a goroutine of its own
+	paceBuffered      // it came out of the transport's memory
+)
+
+const (
+	// slowReceive is what makes a receive worth a goroutine of its own. From a buffer it
+	// takes a microsecond; a poll over the network takes milliseconds, in which workers
+	// would use up what is held and then wait.
+	slowReceive = time.Millisecond
+
+	// A receive that is shorter than bufferedReceive came out of the transport's memory:
+	// then as few are taken as still share its price. Many of them lie about until their
+	// turn comes, and by then the caches and the garbage collector have seen them once
+	// more than necessary.
+	bufferedReceive = 50 * time.Microsecond
+	receiveChunk    = 16
+)
+
+// paceOf classes a receive.
+func paceOf(took time.Duration, got int) pace {
+	switch {
+	case took >= slowReceive:
+		return paceSlow
+	case got > 0 && took < bufferedReceive:
+		return paceBuffered
+	}
+	return paceUsual
+}
+
+// intake is who receives, from which consumer, and at which pace. Guarded by
+// dispatcher.mu.
+type intake struct {
+	fetch func() // receives beside the workers, in a goroutine of its own
+
+	by       receiving
+	pace     pace                   // says whether to receive beside the workers, and how much at once
+	gen      *generation            // of the Receive that runs
+	ctx      context.Context        //nolint:containedctx // of that Receive: tells whether it was interrupted; lives and ends with its struct, not with a call
+	entering []*dispatch.Item[item] // scratch of whoever receives
+}
+
+// under says whether a Receive is under way.
+func (in *intake) under() bool { return in.by == workerReceives || in.by == fetcherReceives }
+
+// has says whether a Receive of that consumer is under way, and may have something in hand.
+func (in *intake) has(g *generation) bool { return in.under() && in.gen == g }
+
+// fetches says whether there is a receiver beside the workers, or soon will be.
+func (in *intake) fetches() bool { return in.by == fetcherStarts || in.by == fetcherReceives }
+
+// begin notes that a Receive begins and returns its context.
+func (in *intake) begin(by receiving, g *generation) context.Context {
+	in.by, in.gen, in.ctx = by, g, g.ctx
+	return in.ctx
+}
+
+// end notes that the Receive has returned.
+func (in *intake) end(took time.Duration, got int) {
+	in.by, in.pace = nobodyReceives, paceOf(took, got)
+}
+
+// ask is how many to ask for where so many may be held; a batch fills best at once.
+func (in *intake) ask(free, batch int) int {
+	if in.pace == paceBuffered && batch == 0 {
+		return min(free, receiveChunk)
+	}
+	return free
+}
+
+// recall makes the receiver come back. Its consumer may be received from again at once.
+func (in *intake) recall() {
+	if in.ctx.Err() == nil {
+		in.gen.interrupt()
+		in.gen.rearm()
+	}
+}
+
+// mayReceive says whether a worker without work should become the receiver.
+func (r *dispatcher) mayReceive() bool {
 	g := r.sub.gen
-	if r.intake.receiving || !r.axes.Receives() || g.exhausted || g.ctx.Err() != nil {
+	if r.intake.by != nobodyReceives || !r.axes.Receives() || !g.delivers() || g.ctx.Err() != nil {
 		return false
 	}
 	return !r.gateShut && r.free() > 0
 }
 
-// free is how many more deliveries may be held. The caller holds mu.
-func (r *engine) free() int {
+// mayFetch says whether to receive beside the workers, all of which are busy: when
+// receives are slow and half of the window is free, so that they are large ones.
+func (r *dispatcher) mayFetch() bool {
+	return r.intake.pace == paceSlow && r.mayReceive() && 2*r.free() >= r.window()
+}
+
+// free is how many more deliveries may be held.
+func (r *dispatcher) free() int {
 	window := r.window()
 	free := r.sched.Free(window)
 	if free <= 0 && r.sched.Relieve(window) {
@@ -33,115 +129,9 @@ func (r *engine) free() int {
 	return free
 }
 
-// receive fetches deliveries on the calling worker. The caller holds mu, which
-// is given up meanwhile.
-func (r *engine) receive() {
-	g, n := r.sub.gen, r.free()
-	if r.intake.buffered && r.s.batch == 0 {
-		n = min(n, receiveChunk)
-	}
-	ctx := g.ctx
-	r.intake.receiving, r.intake.receiver, r.intake.receiverCtx = true, g, ctx
-	r.mu.Unlock()
-	asked := r.s.clock.Now()
-	ds, err := g.c.Receive(ctx, n)
-	now := r.s.clock.Now()
-	keys := r.keys(ds)
-	r.mu.Lock()
-	r.intake.receiving = false
-	r.intake.slow = now.Sub(asked) >= slowReceive
-	r.intake.buffered = len(ds) > 0 && now.Sub(asked) < bufferedReceive
-	r.noteReceive(n, len(ds), now.Sub(asked))
-	r.accept(g, ds, keys)
-	r.receivedLeaving(g)
-	g.fresh = now // there was no more
-	if len(ds) > 0 {
-		if at := ds[len(ds)-1].Origin.ReceivedAt; !at.IsZero() {
-			g.fresh = at
-		}
-		r.count.last = now
-		r.armBatch()
-	}
-	switch {
-	case err != nil || len(ds) == 0:
-		r.receiveEnded(ctx, g, err)
-	case ctx.Err() != nil: // whoever interrupted it may wait for its end
-		r.changed()
-		r.wake()
-	case r.axes.Stopping(): // it may have brought nothing that can start
-		r.changed()
-	}
-}
-
-// slowReceive is what makes a receive worth a goroutine of its own. From a buffer
-// it takes a microsecond; a poll over the network takes milliseconds, in which
-// workers would use up what is held and then wait.
-const slowReceive = time.Millisecond
-
-// A receive this short came out of the transport's memory: then as few are taken as
-// still share its price. Many of them lie about until their turn comes, and by then
-// the caches and the garbage collector have seen them once more than necessary.
-const (
-	bufferedReceive = 50 * time.Microsecond
-	receiveChunk    = 16
-)
-
-// mayFetch says whether to receive beside the workers, all of which are busy: when
-// receives are slow and half of the window is free, so that they are large ones.
-// The caller holds mu.
-func (r *engine) mayFetch() bool {
-	return r.intake.slow && !r.intake.fetching && r.mayReceive() && 2*r.free() >= r.window()
-}
-
-// fetch is a receiver that runs no handler.
-func (r *engine) fetch() {
-	defer r.pool.wg.Done()
-	r.mu.Lock()
-	r.intake.fetching = false
-	for r.mayFetch() && len(r.pool.idle) == 0 {
-		r.intake.fetching = true
-		r.receive()
-		r.intake.fetching = false
-		r.wakeOne()
-	}
-	r.changed()
-	r.wakeOne() // until now nobody called a worker that receives
-	r.mu.Unlock()
-}
-
-// laneKey is a lane's name that user code made.
-type laneKey struct {
-	key []byte
-	ok  bool
-	err error
-}
-
-// keys asks the user's order function, without the mutex.
-func (r *engine) keys(ds []*longshore.Delivery) []laneKey {
-	f, ok := r.s.order.(OrderFunc)
-	if !ok {
-		return nil
-	}
-	keys := make([]laneKey, len(ds))
-	for i, d := range ds {
-		keys[i] = safeKey(f, d)
-	}
-	return keys
-}
-
-func safeKey(f OrderFunc, d *longshore.Delivery) (k laneKey) {
-	defer func() {
-		if p := recover(); p != nil {
-			k = laneKey{err: panicError(p)}
-		}
-	}()
-	k.key, k.ok = f.laneKey(nil, d)
-	return k
-}
-
 // accept takes deliveries in: each into its lane, or to the ready ones. keys are their
-// lanes' names where user code made them. The caller holds mu.
-func (r *engine) accept(g *generation, ds []*longshore.Delivery, keys []laneKey) {
+// lanes' names where user code made them.
+func (r *dispatcher) accept(g *generation, ds []*longshore.Delivery, keys []laneKey) {
 	r.intake.entering = r.intake.entering[:0]
 	for i, d := range ds {
 		it := r.items.get()
@@ -167,6 +157,36 @@ func (r *engine) accept(g *generation, ds []*longshore.Delivery, keys []laneKey)
 	}
 }
 
+// laneKey is a lane's name that user code made.
+type laneKey struct {
+	key []byte
+	ok  bool
+	err error
+}
+
+// laneKeys asks the user's order function, without the lock; nil if there is none.
+func laneKeys(order Order, ds []*longshore.Delivery) []laneKey {
+	f, ok := order.(OrderFunc)
+	if !ok {
+		return nil
+	}
+	keys := make([]laneKey, len(ds))
+	for i, d := range ds {
+		keys[i] = safeKey(f, d)
+	}
+	return keys
+}
+
+func safeKey(f OrderFunc, d *longshore.Delivery) (k laneKey) {
+	defer func() {
+		if p := recover(); p != nil {
+			k = laneKey{err: panicError(p)}
+		}
+	}()
+	k.key, k.ok = f.laneKey(nil, d)
+	return k
+}
+
 // newScheduler makes the Scheduler of a run. By partition the names of lanes are made
 // here, in a buffer of their own.
 func newScheduler(s *settings) *dispatch.Scheduler[item] {
@@ -188,35 +208,4 @@ func newScheduler(s *settings) *dispatch.Scheduler[item] {
 		})
 	}
 	return dispatch.New(limits, func(it *item) ([]byte, bool) { return s.order.laneKey(nil, it.d) })
-}
-
-// receiveEnded looks at why Receive brought nothing. The caller holds mu.
-func (r *engine) receiveEnded(ctx context.Context, g *generation, err error) {
-	switch {
-	case ctx.Err() != nil && !errors.Is(err, longshore.ErrCanceled): // our own wish
-	case errors.Is(err, longshore.ErrCanceled):
-		g.exhausted = true
-		if !g.canceled && g.down == nil {
-			r.markDown(g, &longshore.Error{Code: longshore.CodeCanceledBy, Source: r.s.name,
-				Op: fmt.Sprintf("receive from %q", r.s.name), Err: err})
-		}
-	case g.down != nil:
-	case err == nil:
-		r.markDown(g, &longshore.Error{Code: longshore.CodeInternal, Source: r.s.name,
-			Op: fmt.Sprintf("receive from %q", r.s.name), Err: errors.New("the transport returned neither a delivery nor an error")})
-	default:
-		r.markDown(g, err)
-	}
-	r.changed()
-	r.wake()
-}
-
-// interrupt makes the receiver come back. The caller holds mu.
-func (g *generation) interrupt() { g.cancel() }
-
-// rearm lets a generation receive again after an interrupt. The caller holds mu.
-func (g *generation) rearm(parent context.Context) {
-	if g.ctx == nil || g.ctx.Err() != nil {
-		g.ctx, g.cancel = context.WithCancel(parent)
-	}
 }

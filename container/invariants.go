@@ -3,4 +3,4 @@
 package container
 
 // checkInvariants does nothing: see invariants_race.go.
-func (r *engine) checkInvariants() {}
+func (r *dispatcher) checkInvariants() {}

@@ -7,7 +7,7 @@ const mostChecked = 100
 
 // checkInvariants looks at every invariant of the Scheduler after each change, in whatever
 // is built with the race detector: all tests, models and soaks are. The caller holds mu.
-func (r *engine) checkInvariants() {
+func (r *dispatcher) checkInvariants() {
 	if r.sched.Total().N > mostChecked {
 		return
 	}

@@ -27,7 +27,7 @@ func (r *engine) Settle(ctx context.Context, d *longshore.Delivery, s longshore.
 // handler, or overtaken by its followers.
 func (r *engine) settleEarly(ctx context.Context, d *longshore.Delivery, s longshore.Settlement) error {
 	r.mu.Lock()
-	_, it := r.find(d)
+	_, it := r.pool.find(d)
 	var n *notes
 	if it != nil {
 		n = it.write()
@@ -62,22 +62,6 @@ func asVerdict(s longshore.Settlement) error {
 		return longshore.Retry(errNacked, max(s.Delay, 1))
 	}
 	return longshore.Reject(s.Reason)
-}
-
-// find returns the worker and item of a delivery that is being handled. The
-// caller holds mu.
-func (r *engine) find(d *longshore.Delivery) (*worker, *item) {
-	for _, w := range r.pool.workers {
-		if w.d == d {
-			return w, w.it
-		}
-		for _, it := range w.batch {
-			if it.d == d {
-				return w, it
-			}
-		}
-	}
-	return nil, nil
 }
 
 // settleByHand is a verb where the handler settles: slot, lane and context end
@@ -147,7 +131,7 @@ func (r *engine) manualReturn(w *worker, d *longshore.Delivery, start time.Time,
 func (r *engine) Wait(ctx context.Context, d *longshore.Delivery, fn func(context.Context) error) error {
 	start := r.now()
 	r.mu.Lock()
-	w, it := r.find(d)
+	w, it := r.pool.find(d)
 	if w != nil {
 		if w.waits++; w.waits == 1 {
 			w.waitAt = start
@@ -165,7 +149,7 @@ func (r *engine) waited(w *worker, it *item, d *longshore.Delivery, start time.T
 	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now2, _ := r.find(d); now2 != w || w.waits == 0 {
+	if now2, _ := r.pool.find(d); now2 != w || w.waits == 0 {
 		return // the handler has returned
 	}
 	if w.waits--; w.waits == 0 {

@@ -59,9 +59,7 @@ func (o *observer) Down(err error) {
 	}
 	r.mu.Lock()
 	r.markDown(o.g, err)
-	if o.g.cancel != nil {
-		o.g.interrupt()
-	}
+	o.g.interrupt()
 	r.changed()
 	r.mu.Unlock()
 	r.wake()
@@ -115,7 +113,7 @@ func (r *engine) loseHeld(g *generation) (n int, open []*item) {
 	for t := range r.sched.All() {
 		if it := t.Of; it.gen == g {
 			n++
-			if it.d.Root().Lose(longshore.ErrLost) && g.down != nil {
+			if it.d.Root().Lose(longshore.ErrLost) && g.isDown() {
 				ours++ // the transport finds it lost already and does not report it
 			}
 		}

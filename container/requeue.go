@@ -11,7 +11,7 @@ import (
 // again, and must be first.
 
 // orphaned follows a loss: what it left behind has to be given back. The caller holds mu.
-func (r *engine) orphaned() {
+func (r *dispatcher) orphaned() {
 	if r.sched.Orphans() > 0 {
 		r.changed()
 		r.wake()

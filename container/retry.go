@@ -222,7 +222,7 @@ func (r *engine) release(it *item, attempt int) {
 }
 
 // armPark sets the timer to the first that is due. The caller holds mu.
-func (r *engine) armPark() {
+func (r *dispatcher) armPark() {
 	due, ok := r.sched.NextDue()
 	if !ok {
 		return
@@ -237,7 +237,7 @@ func (r *engine) armPark() {
 	r.parkTimer = r.s.clock.AfterFunc(max(due.Sub(r.s.clock.Now()), 0), r.parkDue)
 }
 
-func (r *engine) parkDue() {
+func (r *dispatcher) parkDue() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.parkTimer = nil

@@ -11,7 +11,7 @@ import (
 // goes to the dead-letter place with that reason while it is here, because who knows
 // whether it comes through its handler. nil where there is no such place, or the message
 // is not one of those: then a handler sees it.
-func (r *engine) lastReturn(d *longshore.Delivery) error {
+func (r *dispatcher) lastReturn(d *longshore.Delivery) error {
 	if !d.Origin.LastReturn || r.s.dead.To == "" && r.terms.policy != DeadLetterNative {
 		return nil
 	}
@@ -22,7 +22,7 @@ func (r *engine) lastReturn(d *longshore.Delivery) error {
 }
 
 // limitNotice tells at the start of the broker's own limit; "" if there is none.
-func (r *engine) limitNotice(caps longshore.Capabilities, policy Policy) string {
+func (r *dispatcher) limitNotice(caps longshore.Capabilities, policy Policy) string {
 	if caps.DeliveryLimit <= 0 || !caps.CountsReturns {
 		return ""
 	}

@@ -140,7 +140,7 @@ func (r *engine) bounds(w Workers) {
 // wantedWindow is what the broker should let us hold: what may be in work, and
 // what is parked with room for more, in steps, so that a burst of failures does
 // not eat the window before the broker has heard of it. The caller holds mu.
-func (r *engine) wantedWindow() int {
+func (r *dispatcher) wantedWindow() int {
 	base := r.window()
 	if r.gateNow.seen {
 		base = max(min(base, r.gateWindow(r.gateNow, r.pool.target)), 1)
@@ -155,7 +155,7 @@ func (r *engine) wantedWindow() int {
 
 // noteParked asks for a larger window if the parked ones have nearly used up
 // what was asked for. The caller holds mu.
-func (r *engine) noteParked() {
+func (r *dispatcher) noteParked() {
 	if g := r.sub.gen; g != nil && !r.resizeDue && r.sched.Beside()+r.window()*5/4 > g.asked {
 		r.resizeDue = true
 		r.wake()

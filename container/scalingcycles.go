@@ -24,7 +24,7 @@ func (c *cycleState) begins() { c.calls++ }
 
 // ends counts the cycle of a worker whose work is done. A failed call neither grows
 // the pool nor lets the worker leave. The caller holds mu.
-func (r *engine) endCycle(w *worker) {
+func (r *dispatcher) endCycle(w *worker) {
 	c := &r.tick.cycles
 	c.calls--
 	if c.of == nil {

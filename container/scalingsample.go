@@ -158,7 +158,7 @@ func (r *engine) lookFurther(now time.Time) {
 
 // noteReceive looks at a receive that ends: how long it took if much was there to
 // be had, and whether the receiver waited for work. The caller holds mu.
-func (r *engine) noteReceive(asked, got int, took time.Duration) {
+func (r *dispatcher) noteReceive(asked, got int, took time.Duration) {
 	much := got > 1 && got >= min(asked, minLookahead)
 	if much && took >= slowReceive {
 		r.tick.recv += took.Seconds()
@@ -169,8 +169,8 @@ func (r *engine) noteReceive(asked, got int, took time.Duration) {
 
 // window is how many deliveries may be held, parked retries not counted. The
 // caller holds mu.
-func (r *engine) window() int {
-	n := r.s.window(r.pool.target) + (r.places()-r.pool.target)*max(r.s.batch, 1) // what hangs takes no one's place
+func (r *dispatcher) window() int {
+	n := r.s.window(r.pool.target) + (r.pool.places()-r.pool.target)*max(r.s.batch, 1) // what hangs takes no one's place
 	if r.s.look == 0 && r.s.batch == 0 {
 		n += int(r.tick.extra * float64(r.pool.target))
 	}

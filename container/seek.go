@@ -41,7 +41,7 @@ func (c *ListenerContainer) Seek(ctx context.Context, to transport.Position) ([]
 		return nil, refuse(longshore.CodeUnsupported, "its source is not read by position", "")
 	}
 	moved, err := s.Seek(ctx, to, c.set.drain, func() {
-		r.withdraw(g, func(at longshore.Origin) bool {
+		r.receiver.withdraw(g, func(at longshore.Origin) bool {
 			return (to.Topic == "" || at.Topic == to.Topic) && (to.Partition < 0 || at.Partition == to.Partition)
 		})
 	})

@@ -9,89 +9,107 @@ import (
 	"github.com/longshore-go/longshore/container/internal/state"
 )
 
+// shutdown is what the steps of a stop wait for, and what they report. Guarded by
+// dispatcher.mu.
+type shutdown struct {
+	nudge  chan struct{} // closed and replaced when something ends, while a step waits for that
+	report *Report       // of the stop that is over
+}
+
+// happened lets whoever waits look again.
+func (s *shutdown) happened() {
+	close(s.nudge)
+	s.nudge = make(chan struct{})
+}
+
 // cutOff ends the contexts of handlers that still run, and waits for them as long
 // as flushing and closing still find time.
-func (r *engine) cutOff() {
-	r.mu.Lock()
-	r.life.cutHandlers(r.sched.Active())
-	r.mu.Unlock()
-	r.waitFor(r.life.workEnd, func() bool { return r.sched.Active() == 0 })
-	r.releaseReady()
+func (d *drain) cutOff() {
+	d.mu.Lock()
+	d.life.cutHandlers(d.sched.Active())
+	d.mu.Unlock()
+	d.waitFor(d.life.workEnd, func() bool { return d.sched.Active() == 0 })
+	d.releaseReady()
 }
 
 // giveUp flushes and closes, counts what is left behind and ends the workers.
-func (r *engine) giveUp(g *generation) {
-	var errs []error
-	gens := append([]*generation{}, r.sub.old...)
-	if g != nil {
-		gens = append(gens, g)
+func (d *drain) giveUp(stopGate func()) {
+	d.mu.Lock()
+	gens := d.sub.all()
+	flushEnd, closeEnd := d.life.lastSteps(d.s.clock.Now())
+	d.mu.Unlock()
+	flushErr := d.flush(gens, flushEnd)
+	d.mu.Lock()
+	rep := d.abandoned()
+	d.axes = d.axes.Forward(state.Closing)
+	d.wakeOne()
+	d.mu.Unlock()
+	err := errors.Join(flushErr, d.close(gens, closeEnd))
+	d.life.endSettle()
+	stopGate()
+	d.closePublisher()
+	d.stopTimers()
+	gone := false
+	d.waitFor(func() time.Time { return d.life.end }, func() bool {
+		gone = len(d.pool.workers) == 0 && !d.undertaking && !d.intake.fetches()
+		return gone
+	})
+	if gone { // else a handler did not return, and the report says so
+		d.pool.wg.Wait()
 	}
-	r.mu.Lock()
-	flushEnd, closeEnd := r.life.lastSteps(r.s.clock.Now())
-	r.mu.Unlock()
-	for _, o := range gens {
-		if r.alive(o) {
-			errs = append(errs, r.callUntil(flushEnd, o.c.Flush))
+	d.conclude(rep, flushErr, err)
+}
+
+// flush waits until the broker has confirmed what was settled.
+func (d *drain) flush(gens []*generation, end time.Time) error {
+	var errs []error
+	for _, g := range gens {
+		if d.alive(g) {
+			errs = append(errs, d.callUntil(end, g.c.Flush))
 		}
 	}
-	r.mu.Lock()
-	flushErr := errors.Join(errs...)
-	rep := r.abandoned()
-	r.axes = r.axes.Forward(state.Closing)
-	r.wakeOne()
-	r.mu.Unlock()
-	for _, o := range gens {
-		ctx, cancel := r.until(closeEnd)
-		err := r.close(ctx, o)
+	return errors.Join(errs...)
+}
+
+// close closes the consumers; what they still hold is lost.
+func (d *drain) close(gens []*generation, end time.Time) error {
+	var errs []error
+	for _, g := range gens {
+		ctx, cancel := d.until(end)
+		err := closeConsumer(ctx, d.calls, g)
 		cancel()
 		errs = append(errs, err)
-		r.loseAll(o)
+		d.back.loseAll(g)
 		if err != nil { // what failed to arrive is reported by the transport's own goroutine
-			r.mu.Lock()
-			left := r.life.left(r.s.clock.Now())
-			r.mu.Unlock()
-			late, done := r.after(min(20*time.Millisecond, left))
+			d.mu.Lock()
+			left := d.life.left(d.s.clock.Now())
+			d.mu.Unlock()
+			late, done := after(d.s.clock, min(20*time.Millisecond, left))
 			<-late
 			done()
 		}
 	}
-	r.life.endSettle()
-	r.unwatchGate()
-	r.closePublisher()
-	r.stopTimers()
-	gone := false
-	r.waitFor(func() time.Time { return r.life.end }, func() bool {
-		gone = len(r.pool.workers) == 0 && !r.undertaking && !r.intake.fetching
-		return gone
-	})
-	if gone { // else a handler did not return, and the report says so
-		r.pool.wg.Wait()
-	}
-	r.conclusion(rep, flushErr, errors.Join(errs...))
+	return errors.Join(errs...)
 }
 
-// reporting says that what becomes of a delivery now is counted in the report. When
-// what is left has been counted, closing only gives that back. The caller holds mu.
-func (r *engine) reporting() bool { return r.axes.Stopping() && r.axes.Stop < state.Closing }
-
 // abandoned begins the report, and counts what is left: closing gives back what
-// follows a handler that does not return. The caller holds mu.
-func (r *engine) abandoned() *Report {
-	rep := &Report{Container: r.s.name, Started: r.life.begun, Budget: r.life.soft.Sub(r.life.begun)}
+// follows a handler that does not return.
+func (d *drain) abandoned() *Report {
+	rep := &Report{Container: d.s.name, Started: d.life.begun, Budget: d.life.soft.Sub(d.life.begun)}
 	name := func(it *item) {
 		if len(rep.AbandonedIDs) < 10 {
 			rep.AbandonedIDs = append(rep.AbandonedIDs, it.identity())
 		}
 	}
-	rep.Abandoned = r.sched.Active()
+	rep.Abandoned = d.sched.Active()
 	for _, why := range []dispatch.Standing{dispatch.Open, dispatch.Hung, dispatch.Lost} {
-		r.log.drained(tally{released: r.sched.Behind(why).N})
+		d.log.drained(tally{released: d.sched.Behind(why).N})
 	}
-	for _, it := range r.manual {
+	for _, it := range d.manual {
 		name(it)
 	}
-	for _, w := range r.pool.workers {
-		if w.it != nil && r.manual == nil {
+	for _, w := range d.pool.workers {
+		if w.it != nil && d.manual == nil {
 			name(w.it)
 		}
 		for _, it := range w.batch {
@@ -101,52 +119,57 @@ func (r *engine) abandoned() *Report {
 	return rep
 }
 
-// conclusion completes the report and tells of it.
-func (r *engine) conclusion(rep *Report, flushErr, err error) {
-	r.mu.Lock()
-	t := r.log.drainTally()
-	now := r.s.clock.Now()
-	rep.Took, rep.Delayed = now.Sub(r.life.begun), r.delayed.count(now)
-	rep.Completed, rep.Released, rep.Lost = t.completed, t.released, t.lost
-	rep.Repeats = t.repeats
-	rep.Unflushed, rep.UnflushedIDs, rep.Err = t.unflushed, t.unflushedIDs, err
+// conclude completes the report and emits it.
+func (d *drain) conclude(rep *Report, flushErr, err error) {
+	d.mu.Lock()
+	now := d.s.clock.Now()
+	rep.Took, rep.Delayed, rep.Err = now.Sub(d.life.begun), d.delayed.count(now), err
 	// What failed before the stop was told when it failed, and its messages have come
 	// again: a flush that counts it once more has left nothing behind.
-	stale := errors.Is(flushErr, longshore.CodeSettle) && len(r.log.counts().settle) > 0
-	if flushErr != nil && rep.Unflushed == 0 && !stale {
-		rep.Unflushed = 1 // at least one: the transport did not say which
-	}
-	failed := r.axes.Sub == state.Failed
+	stale := errors.Is(flushErr, longshore.CodeSettle) && len(d.log.counts().settle) > 0
+	t := d.log.drainTally()
+	t.fill(rep, flushErr != nil && !stale)
+	failed := d.axes.Sub == state.Failed
 	if !failed {
-		r.stopping.report = rep
+		d.stopping.report = rep
 	}
-	r.axes, r.tick.buffered = r.axes.Forward(state.Stopped), 0
-	r.mu.Unlock()
+	d.axes, d.tick.buffered = d.axes.Forward(state.Stopped), 0
+	d.mu.Unlock()
 	if !failed {
-		r.emit(Event{Kind: EventDrained, Report: rep, Text: rep.String()})
+		d.emit(Event{Kind: EventDrained, Report: rep, Text: rep.String()})
 	}
-	r.emit(Event{Kind: EventState, Text: string(StateStopped)})
+	d.emit(Event{Kind: EventState, Text: string(StateStopped)})
+}
+
+// fill writes what was counted into the report. unflushed: something was not confirmed,
+// at least one, where the transport did not say which.
+func (t *tally) fill(rep *Report, unflushed bool) {
+	rep.Completed, rep.Released, rep.Lost, rep.Repeats = t.completed, t.released, t.lost, t.repeats
+	rep.Unflushed, rep.UnflushedIDs = t.unflushed, t.unflushedIDs
+	if unflushed {
+		rep.Unflushed = max(rep.Unflushed, 1)
+	}
 }
 
 // closePublisher closes the publisher for dead letters if we opened it.
-func (r *engine) closePublisher() {
-	r.terms.mu.Lock()
-	pub := r.terms.pub
-	r.terms.pub = nil
-	r.terms.mu.Unlock()
+func (d *drain) closePublisher() {
+	d.terms.mu.Lock()
+	pub := d.terms.pub
+	d.terms.pub = nil
+	d.terms.mu.Unlock()
 	if pub != nil {
-		if err := r.callUntilLost(r.life.hard, pub.Close); err != nil {
-			r.notice(err, "closing the dead-letter publisher failed")
+		if err := d.callUntilLost(d.life.hard, pub.Close); err != nil {
+			d.notice(err, "closing the dead-letter publisher failed")
 		}
 	}
 }
 
 // stopTimers ends what could still call back.
-func (r *engine) stopTimers() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.life.stopTimers()
-	for _, t := range []longshore.Timer{r.parkTimer, r.linger.timer, r.gateAgain, r.tick.timer, r.tick.capa.timer, r.sub.timer, r.stay.timer} {
+func (d *drain) stopTimers() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.life.stopTimers()
+	for _, t := range []longshore.Timer{d.parkTimer, d.linger.timer, d.gateAgain, d.tick.timer, d.tick.capa.timer, d.sub.timer, d.stay.timer} {
 		if t != nil {
 			t.Stop()
 		}
@@ -154,11 +177,11 @@ func (r *engine) stopTimers() {
 }
 
 // result is what Stop returns.
-func (r *engine) result() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.stopping.report != nil && r.stopping.report.Bad() {
-		return &DrainError{Report: r.stopping.report, wanted: r.s.drain}
+func (d *drain) result() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if rep := d.stopping.report; rep != nil && rep.Bad() {
+		return &DrainError{Report: rep, wanted: d.s.drain}
 	}
 	return nil
 }

@@ -94,13 +94,13 @@ func (r *engine) situation(s *situation) *generation {
 	r.stats(&s.Stats, s.now)
 	s.axes, s.worksOff, s.lastErr, s.downAt = r.axes, r.provided(), r.sub.lastErr, r.sub.downAt
 	if r.axes.Holds.Has(state.Middleware) {
-		s.HeldBy, s.heldAt = r.holdReason(), r.held.since
+		s.HeldBy, s.heldAt = r.held.text(), r.held.since
 	}
 	if g != nil {
 		s.keepsPlace, s.downAt = g.caps.KeepsPlace, time.Time{}
 	}
 	v := &r.count.vitals
-	s.places, s.declared, s.alarm = r.places(), v.declared, r.blocked
+	s.places, s.declared, s.alarm = r.pool.places(), v.declared, r.blocked
 	s.parkingFull, s.parkingAt, s.alarmAt, s.slowAt = r.parkFull, v.since[condParking], v.since[condAlarm], v.since[condSlow]
 	s.failing, s.loops, s.unmovable = r.failing(s.now), r.loops.worst(s.now), r.unmovableText()
 	s.calls = r.callsSeen(s.now)

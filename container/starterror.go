@@ -62,3 +62,8 @@ func (e *startOver) Unwrap() []error {
 	}
 	return errs
 }
+
+// errStopped is the error of a start that a stop has overtaken.
+func errStopped(name string) error {
+	return &longshore.Error{Code: longshore.CodeState, Source: name, Op: fmt.Sprintf("start container %q", name), Err: errors.New("it was stopped before it had subscribed")}
+}

@@ -227,7 +227,6 @@ func (r *engine) goexit(w *worker) {
 		r.carryOut(w, w.it, err, now, 0)
 	}
 	r.mu.Lock()
-	r.pool.live--
 	r.leave(w)
 	r.setTarget(r.pool.target)
 	r.mu.Unlock()

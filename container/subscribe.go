@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container/internal/state"
@@ -12,144 +11,146 @@ import (
 )
 
 // subscribe opens the source.
-func (r *engine) subscribe() {
-	r.mu.Lock()
-	g := &generation{id: r.sub.gens + 1, asked: r.wantedWindow()}
-	opts := r.s.wishes(r.pool.max)
-	o := &observer{r, g}
-	opts.Base, opts.Observer, opts.Window = r.life.base, o, g.asked
-	opts.Paused = r.sub.opensPaused && r.axes.Holds != state.None // a hold may have begun since it was decided to open
-	g.opened, g.paused = opts.Paused, opts.Paused
-	r.mu.Unlock()
-	if len(r.c.operators) > 0 {
+func (v *supervisor) subscribe() {
+	v.mu.Lock()
+	g := &generation{id: v.sub.gens + 1, base: v.base, asked: v.wantedWindow()}
+	opts := v.s.wishes(v.pool.max)
+	if v.sub.opensPaused && v.axes.Holds != state.None { // a hold may have begun since it was decided to open
+		g.flow = flowBornPaused
+	}
+	opts.Base, opts.Window, opts.Paused = v.base, g.asked, g.flow == flowBornPaused
+	v.mu.Unlock()
+	o := v.observe(g)
+	opts.Observer = o
+	if v.reports {
 		opts.Operations.To = o
 	}
-	ctx, cancel := context.WithTimeout(r.life.open, openTimeout)
+	ctx, cancel := context.WithTimeout(v.opening, openTimeout)
 	defer cancel()
-	c, err := r.open(ctx, r.src, opts)
+	c, err := v.open(ctx, v.src, opts)
 	if err != nil {
-		r.openFailed(err)
+		v.openFailed(err)
 		return
 	}
-	g.c, g.caps = c, r.src.Capabilities()
+	g.c, g.caps = c, v.src.Capabilities()
 	if cr, ok := c.(transport.CapabilityReporter); ok {
 		g.caps = cr.Capabilities()
 	}
-	if err = r.check(ctx, g); err != nil {
-		r.closeSoon(g)
-		r.openFailed(err)
+	if err = v.check(ctx, g); err != nil {
+		v.closeSoon(g)
+		v.openFailed(err)
 		return
 	}
-	r.subscribed(g)
+	v.subscribed(g)
 }
 
-// check asks everybody who may have something against this consumer.
-func (r *engine) check(ctx context.Context, g *generation) error {
-	policy, err := r.s.terminal(g.caps)
+// check asks everything that may have something against this consumer.
+func (v *supervisor) check(ctx context.Context, g *generation) error {
+	policy, err := v.s.terminal(g.caps)
 	if err != nil {
 		return err
 	}
-	if policy == DeadLetterKeep && r.s.dead.Policy == Default && g.id == 1 {
-		r.notice(nil, "no dead-letter place is known: messages that fail for the last time are kept and tried again at Redelivery.Backoff.Max; set DeadLetter")
+	if policy == DeadLetterKeep && v.s.dead.Policy == Default && g.id == 1 {
+		v.notice(nil, "no dead-letter place is known: messages that fail for the last time are kept and tried again at Redelivery.Backoff.Max; set DeadLetter")
 	}
-	if text := r.limitNotice(g.caps, policy); text != "" && g.id == 1 {
-		r.notice(nil, text)
+	if text := v.limitNotice(g.caps, policy); text != "" && g.id == 1 {
+		v.notice(nil, text)
 	}
-	r.mu.Lock()
-	r.terms.policy = policy
-	facts := longshore.Facts{Container: r.s.name, WorkersMax: r.pool.max, Order: r.s.order.String(), Batch: r.s.batch,
-		Manual: r.s.manual, DrainTimeout: r.s.drain, Capabilities: g.caps}
-	r.mu.Unlock()
+	v.mu.Lock()
+	v.terms.policy = policy
+	facts := longshore.Facts{Container: v.s.name, WorkersMax: v.pool.max, Order: v.s.order.String(), Batch: v.s.batch,
+		Manual: v.s.manual, DrainTimeout: v.s.drain, Capabilities: g.caps}
+	v.mu.Unlock()
 	var errs []error
-	for _, k := range r.c.checks {
+	for _, k := range v.checks {
 		errs = append(errs, k.Check(ctx, facts))
 	}
 	return errors.Join(errs...)
 }
 
 // subscribed lets deliveries of the new generation in.
-func (r *engine) subscribed(g *generation) {
-	r.mu.Lock()
-	if r.axes.Stopping() {
-		r.mu.Unlock()
-		r.closeSoon(g)
+func (v *supervisor) subscribed(g *generation) {
+	v.mu.Lock()
+	stopping, as := v.axes.Stopping(), v.axes
+	as.Sub = state.Open
+	pause := as.PausesTransport(g.traits())
+	v.mu.Unlock()
+	if stopping {
+		v.closeSoon(g)
 		return
 	}
-	subscribed := r.axes
-	subscribed.Sub = state.Open
-	pause := subscribed.PausesTransport(g.traits())
-	r.mu.Unlock()
-	if p, ok := g.c.(transport.Pauser); ok && pause && !g.paused { // held since it began to open
-		if err := r.callBriefly(p.Pause); err != nil {
-			r.notice(err, "pausing failed")
+	if p, ok := g.c.(transport.Pauser); ok && pause && g.flow == flowOn { // held since it began to open
+		if err := v.callBriefly(p.Pause); err != nil {
+			v.notice(err, "pausing failed")
 		}
 	}
-	r.mu.Lock()
-	g.paused = g.paused || pause // a resume is the supervisor's next step
-	g.since = r.s.clock.Now()
+	v.mu.Lock()
+	if pause {
+		g.pause(true) // a resume is the supervisor's next step
+	}
+	v.enter(g, pause)
+	live, window, took := v.pool.target, v.s.window(v.pool.target), g.since.Sub(v.sub.downAt)
+	v.emit(Event{Kind: EventSubscribed, Generation: g.id, Workers: live, Window: window, Took: took,
+		Text: fmt.Sprintf("subscribed after %v, generation %d, %d workers, window %d", round(took), g.id, live, window)})
+	v.emit(Event{Kind: EventState, Text: string(v.reported())})
+	v.mu.Unlock()
+	v.startup.decide(nil)
+}
+
+// enter puts a generation into use.
+func (v *supervisor) enter(g *generation, paused bool) {
+	g.since = v.s.clock.Now()
 	g.fresh = g.since
-	r.stay.due = pause
-	g.rearm(r.life.base)
-	if r.axes.Holds.Has(state.Operator) {
+	v.stay.due = paused
+	g.rearm()
+	if v.axes.Holds.Has(state.Operator) {
 		g.interrupt()
 	}
-	r.sub.gen, r.axes.Sub, r.sub.lastErr = g, state.Open, nil
-	r.sub.gens = g.id
-	r.sched.LimitAside(r.asideSpace(g.caps))
-	if g.down != nil { // it ended before it was ours
-		r.axes.Sub = state.Lost
+	v.sub.opened(g)
+	v.axes.Sub = state.Open
+	v.sched.LimitAside(v.asideSpace(g.caps))
+	if g.isDown() { // it ended before it was ours
+		v.axes.Sub = state.Lost
 	}
-	r.setTarget(r.pool.target)
-	live, window, took := r.pool.target, r.s.window(r.pool.target), g.since.Sub(r.sub.downAt)
-	r.emit(Event{Kind: EventSubscribed, Generation: g.id, Workers: live, Window: window, Took: took,
-		Text: fmt.Sprintf("subscribed after %v, generation %d, %d workers, window %d", round(took), g.id, live, window)})
-	r.emit(Event{Kind: EventState, Text: string(r.reported())})
-	r.mu.Unlock()
-	r.startDecided(nil)
+	v.setTarget(v.pool.target)
 }
 
 // openFailed decides what a failed opening means.
-func (r *engine) openFailed(err error) {
-	if r.life.stopping() {
+func (v *supervisor) openFailed(err error) {
+	if v.opening.Err() != nil {
 		return // Stop ended it
 	}
-	now := r.s.clock.Now()
-	r.mu.Lock()
-	first := !r.decided()
-	r.sub.tries++
-	delay := r.s.reopen.Delay(r.sub.tries, rnd())
-	r.sub.reopenAt, r.sub.lastErr = now.Add(delay), err
-	r.mu.Unlock()
+	first := !v.startup.isDecided()
+	now := v.s.clock.Now()
+	v.mu.Lock()
+	delay := v.sub.failed(now, err, rnd())
+	attempt := v.sub.tries + 1
 	if first && fatal(err) {
-		r.fail(err)
+		v.axes.Sub = state.Failed
+		v.mu.Unlock()
+		v.startup.fail(err)
 		return
 	}
-	r.armReopen(delay)
-	r.emit(Event{Kind: EventDown, Err: err, Delay: delay, Attempt: r.sub.tries + 1,
-		Text: fmt.Sprintf("%v; trying again in %v (attempt %d)", err, round(delay), r.sub.tries+1)})
-	if first && !r.s.wait {
-		r.unsubscribed()
+	v.sub.arm(delay)
+	v.mu.Unlock()
+	v.emit(Event{Kind: EventDown, Err: err, Delay: delay, Attempt: attempt,
+		Text: fmt.Sprintf("%v; trying again in %v (attempt %d)", err, round(delay), attempt)})
+	if first && !v.s.wait {
+		v.unsubscribed()
 	}
 }
 
-// unsubscribed lets Start return though nothing can be received yet: the broker cannot be
-// reached, or a middleware holds the intake, and nobody knows for how long.
-func (r *engine) unsubscribed() {
-	r.mu.Lock()
-	if r.axes.Sub = state.Lost; r.axes.Holds != state.None {
-		r.axes.Sub = state.Suspended
+// unsubscribed lets Start return though nothing can be received yet: the broker cannot
+// be reached, or a middleware holds the intake, and it is not known for how long.
+func (v *supervisor) unsubscribed() {
+	v.mu.Lock()
+	if v.axes.Sub = state.Lost; v.axes.Holds != state.None {
+		v.axes.Sub = state.Suspended
 	}
-	r.setTarget(r.pool.target)
-	r.emit(Event{Kind: EventState, Text: string(r.reported())})
-	r.mu.Unlock()
-	r.startDecided(nil)
-}
-
-// armReopen wakes the supervisor when it is to try again.
-func (r *engine) armReopen(delay time.Duration) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.sub.timer = r.s.clock.AfterFunc(delay, r.wake)
+	v.setTarget(v.pool.target)
+	v.emit(Event{Kind: EventState, Text: string(v.reported())})
+	v.mu.Unlock()
+	v.startup.decide(nil)
 }
 
 // fatal errors fail the first start: waiting would not cure them.
@@ -166,33 +167,30 @@ func fatal(err error) bool {
 	return true
 }
 
-// fail ends the run before it began.
-func (r *engine) fail(err error) {
-	r.mu.Lock()
-	r.startup.err, r.axes.Sub = err, state.Failed
-	r.mu.Unlock()
+// startup is how the first start of a run went. Only the goroutine of the supervisor
+// writes it; err is read by others after done is closed.
+type startup struct {
+	done chan struct{} // closed when the start is decided
+	err  error         // why it failed; nil: it did not
 }
 
-// startDecided lets Start return. The supervisor calls it.
-func (r *engine) startDecided(err error) {
-	if r.decided() {
+// fail keeps the error with which the start will be decided, when the run has ended.
+func (s *startup) fail(err error) { s.err = err }
+
+// decide lets Start return. An error that is known already stays.
+func (s *startup) decide(err error) {
+	if s.isDecided() {
 		return
 	}
-	r.mu.Lock()
-	if r.startup.err == nil {
-		r.startup.err = err
+	if s.err == nil {
+		s.err = err
 	}
-	if r.startup.err == nil && r.axes.Stop == state.Stopped {
-		r.startup.err = &longshore.Error{Code: longshore.CodeState, Source: r.s.name,
-			Op: fmt.Sprintf("start container %q", r.s.name), Err: errors.New("it was stopped before it had subscribed")}
-	}
-	r.mu.Unlock()
-	close(r.startup.decided)
+	close(s.done)
 }
 
-func (r *engine) decided() bool {
+func (s *startup) isDecided() bool {
 	select {
-	case <-r.startup.decided:
+	case <-s.done:
 		return true
 	default:
 		return false

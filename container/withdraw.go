@@ -6,7 +6,6 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container/internal/dispatch"
-	"github.com/longshore-go/longshore/container/internal/state"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -17,47 +16,14 @@ import (
 
 // Leaving implements transport.LeaveObserver.
 func (o *observer) Leaving(parts []transport.TopicPartition) {
-	o.r.withdraw(o.g, func(at longshore.Origin) bool {
+	o.r.receiver.withdraw(o.g, func(at longshore.Origin) bool {
 		return slices.Contains(parts, transport.TopicPartition{Topic: at.Topic, Partition: at.Partition})
 	})
 }
 
-// withdraw gives back what no handler has of the places that go.
-func (r *engine) withdraw(g *generation, goes func(longshore.Origin) bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.axes.Stop >= state.Closing { // nothing starts, and closing gives all of it back
-		return
-	}
-	if r.intake.receiving && r.intake.receiver == g { // it may have some in hand
-		g.leaving = append(g.leaving, goes)
-	}
-	r.releaseSoon(r.takeLeaving(g, goes))
-}
-
-// receivedLeaving takes out again what left while a Receive had it in hand. The caller holds mu.
-func (r *engine) receivedLeaving(g *generation) {
-	if len(g.leaving) == 0 {
-		return
-	}
-	all := g.leaving
-	g.leaving = nil
-	for _, goes := range all {
-		r.releaseSoon(r.takeLeaving(g, goes))
-	}
-}
-
-// releaseSoon gives items back from a goroutine of its own: who reports that they leave
-// must not wait for it.
-func (r *engine) releaseSoon(out []*dispatch.Item[item]) {
-	if len(out) > 0 {
-		r.pool.wg.Go(func() { r.releaseAll(out) })
-	}
-}
-
 // takeLeaving takes out what of some partitions no handler has, and marks what runs.
-// Followers go first: a lane whose head goes would let them start. The caller holds mu.
-func (r *engine) takeLeaving(g *generation, goes func(longshore.Origin) bool) (out []*dispatch.Item[item]) {
+// Followers go first: a lane whose head goes would let them start.
+func (r *dispatcher) takeLeaving(g *generation, goes func(longshore.Origin) bool) (out []*dispatch.Item[item]) {
 	var places []*dispatch.Item[item]
 	for t := range r.sched.All() {
 		switch it := t.Of; {

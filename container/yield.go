@@ -13,49 +13,86 @@ import (
 // A hold leaves some consumers in their place (Capabilities.KeepsPlace): cancelled, the
 // single active one would hand its role on, a member of a group its partitions. They
 // are paused, and what was received waits here. That has its time where the broker
-// takes back what nobody settles: before it does, all is given back by us, in order,
+// takes back what is not settled: before it does, all is given back by us, in order,
 // and the consumer leaves after all. The same goes for an operator's pause.
 
-// inPlace says whether a hold leaves the consumer in its place. The caller holds mu.
-func (r *engine) inPlace(g *generation) bool {
+// stay is how long a consumer that is held or paused may keep its place. Guarded by
+// dispatcher.mu.
+type stay struct {
+	due   bool            // the supervisor has to look whether the hold outlasts the lease
+	timer longshore.Timer // when to look again
+}
+
+// lookIn arms the timer.
+func (s *stay) lookIn(clock longshore.Clock, d time.Duration, look func()) {
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.timer = clock.AfterFunc(d, look)
+}
+
+// stayFor decides about a consumer whose oldest waiting delivery came at since: when to
+// look again, or 0: its place is given up now. That has to wait until nothing of ours
+// runs any more.
+func stayFor(now, since time.Time, patience time.Duration, busy bool) time.Duration {
+	left := since.Add(patience).Sub(now)
+	switch {
+	case left > 0:
+		return left
+	case busy:
+		return patience / 24
+	}
+	return 0
+}
+
+// inPlace says whether a hold leaves the consumer in its place.
+func (r *dispatcher) inPlace(g *generation) bool {
 	return r.axes.Holds.Has(state.Middleware) && g.caps.KeepsPlace
 }
 
-// patience is how long deliveries may be left unsettled; 0: for ever.
-func (g *generation) patience() time.Duration { return g.caps.Lease / 4 * 3 }
-
 // yieldWhenDue gives the consumer's place up if what waits here would soon be taken
 // back, and else looks again when it would.
-func (r *engine) yieldWhenDue() {
-	g, now := r.sub.gen, r.s.clock.Now() // only the supervisor, which calls this, changes gen
+func (v *supervisor) yieldWhenDue() {
+	g, now := v.sub.gen, v.s.clock.Now() // only the supervisor changes gen
 	empty := false
 	if g != nil {
 		b, ok := g.c.(transport.Bufferer)
 		empty = ok && b.Buffered() == 0
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.stay.due = false
-	if g == nil || g.down != nil || g.patience() <= 0 || !r.axes.Holds.Has(state.Operator) && !r.inPlace(g) {
+	v.mu.Lock()
+	v.stay.due = false
+	if g == nil || g.isDown() || g.patience() <= 0 || !v.axes.Holds.Has(state.Operator) && !v.inPlace(g) {
+		v.mu.Unlock()
 		return
 	}
 	if empty {
 		g.fresh = now
 	}
-	left := r.oldest(g).Add(g.patience()).Sub(now)
-	switch {
-	case left > 0:
-		r.armStay(left)
-	case r.sched.Active() > 0 || r.undertaking || r.sched.Waiting() > 0: // the place is given up when nothing of ours runs any more
-		r.armStay(g.patience() / 24)
-	default:
-		r.yieldNow(g, now)
+	busy := v.sched.Active() > 0 || v.undertaking || v.sched.Waiting() > 0
+	if again := stayFor(now, v.oldest(g), g.patience(), busy); again > 0 {
+		v.stay.lookIn(v.s.clock, again, v.stayOver)
+		v.mu.Unlock()
+		return
 	}
+	out := v.sched.TakeWaiting() // before anything can start it
+	g.forward(stageCanceled)
+	g.interrupt()
+	v.sub.leave()
+	v.axes.Sub = state.Yielded
+	v.mu.Unlock()
+	v.yield(g, now.Add(v.s.grace), out)
 }
 
-// oldest is since when at the most something waits unsettled that nobody works on.
-// The caller holds mu.
-func (r *engine) oldest(g *generation) time.Time {
+// stayOver lets the supervisor look.
+func (v *supervisor) stayOver() {
+	v.mu.Lock()
+	v.stay.due = true
+	v.mu.Unlock()
+	v.wake()
+}
+
+// oldest is since when at the most something waits unsettled that is not worked on.
+func (r *dispatcher) oldest(g *generation) time.Time {
 	at := g.fresh
 	if !r.inPlace(g) { // what was received is worked off
 		return at
@@ -68,63 +105,30 @@ func (r *engine) oldest(g *generation) time.Time {
 	return at
 }
 
-func (r *engine) armStay(d time.Duration) {
-	if r.stay.timer != nil {
-		r.stay.timer.Stop()
-	}
-	r.stay.timer = r.s.clock.AfterFunc(d, func() {
-		r.mu.Lock()
-		r.stay.due = true
-		r.mu.Unlock()
-		r.wake()
-	})
-}
-
-// yieldNow gives up the consumer and everything that waits, what is parked too. The
-// caller holds mu, which is given up meanwhile.
-func (r *engine) yieldNow(g *generation, now time.Time) {
-	g.canceled, r.sub.gen, r.axes.Sub = true, nil, state.Yielded
-	g.interrupt()
-	r.sub.old = append(r.sub.old, g)
-	out := r.sched.TakeWaiting() // before anybody can start it
-	r.sub.standby = false
-	r.mu.Unlock()
-	defer r.mu.Lock()
-	r.notice(nil, fmt.Sprintf("held or paused for so long that the broker would take back what was received (after %v): it goes back now, and there is no consumer until the end of that", g.caps.Lease))
+// yield gives up the consumer and everything that waits, what is parked too.
+func (v *supervisor) yield(g *generation, until time.Time, out []*dispatch.Item[item]) {
+	v.notice(nil, fmt.Sprintf("held or paused for so long that the broker would take back what was received (after %v): it goes back now, and there is no consumer until the end of that", g.caps.Lease))
 	if g.asOne() {
-		r.abandonUnstarted(out)
+		v.abandonUnstarted(out)
 		return // it is closed when it has nothing left
 	}
-	until := now.Add(r.s.grace)
-	if err := r.callUntil(until, g.c.Cancel); err != nil {
-		r.notice(err, "cancelling the consumer failed")
+	if err := v.callUntil(until, g.c.Cancel); err != nil {
+		v.notice(err, "cancelling the consumer failed")
 	}
-	r.releaseAll(out)
-	// What is older must be back before the buffer is.
-	if err := r.callUntil(until, g.c.Flush); err != nil {
-		r.notice(err, "flushing a cancelled consumer failed")
-	}
-	if err := r.callUntil(until, g.c.Release); err != nil {
-		r.notice(err, "giving back what was buffered failed")
-	}
+	v.back.releaseAll(out)
+	v.flushThenRelease(g, until)
 }
-
-// asOne says whether what goes back does so all at once, by closing the consumer. A
-// single active one that is cancelled has handed its role on before anything of its
-// comes back, so that what is newer is done first; and what it returns without that
-// comes straight back to it.
-func (g *generation) asOne() bool { return g.caps.SingleActive && g.caps.KeepsPlace }
 
 // leaves says that a delivery which is to go back does so by the closing of its
 // consumer, and needs no word before.
-func (r *engine) leaves(it *item) bool {
+func (r *dispatcher) leaves(it *item) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.axes.Stopping() && r.axes.Stop >= state.ReturnOnly && it.gen.asOne() && it.d.Owned()
 }
 
 // abandonUnstarted forgets what closing the consumer gives back.
-func (r *engine) abandonUnstarted(out []*dispatch.Item[item]) {
+func (r *dispatcher) abandonUnstarted(out []*dispatch.Item[item]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.axes.Stopping() {

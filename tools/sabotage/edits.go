@@ -25,8 +25,8 @@ func edits() []edit {
 	mutexTests := []string{"./middleware/mutex"}
 	return []edit{
 		{"skip Flush", "container/shutdown.go",
-			"\t\tif r.alive(o) {\n\t\t\terrs = append(errs, r.callUntil(flushEnd, o.c.Flush))",
-			"\t\tif r.alive(o) && flushEnd.IsZero() {\n\t\t\terrs = append(errs, r.callUntil(flushEnd, o.c.Flush))",
+			"\t\tif d.alive(g) {\n\t\t\terrs = append(errs, d.callUntil(end, g.c.Flush))",
+			"\t\tif d.alive(g) && end.IsZero() {\n\t\t\terrs = append(errs, d.callUntil(end, g.c.Flush))",
 			[]string{"./faults"}},
 		{"drop the revoke fence", "transport/kafka/rebalance.go",
 			"\t\tp.close(c.taken(p.key, \"the partition went to another member before the record was done\"))",
@@ -38,7 +38,7 @@ func edits() []edit {
 			[]string{"./container"}},
 		{"ack before confirm", "container/deadletter.go",
 			"\t\t\tdown = r.publishDead(own, it.copyIdentity(), j.err)\n",
-			"\t\t\tr.wg.Go(func() { _ = r.publishDead(own, it.copyIdentity(), j.err) })\n",
+			"\t\t\tr.pool.wg.Go(func() { _ = r.publishDead(own, it.copyIdentity(), j.err) })\n",
 			[]string{"./container", "./faults"}},
 		{"reuse the old channel", "transport/amqp/internal/conn/shared.go",
 			"\tif l.cur == nil || l.cur.Ended() {",

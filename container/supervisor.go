@@ -1,0 +1,165 @@
+package container
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/state"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// supervisor is the one goroutine that changes the subscription of a run. It looks at
+// what is wanted and what is, does one thing, and looks again.
+type supervisor struct {
+	*dispatcher
+	calls
+
+	src     transport.Source
+	base    context.Context //nolint:containedctx // of handlers, for the consumers; lives and ends with its struct, not with a call
+	checks  []longshore.Checker
+	startup *startup
+	observe func(*generation) *observer // makes what a consumer reports to
+	reports bool                        // a middleware wants to know of the transport's operations
+	recv    *receiver                   // takes in the buffer of a consumer that is cancelled
+	back    requeuer
+	upkeep  upkeep
+}
+
+// requeuer gives back deliveries, or ends those that the broker took back.
+type requeuer interface {
+	giveBack
+	// releaseOrphans gives back what a lost delivery left behind in its lane.
+	releaseOrphans()
+	// loseAll ends all deliveries of a closed consumer and says how many there were.
+	loseAll(*generation) int
+}
+
+// upkeep is what is done now and then beside the subscription.
+type upkeep interface {
+	onTick()
+	resize(g *generation, now time.Time)
+}
+
+// run goes on until a stop begins or the first start has failed.
+func (v *supervisor) run() {
+	for {
+		act := v.todo()
+		if act == nil {
+			<-v.kick
+			continue
+		}
+		if !act() {
+			return
+		}
+	}
+}
+
+// todo returns the next thing to do; nil: nothing now. What it returns reports false
+// when the run is to end.
+func (v *supervisor) todo() func() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	g, now := v.sub.gen, v.s.clock.Now()
+	do := func(f func()) func() bool { return func() bool { f(); return true } }
+	switch {
+	case v.axes.Stopping() || v.axes.Sub == state.Failed:
+		return func() bool { return false }
+	case v.sched.Orphans() > 0:
+		return do(v.back.releaseOrphans)
+	case g != nil && g.isDown():
+		return do(func() { v.fail(g) })
+	case g != nil && v.axes.Intake(g.traits()) == state.Away:
+		return do(func() { v.suspend(g) })
+	case v.axes.Sub == state.Starting && !v.axes.WantsSubscription(v.sub.opensPaused):
+		return do(v.unsubscribed)
+	case g == nil && v.axes.WantsSubscription(v.sub.opensPaused) && v.sub.due(now) && !v.provided():
+		return do(v.subscribe)
+	}
+	if old := v.sub.settled(); old != nil {
+		return do(func() { v.closeOld(old) })
+	}
+	switch {
+	case g != nil && (g.flow != flowOn) != v.axes.PausesTransport(g.traits()):
+		return do(func() { v.applyPause(g) })
+	case g != nil && v.resizeDue:
+		return do(func() { v.upkeep.resize(g, now) })
+	case v.stay.due:
+		return do(v.yieldWhenDue)
+	case v.tick.due:
+		return do(v.upkeep.onTick)
+	}
+	return nil
+}
+
+// fail gives up a consumer that is at its end. What it delivered is lost; what still
+// runs keeps its lane until it returns.
+func (v *supervisor) fail(g *generation) {
+	now := v.s.clock.Now()
+	v.mu.Lock()
+	g.interrupt()
+	delay := v.sub.lost(now, g, rnd())
+	v.blocked = false
+	v.log.reopened(longshore.CodeOf(g.err))
+	if !v.axes.Stopping() {
+		v.emit(Event{Kind: EventState, Text: string(StateRecovering)})
+	}
+	v.sub.arm(delay)
+	v.mu.Unlock()
+	v.closeSoon(g)
+	lost := v.back.loseAll(g)
+	v.emit(Event{Kind: EventDown, Err: g.err, Delay: delay, Count: lost,
+		Text: fmt.Sprintf("%v; subscribing again in %v", g.err, round(delay))})
+}
+
+// closeOld closes a cancelled consumer whose last delivery is settled.
+func (v *supervisor) closeOld(g *generation) {
+	v.mu.Lock()
+	v.sub.forget(g)
+	v.mu.Unlock()
+	if v.alive(g) {
+		if err := v.callUntil(v.soon(), g.c.Flush); err != nil {
+			v.notice(err, "flushing a cancelled consumer failed")
+		}
+	}
+	v.closeSoon(g)
+	v.back.loseAll(g)
+}
+
+// soon is until when calls may take that give a consumer up.
+func (v *supervisor) soon() time.Time { return v.s.clock.Now().Add(v.s.grace) }
+
+// closeSoon closes a consumer that is of no use any more.
+func (v *supervisor) closeSoon(g *generation) {
+	ctx, cancel := v.until(v.soon())
+	defer cancel()
+	_ = closeConsumer(ctx, v.calls, g) // its deliveries are lost either way
+}
+
+// closeConsumer closes a consumer; a broker that does not answer cannot stop us.
+func closeConsumer(ctx context.Context, c calls, g *generation) error {
+	err := c.callUntilLost(ctx, g.c.Close)
+	g.interrupt()
+	return err
+}
+
+// applyPause lets the transport stop or resume fetching.
+func (v *supervisor) applyPause(g *generation) {
+	v.mu.Lock()
+	want := v.axes.PausesTransport(g.traits())
+	g.pause(want)
+	v.stay.due = want
+	v.mu.Unlock()
+	p, ok := g.c.(transport.Pauser)
+	if !ok {
+		return
+	}
+	call := p.Resume
+	if want {
+		call = p.Pause
+	}
+	if err := v.callBriefly(call); err != nil && v.opening.Err() == nil {
+		v.notice(err, "pausing or resuming failed")
+	}
+}
