@@ -251,7 +251,7 @@ func (c *ListenerContainer) setPaused(on bool) {
 	r := c.cur
 	c.mu.Unlock()
 	if r != nil {
-		r.setPaused(on)
+		r.holds.pause(on)
 	}
 }
 

@@ -130,25 +130,6 @@ func (r *dispatcher) waitFor(end func() time.Time, cond func() bool) {
 	}
 }
 
-// setPaused follows the operator.
-func (r *dispatcher) setPaused(on bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.axes.Holds.Has(state.Operator) != on {
-		r.axes.Holds = r.axes.Holds.With(state.Operator, on)
-		if g := r.sub.gen; g != nil && !r.axes.Stopping() {
-			if on {
-				g.interrupt()
-			} else {
-				g.rearm()
-			}
-		}
-		r.wakeOne()
-		r.emit(Event{Kind: EventState, Text: string(r.reported())})
-	}
-	r.wake()
-}
-
 // reported is the state that the container reports.
 func (r *dispatcher) reported() State {
 	return stateOf(r.axes.Report(r.sub.gen != nil && r.sub.gen.caps.KeepsPlace, r.provided()))

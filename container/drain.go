@@ -173,28 +173,28 @@ func (d *drain) awaitWork(holdBack bool) {
 }
 
 // worked says whether everything that is to be worked on has been.
-func (r *dispatcher) worked() bool {
-	g := r.sub.gen
+func (d *drain) worked() bool {
+	g := d.sub.gen
 	switch {
-	case r.sched.Active() > 0, g != nil && g.caps.SingleActive && r.intake.under(): // interrupted; it may bring something yet
+	case d.sched.Active() > 0, g != nil && g.caps.SingleActive && d.intake.under(): // interrupted; it may bring something yet
 		return false
-	case r.axes.Stop >= state.ReturnOnly:
+	case d.axes.Stop >= state.ReturnOnly:
 		return true
-	case r.undertaking:
+	case d.undertaking:
 		return false
 	}
 	// Work that waits, for its next attempt, a permit or a breaker, holds up nothing.
-	return r.intake.by == nobodyReceives && !r.startable() && !r.mayReceive()
+	return d.intake.by == nobodyReceives && !d.startable() && !d.mayReceive()
 }
 
 // leftover says whether something is held that was not worked off.
-func (r *dispatcher) leftover() bool {
-	return r.axes.Stop < state.ReturnOnly && (r.sched.Total().N > 0 || r.more())
+func (d *drain) leftover() bool {
+	return d.axes.Stop < state.ReturnOnly && (d.sched.Total().N > 0 || d.more())
 }
 
 // more says whether the transport may still hand out what it had received.
-func (r *dispatcher) more() bool {
-	g := r.sub.gen
+func (d *drain) more() bool {
+	g := d.sub.gen
 	return g != nil && g.delivers() && !g.caps.SingleActive
 }
 

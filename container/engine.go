@@ -19,6 +19,7 @@ type engine struct {
 	life       *lifetimes       // how long each thing may go on
 	supervisor *supervisor      // keeps the subscription
 	receiver   *receiver        // takes in what the consumer brings
+	holds      *holds           // follows what keeps work from starting
 	drain      *drain           // ends the run
 	ended      chan struct{}    // closed at the end
 	loops      loops            // messages that are released again and again
@@ -37,6 +38,7 @@ func newRun(c *ListenerContainer) *engine {
 	d.sub.opensPaused = c.src.Capabilities().OpensPaused
 	d.axes.Holds = state.None.With(state.Operator, c.paused)
 	r.receiver = &receiver{d, r}
+	r.holds = &holds{d}
 	r.drain = &drain{d, r.calls, life, r.receiver, r}
 	r.supervisor = &supervisor{dispatcher: d, calls: r.calls, src: c.src, base: life.base, checks: c.checks,
 		startup: &startup{done: make(chan struct{})}, reports: len(c.operators) > 0,
@@ -58,7 +60,7 @@ func (r *engine) start() {
 	stopCalls := r.c.callOnEvent()
 	r.emit(Event{Kind: EventState, Text: string(StateStarting)})
 	go func() {
-		stopHolds, stopGate := r.watchHolds(), r.watchGate()
+		stopHolds, stopGate := r.holds.watch(r.c.watchers, r.c.names), r.watchGate()
 		r.armTick()
 		r.armCapacity()
 		r.supervisor.run()
@@ -74,19 +76,6 @@ func (r *engine) start() {
 		close(r.ended)
 		close(done)
 	}()
-}
-
-// watchHolds follows the middlewares that can hold the intake.
-func (r *engine) watchHolds() (stop func()) {
-	stops := []func(){}
-	for i, w := range r.c.watchers {
-		stops = append(stops, w.Watch(func(held bool, reason string) { r.setHold(i, r.c.names[i], held, reason) }))
-	}
-	return func() {
-		for _, s := range stops {
-			s()
-		}
-	}
 }
 
 // callOnEvent runs the user's function on a goroutine of its own.

@@ -84,36 +84,6 @@ func (c *receiver) pull(ctx context.Context, g *generation) {
 	}
 }
 
-// takeLeft takes out again what left while a Receive had it in hand.
-func (c *receiver) takeLeft(g *generation) {
-	all := g.leaving
-	g.leaving = nil
-	for _, goes := range all {
-		c.returnSoon(c.takeLeaving(g, goes))
-	}
-}
-
-// withdraw gives back what no handler has of the places that go.
-func (c *receiver) withdraw(g *generation, goes func(longshore.Origin) bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.endWorkers() { // nothing starts, and closing gives all of it back
-		return
-	}
-	if c.intake.has(g) { // it may have some in hand
-		g.leaving = append(g.leaving, goes)
-	}
-	c.returnSoon(c.takeLeaving(g, goes))
-}
-
-// returnSoon gives items back from a goroutine of its own: whoever reports that they
-// leave must not wait for it.
-func (c *receiver) returnSoon(out []*dispatch.Item[item]) {
-	if len(out) > 0 {
-		c.pool.wg.Go(func() { c.back.releaseAll(out) })
-	}
-}
-
 // ended looks at why Receive brought nothing.
 func (c *receiver) ended(ctx context.Context, g *generation, err error) {
 	op := fmt.Sprintf("receive from %q", c.s.name)

@@ -23,9 +23,9 @@ func (o *observer) Leaving(parts []transport.TopicPartition) {
 
 // takeLeaving takes out what of some partitions no handler has, and marks what runs.
 // Followers go first: a lane whose head goes would let them start.
-func (r *dispatcher) takeLeaving(g *generation, goes func(longshore.Origin) bool) (out []*dispatch.Item[item]) {
+func (c *receiver) takeLeaving(g *generation, goes func(longshore.Origin) bool) (out []*dispatch.Item[item]) {
 	var places []*dispatch.Item[item]
-	for t := range r.sched.All() {
+	for t := range c.sched.All() {
 		switch it := t.Of; {
 		case it.gen != g || !goes(it.d.Origin):
 		case t.State() == dispatch.Running:
@@ -38,9 +38,39 @@ func (r *dispatcher) takeLeaving(g *generation, goes func(longshore.Origin) bool
 		return cmp.Compare(rank(waitsAs(b.Of)), rank(waitsAs(a.Of)))
 	})
 	for _, t := range places {
-		if t.Of.d.Owned() && r.sched.TakeOne(t) {
+		if t.Of.d.Owned() && c.sched.TakeOne(t) {
 			out = append(out, t)
 		}
 	}
 	return out
+}
+
+// withdraw gives back what no handler has of the places that go.
+func (c *receiver) withdraw(g *generation, goes func(longshore.Origin) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.endWorkers() { // nothing starts, and closing gives all of it back
+		return
+	}
+	if c.intake.has(g) { // it may have some in hand
+		g.leaving = append(g.leaving, goes)
+	}
+	c.returnSoon(c.takeLeaving(g, goes))
+}
+
+// takeLeft takes out again what left while a Receive had it in hand.
+func (c *receiver) takeLeft(g *generation) {
+	all := g.leaving
+	g.leaving = nil
+	for _, goes := range all {
+		c.returnSoon(c.takeLeaving(g, goes))
+	}
+}
+
+// returnSoon gives items back from a goroutine of its own: whoever reports that they
+// leave must not wait for it.
+func (c *receiver) returnSoon(out []*dispatch.Item[item]) {
+	if len(out) > 0 {
+		c.pool.wg.Go(func() { c.back.releaseAll(out) })
+	}
 }

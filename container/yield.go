@@ -46,8 +46,8 @@ func stayFor(now, since time.Time, patience time.Duration, busy bool) time.Durat
 }
 
 // inPlace says whether a hold leaves the consumer in its place.
-func (r *dispatcher) inPlace(g *generation) bool {
-	return r.axes.Holds.Has(state.Middleware) && g.caps.KeepsPlace
+func (v *supervisor) inPlace(g *generation) bool {
+	return v.axes.Holds.Has(state.Middleware) && g.caps.KeepsPlace
 }
 
 // yieldWhenDue gives the consumer's place up if what waits here would soon be taken
@@ -92,12 +92,12 @@ func (v *supervisor) stayOver() {
 }
 
 // oldest is since when at the most something waits unsettled that is not worked on.
-func (r *dispatcher) oldest(g *generation) time.Time {
+func (v *supervisor) oldest(g *generation) time.Time {
 	at := g.fresh
-	if !r.inPlace(g) { // what was received is worked off
+	if !v.inPlace(g) { // what was received is worked off
 		return at
 	}
-	for t := range r.sched.All() {
+	for t := range v.sched.All() {
 		if it := t.Of; it.gen == g && it.State() != dispatch.Running && it.d.Origin.ReceivedAt.Before(at) && !it.d.Origin.ReceivedAt.IsZero() {
 			at = it.d.Origin.ReceivedAt
 		}

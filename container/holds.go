@@ -1,0 +1,130 @@
+package container
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/state"
+)
+
+// holds follows everything that keeps work from starting on purpose: the operator's
+// pause and the middlewares. The throttle is followed by the gate.
+type holds struct{ *dispatcher }
+
+// watch follows the middlewares that can hold the intake.
+func (h *holds) watch(watchers []longshore.Watcher, names []string) (stop func()) {
+	stops := []func(){}
+	for i, w := range watchers {
+		stops = append(stops, w.Watch(func(held bool, reason string) { h.follow(i, names[i], held, reason) }))
+	}
+	return func() {
+		for _, s := range stops {
+			s()
+		}
+	}
+}
+
+// follow notes a middleware that begins or ceases to hold the intake.
+func (h *holds) follow(watcher int, name string, held bool, reason string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := h.reported()
+	e := Event{Kind: EventIntakeResumed, Reason: name, Text: "released by " + name}
+	if held {
+		reason = name + ": " + reason
+		e = Event{Kind: EventHeld, Reason: reason, Text: "held by " + reason}
+	}
+	switch {
+	case held && h.held.set(watcher, reason, h.s.clock.Now()):
+		h.axes.Holds = h.axes.Holds.With(state.Middleware, true)
+		if h.sub.gen != nil && !h.axes.Stopping() {
+			h.sub.gen.interrupt()
+		}
+	case !held && h.held.lift(watcher):
+		if !h.held.any() {
+			h.over()
+		}
+	default:
+		return
+	}
+	h.changed()
+	h.emit(e)
+	if after := h.reported(); after != before {
+		h.emit(Event{Kind: EventState, Text: string(after)})
+	}
+	h.wake()
+}
+
+// over lets work start again.
+func (h *holds) over() {
+	h.axes.Holds = h.axes.Holds.With(state.Middleware, false)
+	h.sub.returns(h.s.clock.Now())
+	// The hold may be over before the supervisor saw it: then there is no new
+	// subscription, and the consumer that was interrupted goes on.
+	if g := h.sub.gen; g != nil && h.axes.Receives() {
+		g.rearm()
+	}
+	h.wakeOne()
+}
+
+// pause follows the operator.
+func (h *holds) pause(on bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.axes.Holds.Has(state.Operator) != on {
+		h.axes.Holds = h.axes.Holds.With(state.Operator, on)
+		if g := h.sub.gen; g != nil && !h.axes.Stopping() {
+			if on {
+				g.interrupt()
+			} else {
+				g.rearm()
+			}
+		}
+		h.wakeOne()
+		h.emit(Event{Kind: EventState, Text: string(h.reported())})
+	}
+	h.wake()
+}
+
+// holdReasons are why middlewares hold the intake. Guarded by dispatcher.mu.
+type holdReasons struct {
+	by    map[int]string // by watcher, since each lifts only its own hold
+	since time.Time      // when the first of them came
+}
+
+// set notes that a watcher holds; false if it is known.
+func (h *holdReasons) set(watcher int, reason string, now time.Time) bool {
+	if _, was := h.by[watcher]; was {
+		return false
+	}
+	if !h.any() {
+		h.since = now
+	}
+	if h.by == nil {
+		h.by = map[int]string{}
+	}
+	h.by[watcher] = reason
+	return true
+}
+
+// lift notes that a watcher holds no longer; false if it did not.
+func (h *holdReasons) lift(watcher int) bool {
+	_, was := h.by[watcher]
+	delete(h.by, watcher)
+	return was
+}
+
+// any says whether anything holds.
+func (h *holdReasons) any() bool { return len(h.by) > 0 }
+
+// text joins the reasons.
+func (h *holdReasons) text() string {
+	reasons := make([]string, 0, len(h.by))
+	for _, s := range h.by {
+		reasons = append(reasons, s)
+	}
+	slices.Sort(reasons)
+	return strings.Join(reasons, ", ")
+}
