@@ -57,7 +57,9 @@ func (v *supervisor) check(ctx context.Context, g *generation) error {
 		v.notice(nil, text)
 	}
 	v.mu.Lock()
-	v.terms.policy = policy
+	if v.terms.policy != policy { // it is read without the lock
+		v.terms.policy = policy
+	}
 	facts := longshore.Facts{Container: v.s.name, WorkersMax: v.pool.max, Order: v.s.order.String(), Batch: v.s.batch,
 		Manual: v.s.manual, DrainTimeout: v.s.drain, Capabilities: g.caps}
 	v.mu.Unlock()
