@@ -77,6 +77,7 @@ func (r *engine) lookForHung(now time.Time) {
 	if more {
 		r.setTarget(r.pool.target)
 	}
+	r.wakeOne() // a lane that was set aside has made room, and every worker may be idle
 }
 
 // workWaits says whether a worker that stands in would have something to do: a long call

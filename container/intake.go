@@ -133,6 +133,7 @@ func (r *dispatcher) free() int {
 // lanes' names where user code made them.
 func (r *dispatcher) accept(g *generation, ds []*longshore.Delivery, keys []laneKey) {
 	r.intake.entering = r.intake.entering[:0]
+	again := false
 	for i, d := range ds {
 		it := r.items.get()
 		it.d, it.gen, it.id, it.key, it.headers = d, g, d.ID, d.Key, d.Headers
@@ -147,8 +148,12 @@ func (r *dispatcher) accept(g *generation, ds []*longshore.Delivery, keys []lane
 		r.count.received++
 		if d.Origin.Redelivered || d.Attempt > 1 {
 			r.count.redelivered++
+			again = true
 		}
 		r.intake.entering = append(r.intake.entering, &it.Item)
+	}
+	if again && r.sched.Lanes() > 0 {
+		r.sweepLost()
 	}
 	r.sched.Admit(r.intake.entering...)
 	r.checkInvariants()

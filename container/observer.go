@@ -127,11 +127,7 @@ func (r *engine) loseHeld(g *generation) (n int, open []*item) {
 // dropLost forgets the lost deliveries that no handler has. It returns those that a
 // handler left open, for endLost. The caller holds mu.
 func (r *engine) dropLost() (open []*item) {
-	for _, t := range r.sched.Lose(isLost) {
-		r.forget(t.Of)
-	}
-	r.orphaned()
-	r.goesOn()
+	r.sweepLost()
 	for d, it := range r.manual {
 		if !d.Owned() && it.returned {
 			delete(r.manual, d)
@@ -139,6 +135,19 @@ func (r *engine) dropLost() (open []*item) {
 		}
 	}
 	return open
+}
+
+// sweepLost forgets the lost deliveries that wait, and takes out what is behind them. It
+// also runs before redelivered messages enter their lanes: the transport marks a delivery as
+// lost before the broker delivers it again, but reports that later. What comes again would
+// otherwise pass for a follower of the lost delivery, and go back with its followers while
+// those behind it stay. The caller holds mu.
+func (r *dispatcher) sweepLost() {
+	for _, t := range r.sched.Lose(isLost) {
+		r.forget(t.Of)
+	}
+	r.orphaned()
+	r.goesOn()
 }
 
 // endLost ends what was lost after its handler had returned without settling it: with
