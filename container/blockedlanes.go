@@ -158,7 +158,7 @@ func (b BlockedLane) String() string {
 
 // blockedLane is the one in which the most wait. The caller holds mu.
 func (r *engine) blockedLane() (b BlockedLane) {
-	if l, ok := r.sched.Longest(func(s dispatch.Standing) bool { return s != dispatch.Open }); ok {
+	if l, ok := r.sched.Longest(true); ok {
 		b = BlockedLane{Key: r.laneName(l.Key), By: l.Standing.String(), Waiting: l.Waiting}
 	}
 	return b
@@ -166,8 +166,10 @@ func (r *engine) blockedLane() (b BlockedLane) {
 
 // hottestKey is the name of the lane in which the most wait. The caller holds mu.
 func (r *engine) hottestKey() string {
-	if hot, ok := r.sched.Longest(nil); ok {
-		return r.laneName(hot.Key)
+	for _, blocked := range []bool{false, true} {
+		if hot, ok := r.sched.Longest(blocked); ok && hot.Waiting == r.sched.LongestWait() {
+			return r.laneName(hot.Key)
+		}
 	}
 	return ""
 }

@@ -137,6 +137,7 @@ func (r *dispatcher) accept(g *generation, ds []*longshore.Delivery, keys []lane
 	for i, d := range ds {
 		it := r.items.get()
 		it.d, it.gen, it.id, it.key, it.headers = d, g, d.ID, d.Key, d.Headers
+		it.received = r.receivedAt(d)
 		if keys != nil {
 			it.name, it.fail = &keys[i], keys[i].err
 		}
@@ -190,6 +191,14 @@ func safeKey(f OrderFunc, d *longshore.Delivery) (k laneKey) {
 	}()
 	k.key, k.ok = f.laneKey(nil, d)
 	return k
+}
+
+// receivedAt is when a delivery came; a transport need not say it.
+func (r *dispatcher) receivedAt(d *longshore.Delivery) int64 {
+	if at := d.Origin.ReceivedAt; !at.IsZero() {
+		return at.UnixNano()
+	}
+	return r.now().UnixNano()
 }
 
 // newScheduler makes the Scheduler of a run. By partition the names of lanes are made

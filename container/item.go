@@ -25,6 +25,7 @@ type item struct {
 	key     []byte
 	headers longshore.Headers
 
+	received int64       // when, in Unix nanoseconds; the delivery may not be read while a handler has it
 	fail     error       // failed before the handler: its order function panicked
 	dead     *deadLetter // not nil: only its dead-lettering is to be tried again
 	copyID   string      // what copies of it carry as their identity; "": none was made

@@ -7,7 +7,6 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container/autoscale"
-	"github.com/longshore-go/longshore/container/internal/dispatch"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -220,7 +219,7 @@ func (r *engine) hotLane(now time.Time) {
 	if !r.s.ordered || now.Sub(r.laneTold) < repeatEvery {
 		return
 	}
-	hot, ok := r.sched.Longest(func(s dispatch.Standing) bool { return s == dispatch.Open })
+	hot, ok := r.sched.Longest(false)
 	n, window := hot.Waiting+1, r.window()
 	if ok && n >= minLookahead && 2*n >= window {
 		r.laneTold = now

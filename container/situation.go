@@ -102,11 +102,12 @@ func (r *engine) situation(s *situation) *generation {
 	v := &r.count.vitals
 	s.places, s.declared, s.alarm = r.pool.places(), v.declared, r.blocked
 	s.parkingFull, s.parkingAt, s.alarmAt, s.slowAt = r.parkFull, v.since[condParking], v.since[condAlarm], v.since[condSlow]
-	s.failing, s.loops, s.unmovable = r.failing(s.now), r.loops.worst(s.now), r.unmovableText()
-	s.calls = r.callsSeen(s.now)
-	if s.Busy, s.Stuck = s.calls.running, s.calls.stuck; s.Busy > 0 {
-		s.Oldest = max(s.Oldest, s.now.Sub(s.calls.began))
+	s.failing, s.loops = r.failing(s.now), r.loops.worst(s.now)
+	if s.DeadLetterFailures > 0 { // rarely: it walks over all that is parked
+		s.unmovable = r.unmovableText()
 	}
+	s.calls = r.callsSeen(s.now)
+	s.Busy, s.Stuck = s.calls.running, s.calls.stuck
 	if s.HotShare >= hotShare && !r.s.byPartition {
 		s.hotKey = r.hottestKey()
 	}

@@ -176,9 +176,10 @@ type Stats struct {
 	// oldest that are not done, the longest first, at most 100.
 	BlockedPartitions []transport.BlockedPartition
 
-	// LastDelivery is when something was received last. Oldest is the age of the
-	// oldest delivery that is held: that runs, waits for a worker or a retry, or is
-	// blocked; on a log also of the oldest message that is not done.
+	// LastDelivery is when something was received last. Oldest is how long ago the oldest
+	// delivery that is held was received, whatever it does: it runs, waits for a worker or
+	// a retry, or is blocked. On a log it is also the age of the oldest message that is not
+	// done.
 	LastDelivery time.Time
 	Oldest       time.Duration
 
@@ -219,24 +220,10 @@ func (r *engine) stats(st *Stats, now time.Time) {
 	st.Skipped, st.ReleasedBy, st.DeadLetterFailures = rare.skipped, rare.released, rare.deadFailed
 	st.FailedBy, st.Handler = clone(c.vitals.failed), c.vitals.calls.calls()
 	st.StuckTotal = c.stuck
-	r.ages(st, now)
+	if it := r.sched.Oldest(); it != nil {
+		st.Oldest = now.Sub(time.Unix(0, it.received))
+	}
 	st.HotShare = r.hotShare()
-}
-
-// ages looks for what waits the longest, or is with the user. The caller holds mu.
-func (r *engine) ages(st *Stats, now time.Time) {
-	if r.manual != nil {
-		for _, it := range r.manual {
-			if !it.started.IsZero() {
-				st.Oldest = max(st.Oldest, now.Sub(it.started))
-			}
-		}
-	}
-	for t := range r.sched.All() {
-		if at := t.Of.d.Origin.ReceivedAt; t.State() != dispatch.Running && !at.IsZero() {
-			st.Oldest = max(st.Oldest, now.Sub(at))
-		}
-	}
 }
 
 func clone[K comparable](m map[K]int64) map[K]int64 {
@@ -247,11 +234,11 @@ func clone[K comparable](m map[K]int64) map[K]int64 {
 	return c
 }
 
-// hotShare looks at every lane; there are never more than deliveries held.
+// hotShare is the part of the window that its longest lane takes, with its first item.
 func (r *engine) hotShare() float64 {
-	l, ok := r.sched.Longest(nil)
-	if !ok {
+	if r.sched.Lanes() == 0 {
 		return 0
 	}
-	return float64(l.Waiting+1) / float64(max(r.window(), l.Waiting+1))
+	n := r.sched.LongestWait() + 1
+	return float64(n) / float64(max(r.window(), n))
 }

@@ -61,7 +61,6 @@ func (r *engine) lookForStuck(now time.Time) {
 // callsSeen is what a look at the workers finds about the calls that run.
 type callsSeen struct {
 	running    int       // calls that run
-	began      time.Time // of the oldest of them
 	stuck      int       // of them, reported as stuck
 	stuckSince time.Time // of the oldest of those
 	partitions string    // that stuck calls hold up, for a sentence; "": the source has none
@@ -80,7 +79,6 @@ func seeCalls(workers []*worker, now time.Time, overdue time.Duration) (seen cal
 		}
 		at := time.Unix(0, began)
 		seen.running++
-		seen.began = oldestOf(seen.began, at)
 		if w.stuck {
 			seen.stuck++
 			seen.stuckSince = oldestOf(seen.stuckSince, at)

@@ -1,6 +1,9 @@
 package dispatch
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Check looks at every invariant and returns the first that is broken. It costs a walk
 // over everything held, so it runs in tests only: after every step of the simulation, and
@@ -17,6 +20,9 @@ func (s *Scheduler[T]) Check() error {
 	}
 	c.table()
 	c.sums()
+	c.arrivals()
+	c.longest(&s.lanes.longestOpen, false)
+	c.longest(&s.lanes.longestBlocked, true)
 	return c.err
 }
 
@@ -127,6 +133,7 @@ func (c *checker[T]) lane(l *lane[T]) {
 	}
 	c.failIf(l.tail != last, "lane %q does not end with its last item", l.key)
 	c.failIf(!marked, "lane %q remembers an item that does not wait in it", l.key)
+	c.failIf(l.measured != sum.N || l.blocked != (l.standing != Open), "lane %q is %v with %d, and was measured with %d", l.key, l.standing, sum.N, l.measured)
 	c.failIf(sum != l.waiting, "lane %q counts %v, and has %v", l.key, l.waiting, sum)
 	c.behind[l.standing] = c.behind[l.standing].plus(sum)
 }
@@ -162,4 +169,29 @@ func (c *checker[T]) sums() {
 		c.failIf(o.held < n, "an owner counts %d items, and has %d", o.held, n)
 	}
 	c.failIf(total+s.held[Taken].N != s.Total().N, "%d items are held, and %d are said to be", total+s.held[Taken].N, s.Total().N)
+}
+
+// arrivals follows the list of everything that is held.
+func (c *checker[T]) arrivals() {
+	n := 0
+	var last *Item[T]
+	for it := c.s.arrivals.first; it != nil && n <= c.s.Total().N; it = it.newer {
+		c.failIf(it.older != last, "an item does not know the one that is older")
+		c.failIf(it.state == Out, "an item that is not held has an age")
+		n, last = n+1, it
+	}
+	c.failIf(c.s.arrivals.last != last, "the list of ages does not end with its last item")
+	c.failIf(n != c.s.Total().N, "%d items have an age, and %d are held", n, c.s.Total().N)
+}
+
+// longest counts the lanes of each length again.
+func (c *checker[T]) longest(g *longest[T], blocked bool) {
+	lanes, most := make([]int, len(g.lanes)), 0
+	for _, l := range c.s.lanes.table.all {
+		if n := l.waiting.N; n > 0 && l.blocked == blocked && n < len(lanes) {
+			lanes[n]++
+			most = max(most, n)
+		}
+	}
+	c.failIf(!slices.Equal(lanes, g.lanes) || most != g.most, "lanes by length are %v, the longest has %d; counted: %v, %d", g.lanes, g.most, lanes, most)
 }

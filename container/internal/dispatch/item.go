@@ -54,6 +54,8 @@ type Item[T any] struct {
 	owner *Owner    // whose count it is in
 	lane  *lane[T]  // nil: nothing has to wait for it
 	next  *Item[T]  // the one behind it in its lane's list
+	older *Item[T]  // the one admitted before it, of all that are held; see arrivals.go
+	newer *Item[T]  // the one admitted after it
 	due   time.Time // until when it was parked last; zero: never
 	size  int64     // what it adds to the bytes of a sum
 	pos   int       // its place among the running ones or in the heap

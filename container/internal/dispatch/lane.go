@@ -43,6 +43,8 @@ type lane[T any] struct {
 	running  int      // running or taken; more than one only in a batch or when it is emptied
 	since    uint64   // lanes.ended when the first of the running ones began
 	standing Standing // which account its list is charged to
+	measured int      // how many waited when the lane was measured last; see longest.go
+	blocked  bool     // whether it was blocked then
 	// gap: one of the batch that is with a handler is lost. Those of the batch behind it
 	// must not be tried again here, since it will be delivered again.
 	gap bool

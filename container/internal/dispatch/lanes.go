@@ -9,6 +9,9 @@ type lanes[T any] struct {
 	orphans []*Item[T] // taken because an earlier one of their lane is lost; see lose.go
 	ended   uint64     // runs that have ended: the clock by which a lane hangs
 	looked  uint64     // ended, when all lanes were looked at last
+
+	longestOpen    longest[T] // of the lanes that go on: a busy key
+	longestBlocked longest[T] // of the others: where most waits behind a hung call
 }
 
 // overtaken is how many runs per running item must have ended while a lane's first item
@@ -31,6 +34,7 @@ func (ls *lanes[T]) enter(it *Item[T]) State {
 	}
 	l.push(it)
 	ls.sums.queue(l.standing, it.size)
+	ls.measure(l)
 	ls.lookAt(l)
 	return Behind
 }
@@ -104,6 +108,7 @@ func (ls *lanes[T]) pop(l *lane[T]) *Item[T] {
 	it := l.pop()
 	if it != nil {
 		ls.sums.unqueue(l.standing, it.size)
+		ls.measure(l)
 	}
 	return it
 }
@@ -113,6 +118,7 @@ func (ls *lanes[T]) insert(it *Item[T]) {
 	l := it.lane
 	l.insert(it)
 	ls.sums.queue(l.standing, it.size)
+	ls.measure(l)
 	it.move(Behind, ls.sums)
 }
 
@@ -121,6 +127,7 @@ func (ls *lanes[T]) remove(it *Item[T]) {
 	l := it.lane
 	l.remove(it)
 	ls.sums.unqueue(l.standing, it.size)
+	ls.measure(l)
 	it.lane = nil
 }
 
@@ -129,6 +136,7 @@ func (ls *lanes[T]) remove(it *Item[T]) {
 func (ls *lanes[T]) stand(l *lane[T], why Standing) {
 	ls.sums.recharge(l.standing, why, l.waiting)
 	l.standing = why
+	ls.measure(l)
 }
 
 // unblock opens a lane whose first item waits no longer. What comes back of its next
@@ -140,26 +148,5 @@ func (ls *lanes[T]) unblock(it *Item[T]) {
 	}
 }
 
-// LaneInfo describes a lane.
-type LaneInfo struct {
-	// Key is the lane's name; it must not be kept.
-	Key []byte
-	// Standing is why the lane is blocked, or that it is open.
-	Standing Standing
-	// Waiting is how many wait in it.
-	Waiting int
-}
-
 // Lanes is how many lanes there are.
 func (ls *lanes[T]) Lanes() int { return len(ls.table.all) }
-
-// Longest describes the lane in which the most items wait, among those for which of is
-// true; false: there is none. of nil: among all.
-func (ls *lanes[T]) Longest(of func(Standing) bool) (info LaneInfo, ok bool) {
-	for _, l := range ls.table.all {
-		if (of == nil || of(l.standing)) && (!ok || l.waiting.N > info.Waiting) {
-			info, ok = LaneInfo{l.key, l.standing, l.waiting.N}, true
-		}
-	}
-	return info, ok
-}

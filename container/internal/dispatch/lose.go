@@ -5,6 +5,9 @@ package dispatch
 // used again. lost is called for every item except those taken.
 func (s *Scheduler[T]) Lose(lost func(*T) bool) []*Item[T] {
 	gone := s.lanes.lose(lost, nil)
+	for _, it := range gone {
+		s.arrivals.remove(it)
+	}
 	for _, it := range s.running.items {
 		if it.lane != nil && !it.swept && lost(it.Of) {
 			s.lanes.loseRunning(it)

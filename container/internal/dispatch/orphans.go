@@ -33,6 +33,7 @@ func (ls *lanes[T]) loseIn(l *lane[T], lost func(*T) bool, gone []*Item[T]) []*I
 		}
 		return false
 	})
+	ls.measure(l)
 	return gone
 }
 
@@ -79,6 +80,7 @@ func (ls *lanes[T]) orphanAll(l *lane[T]) {
 		}
 		return true
 	})
+	ls.measure(l)
 }
 
 // orphan puts an item that was taken off its lane's list among those to be given back. A

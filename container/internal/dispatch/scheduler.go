@@ -9,6 +9,7 @@ type Scheduler[T any] struct {
 	parking[T]         // what waits for its time
 	ready      ring[T] // what waits for a worker, in the order in which it became ready
 	running    running[T]
+	arrivals   arrivals[T] // all of them by their age
 }
 
 // New makes a Scheduler. key names the lane of an item; ok is false for one that may run
@@ -25,6 +26,7 @@ func New[T any](limits Limits, key func(*T) (name []byte, ok bool)) *Scheduler[T
 func (s *Scheduler[T]) Admit(items ...*Item[T]) {
 	for _, it := range items {
 		it.owner.held++
+		s.arrivals.add(it)
 		to := Ready
 		if s.lanes.key != nil {
 			to = s.lanes.enter(it)
@@ -90,6 +92,7 @@ func (s *Scheduler[T]) Finish(items ...*Item[T]) {
 			s.endRun(it)
 		}
 		l := it.lane
+		s.arrivals.remove(it)
 		it.forget(&s.ledger)
 		if l != nil {
 			s.goOn(s.lanes.release(l))

@@ -109,7 +109,7 @@ func TestBlockedLaneUsesItsOwnAccount(t *testing.T) {
 			if got := st.s.Behind(b.why).N; got != 100 || st.s.Aside().N != 100 {
 				t.Errorf("%d wait in a lane that is %v, %v aside", got, b.why, st.s.Aside())
 			}
-			if info, ok := st.s.Longest(func(s Standing) bool { return s != Open }); !ok || string(info.Key) != "blocked" || info.Waiting != 100 {
+			if info, ok := st.s.Longest(true); !ok || string(info.Key) != "blocked" || info.Waiting != 100 {
 				t.Errorf("the longest lane that stands: %+v", info)
 			}
 		})
@@ -403,7 +403,7 @@ func TestLongestLaneDoesNotFlutter(t *testing.T) {
 	for _, key := range []string{"a", "b", "c"} {
 		st.admit(key, 3)
 	}
-	if info, ok := st.s.Longest(nil); !ok || string(info.Key) != "a" || info.Waiting != 2 || info.Standing != Open {
+	if info, ok := st.s.Longest(false); !ok || string(info.Key) != "a" || info.Waiting != 2 || info.Standing != Open {
 		t.Errorf("%+v", info)
 	}
 }

@@ -122,11 +122,14 @@ func (w *world) look(op string) {
 			stay = append(stay, l)
 			continue
 		}
-		if l.owner != nil || l.lane != nil || l.next != nil || !l.due.IsZero() || l.size != 0 || l.Apart || l.Alone || l.swept || l.Ordered() {
+		if l.owner != nil || l.lane != nil || l.next != nil || l.older != nil || l.newer != nil || !l.due.IsZero() || l.size != 0 || l.Apart || l.Alone || l.swept || l.Ordered() {
 			w.failf("%d has left with %+v", l.id, l.Item)
 		}
 	}
 	w.live = stay
+	if oldest := w.s.Oldest(); len(w.live) == 0 && oldest != nil || len(w.live) > 0 && oldest != w.live[0] {
+		w.failf("the oldest is %v", oldest)
+	}
 	if err := w.s.Check(); err != nil {
 		w.failf("%w", err)
 	}
@@ -269,14 +272,14 @@ func (w *world) lanes() {
 	if w.s.Lanes() != len(waiting) || w.s.Abreast() != abreast {
 		w.failf("%d lanes, %d abreast; counted: %d, %d", w.s.Lanes(), w.s.Abreast(), len(waiting), abreast)
 	}
-	for k := range standings + 1 {
-		of := func(o Standing) bool { return o == k }
-		if k == standings {
-			of = nil
-		}
-		info, ok := w.s.Longest(of)
-		if ok != (longest[k] >= 0) || ok && (info.Waiting != longest[k] || waiting[string(info.Key)] != info.Waiting || info.Standing != w.standing(string(info.Key))) {
-			w.failf("the longest lane that is %v: %+v, %v; counted: %d", k, info, ok, longest[k])
+	if w.s.LongestWait() != max(longest[standings], 0) {
+		w.failf("%d wait in the longest lane; counted: %d", w.s.LongestWait(), longest[standings])
+	}
+	most := map[bool]int{false: longest[Open], true: max(longest[Hung], longest[Lost], longest[Waiting])}
+	for blocked, n := range most {
+		info, ok := w.s.Longest(blocked)
+		if ok != (n > 0) || ok && (info.Waiting != n || waiting[string(info.Key)] != n || info.Standing != w.standing(string(info.Key)) || (info.Standing != Open) != blocked) {
+			w.failf("the longest lane, blocked %v: %+v, %v; counted: %d", blocked, info, ok, n)
 		}
 	}
 }
