@@ -8,7 +8,6 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore/internal/problem"
-	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
@@ -37,8 +36,8 @@ type broadcast struct {
 // Broadcast is a source of which every consumer, so every instance of a program,
 // gets every message of the exchange while it is open. Each has a queue of its
 // own that goes away with it: what it has not settled then is gone.
-func (b *Broker) Broadcast(exchange string, cfg BroadcastConfig) transport.Source {
-	return &queueSource{b: b, cast: &broadcast{exchange: exchange, cfg: cfg},
+func (b *Broker) Broadcast(exchange string, cfg BroadcastConfig) *Queue {
+	return &Queue{b: b, cast: &broadcast{exchange: exchange, cfg: cfg},
 		cfg: cfg.queue()}
 }
 

@@ -17,7 +17,7 @@ type Broker struct {
 	publish *conn.Shared
 
 	mu        sync.Mutex
-	listeners map[*consumer]struct{}
+	listeners map[*notifier]struct{} // of open consumers, which may have to publish
 }
 
 // New describes a broker; it does no I/O. The URL is
@@ -28,7 +28,7 @@ type Broker struct {
 // means "/shop". A wrong URL or configuration is reported by the source's Check
 // and Open and by [Broker.Publisher].
 func New(url string, cfg Config) *Broker {
-	b := &Broker{set: newSettings(url, cfg), listeners: map[*consumer]struct{}{}}
+	b := &Broker{set: newSettings(url, cfg), listeners: map[*notifier]struct{}{}}
 	b.consume = conn.NewShared(b.set.login, "consume", b.shuffled(), nil)
 	b.publish = conn.NewShared(b.set.login, "publish", b.shuffled(), b.announce)
 	return b
@@ -60,42 +60,37 @@ func (b *Broker) address() string {
 	return s
 }
 
-// Queue is a source that consumes from the named queue. It is also a
-// transport.Describer, Checker, Validator, Outlet, Browser and Prober.
-func (b *Broker) Queue(name string, cfg QueueConfig) transport.Source {
-	return &queueSource{b: b, queues: []string{name}, cfg: cfg}
+// Queue is a source that consumes from the named queue.
+func (b *Broker) Queue(name string, cfg QueueConfig) *Queue {
+	return &Queue{b: b, queues: []string{name}, cfg: cfg}
 }
 
 // Queues is one source of several queues with the same configuration: a queue
 // is bound to one core of the broker, so more throughput needs more queues. The
 // window is shared out among them. Everything a message says of its origin
 // names its own queue.
-func (b *Broker) Queues(cfg QueueConfig, names ...string) transport.Source {
-	return &queueSource{b: b, queues: append([]string(nil), names...), cfg: cfg}
+func (b *Broker) Queues(cfg QueueConfig, names ...string) *Queue {
+	return &Queue{b: b, queues: append([]string(nil), names...), cfg: cfg}
 }
 
-// announce passes an event of the publishing connection to everybody who may
+// announce passes an event of the publishing connection to every open consumer: it may
 // have to publish a retry or a dead letter.
 func (b *Broker) announce(e transport.Event) {
 	b.mu.Lock()
-	cs := make([]*consumer, 0, len(b.listeners))
-	for c := range b.listeners {
-		cs = append(cs, c)
-	}
-	b.mu.Unlock()
-	for _, c := range cs {
-		c.tell.event(e)
+	defer b.mu.Unlock()
+	for n := range b.listeners {
+		n.event(e)
 	}
 }
 
-func (b *Broker) listen(c *consumer) {
+func (b *Broker) listen(n *notifier) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.listeners[c] = struct{}{}
+	b.listeners[n] = struct{}{}
 }
 
-func (b *Broker) unlisten(c *consumer) {
+func (b *Broker) unlisten(n *notifier) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.listeners, c)
+	delete(b.listeners, n)
 }

@@ -14,44 +14,12 @@ import (
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
-// Backlog is how many messages are ready in the source's queues, not counting
-// those that are out to consumers.
-func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
-	type reading struct{ ready, consumers int }
-	got := make(chan reading, 1)
-	err := c.sess.Scratch(ctx, func(ch conn.Channel) error {
-		var r reading
-		for _, name := range c.queues {
-			q, err := ask(ch, name)
-			if err != nil {
-				return err
-			}
-			r.ready += q.Messages
-			r.consumers += q.Consumers
-		}
-		got <- r
-		return nil
-	})
-	if err != nil {
-		return 0, time.Time{}, c.b.set.brokerError("read the depth of "+c.src.title(), c.src.name(), err)
-	}
-	sum := <-got
-	c.mu.Lock()
-	// Nobody else is left. A quorum queue counts none of those that stand by, so there
-	// one consumer is no sign of that; the first delivery is.
-	if c.standby && sum.consumers <= 1 && c.cfg.Declare.Type == Classic {
-		c.activate()
-	}
-	c.mu.Unlock()
-	return int64(sum.ready), time.Now(), nil
-}
-
 // Browse looks at messages by taking them (basic.get) and giving all back at
 // once, so each is marked as redelivered. A quorum queue also counts that and in
 // some versions puts them behind the others; where the queue is not known to be a classic one that
 // needs QueueConfig.BrowseCounts, and where its type is not known at all there is
 // one page only. Of several queues it looks at the first.
-func (s *queueSource) Browse(ctx context.Context, from string, n int) ([]*longshore.Delivery, string, error) {
+func (s *Queue) Browse(ctx context.Context, from string, n int) ([]*longshore.Delivery, string, error) {
 	at, err := s.browsable(from)
 	if err != nil {
 		return nil, "", err
@@ -94,7 +62,7 @@ type page struct {
 	at position
 }
 
-func (s *queueSource) browsable(from string) (at position, err error) {
+func (s *Queue) browsable(from string) (at position, err error) {
 	op := "browse " + s.title()
 	switch {
 	case s.b.set.problem != nil:
@@ -119,7 +87,7 @@ func (s *queueSource) browsable(from string) (at position, err error) {
 // false. They return to their places or before all others, so what was seen is skipped,
 // but some versions put those of a quorum queue at its end: then the first message is not
 // the first any more.
-func (s *queueSource) look(ch conn.Channel, at position, n int, each func(*longshore.Delivery) bool) (position, error) {
+func (s *Queue) look(ch conn.Channel, at position, n int, each func(*longshore.Delivery) bool) (position, error) {
 	q, err := ask(ch, s.queues[0])
 	if err != nil {
 		return at, err
@@ -171,7 +139,7 @@ const (
 // back waits until the queue has as many messages again as it had before the look. The
 // broker gives them back on its own time, and until then the next look, or the next page,
 // would take what has not come back for gone.
-func (s *queueSource) back(ch conn.Channel, ready int) error {
+func (s *Queue) back(ch conn.Channel, ready int) error {
 	tick := time.NewTicker(backPause)
 	defer tick.Stop()
 	for end := time.Now().Add(backTime); ; <-tick.C {
@@ -190,7 +158,7 @@ func fingerprint(raw *amqp091.Delivery) uint32 {
 }
 
 // shown is a message to look at.
-func (s *queueSource) shown(raw *amqp091.Delivery, at uint64) *longshore.Delivery {
+func (s *Queue) shown(raw *amqp091.Delivery, at uint64) *longshore.Delivery {
 	d := longshore.NewDelivery(context.Background(), browsed{}, at)
 	codec.Decode(d, raw, s.cfg.Key)
 	d.Attempt = codec.Attempt(raw, s.queues[0])

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -21,11 +22,21 @@ const (
 	delayFresh = time.Minute
 )
 
-// copyBack publishes a copy of a delivery that comes back to its queue after the
-// delay, with the given attempt, and returns when the broker has confirmed it.
-// An attempt after the first one is only believed of what came through a delay queue.
-func (c *consumer) copyBack(ctx context.Context, d *longshore.Delivery, delay time.Duration, attempt int) error {
-	p, err := c.retryPublisher()
+// copier publishes copies that take the place of a consumer's deliveries.
+type copier struct {
+	src  *Queue
+	keep *keepalive // keeps the delay queues while there are copies in them
+
+	mu     sync.Mutex
+	pub    *Publisher // made when first needed
+	closed bool
+}
+
+// copyBack publishes a copy of a delivery that comes back to its queue after the delay,
+// with the given attempt, and returns when the broker has confirmed it. An attempt after
+// the first one is only believed of a copy that came through a delay queue.
+func (c *copier) copyBack(ctx context.Context, d *longshore.Delivery, delay time.Duration, attempt int) error {
+	p, err := c.publisher()
 	if err != nil {
 		return err
 	}
@@ -34,16 +45,16 @@ func (c *consumer) copyBack(ctx context.Context, d *longshore.Delivery, delay ti
 	switch {
 	case delay > 0:
 		delay = codec.RoundDelay(delay)
-	case attempt > 1 && !c.cfg.refusesWhenFull():
+	case attempt > 1 && !c.src.cfg.refusesWhenFull():
 		delay = codec.AtOnce
 	}
 	if delay > codec.AtOnce && c.src.expires.Load() {
-		return c.expires()
+		return c.src.expiresError()
 	}
 	if delay > 0 {
 		target = codec.DelayQueue(queue, delay)
 	}
-	pub := codec.Copy(nativeOf(d), attempt, c.b.login())
+	pub := codec.Copy(nativeOf(d), attempt, c.src.b.login())
 	if delay > 0 { // a quorum queue keeps also what is transient; the delay queue would not
 		pub.DeliveryMode = amqp091.Persistent
 	}
@@ -64,27 +75,38 @@ func (c *consumer) copyBack(ctx context.Context, d *longshore.Delivery, delay ti
 		}
 		return nil
 	}
-	e := c.b.set.brokerError("", c.src.name(), err)
-	out := *e
+	out := *c.src.b.set.brokerError("", c.src.name(), err)
 	out.Op, out.Source = fmt.Sprintf("give back a delivery of %s by publishing a copy to %q", c.src.title(), target), c.src.name()
 	return &out
 }
 
-// retryPublisher returns the consumer's own publisher.
-func (c *consumer) retryPublisher() (*Publisher, error) {
+// publisher returns the copier's own publisher.
+func (c *copier) publisher() (*Publisher, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.released {
+	if c.closed {
 		return nil, longshore.ErrLost
 	}
-	if c.retry == nil {
-		p, err := c.b.Publisher(PublisherConfig{})
+	if c.pub == nil {
+		p, err := c.src.b.Publisher(PublisherConfig{})
 		if err != nil {
 			return nil, err
 		}
-		c.retry = p
+		c.pub = p
 	}
-	return c.retry, nil
+	return c.pub, nil
+}
+
+// close gives the publisher's connection back.
+func (c *copier) close(ctx context.Context) error {
+	c.mu.Lock()
+	p := c.pub
+	c.pub, c.closed = nil, true
+	c.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	return p.Close(ctx)
 }
 
 // declareDelay makes sure that a delay queue is there and stays for long enough.

@@ -10,7 +10,7 @@ import (
 
 // Depth is how many messages are ready in the source's queues. Unlike Browse it takes
 // none of them. Errors: those of Open.
-func (s *queueSource) Depth(ctx context.Context) (int, error) {
+func (s *Queue) Depth(ctx context.Context) (int, error) {
 	found, err := s.measure(ctx)
 	return found.ready, err
 }
@@ -18,7 +18,7 @@ func (s *queueSource) Depth(ctx context.Context) (int, error) {
 // Settings are what RabbitMQ tells over AMQP, for tools that examine a queue: version
 // and cluster_name of the broker, messages and consumers of the queues. Errors: those of
 // Open.
-func (s *queueSource) Settings(ctx context.Context) (map[string]string, error) {
+func (s *Queue) Settings(ctx context.Context) (map[string]string, error) {
 	found, err := s.measure(ctx)
 	if err != nil {
 		return nil, err
@@ -27,37 +27,46 @@ func (s *queueSource) Settings(ctx context.Context) (map[string]string, error) {
 		"messages": strconv.Itoa(found.ready), "consumers": strconv.Itoa(found.consumers)}, nil
 }
 
-type measured struct {
-	version, cluster string
-	ready, consumers int
-}
+// depth is what the broker counts in a source's queues.
+type depth struct{ ready, consumers int }
 
-func (s *queueSource) measure(ctx context.Context) (measured, error) {
-	sess, err := s.b.consume.Acquire(ctx)
-	if err != nil {
-		return measured{}, s.opening(err)
-	}
-	got := make(chan measured, 1)
-	err = sess.Scratch(ctx, func(ch conn.Channel) error {
-		var m measured
-		m.version, _ = sess.AMQP.Properties["version"].(string)
-		m.cluster, _ = sess.AMQP.Properties["cluster_name"].(string)
-		for _, name := range s.queues {
+// countReady sums up the queues.
+func countReady(ctx context.Context, sess *conn.Session, queues []string) (depth, error) {
+	got := make(chan depth, 1)
+	err := sess.Scratch(ctx, func(ch conn.Channel) error {
+		var sum depth
+		for _, name := range queues {
 			q, err := ask(ch, name)
 			if err != nil {
 				return err
 			}
-			m.ready += q.Messages
-			m.consumers += q.Consumers
+			sum.ready += q.Messages
+			sum.consumers += q.Consumers
 		}
-		got <- m
+		got <- sum
 		return nil
 	})
 	if err != nil {
-		err = s.b.set.brokerError("read the depth of "+s.title(), s.name(), err)
-	}
-	if err = errors.Join(err, s.b.consume.Release(ctx, sess)); err != nil {
-		return measured{}, err
+		return depth{}, err
 	}
 	return <-got, nil
+}
+
+// measured is the depth and what the broker says of itself.
+type measured struct {
+	depth
+	version, cluster string
+}
+
+func (s *Queue) measure(ctx context.Context) (m measured, err error) {
+	sess, err := s.b.consume.Acquire(ctx)
+	if err != nil {
+		return m, s.opening(err)
+	}
+	m.version, _ = sess.AMQP.Properties["version"].(string)
+	m.cluster, _ = sess.AMQP.Properties["cluster_name"].(string)
+	if m.depth, err = countReady(ctx, sess, s.queues); err != nil {
+		err = s.b.set.brokerError("read the depth of "+s.title(), s.name(), err)
+	}
+	return m, errors.Join(err, s.b.consume.Release(ctx, sess))
 }

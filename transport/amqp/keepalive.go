@@ -56,29 +56,31 @@ func (e expiryTest) pause() time.Duration {
 
 // keepalive keeps queues of one consumer from expiring.
 type keepalive struct {
-	c    *consumer
-	name string        // of the test queue
-	wake chan struct{} // there is something to keep
+	src     *Queue
+	sess    *conn.Session
+	notices *notifier
+	gone    <-chan struct{} // the channel is gone
+	name    string          // of the test queue
+	wake    chan struct{}   // there is something to keep
 
 	mu    sync.Mutex
-	fixed string               // the dead-letter queue that we declared, kept while the consumer lives; "" for none
+	fixed string               // the dead-letter queue that we declared, kept while the consumer lives; "": none
 	until map[string]time.Time // delay queues, and when the last message in them is due
 }
 
-// newKeepalive names a test queue that policies for delay queues match too. It is this
-// consumer's own: one that others declare is not left alone.
-func newKeepalive(c *consumer) *keepalive {
-	return &keepalive{c: c, wake: make(chan struct{}, 1), until: map[string]time.Time{}}
+func newKeepalive(src *Queue, sess *conn.Session, notices *notifier, gone <-chan struct{}) *keepalive {
+	return &keepalive{src: src, sess: sess, notices: notices, gone: gone, wake: make(chan struct{}, 1), until: map[string]time.Time{}}
 }
 
-// begin starts to keep the dead-letter queue, and delay queues once there are any.
-func (k *keepalive) begin(dead string) {
-	k.name = codec.DelayStem(k.c.queues[0]) + "test." + rand.Text()[:10]
-	if exchange, queue := parseDest(dead); exchange == "" && queue != "" && !k.c.cfg.Declare.isZero() {
+// begin names what is kept: the dead-letter queue if we declared it, and delay queues once
+// there are any. The test queue has a name that policies for delay queues match too. It is
+// this consumer's own: one that other consumers declare is not left alone.
+func (k *keepalive) begin(queue, dead string) {
+	k.name = codec.DelayStem(queue) + "test." + rand.Text()[:10]
+	if exchange, queue := parseDest(dead); exchange == "" && queue != "" && !k.src.cfg.Declare.isZero() {
 		k.fixed = queue
 		signal(k.wake)
 	}
-	k.c.wg.Go(k.run)
 }
 
 // hold keeps the delay queue until what was just sent into it is due.
@@ -112,12 +114,12 @@ func (k *keepalive) names() []string {
 func (k *keepalive) run() {
 	select {
 	case <-k.wake:
-	case <-k.c.gone:
+	case <-k.gone:
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	test := expiryTest{failed: k.c.src.expires.Load()}
+	test := expiryTest{failed: k.src.expires.Load()}
 	if !test.failed && k.declareTest(ctx) == nil { // where it must not be declared it shows nothing
 		test.gap = keepFirst
 	}
@@ -127,7 +129,7 @@ func (k *keepalive) run() {
 	for {
 		select {
 		case <-timer.C:
-		case <-k.c.gone:
+		case <-k.gone:
 			k.removeTest(ctx)
 			return
 		}
@@ -152,8 +154,8 @@ func (k *keepalive) renew(ctx context.Context, name string) {
 		k.fixed = ""
 	}
 	k.mu.Unlock()
-	k.c.tell.event(transport.Event{Kind: transport.EventNotice,
-		Text: fmt.Sprintf("rabbitmq queue %q of %s was deleted with the messages in it, by a policy with expires or by hand", name, k.c.src.title())})
+	k.notices.event(transport.Event{Kind: transport.EventNotice,
+		Text: fmt.Sprintf("rabbitmq queue %q of %s was deleted with the messages in it, by a policy with expires or by hand", name, k.src.title())})
 }
 
 // test looks whether the test queue, which was left alone for so long, is still there.
@@ -166,16 +168,16 @@ func (k *keepalive) test(ctx context.Context, e expiryTest) expiryTest {
 		return e
 	}
 	e.failed = true
-	if !k.c.src.expires.Swap(true) {
-		err := k.c.expires()
-		k.c.tell.event(transport.Event{Kind: transport.EventNotice, Err: err, Text: err.Error()})
+	if !k.src.expires.Swap(true) {
+		err := k.src.expiresError()
+		k.notices.event(transport.Event{Kind: transport.EventNotice, Err: err, Text: err.Error()})
 	}
 	return e
 }
 
-// expires is why nothing is sent away to wait.
-func (c *consumer) expires() error {
-	return &longshore.Error{Code: longshore.CodeUnsupported, Op: "hold retries of " + c.src.title() + " at the broker", Source: c.src.name(),
+// expiresError is why no message is sent away to wait.
+func (s *Queue) expiresError() error {
+	return &longshore.Error{Code: longshore.CodeUnsupported, Op: "hold retries of " + s.title() + " at the broker", Source: s.name(),
 		Err:  errors.New("a policy lets queues expire within " + keepMost.String() + " that were declared to live longer, with the messages in them"),
 		Hint: "retries wait here; exclude queues named longshore.delay.* and dead-letter queues from policies with expires"}
 }
@@ -197,7 +199,7 @@ func (k *keepalive) declareTest(ctx context.Context) error {
 }
 
 func (k *keepalive) removeTest(ctx context.Context) {
-	if k.c.sess.Ended() {
+	if k.sess.Ended() {
 		return
 	}
 	_ = k.ask(ctx, func(ch conn.Channel) error {
@@ -209,5 +211,5 @@ func (k *keepalive) removeTest(ctx context.Context) {
 func (k *keepalive) ask(ctx context.Context, f func(conn.Channel) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	return k.c.sess.Scratch(ctx, f)
+	return k.sess.Scratch(ctx, f)
 }

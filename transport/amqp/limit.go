@@ -3,7 +3,11 @@ package amqp
 import (
 	"fmt"
 	"math"
+	"slices"
+	"sync/atomic"
 	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
@@ -100,36 +104,6 @@ func factualLimit(f *queueFacts, v conn.Version) limit {
 	return limit{}
 }
 
-// learnLimits fills in what is known when the source is opened, and tells of it once.
-func (c *consumer) learnLimits(names []string) {
-	c.limits = make([]limit, len(names))
-	facts := c.askFacts(names)
-	for i := range names {
-		c.limits[i] = declaredLimit(c.cfg, c.sess.Version)
-		if facts[i] != nil {
-			c.limits[i] = factualLimit(facts[i], c.sess.Version)
-		}
-	}
-	if c.src.opened.Load() {
-		return
-	}
-	for i, name := range names {
-		if text := c.limits[i].warning(name, c.caught(facts[i])); text != "" {
-			c.tell.event(transport.Event{Kind: transport.EventNotice, Text: text})
-		}
-	}
-}
-
-// caught tells whether something is known to catch what the broker gives up.
-func (c *consumer) caught(f *queueFacts) bool {
-	if f == nil {
-		return c.cfg.deadLettered()
-	}
-	_, byArgument := f.Arguments["x-dead-letter-exchange"]
-	_, byPolicy := f.policy()["dead-letter-exchange"]
-	return c.cfg.deadLettered() || byArgument || byPolicy
-}
-
 // warning is for a limit that loses messages; "" for none.
 func (l limit) warning(queue string, caught bool) string {
 	switch {
@@ -147,51 +121,93 @@ func (l limit) warning(queue string, caught bool) string {
 // change, and of a new queue it knows them after some seconds.
 const limitEvery = 10 * time.Second
 
-// followLimits keeps what is known of the limits up to date.
-func (c *consumer) followLimits() {
+// returnLimits is what is known of the delivery limits of one consumer's queues. It is
+// read for every delivery, so it has no lock.
+type returnLimits struct {
+	src     *Queue
+	version conn.Version
+	ordered bool     // a message with a place keeps it as long as it can
+	queues  []string // as the broker calls them; set by learn, before anything is received
+	known   atomic.Pointer[[]limit]
+}
+
+// learn fills in what is known when the source is opened, and warns once.
+func (l *returnLimits) learn(queues []string, facts []*queueFacts, notices *notifier) {
+	l.queues = queues
+	known := make([]limit, len(queues))
+	for i := range queues {
+		known[i] = declaredLimit(&l.src.cfg, l.version)
+		if facts[i] != nil {
+			known[i] = factualLimit(facts[i], l.version)
+		}
+	}
+	l.known.Store(&known)
+	if l.src.opened.Load() {
+		return
+	}
+	for i, name := range queues {
+		if text := known[i].warning(name, l.src.caught(facts[i])); text != "" {
+			notices.event(transport.Event{Kind: transport.EventNotice, Text: text})
+		}
+	}
+}
+
+// follow keeps what is known of the limits up to date until the channel is gone.
+func (l *returnLimits) follow(gone <-chan struct{}, notices *notifier) {
 	tick := time.NewTicker(limitEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-		case <-c.gone:
+		case <-gone:
 			return
 		}
-		for i, f := range c.askFacts(c.queues) {
-			if f == nil {
-				continue
+		known := slices.Clone(*l.known.Load())
+		for i, f := range l.src.askFacts(l.queues, gone, notices) {
+			if f != nil {
+				known[i] = factualLimit(f, l.version)
 			}
-			c.mu.Lock()
-			c.limits[i] = factualLimit(f, c.sess.Version)
-			c.mu.Unlock()
 		}
+		l.known.Store(&known)
 	}
 }
 
-// deliveryLimit is the smallest that is known, 0 for none.
-func (c *consumer) deliveryLimit() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// of is the limit of a queue by its index; none for one that is not known.
+func (l *returnLimits) of(queue int) limit {
+	known := l.known.Load()
+	if known == nil || queue < 0 || queue >= len(*known) {
+		return limit{}
+	}
+	return (*known)[queue]
+}
+
+// last reports whether the next return of a message is the one too many.
+func (l *returnLimits) last(queue int, raw *amqp091.Delivery) bool {
+	return l.of(queue).last(codec.Returns(raw))
+}
+
+// exhausted reports whether a delivery must not go back to the broker as it is.
+func (l *returnLimits) exhausted(d *longshore.Delivery) bool {
+	return l.of(slices.Index(l.queues, d.Origin.Topic)).renews(codec.Returns(nativeOf(d)), l.ordered)
+}
+
+// smallest is the smallest limit that is known, 0 for none.
+func (l *returnLimits) smallest() int {
 	n := 0
-	for _, l := range c.limits {
-		if l.basis == limitKnown && (n == 0 || l.n < n) {
-			n = max(l.n, 1)
+	for i := range l.queues {
+		if x := l.of(i); x.basis == limitKnown && (n == 0 || x.n < n) {
+			n = max(x.n, 1)
 		}
 	}
 	return n
 }
 
-// limitOf is the limit of the queue that a delivery came from. mu is held.
-func (c *consumer) limitOf(d *longshore.Delivery) limit {
-	for i, name := range c.queues {
-		if name == d.Origin.Topic && i < len(c.limits) {
-			return c.limits[i]
-		}
+// caught reports whether something is known to catch what the broker gives up.
+func (s *Queue) caught(f *queueFacts) bool {
+	if f == nil {
+		return s.cfg.deadLettered()
 	}
-	return limit{}
-}
-
-// exhausted tells whether a delivery must not go back to the broker as it is. mu is held.
-func (c *consumer) exhausted(d *longshore.Delivery) bool {
-	return d != nil && c.limitOf(d).renews(codec.Returns(nativeOf(d)), c.ordered)
+	_, byArgument := f.Arguments["x-dead-letter-exchange"]
+	_, byPolicy := f.policy()["dead-letter-exchange"]
+	return s.cfg.deadLettered() || byArgument || byPolicy
 }

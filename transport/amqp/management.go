@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/longshore-go/longshore/internal/problem"
@@ -87,33 +88,36 @@ func (s *settings) askManagement(ctx context.Context, into any, path ...string) 
 	return c.Get(ctx, into, path...)
 }
 
-// askFacts asks about the queues; what could not be known is nil, and told once.
-func (c *consumer) askFacts(names []string) []*queueFacts {
+// askFacts asks about the queues until the channel is gone. What could not be known is nil;
+// the reason is reported once.
+func (s *Queue) askFacts(names []string, gone <-chan struct{}, notices *notifier) []*queueFacts {
 	facts := make([]*queueFacts, len(names))
-	if c.b.set.Management == "" {
+	if s.b.set.Management == "" {
 		return facts
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
-	stop := make(chan struct{})
-	defer close(stop)
-	c.wg.Go(func() { // closing does not wait for an answer
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	answered := make(chan struct{})
+	defer close(answered)
+	wg.Go(func() { // closing does not wait for an answer
 		select {
-		case <-c.gone:
+		case <-gone:
 			cancel()
-		case <-stop:
+		case <-answered:
 		}
 	})
 	for i, name := range names {
-		f, err := c.b.set.factsOf(ctx, name)
+		f, err := s.b.set.factsOf(ctx, name)
 		if err != nil {
-			if c.src.unasked.CompareAndSwap(false, true) && !c.over() {
-				c.tell.event(transport.Event{Kind: transport.EventNotice, Err: err, Text: err.Error()})
+			if ctx.Err() != context.Canceled && s.unasked.CompareAndSwap(false, true) { //nolint:errorlint // a context's own error
+				notices.event(transport.Event{Kind: transport.EventNotice, Err: err, Text: err.Error()})
 			}
 			return facts
 		}
 		facts[i] = f
 	}
-	c.src.unasked.Store(false)
+	s.unasked.Store(false)
 	return facts
 }

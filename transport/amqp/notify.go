@@ -8,50 +8,50 @@ import (
 	"github.com/longshore-go/longshore/transport"
 )
 
-// teller calls an observer in order, from a goroutine of its own: who finds
-// something out may hold what the observer needs. The goroutine lives only
-// while there is something to tell.
-type teller struct {
-	obs transport.Observer
+// notifier calls an observer in order, from a goroutine of its own: the caller may hold a
+// lock that the observer needs. The goroutine lives only while there is something to
+// report.
+type notifier struct {
+	obs transport.Observer // nil: nothing is reported
 
 	mu    sync.Mutex
-	calls []func()
-	idle  chan struct{} // closed when all was told; nil while nothing is
+	calls []func()      // in the order in which they were posted
+	idle  chan struct{} // closed when everything was reported; nil while there is nothing
 }
 
-func (t *teller) post(call func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.calls = append(t.calls, call)
-	if t.idle == nil {
-		t.idle = make(chan struct{})
-		go t.run()
+func (n *notifier) post(call func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.calls = append(n.calls, call)
+	if n.idle == nil {
+		n.idle = make(chan struct{})
+		go n.run()
 	}
 }
 
-func (t *teller) run() {
+func (n *notifier) run() {
 	for {
-		t.mu.Lock()
-		calls := t.calls
-		t.calls = nil
+		n.mu.Lock()
+		calls := n.calls
+		n.calls = nil
 		if len(calls) == 0 {
-			close(t.idle)
-			t.idle = nil
-			t.mu.Unlock()
+			close(n.idle)
+			n.idle = nil
+			n.mu.Unlock()
 			return
 		}
-		t.mu.Unlock()
+		n.mu.Unlock()
 		for _, call := range calls {
 			call()
 		}
 	}
 }
 
-// wait returns when all was told.
-func (t *teller) wait(ctx context.Context) error {
-	t.mu.Lock()
-	idle := t.idle
-	t.mu.Unlock()
+// wait returns when everything was reported.
+func (n *notifier) wait(ctx context.Context) error {
+	n.mu.Lock()
+	idle := n.idle
+	n.mu.Unlock()
 	if idle == nil {
 		return nil
 	}
@@ -63,26 +63,26 @@ func (t *teller) wait(ctx context.Context) error {
 	}
 }
 
-func (t *teller) lost(ds []*longshore.Delivery, cause error) {
-	if t.obs != nil && len(ds) > 0 {
-		t.post(func() { t.obs.Lost(ds, cause) })
+func (n *notifier) lost(ds []*longshore.Delivery, cause error) {
+	if n.obs != nil && len(ds) > 0 {
+		n.post(func() { n.obs.Lost(ds, cause) })
 	}
 }
 
-func (t *teller) settleFailed(d *longshore.Delivery, s longshore.Settlement, err error) {
-	if t.obs != nil {
-		t.post(func() { t.obs.SettleFailed(d, s, err) })
+func (n *notifier) settleFailed(d *longshore.Delivery, s longshore.Settlement, err error) {
+	if n.obs != nil {
+		n.post(func() { n.obs.SettleFailed(d, s, err) })
 	}
 }
 
-func (t *teller) down(err error) {
-	if t.obs != nil {
-		t.post(func() { t.obs.Down(err) })
+func (n *notifier) down(err error) {
+	if n.obs != nil {
+		n.post(func() { n.obs.Down(err) })
 	}
 }
 
-func (t *teller) event(e transport.Event) {
-	if t.obs != nil {
-		t.post(func() { t.obs.Event(e) })
+func (n *notifier) event(e transport.Event) {
+	if n.obs != nil {
+		n.post(func() { n.obs.Event(e) })
 	}
 }

@@ -3,7 +3,6 @@ package amqp
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/longshore-go/longshore/transport"
 )
@@ -34,12 +33,12 @@ func orderedWindow(most, queues int) int {
 
 // linesUp tells whether the source may be a quorum queue that has to return messages in
 // their order: where the type is not declared it may be.
-func (s *queueSource) linesUp(o transport.OpenOptions) bool {
-	return o.Ordered && s.cast == nil && !s.streams() && s.cfg.Declare.Type != Classic && !s.cfg.AutoAck
+func (s *Queue) linesUp(o transport.OpenOptions) bool {
+	return o.Ordered && s.cast == nil && !s.config().stream() && s.cfg.Declare.Type != Classic && !s.cfg.AutoAck
 }
 
 // fixesWindow tells whether this opening uses the window that all instances share.
-func (s *queueSource) fixesWindow(o transport.OpenOptions) bool {
+func (s *Queue) fixesWindow(o transport.OpenOptions) bool {
 	return s.linesUp(o) && s.cfg.Prefetch == 0 && !s.cfg.Pull && !s.slow.Load()
 }
 
@@ -47,7 +46,7 @@ func (s *queueSource) fixesWindow(o transport.OpenOptions) bool {
 const keptWhile = "%s keeps the order of a key over several hand-overs only while "
 
 // orderNotice says over which hand-overs the order is kept; "" is all of them.
-func (s *queueSource) orderNotice(o transport.OpenOptions) string {
+func (s *Queue) orderNotice(o transport.OpenOptions) string {
 	if !s.linesUp(o) {
 		return ""
 	}
@@ -62,23 +61,4 @@ func (s *queueSource) orderNotice(o transport.OpenOptions) string {
 		return kept + fmt.Sprintf("all instances have the same window; this one has %d, because workers and lookahead can hold %d. Set the same Prefetch on all instances", size, o.MaxWindow)
 	}
 	return ""
-}
-
-// noteAckTimeout remembers that the shared window was too large for handlers this slow:
-// messages that no handler had begun were in it for most of the ack timeout. It would run
-// out again and again, and each time counts as a delivery of the whole window.
-func (c *consumer) noteAckTimeout() {
-	c.mu.Lock()
-	oldest, waiting := c.tags.Oldest(), c.tags.OldestBuffered()
-	c.mu.Unlock()
-	if !c.shared || oldest == nil || waiting == nil {
-		return
-	}
-	if now := time.Now(); 2*now.Sub(waiting.Origin.ReceivedAt) < now.Sub(oldest.Origin.ReceivedAt) {
-		return // one handler hangs, the others go on
-	}
-	if !c.src.slow.Swap(true) {
-		c.tell.event(transport.Event{Kind: transport.EventNotice, Text: fmt.Sprintf(keptWhile, c.src.title()) +
-			fmt.Sprintf("all instances have the same window; this one follows the workers from now on, because the ack timeout ran out on messages that waited in a window of %d. Set the same smaller Prefetch on all instances", c.limit)})
-	}
 }

@@ -6,16 +6,21 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"sync"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
+	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 )
 
-// A window is made of steps: basic.qos does not change a consumer that runs, so
-// growing means one more consumer on the same channel, and shrinking means
-// cancelling the newest, whose unsettled deliveries stay valid.
+// shrinkAfter is how long a window must be far too large before it shrinks.
+const shrinkAfter = 10 * time.Second
+
+// A window is made of steps: basic.qos does not change a consumer that runs, so growing
+// means one more consumer on the same channel, and shrinking means cancelling the newest,
+// whose unsettled deliveries stay valid.
 
 // step is one consumer on each of the source's queues.
 type step struct {
@@ -26,270 +31,339 @@ type step struct {
 // part is one consumer on the channel.
 type part struct {
 	tag   string
-	queue int
-	up    bool          // the broker has confirmed it; guarded by consumer.mu
+	queue int           // its index
+	up    bool          // the broker has confirmed it; guarded by prefetch.mu
 	ours  bool          // we cancelled it; likewise
-	done  chan struct{} // all it received is in the ring
+	done  chan struct{} // closed when everything it received was taken in
 }
 
-// begin starts consuming.
-func (c *consumer) begin(ctx context.Context) error {
-	c.tagStem = c.cfg.Tag
-	if c.tagStem == "" {
-		c.tagStem = "longshore-" + rand.Text()[:10]
+// live reports whether the broker counts the whole step: it has confirmed it, and was not
+// asked to cancel it.
+func (s *step) live() bool {
+	for _, p := range s.parts {
+		if !p.up || p.ours {
+			return false
+		}
 	}
-	for _, s := range c.subs {
-		s.Tag = c.tagStem
+	return true
+}
+
+// intake is what a window needs to know of the deliveries.
+type intake interface {
+	mayConsume(consuming bool) bool
+	arrivals(from uint64) arrivals
+	setWindow(n int)
+	streamOffset(queue int, configured any) any
+}
+
+// windowPlan is how far a window may go. It never changes.
+type windowPlan struct {
+	limit  int  // the largest window
+	fixed  int  // the window where it cannot follow the workers; 0: unlimited
+	first  int  // the least size of the first step
+	shared bool // the window is the one that all ordered consumers have
+	keeps  bool // deliveries have an order that a cancel must not break
+	live   bool // it follows the workers
+}
+
+// plan says how far the window of a consumer may go.
+func (s *Queue) plan(cfg *QueueConfig, o transport.OpenOptions) windowPlan {
+	w := windowPlan{first: baseWindow, live: cfg.live(), keeps: o.Ordered && !cfg.AutoAck}
+	switch p := cfg.Prefetch; {
+	case p > 0:
+		w.limit, w.fixed = p, p
+	case p == Unlimited || cfg.AutoAck:
+		w.limit = math.MaxUint16
+	default:
+		w.limit = max(defaultWindow, 2*max(o.MaxWindow, o.Window))
+		w.fixed = max(o.MaxWindow, o.Window)
+		if w.fixed == 0 {
+			w.fixed = defaultWindow
+		}
 	}
-	if c.cfg.Pull {
-		c.setSteps(nil)
-		c.wg.Go(c.pull)
+	if o.Ordered && cfg.Declare.Type == Classic && cfg.Prefetch == 0 {
+		w.limit = math.MaxUint16 // what waits behind a blocked key takes no place from the other keys
+	}
+	if w.shared = s.fixesWindow(o); w.shared {
+		queues := len(s.queues)
+		w.limit = queues * orderedWindow(max(o.MaxWindow, o.Window), queues)
+		w.fixed = w.limit
+	}
+	if o.Ordered && cfg.Declare.Type != Classic {
+		// A quorum queue takes back what a cut connection leaves unsettled consumer by
+		// consumer: with several, later messages of a key come before earlier ones. So one
+		// consumer has the whole window, room for parked retries included.
+		if cfg.Prefetch == 0 && s.slow.Load() {
+			w.limit = w.fixed
+		}
+		w.first = w.limit
+	}
+	return w
+}
+
+// prefetch is the window of one consumer: how many messages the broker sends ahead of
+// settling. Only the settle writer's goroutine changes it; others read it under mu.
+type prefetch struct {
+	windowPlan
+	cfg     *QueueConfig
+	ch      *consumeChannel
+	held    intake
+	receive func(raw *amqp091.Delivery, queue int)
+	gone    <-chan struct{} // the channel is gone
+	pumps   *sync.WaitGroup // the consumer waits for the pumps
+	queues  []string        // as the broker calls them; set when they are declared
+
+	// Only the settle writer's goroutine uses these.
+	calm    time.Time // since when the window is far too large; zero: it is not
+	again   time.Time // when a cancel that was put off is tried again; zero: none was
+	others  int       // consumers of the queue that are not ours; -1: not known
+	tagStem string    // of the consumer tags
+	made    int       // consumers made on the channel, cancelled ones included
+	stale   uint64    // tags below it came from consumers that were all cancelled
+
+	mu     sync.Mutex
+	wanted int     // as Resize said
+	steps  []*step // oldest first
+}
+
+func newPrefetch(plan windowPlan, cfg *QueueConfig, o transport.OpenOptions) *prefetch {
+	w := &prefetch{windowPlan: plan, cfg: cfg, wanted: o.Window, others: -1, tagStem: cfg.Tag}
+	if w.wanted == 0 { // there is no container
+		w.wanted = min(w.limit, defaultWindow)
+	}
+	if w.tagStem == "" {
+		w.tagStem = "longshore-" + rand.Text()[:10]
+	}
+	return w
+}
+
+// begin starts consuming. Pull fetches within the largest window.
+func (w *prefetch) begin(ctx context.Context, queues []string) error {
+	w.queues = queues
+	if w.cfg.Pull {
+		w.held.setWindow(w.limit)
 		return nil
 	}
-	return c.adjust(ctx)
+	return w.adjust(ctx)
 }
 
-// addStep adds one consumer for each queue; size 0 is unlimited. It runs on the
-// sender.
-func (c *consumer) addStep(size int) error {
+// addStep adds one consumer for each queue; size 0 is unlimited.
+func (w *prefetch) addStep(size int) error {
 	share := 0
 	if size > 0 {
-		share = min(max((size+len(c.queues)-1)/len(c.queues), 1), math.MaxUint16)
+		share = min(max((size+len(w.queues)-1)/len(w.queues), 1), math.MaxUint16)
 	}
-	if err := c.ch.Qos(share, 0, false); err != nil {
+	if err := w.ch.setPrefetch(share); err != nil {
 		return err
 	}
-	c.qos = share
-	st := &step{size: share * len(c.queues)}
-	for i := range c.queues {
-		p := &part{tag: c.tagStem, queue: i, done: make(chan struct{})}
+	st := &step{size: share * len(w.queues)}
+	for i := range w.queues {
+		p := &part{tag: w.tagStem, queue: i, done: make(chan struct{})}
 		// A tag is used once on a channel. To a quorum queue a cancelled consumer with
 		// unsettled deliveries and a new one of that tag are the same: 3.10 then misses
 		// deliveries, sends them again wrongly, and ends the connection over it.
-		if c.made++; c.made > 1 {
-			p.tag = fmt.Sprintf("%s.%d", c.tagStem, c.made)
+		if w.made++; w.made > 1 {
+			p.tag = fmt.Sprintf("%s.%d", w.tagStem, w.made)
 		}
 		st.parts = append(st.parts, p)
 	}
-	c.setSteps(append(c.steps[:len(c.steps):len(c.steps)], st)) // before it can be cancelled
+	w.setSteps(append(w.steps[:len(w.steps):len(w.steps)], st)) // before it can be cancelled
 	for _, p := range st.parts {
-		in, err := c.ch.Consume(c.queues[p.queue], p.tag, c.cfg.AutoAck, c.cfg.Exclusive, false, false, c.arguments(p.queue))
+		in, err := w.ch.Consume(w.queues[p.queue], p.tag, w.cfg.AutoAck, w.cfg.Exclusive, false, false, w.arguments(p.queue))
 		if err != nil { // the channel has ended
-			c.setSteps(c.steps[:len(c.steps)-1])
+			w.setSteps(w.steps[:len(w.steps)-1])
 			return err
 		}
-		c.mu.Lock()
-		p.up = true
-		c.mu.Unlock()
-		c.wg.Go(func() { c.pump(p, in) })
+		w.mark(func() { p.up = true })
+		w.pumps.Go(func() { w.pump(p, in) })
 	}
 	return nil
 }
 
-func (c *consumer) arguments(queue int) amqp091.Table {
+func (w *prefetch) arguments(queue int) amqp091.Table {
 	args := amqp091.Table{}
-	maps.Copy(args, c.cfg.Arguments)
-	if c.cfg.Priority != 0 {
-		args["x-priority"] = int32(c.cfg.Priority)
+	maps.Copy(args, w.cfg.Arguments)
+	if w.cfg.Priority != 0 {
+		args["x-priority"] = int32(w.cfg.Priority)
 	}
-	if c.src.streams() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if queue >= len(c.places) {
-			return args // it has ended
-		}
-		if at := c.places[queue].offset(args[codec.HeaderOffset]); at != nil {
-			args[codec.HeaderOffset] = at
-		}
+	delete(args, codec.HeaderOffset)
+	if at := w.held.streamOffset(queue, w.cfg.Arguments[codec.HeaderOffset]); at != nil {
+		args[codec.HeaderOffset] = at
 	}
 	return args
 }
 
-// setSteps changes the steps, which the watcher and Resize read.
-func (c *consumer) setSteps(steps []*step) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.steps, c.window = steps, 0
-	if c.cfg.Pull {
-		c.window = c.limit
+// mark changes what others read of the steps.
+func (w *prefetch) mark(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f()
+}
+
+func (w *prefetch) setSteps(steps []*step) {
+	w.mark(func() { w.steps = steps })
+	w.held.setWindow(w.size())
+}
+
+// size is the sum of the prefetch of all consumers.
+func (w *prefetch) size() (sum int) {
+	for _, st := range w.steps {
+		sum += st.size
 	}
-	for _, st := range steps {
-		c.window += st.size
-	}
+	return sum
 }
 
 // pump moves deliveries of one consumer from the client to the ring.
-func (c *consumer) pump(p *part, in <-chan amqp091.Delivery) {
+func (w *prefetch) pump(p *part, in <-chan amqp091.Delivery) {
 	defer close(p.done)
 	for raw := range in {
-		c.arrived(&raw, p.queue)
+		w.receive(&raw, p.queue)
 	}
 }
 
-// cancelNewest cancels the consumers of the newest step and waits until all that
-// the broker had sent them is in the ring. It runs on the sender.
-func (c *consumer) cancelNewest() error {
-	st := c.steps[len(c.steps)-1]
+// cancelNewest cancels the consumers of the newest step and waits until everything that
+// the broker had sent them was taken in.
+func (w *prefetch) cancelNewest() error {
+	st := w.steps[len(w.steps)-1]
 	for _, p := range st.parts {
-		c.mu.Lock()
-		p.ours = true
-		c.mu.Unlock()
-		if err := c.ch.Cancel(p.tag, false); err != nil {
+		w.mark(func() { p.ours = true })
+		if err := w.ch.Cancel(p.tag, false); err != nil {
 			return err
 		}
 		<-p.done // the client has it all; the pump only moves it
 	}
-	c.setSteps(c.steps[:len(c.steps)-1])
+	w.setSteps(w.steps[:len(w.steps)-1])
 	return nil
 }
 
-// dropAll cancels all consumers: the broker sends no more. It leaves them (gone is
-// false) where the cancel would have to wait for a queue that does not answer, or would
-// meet deliveries that have an order to keep.
-func (c *consumer) dropAll(ctx context.Context) (gone bool, err error) {
-	if len(c.steps) > 0 {
-		if quiet, answers := c.quiet(ctx); !answers || !quiet && c.ordered {
+// dropAll cancels all consumers: the broker sends no more. It leaves them (gone is false)
+// where the cancel would have to wait for a queue that does not answer, or would meet
+// deliveries that have an order to keep.
+func (w *prefetch) dropAll(ctx context.Context) (gone bool, err error) {
+	if len(w.steps) > 0 {
+		if quiet, answers := w.quiet(ctx); !answers || !quiet && w.keeps {
 			return false, nil
 		}
 	}
-	for len(c.steps) > 0 && !c.over() {
-		if err := c.cancelNewest(); err != nil {
+	for len(w.steps) > 0 && !w.held.arrivals(0).over {
+		if err := w.cancelNewest(); err != nil {
 			return false, err
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stale = c.tags.Top()
+	w.stale = w.held.arrivals(0).top
 	return true, nil
 }
 
 // goal is the wanted window within its bounds, 0 if nothing may come.
-func (c *consumer) goal() (goal, have int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	// One that was opened paused has no place to keep before it is resumed.
-	if c.wanted <= 0 || c.paused && (!c.inPlace() || len(c.steps) == 0) || c.leaving {
-		return 0, c.window
+func (w *prefetch) goal() int {
+	w.mu.Lock()
+	wanted := w.wanted
+	w.mu.Unlock()
+	if wanted <= 0 || !w.held.mayConsume(len(w.steps) > 0) {
+		return 0
 	}
-	return min(max(c.wanted, baseWindow), c.limit), c.window
+	return min(max(wanted, baseWindow), w.limit)
 }
 
-// adjust makes the window follow. It grows at once, at least to the double so
-// that it takes few consumers, and shrinks when it was four times too large for a
-// while. It runs on the sender.
-func (c *consumer) adjust(ctx context.Context) error {
-	goal, have := c.goal()
-	c.again = time.Time{}
-	if goal == 0 {
-		c.calm = time.Time{}
-		gone, err := c.dropAll(ctx)
+// adjust makes the window follow. It grows at once, at least to the double so that it
+// takes few consumers, and shrinks when it was four times too large for a while.
+func (w *prefetch) adjust(ctx context.Context) error {
+	goal := w.goal()
+	w.again = time.Time{}
+	switch {
+	case goal == 0:
+		w.calm = time.Time{}
+		gone, err := w.dropAll(ctx)
 		if err == nil && !gone {
-			c.again = time.Now().Add(putOff)
+			w.again = time.Now().Add(putOff)
 		}
 		return err
-	}
-	if !c.live() {
-		if len(c.steps) == 0 {
-			return c.addStep(c.fixed)
-		}
+	case !w.live && len(w.steps) == 0:
+		return w.addStep(w.fixed)
+	case !w.live:
 		return nil
 	}
-	for have < goal {
-		grow := min(c.first, c.limit)
+	for have := w.size(); have < goal; have = w.size() {
+		grow := min(w.first, w.limit)
 		if have > 0 {
-			grow = min(max(goal-have, have), c.limit-have)
+			grow = min(max(goal-have, have), w.limit-have)
 		}
-		if err := c.addStep(grow); err != nil {
+		if err := w.addStep(grow); err != nil {
 			return err
 		}
-		_, have = c.goal()
 	}
-	if have < 4*goal || len(c.steps) < 2 {
-		c.calm = time.Time{}
+	return w.shrink(ctx, goal)
+}
+
+// shrink cancels the newest consumers of a window that was too large for a while.
+func (w *prefetch) shrink(ctx context.Context, goal int) error {
+	if w.size() < 4*goal || len(w.steps) < 2 {
+		w.calm = time.Time{}
 		return nil
 	}
-	if c.calm.IsZero() {
-		c.calm = time.Now()
+	if w.calm.IsZero() {
+		w.calm = time.Now()
 	}
-	if time.Since(c.calm) < shrinkAfter {
+	if time.Since(w.calm) < shrinkAfter {
 		return nil
 	}
-	c.calm = time.Time{}
-	for len(c.steps) > 1 && have-c.steps[len(c.steps)-1].size >= goal {
-		if quiet, answers := c.quiet(ctx); !quiet || !answers {
-			c.again = time.Now().Add(putOff)
-			c.calm = time.Now().Add(-shrinkAfter)
+	w.calm = time.Time{}
+	for len(w.steps) > 1 && w.size()-w.steps[len(w.steps)-1].size >= goal {
+		if quiet, answers := w.quiet(ctx); !quiet || !answers {
+			w.again = time.Now().Add(putOff)
+			w.calm = time.Now().Add(-shrinkAfter)
 			return nil
 		}
-		if err := c.cancelNewest(); err != nil {
+		if err := w.cancelNewest(); err != nil {
 			return err
 		}
-		_, have = c.goal()
 	}
 	return nil
 }
 
-// Resize makes the window follow the container's wish; 0 takes nothing more.
-func (c *consumer) Resize(ctx context.Context, window int) error {
-	c.mu.Lock()
-	c.wanted = max(window, 0)
-	c.mu.Unlock()
-	return c.reshape(ctx, "resize")
-}
-
-// Pause takes nothing more from the broker, or hands out nothing more where a consumer
-// that is cancelled would lose its role. What was received stays ours.
-func (c *consumer) Pause(ctx context.Context) error {
-	c.mu.Lock()
-	c.paused = true
-	c.mu.Unlock()
-	return c.reshape(ctx, "pause")
-}
-
-// Resume takes messages again.
-func (c *consumer) Resume(ctx context.Context) error {
-	c.mu.Lock()
-	c.paused = false
-	signal(c.ready)
-	c.mu.Unlock()
-	return c.reshape(ctx, "resume")
-}
-
-func (c *consumer) reshape(ctx context.Context, what string) error {
-	if c.cfg.Pull {
-		signal(c.fetch)
-		return nil
+// due is when adjust has something to do by itself; zero: nothing.
+func (w *prefetch) due() time.Time {
+	switch {
+	case !w.again.IsZero():
+		return w.again
+	case !w.calm.IsZero():
+		return w.calm.Add(shrinkAfter)
 	}
-	err := c.do(ctx, func() error { return c.adjust(ctx) })
-	if err != nil {
-		return c.b.set.brokerError(what+" "+c.src.title(), c.src.name(), err)
-	}
-	return nil
+	return time.Time{}
 }
 
-// isOurs tells whether the tag is a consumer that we did not cancel.
-func (c *consumer) isOurs(tag string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, st := range c.steps {
+// resize notes the wanted window; adjust makes it so.
+func (w *prefetch) resize(n int) { w.mark(func() { w.wanted = max(n, 0) }) }
+
+// open reports whether anything is wanted.
+func (w *prefetch) open() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.wanted > 0
+}
+
+// counted is how many consumers each queue should count for us.
+func (w *prefetch) counted() (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, st := range w.steps {
+		if st.live() {
+			n++
+		}
+	}
+	return n
+}
+
+// queueOf returns the queue of a consumer tag; ours is false if we cancelled it.
+func (w *prefetch) queueOf(tag string) (queue string, ours bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, st := range w.steps {
 		for _, p := range st.parts {
 			if p.tag == tag {
-				return !p.ours
+				return w.queues[p.queue], !p.ours
 			}
 		}
 	}
-	return false
-}
-
-func (c *consumer) queueOf(tag string) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, st := range c.steps {
-		for _, p := range st.parts {
-			if p.tag == tag {
-				return c.queues[p.queue]
-			}
-		}
-	}
-	return c.queues[0]
+	return w.queues[0], false
 }

@@ -14,7 +14,7 @@ const giveBackTime = 2 * time.Second
 
 // Scan shows messages as Browse does, at the same cost, but each as soon as it is read;
 // no message is taken after the last one that was shown.
-func (s *queueSource) Scan(ctx context.Context, n int, each func(*longshore.Delivery) bool) (whole bool, err error) {
+func (s *Queue) Scan(ctx context.Context, n int, each func(*longshore.Delivery) bool) (whole bool, err error) {
 	at, err := s.browsable("")
 	if err != nil {
 		return false, err
@@ -41,7 +41,7 @@ func (s *queueSource) Scan(ctx context.Context, n int, each func(*longshore.Deli
 
 // scan reads on a goroutine of the session, because a read cannot be interrupted, and
 // shows on the caller's. late ends after ctx: the time to give back.
-func (s *queueSource) scan(ctx, late context.Context, sess *conn.Session, at position, n int, each func(*longshore.Delivery) bool) (whole bool, err error) {
+func (s *Queue) scan(ctx, late context.Context, sess *conn.Session, at position, n int, each func(*longshore.Delivery) bool) (whole bool, err error) {
 	shown, more := make(chan *longshore.Delivery), make(chan bool)
 	result, end := make(chan error, 1), make(chan position, 1)
 	go func() {

@@ -60,9 +60,7 @@ func TestAScanThatIsInterrupted(t *testing.T) {
 			t.Fatalf("%d shown, whole %v: %v", n, whole, err)
 		}
 		for end := time.Now().Add(10 * time.Second); ; {
-			depth, err := src.(interface { //nolint:errcheck // it is one
-				Depth(ctx context.Context) (int, error)
-			}).Depth(t.Context())
+			depth, err := src.Depth(t.Context())
 			if err == nil && depth == messages {
 				return
 			}

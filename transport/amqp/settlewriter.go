@@ -2,41 +2,79 @@ package amqp
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/tags"
 )
 
 const (
-	// After so many settlements, or this time, the sender asks the broker for an
-	// answer on the same channel: what was written before it is confirmed by it.
-	// Without that a reset of the connection could take back any number of acks
-	// that were believed to be done.
+	// After so many settlements, or this time, the writer asks the broker for an answer on
+	// the same channel: what was written before it is confirmed by it. Without that, a
+	// reset of the connection could take back any number of acks that were believed done.
 	maxUnconfirmed = 512
 	confirmEvery   = time.Second
-	// shrinkAfter is how long a window must be far too large before it shrinks.
-	shrinkAfter = 10 * time.Second
 )
 
-// start runs the sender. It is the session's goroutine too: it may hang in a
-// call until the connection ends.
-func (c *consumer) start() {
-	c.sess.Go(func() {
-		defer close(c.sender)
-		c.send()
-		if c.ch != nil {
-			_ = c.ch.Close()
-		}
-	})
+// settlements is where the writer takes from what it writes.
+type settlements interface {
+	collect(b *tags.Batch, all bool) (more bool)
+	finish(together bool, b *tags.Batch) (last lastWrites, ok bool)
+	takeUrgent() bool
+	unconfirmed() int
+	confirm()
 }
 
-// do runs f on the sender. If ctx ends first, f may still run.
-func (c *consumer) do(ctx context.Context, f func() error) error {
+// upkeep is work on the channel that becomes due by time.
+type upkeep interface {
+	due() time.Time // zero: nothing is
+	adjust(ctx context.Context) error
+}
+
+// settleWriter owns the channel of a consumer: its one goroutine writes settlements and
+// runs the jobs that wait for an answer, in one order.
+type settleWriter struct {
+	ch         *consumeChannel
+	held       settlements
+	window     upkeep          // resized later than asked
+	intake     context.Context //nolint:containedctx // ends that work
+	operations transport.Operations
+	pause      time.Duration // half of the longest time that an ack waits; 0: none waits
+
+	wake <-chan struct{} // there is something to write
+	gone <-chan struct{} // the channel is gone
+	jobs chan *job
+	quit chan struct{} // closed: the writer closes the channel and leaves
+	left chan struct{} // closed: it has left
+	once sync.Once     // closes quit
+
+	batch   tags.Batch    // of the pass that is being written; reused
+	backlog quorumBacklog // what the channel may keep for a slow queue
+}
+
+// job is something that the writer does between two passes.
+type job struct {
+	f    func() error
+	done chan error
+}
+
+// run is the writer's goroutine. It may hang in a call until the connection ends.
+func (w *settleWriter) run() {
+	defer close(w.left)
+	w.loop()
+	if w.ch.Channel != nil {
+		_ = w.ch.Close()
+	}
+}
+
+// do runs f on the writer's goroutine. If ctx ends first, f may still run.
+func (w *settleWriter) do(ctx context.Context, f func() error) error {
 	j := &job{f: f, done: make(chan error, 1)}
 	select {
-	case c.jobs <- j:
-	case <-c.stop:
+	case w.jobs <- j:
+	case <-w.quit:
 		return longshore.ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
@@ -49,60 +87,50 @@ func (c *consumer) do(ctx context.Context, f func() error) error {
 	}
 }
 
-func (c *consumer) stopSender() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.stopped {
-		c.stopped = true
-		close(c.stop)
-	}
-}
+// stop makes the writer close the channel and leave.
+func (w *settleWriter) stop() { w.once.Do(func() { close(w.quit) }) }
 
-func (c *consumer) send() {
-	linger, confirm, shrink := idleTimer(), idleTimer(), idleTimer()
+func (w *settleWriter) loop() {
+	linger, confirm, work := idleTimer(), idleTimer(), idleTimer()
 	defer linger.Stop()
 	defer confirm.Stop()
-	defer shrink.Stop()
-	// An ack above a gap waits for two passes, so a pass comes twice per linger.
-	pause := c.cfg.linger() / 2
+	defer work.Stop()
 	lingering, confirming := false, false
 	for {
 		select {
-		case <-c.stop:
+		case <-w.quit:
 			return
-		case j := <-c.jobs:
+		case j := <-w.jobs:
 			j.done <- j.f()
-		case <-c.wake:
+		case <-w.wake:
 			switch {
-			case pause == 0 || c.takeUrgent():
-				c.pass(true)
+			case w.pause == 0 || w.held.takeUrgent():
+				w.pass(true)
 			case !lingering:
-				linger.Reset(pause)
+				linger.Reset(w.pause)
 				lingering = true
 			}
 		case <-linger.C:
-			lingering = c.pass(false)
+			// An ack above a gap waits for two passes.
+			lingering = w.pass(false)
 			if lingering {
-				linger.Reset(pause)
+				linger.Reset(w.pause)
 			}
 		case <-confirm.C:
 			confirming = false
-			_ = c.barrier()
-		case <-shrink.C:
-			_ = c.adjust(c.intake)
+			_ = w.barrier()
+		case <-work.C:
+			_ = w.window.adjust(w.intake)
 		}
-		switch n := c.unconfirmed(); {
+		switch n := w.held.unconfirmed(); {
 		case n >= maxUnconfirmed:
-			_ = c.barrier()
+			_ = w.barrier()
 		case n > 0 && !confirming:
 			confirm.Reset(confirmEvery)
 			confirming = true
 		}
-		switch {
-		case !c.again.IsZero():
-			shrink.Reset(max(time.Until(c.again), time.Millisecond))
-		case !c.calm.IsZero():
-			shrink.Reset(max(time.Until(c.calm.Add(shrinkAfter)), time.Millisecond))
+		if due := w.window.due(); !due.IsZero() {
+			work.Reset(max(time.Until(due), time.Millisecond))
 		}
 	}
 }
@@ -113,67 +141,47 @@ func idleTimer() *time.Timer {
 	return t
 }
 
-func (c *consumer) takeUrgent() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	u := c.urgent
-	c.urgent = false
-	return u
-}
-
-func (c *consumer) unconfirmed() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.tags.Unconfirmed()
-}
-
-// pass writes what was accepted and tells whether something is left for the next
-// one. Errors are not looked at: the channel's end reports what was not confirmed.
-func (c *consumer) pass(all bool) (more bool) {
-	c.mu.Lock()
-	if c.writeStopped || c.end != nil {
-		c.mu.Unlock()
-		return false
+// pass writes what was accepted and reports whether something is left for the next pass.
+// Its errors say nothing: the channel's end reports what was not confirmed.
+func (w *settleWriter) pass(all bool) (more bool) {
+	more = w.held.collect(&w.batch, all)
+	if !w.batch.Empty() {
+		w.write(&w.batch)
 	}
-	// What goes back before the broker has confirmed the cancel would come here again.
-	c.tags.Collect(&c.batch, all, c.leaving && len(c.steps) > 0)
-	more = c.tags.Unsent() > 0
-	c.mu.Unlock()
-	c.write(&c.batch)
 	return more
 }
 
-func (c *consumer) write(b *tags.Batch) {
-	c.noteBurst(len(b.Alone) + len(b.Islands) + 1)
+func (w *settleWriter) write(b *tags.Batch) {
+	w.backlog.note(len(b.Alone)+len(b.Islands)+1, time.Now())
 	for _, s := range b.Alone {
-		c.writeOne(s)
+		w.writeOne(s)
 	}
 	if b.UpTo == 0 && len(b.Islands) == 0 {
 		return
 	}
-	began := c.operations.Begin()
+	began := w.operations.Begin()
 	var err error
 	if b.UpTo > 0 {
-		err = c.ch.Ack(b.UpTo, b.Multiple)
+		err = w.ch.Ack(b.UpTo, b.Multiple)
 	}
 	for _, tag := range b.Islands {
-		err = c.ch.Ack(tag, false)
+		err = w.ch.Ack(tag, false)
 	}
-	c.operations.End(longshore.OperationAck, began, codeOr(err))
+	w.operations.End(longshore.OperationAck, began, codeOr(err))
 }
 
-func (c *consumer) writeOne(s tags.Single) {
-	began, kind := c.operations.Begin(), longshore.OperationNack
+func (w *settleWriter) writeOne(s tags.Single) {
+	began, kind := w.operations.Begin(), longshore.OperationNack
 	var err error
 	switch s.How {
 	case tags.Nack:
-		err = c.ch.Nack(s.Tag, false, true)
+		err = w.ch.Nack(s.Tag, false, true)
 	case tags.Reject:
-		kind, err = longshore.OperationReject, c.ch.Reject(s.Tag, false)
+		kind, err = longshore.OperationReject, w.ch.Reject(s.Tag, false)
 	case tags.Ack:
-		kind, err = longshore.OperationAck, c.ch.Ack(s.Tag, false)
+		kind, err = longshore.OperationAck, w.ch.Ack(s.Tag, false)
 	}
-	c.operations.End(kind, began, codeOr(err))
+	w.operations.End(kind, began, codeOr(err))
 }
 
 // codeOr is for what was written without an answer: it fails with the connection.
@@ -184,17 +192,56 @@ func codeOr(err error) (code longshore.Code) {
 	return code
 }
 
-// barrier makes the broker answer on the channel: it has then read all that was
+// barrier makes the broker answer on the channel: it has then read everything that was
 // written before.
-func (c *consumer) barrier() error {
-	if c.unconfirmed() == 0 {
+func (w *settleWriter) barrier() error {
+	if w.held.unconfirmed() == 0 {
 		return nil
 	}
-	if err := c.ch.Qos(c.qos, 0, false); err != nil {
+	if err := w.ch.sync(); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.tags.Confirm()
+	w.held.confirm()
 	return nil
+}
+
+// settled gives a quorum queue the time to take what the channel keeps for it.
+func (w *settleWriter) settled() error {
+	pause := w.backlog.pause()
+	if pause == 0 {
+		return nil
+	}
+	select {
+	case <-time.After(pause):
+	case <-w.gone:
+	}
+	return w.ch.sync()
+}
+
+// flush writes everything that was accepted and returns when the broker has read it. It
+// runs as a job.
+func (w *settleWriter) flush() error {
+	w.pass(true)
+	if err := w.barrier(); err != nil {
+		return err
+	}
+	return w.settled()
+}
+
+// finish is the last write. What is still open goes back by one basic.nack, unless it keeps
+// its place by going back with the channel: from 4.3 on closing the channel counts as a
+// delivery on a quorum queue and basic.nack does not. It runs as a job; ok is false if the
+// channel is gone.
+func (w *settleWriter) finish(together, autoAck bool) (last lastWrites, ok bool) {
+	last, ok = w.held.finish(together, &w.batch)
+	if !ok {
+		return last, false
+	}
+	if !w.batch.Empty() {
+		w.write(&w.batch)
+	}
+	if last.highest > 0 && !autoAck && !last.keeps {
+		_ = w.ch.Nack(last.highest, true, true)
+	}
+	return last, true
 }

@@ -4,20 +4,76 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/tags"
 )
 
-// Cancel sends basic.cancel for every consumer on the channel and waits until
-// all that the broker had sent before it confirmed is in the buffer. Where that cannot be
-// (see dropAll) what still comes is held until Close, which tries again.
+// watch waits for the end of the channel or of one of its consumers, whoever else is busy.
+func (c *consumer) watch(closes <-chan *amqp091.Error, cancels <-chan string) {
+	every := time.NewTicker(patrolEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-every.C:
+			consumers, now := c.footprint()
+			if err := c.liveness.check(c.queues, consumers, now); err != nil {
+				c.fail(err)
+				return
+			}
+		case e := <-closes:
+			if e != nil {
+				c.fail(c.failure.ended(e))
+			}
+			return
+		case reason := <-c.held.ends:
+			c.fail(c.failure.because(reason))
+			return
+		case queue := <-cancels:
+			c.held.stopWriting()
+			c.fail(c.failure.canceled(queue))
+			return // one end is enough; the others of this channel are cancelled too
+		}
+	}
+}
+
+// hearCancels passes on the queue of the first consumer that the broker cancels, and takes
+// all others until the channel ends: the client's reader, which serves the whole
+// connection, stands still until they are taken.
+func (c *consumer) hearCancels(all <-chan string) <-chan string {
+	first := make(chan string, 1)
+	c.wg.Go(func() {
+		for tag := range all {
+			if queue, ours := c.window.queueOf(tag); ours {
+				select {
+				case first <- queue:
+				default:
+				}
+			}
+		}
+	})
+	return first
+}
+
+// footprint is how many consumers each queue should count for us, 0 if that is not known,
+// and what has arrived.
+func (c *consumer) footprint() (consumers int, now arrivals) {
+	now = c.held.arrivals(0)
+	if now.leaving || now.paused && !c.cfg.inPlace() || now.standby || now.over || c.cfg.Pull || c.cfg.Declare.Type == Classic {
+		return 0, now
+	}
+	return c.window.counted(), now
+}
+
+// Cancel sends basic.cancel for every consumer on the channel and waits until everything
+// that the broker had sent before it confirmed is in the buffer. Where that cannot be (see
+// dropAll), what still comes is held until Close, which tries again.
 func (c *consumer) Cancel(ctx context.Context) error {
-	c.mu.Lock()
-	c.leaving = true
-	end, done := c.end, c.canceled
-	c.mu.Unlock()
+	end, done := c.held.leave()
 	switch {
 	case errors.Is(end, longshore.ErrClosed):
 		return longshore.ErrClosed
@@ -25,79 +81,44 @@ func (c *consumer) Cancel(ctx context.Context) error {
 		return nil
 	}
 	c.halt()
-	err := c.do(ctx, func() error { return c.leave(ctx) })
-	if err == nil || c.over() { // lost meanwhile: nothing more comes
-		return nil
-	}
-	return c.b.set.brokerError("cancel "+c.src.title(), c.src.name(), err)
-}
-
-// leave cancels, or is deaf from now on. Then nothing may go back before the channel
-// ends: it would come to us again.
-func (c *consumer) leave(ctx context.Context) error {
-	gone, err := c.dropAll(ctx)
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	c.canceled = true
-	if !gone {
-		c.ignoring, c.stays = true, true
-		c.tags.KeepReturned()
-	}
-	signal(c.ready)
-	c.mu.Unlock()
-	if !gone {
-		c.tell.event(transport.Event{Kind: transport.EventNotice,
-			Text: c.src.title() + " does not answer, or still sends what is due to its consumer, which is not cancelled therefore: what is unsettled goes back when it is closed"})
-	}
-	return nil
-}
-
-func (c *consumer) over() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.end != nil
-}
-
-// Release gives the buffer back by basic.nack, never before the broker confirmed
-// the cancel: it would send the messages straight back here. Where that would cost
-// them their place in the queue, they go back when the channel closes. What was
-// delivered with AutoAck is published again, because the broker has forgotten it.
-func (c *consumer) Release(ctx context.Context) error {
-	c.mu.Lock()
-	switch {
-	case errors.Is(c.end, longshore.ErrClosed):
-		c.mu.Unlock()
-		return longshore.ErrClosed
-	case c.end != nil:
-		c.mu.Unlock()
-		return nil
-	}
-	var again, renewed []*longshore.Delivery
-	c.tags.Drain(func(tag uint64, d *longshore.Delivery) {
-		switch {
-		case c.cfg.AutoAck:
-			again = append(again, d)
-		case c.exhausted(d):
-			c.tags.Copy(tag)
-			renewed = append(renewed, d)
-		case c.stays:
-			c.tags.Keep(tag)
-		default:
-			c.tags.Accept(tag, longshore.Settlement{Verb: longshore.VerbNack, Attempt: d.Attempt}, tags.Nack)
-			c.tags.Disown(tag)
+	err := c.writer.do(ctx, func() error {
+		gone, err := c.window.dropAll(ctx)
+		if err != nil {
+			return err
 		}
+		c.held.cancel(gone)
+		if !gone {
+			c.notices.event(transport.Event{Kind: transport.EventNotice, Text: c.src.title() +
+				" does not answer, or still sends what is due to its consumer, which is therefore not cancelled: what is unsettled goes back when it is closed"})
+		}
+		return nil
 	})
-	c.mu.Unlock()
+	if err == nil || c.held.over() { // lost meanwhile: nothing more comes
+		return nil
+	}
+	return c.src.b.set.brokerError("cancel "+c.src.title(), c.src.name(), err)
+}
+
+// Release gives the buffer back by basic.nack, never before the broker confirmed the
+// cancel: it would send the messages straight back here. Where that would cost them their
+// place in the queue, they go back when the channel closes. What was delivered with AutoAck
+// is published again, because the broker has forgotten it.
+func (c *consumer) Release(ctx context.Context) error {
+	again, renewed, end := c.held.releaseBuffered()
+	switch {
+	case errors.Is(end, longshore.ErrClosed):
+		return longshore.ErrClosed
+	case end != nil:
+		return nil
+	}
 	for i, d := range again {
-		if err := c.copyBack(ctx, d, 0, d.Attempt); err != nil {
+		if err := c.copies.copyBack(ctx, d, 0, d.Attempt); err != nil {
 			return fmt.Errorf("%d of %d messages that were delivered with AutoAck could not be published again: %w", len(again)-i, len(again), err)
 		}
 	}
 	failed := c.renew(ctx, renewed)
-	if err := c.do(ctx, func() error { c.pass(false); return nil }); err != nil && !c.over() {
-		failed = errors.Join(failed, c.b.set.brokerError("release "+c.src.title(), c.src.name(), err))
+	if err := c.writer.do(ctx, func() error { c.writer.pass(false); return nil }); err != nil && !c.held.over() {
+		failed = errors.Join(failed, c.src.b.set.brokerError("release "+c.src.title(), c.src.name(), err))
 	}
 	return failed
 }
@@ -110,50 +131,25 @@ func (c *consumer) renew(ctx context.Context, ds []*longshore.Delivery) error {
 		v := longshore.Settlement{Verb: longshore.VerbNack, Attempt: d.Attempt}
 		err := failed
 		if err == nil {
-			err = c.copyBack(ctx, d, 0, d.Attempt)
+			err = c.copies.copyBack(ctx, d, 0, d.Attempt)
 		}
 		if err == nil {
-			err = c.copied(d.Token(), v, nil)
+			err = c.held.copied(d.Token(), v, nil)
 		}
 		if failed == nil && err != nil && !errors.Is(err, longshore.ErrLost) {
 			failed = fmt.Errorf("%d of %d messages that the broker may give up soon could not be published again: %w", len(ds)-i, len(ds), err)
 		}
 		if err != nil {
-			c.goesBack(d.Token(), v)
+			c.held.goesBack(d.Token(), v)
 		}
 	}
 	return failed
 }
 
-// goesBack returns a buffered delivery for which no copy could be made.
-func (c *consumer) goesBack(tag uint64, v longshore.Settlement) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, state := c.tags.Find(tag); c.end != nil || state != tags.Copying {
-		return
-	}
-	if c.stays {
-		c.tags.Keep(tag)
-		return
-	}
-	c.tags.Accept(tag, v, tags.Nack)
-	c.tags.Disown(tag)
-}
-
-// Flush writes all that was accepted and makes the broker answer on the same
-// channel: only then it has read it.
+// Flush writes everything that was accepted and returns when the broker has read it.
 func (c *consumer) Flush(ctx context.Context) error {
-	err := c.do(ctx, func() error {
-		c.pass(true)
-		if err := c.barrier(); err != nil {
-			return err
-		}
-		return c.rest()
-	})
-	c.mu.Lock()
-	failed, end := c.failed, c.end
-	c.failed = 0
-	c.mu.Unlock()
+	err := c.writer.do(ctx, c.writer.flush)
+	failed, end := c.held.takeFailed()
 	switch {
 	case failed > 0:
 		return &longshore.Error{Code: longshore.CodeSettle, Op: "flush settlements of " + c.src.title(), Source: c.src.name(),
@@ -163,100 +159,116 @@ func (c *consumer) Flush(ctx context.Context) error {
 	case end != nil || err == nil:
 		return nil
 	}
-	return c.b.set.brokerError("flush settlements of "+c.src.title(), c.src.name(), err)
+	return c.src.b.set.brokerError("flush settlements of "+c.src.title(), c.src.name(), err)
 }
 
-// Close settles what was accepted, gives everything else back and closes the
-// channel. If ctx ends before the broker answers, it ends as if the connection
-// had been cut.
+// Close settles what was accepted, gives everything else back and closes the channel. If
+// ctx ends before the broker answers, it ends as if the connection had been cut.
 func (c *consumer) Close(ctx context.Context) error {
-	c.mu.Lock()
-	c.leaving = true
-	c.mu.Unlock()
+	_, _ = c.held.leave()
 	c.halt()
-	err := c.do(ctx, func() error { return c.finish(ctx) })
-	if errors.Is(err, longshore.ErrClosed) { // the sender has left before
+	err := c.writer.do(ctx, func() error { return c.finish(ctx) })
+	if errors.Is(err, longshore.ErrClosed) { // the writer has left before
 		err = nil
 	}
-	c.abandonOpen(longshore.ErrClosed, longshore.ErrLost)
-	c.mu.Lock()
-	c.end = longshore.ErrClosed
-	c.mu.Unlock()
-	c.stopSender()
-	c.b.unlisten(c)
+	c.end(longshore.ErrClosed, longshore.ErrLost)
+	c.held.close()
+	c.writer.stop()
+	c.src.b.unlisten(c.notices)
 	select {
-	case <-c.sender:
+	case <-c.writer.left:
 		c.wg.Wait()
-	case <-ctx.Done(): // the release below cuts the connection, or others still use it
+	case <-ctx.Done(): // giving the connection back cuts it, or others still use it
 		err = ctx.Err()
 	}
 	if err != nil {
-		err = c.b.set.brokerError("close "+c.src.title(), c.src.name(), err)
+		err = c.src.b.set.brokerError("close "+c.src.title(), c.src.name(), err)
 	}
-	return errors.Join(err, c.release(ctx), c.tell.wait(ctx))
+	return errors.Join(err, c.giveBackConnections(ctx), c.notices.wait(ctx))
 }
 
-// finish is the last job of the sender in an orderly end. Returning by nack
-// matters on quorum queues from 4.3 on, where closing the channel counts as a
-// delivery and nack does not.
+// finish is the last job of the settle writer in an orderly end.
 //
-// A single active consumer that was not cancelled before is not cancelled here: the
-// broker would give the next one what is newer before it takes back what is here, and
-// a classic queue might give it nothing before the next message is published. With
-// the channel all goes at once.
-//
-// The same goes for one that cannot be cancelled: the order is kept by the channel's end.
+// A single active consumer that was not cancelled before is not cancelled here: the broker
+// would give the next consumer what is newer before it takes back what is here, and a
+// classic queue might give it nothing before the next message is published. With the
+// channel everything goes at once. The same goes for one that cannot be cancelled: the
+// channel's end keeps the order.
 func (c *consumer) finish(ctx context.Context) error {
-	c.mu.Lock()
-	asOne := c.cfg.SingleActive && !c.cfg.AutoAck && !c.canceled
-	c.mu.Unlock()
-	if !asOne {
-		gone, err := c.dropAll(ctx)
+	together := c.cfg.SingleActive && !c.cfg.AutoAck && !c.held.canceled()
+	if !together {
+		gone, err := c.window.dropAll(ctx)
 		if err != nil {
 			return err
 		}
-		asOne = !gone
+		together = !gone
 	}
-	c.mu.Lock()
-	if c.end != nil {
-		c.mu.Unlock()
+	last, ok := c.writer.finish(together, c.cfg.AutoAck)
+	if !ok {
 		return nil
-	}
-	if c.ignoring || asOne { // what was given back goes with all else, in the order it came
-		c.tags.KeepReturned()
-	}
-	c.writeStopped, c.stays = true, asOne || c.keepsByClosing()
-	c.tags.Collect(&c.batch, true, false)
-	highest, stays := c.tags.Highest(), c.stays
-	c.mu.Unlock()
-	c.write(&c.batch)
-	if highest > 0 && !c.cfg.AutoAck && !stays {
-		_ = c.ch.Nack(highest, true, true)
 	}
 	if c.src.cast != nil {
 		_, _ = c.ch.QueueDelete(c.queues[0], false, false, false)
 	}
-	if err := c.barrier(); err != nil {
+	if err := c.writer.barrier(); err != nil {
 		return err
 	}
-	if err := c.rest(); err != nil {
+	if err := c.writer.settled(); err != nil {
 		return err
 	}
-	return c.awaitQueue()
-}
-
-// release gives back the connections, once.
-func (c *consumer) release(ctx context.Context) error {
-	c.mu.Lock()
-	released, retry := c.released, c.retry
-	c.released, c.retry = true, nil
-	c.mu.Unlock()
-	if released {
+	if held := last.keeps && c.held.arrivals(0).outstanding > 0; !c.writer.backlog.heavy || held || c.window.others < 0 {
 		return nil
 	}
-	var err error
-	if retry != nil {
-		err = retry.Close(ctx)
+	return awaitQueue(c.ch, c.queues[0], c.window.others, c.held.gone)
+}
+
+// fail ends the consumer from the broker's side: deliveries are lost, then the channel
+// closes, and only then the container is told and may open again.
+func (c *consumer) fail(err error) {
+	if c.held.over() {
+		return
 	}
-	return errors.Join(err, c.b.consume.Release(ctx, c.sess))
+	lost := c.end(err, &lostError{err})
+	c.writer.stop()
+	select {
+	case <-c.writer.left:
+	case <-time.After(5 * time.Second): // it hangs in a call; the connection ends it
+	}
+	c.notices.lost(lost, &lostError{err})
+	if !c.held.arrivals(0).leaving {
+		c.notices.down(err)
+	}
+}
+
+// end makes err what Receive returns and gives up all deliveries: open ones are marked lost
+// and returned, accepted settlements have failed. It does nothing the second time.
+func (c *consumer) end(err, cause error) (lost []*longshore.Delivery) {
+	ended, first := c.held.end(err)
+	if !first {
+		return nil
+	}
+	c.halt()
+	c.failSettlements(ended.Unsent, "was not sent", cause)
+	c.failSettlements(ended.Unconfirmed, "was sent, but the broker did not confirm it", cause)
+	for _, d := range ended.Lost {
+		if d.Lose(cause) {
+			lost = append(lost, d)
+		}
+	}
+	return lost
+}
+
+// failSettlements reports accepted settlements whose outcome is not known.
+func (c *consumer) failSettlements(ps []tags.Pending, what string, cause error) {
+	for _, p := range ps {
+		c.notices.settleFailed(p.Delivery, p.Settlement, &longshore.Error{Code: longshore.CodeSettle, Source: c.src.name(),
+			Op:  fmt.Sprintf("%s a delivery of %s", p.Settlement.Verb, c.src.title()),
+			Err: fmt.Errorf("it %s: %w", what, cause), Hint: "the message may be delivered again"})
+	}
+}
+
+// giveBackConnections gives back the connections, once.
+func (c *consumer) giveBackConnections(ctx context.Context) (err error) {
+	c.release.Do(func() { err = errors.Join(c.copies.close(ctx), c.src.b.consume.Release(ctx, c.sess)) })
+	return err
 }

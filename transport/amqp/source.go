@@ -13,27 +13,29 @@ import (
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
-// queueSource is one or several queues with the way to consume from them.
-type queueSource struct {
+// Queue is one or several queues of a [Broker], or the queue of a broadcast, and the way to
+// consume from them. It is a transport.Source, made by [Broker.Queue], [Broker.Queues] and
+// [Broker.Broadcast]; besides opening it can be described, checked, probed, browsed and
+// measured. All methods are safe for concurrent use.
+type Queue struct {
 	b      *Broker
 	queues []string
 	cfg    QueueConfig
-	cast   *broadcast // a queue of our own on an exchange, in place of queues
+	cast   *broadcast // the queue of a broadcast, in place of queues
 
-	opened  atomic.Bool  // once at least
-	unasked atomic.Bool  // the management API did not answer, which was told
-	starved atomic.Int32 // subscriptions in a row that got nothing though messages were ready
-	expires atomic.Bool  // a policy lets queues expire that hold messages of ours
-	slow    atomic.Bool  // the ack timeout ran out on messages that waited in the shared window
-
-	patience patience // of the broker with what is not acknowledged
-
-	streamed atomic.Bool // what came was from a stream
-	places   places
+	// What earlier openings have shown.
+	opened   atomic.Bool  // once at least: what is reported once has been
+	unasked  atomic.Bool  // the management API did not answer, which was reported
+	starved  atomic.Int32 // subscriptions in a row that got nothing though messages were ready
+	expires  atomic.Bool  // a policy lets queues expire that hold messages of ours
+	slow     atomic.Bool  // the ack timeout ran out on messages that waited in the shared window
+	streamed atomic.Bool  // a delivery came from a stream
+	patience patience     // how long the broker waits for an acknowledgement
+	places   places       // how far streams were read
 }
 
 // Open connects, declares and consumes.
-func (s *queueSource) Open(ctx context.Context, o transport.OpenOptions) (transport.Consumer, error) {
+func (s *Queue) Open(ctx context.Context, o transport.OpenOptions) (transport.Consumer, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
@@ -45,8 +47,8 @@ func (s *queueSource) Open(ctx context.Context, o transport.OpenOptions) (transp
 		return nil, s.opening(err)
 	}
 	c := newConsumer(s, sess, o)
-	c.start()
-	if err := c.do(ctx, func() error { return c.setUp(ctx, o) }); err != nil {
+	sess.Go(c.writer.run)
+	if err := c.writer.do(ctx, func() error { return c.setUp(ctx, o) }); err != nil {
 		c.abort(ctx)
 		if deleted(err) && len(s.queues) == 1 {
 			s.places.gone(s.queues[0])
@@ -54,18 +56,18 @@ func (s *queueSource) Open(ctx context.Context, o transport.OpenOptions) (transp
 		return nil, s.b.set.brokerError("open "+s.title(), s.name(), err)
 	}
 	s.opened.Store(true)
-	s.b.listen(c)
+	s.b.listen(c.notices)
 	return c, nil
 }
 
 // opening names the source in an error of its connection.
-func (s *queueSource) opening(err error) error {
+func (s *Queue) opening(err error) error {
 	return onConnect(err, "open "+s.title(), s.name())
 }
 
 // starves refuses a prefetch that would starve the workers. Later openings go on: whoever
 // asks for more workers in a running container gets as many as the prefetch feeds.
-func (s *queueSource) starves(o transport.OpenOptions) error {
+func (s *Queue) starves(o transport.OpenOptions) error {
 	if s.cfg.Prefetch <= 0 || s.cfg.Pull || s.cfg.AutoAck || o.MaxWindow <= s.cfg.Prefetch || s.opened.Load() {
 		return nil
 	}
@@ -76,17 +78,18 @@ func (s *queueSource) starves(o transport.OpenOptions) error {
 }
 
 // Capabilities is what the configuration tells.
-func (s *queueSource) Capabilities() transport.Capabilities {
-	caps := s.cfg.capabilities()
+func (s *Queue) Capabilities() transport.Capabilities {
+	cfg := s.config()
+	caps := cfg.capabilities()
 	caps.KeepsPlace = caps.KeepsPlace || s.cast != nil // the queue of a broadcast goes with its consumer
-	if s.streams() {                                   // a copy would come to all who read it, and a second consumer would read it all again
+	if cfg.stream() {                                  // a copy would come to all who read it, and a second consumer would read it all again
 		caps.Delay, caps.MaxDelay, caps.LiveResize, caps.KeepsPlace = false, 0, false, true
 	}
 	return caps
 }
 
 // Describe names the source.
-func (s *queueSource) Describe() transport.Description {
+func (s *Queue) Describe() transport.Description {
 	d := transport.Description{Transport: "rabbitmq", Kind: "queue", Name: s.name(), Address: s.b.address()}
 	if s.cast != nil {
 		d.Kind = "broadcast"
@@ -94,14 +97,14 @@ func (s *queueSource) Describe() transport.Description {
 	return d
 }
 
-func (s *queueSource) name() string {
+func (s *Queue) name() string {
 	if s.cast != nil {
 		return s.cast.exchange
 	}
 	return strings.Join(s.queues, ",")
 }
 
-func (s *queueSource) title() string {
+func (s *Queue) title() string {
 	switch {
 	case s.cast != nil:
 		return fmt.Sprintf("rabbitmq broadcast %q", s.cast.exchange)
@@ -112,7 +115,7 @@ func (s *queueSource) title() string {
 }
 
 // Check reports all that is wrong with the configuration, the broker's included.
-func (s *queueSource) Check() error {
+func (s *Queue) Check() error {
 	l := &problem.List{Op: s.title()}
 	l.Join(s.b.set.problem)
 	if s.cast != nil {
@@ -133,7 +136,7 @@ func (s *queueSource) Check() error {
 
 // Publisher returns a publisher on the same broker and the destination that leads
 // back here: the first queue, or the exchange of a broadcast.
-func (s *queueSource) Publisher(context.Context) (transport.Publisher, string, error) {
+func (s *Queue) Publisher(context.Context) (transport.Publisher, string, error) {
 	p, err := s.b.Publisher(PublisherConfig{})
 	if s.cast != nil {
 		return p, To(s.cast.exchange, s.cast.sample()), err
@@ -142,7 +145,7 @@ func (s *queueSource) Publisher(context.Context) (transport.Publisher, string, e
 }
 
 // Probe connects and looks whether the queues are there.
-func (s *queueSource) Probe(ctx context.Context) error {
+func (s *Queue) Probe(ctx context.Context) error {
 	sess, err := s.b.consume.Acquire(ctx)
 	if err != nil {
 		return s.opening(err)

@@ -14,21 +14,20 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
-	"github.com/longshore-go/longshore/transport/amqp/internal/tags"
 )
 
-// A stream keeps what it gave out, remembers nothing of who read it, and gives nothing
-// twice to one consumer: an ack only asks for more. So the place of a reader is kept
-// here, in the source, over its reopenings, as a broadcast of Kafka keeps its own. A
-// new process begins where x-stream-offset says.
+// A stream keeps the messages that it sent, does not remember its readers, and sends
+// nothing twice to one consumer: an ack only asks for more. The place of a reader is
+// therefore kept here, in the source, over its reopenings. A new process begins where
+// x-stream-offset says.
 
 // places are how far a source's streams were read, between two openings.
 type places struct {
 	mu   sync.Mutex
-	left map[string]*place
+	left map[string]*place // by queue; a consumer takes its own out
 }
 
-// take hands a place on to the one consumer that has it from now on.
+// take gives the place of a queue to the consumer that owns it from now on.
 func (p *places) take(queue string) *place {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,6 +40,7 @@ func (p *places) take(queue string) *place {
 	return at
 }
 
+// leave keeps the place of a queue for the next consumer.
 func (p *places) leave(queue string, at *place) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,40 +50,39 @@ func (p *places) leave(queue string, at *place) {
 	p.left[queue] = at
 }
 
-// place is how far a stream was read. The consumer's mu guards it while it has one.
+// place is how far a stream was read. The consumer that reads it guards it.
 type place struct {
-	since time.Time      // first opened
-	known bool           // something has come
-	anew  bool           // the stream was deleted: what is in the next one came while it was read
-	top   int64          // above the highest offset that arrived
-	open  map[int64]bool // arrived and not done
-	// resumed: nothing has come since it was opened again. What is below the first that
-	// comes then is in the stream no more.
+	since time.Time      // when it was first opened: what was written after that is to be read
+	known bool           // a message has come, so top and open are the stream's
+	anew  bool           // the stream was deleted: the next one of its name is read from its beginning
+	top   int64          // above the highest offset that has arrived
+	open  map[int64]bool // offsets that have arrived and are not done
+	// resumed: nothing has come since it was opened again. What is open below the first
+	// offset that comes then is no longer in the stream.
 	resumed bool
-	done    map[int64]bool // above an open one
-	prune   int
+	done    map[int64]bool // offsets above an open one that are done
+	prune   int            // the size of done at which offsets below the place are dropped
 }
 
-// maxAhead bounds what is remembered to be done behind one that is not.
-const maxAhead = 1 << 16
+const (
+	// maxAhead bounds what is remembered to be done above an offset that is not.
+	maxAhead = 1 << 16
+	// firstPrune is how many offsets are remembered before those below the place are dropped.
+	firstPrune = 1024
+)
 
-func newPlace() *place { return &place{prune: 1024} }
+func newPlace() *place { return &place{prune: firstPrune} }
 
-// gone notes that a queue was deleted while nobody read it.
+// recreatedPlace is the place in a stream that was deleted: the next one of its name is
+// read from its beginning.
+func recreatedPlace() *place { return &place{anew: true, prune: firstPrune} }
+
+// gone notes that a queue was deleted while it was not read.
 func (p *places) gone(queue string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.left[queue] != nil {
-		p.left[queue] = &place{anew: true, prune: 1024}
-	}
-}
-
-// queueGone is the same while it was read.
-func (c *consumer) queueGone(queue string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if i := slices.Index(c.queues, queue); i >= 0 && i < len(c.places) && c.src.streams() {
-		c.places[i] = &place{anew: true, prune: 1024}
+		p.left[queue] = recreatedPlace()
 	}
 }
 
@@ -122,7 +121,7 @@ func (p *place) settle(at int64) {
 	if len(p.done) >= p.prune {
 		low := p.next()
 		maps.DeleteFunc(p.done, func(at int64, _ bool) bool { return at < low })
-		p.prune = max(1024, 2*len(p.done))
+		p.prune = max(firstPrune, 2*len(p.done))
 	}
 }
 
@@ -150,102 +149,140 @@ func (p *place) offset(configured any) any {
 	return configured
 }
 
-// streams tells whether the queues are streams as far as is known: the configuration
-// says so, or what came from them.
-func (s *queueSource) streams() bool { return s.cfg.stream() || s.streamed.Load() }
-
-// inPlace and live are the configuration's, but for a stream of which it says nothing.
-func (c *consumer) inPlace() bool {
-	return c.cfg.inPlace() || c.src.streamed.Load() && c.cfg.Prefetch != Unlimited
+// config is how one consumes, as far as is known: a queue that has turned out to be a
+// stream is used as one from the next opening on.
+func (s *Queue) config() *QueueConfig {
+	if !s.streamed.Load() || s.cfg.stream() {
+		return &s.cfg
+	}
+	cfg := s.cfg
+	cfg.Arguments = maps.Clone(cfg.Arguments)
+	if cfg.Arguments == nil {
+		cfg.Arguments = amqp091.Table{}
+	}
+	cfg.Arguments[codec.HeaderOffset] = nil // the broker's default
+	return &cfg
 }
 
-func (c *consumer) live() bool { return c.cfg.live() && !c.src.streamed.Load() }
+// streamMode is what is known of the queues of a reader.
+type streamMode uint8
 
-// read notes what arrived from a stream. It is not to be handled if it was done before,
-// or if it shows that the queue is a stream of which nobody has said so: with more than
-// one consumer on the channel each message would come to each of them. mu is held.
-func (c *consumer) read(raw *amqp091.Delivery, queue int) (again, unknown bool) {
-	at, ok := codec.Offset(raw)
-	if !ok || c.cfg.AutoAck || c.cfg.Pull {
-		return false, false
-	}
-	if c.src.streams() {
-		// A queue into which somebody has forwarded a stream's messages is not known for one.
-		return !c.places[queue].arrive(at) && c.cfg.stream(), false
-	}
-	if c.cfg.Declare.Type != "" || c.cfg.SingleActive || c.cfg.Exclusive || c.cfg.Priority != 0 {
-		return false, false // no stream: the header came along from one
-	}
-	c.src.streamed.Store(true)
-	c.places[queue].arrive(at)
-	return false, c.cfg.live()
+const (
+	streamNever    streamMode = iota // they are no streams
+	streamPossible                   // the configuration does not say; a delivery may show it
+	streamLearned                    // a delivery has shown it, or was forwarded from a stream
+	streamDeclared                   // the configuration says so
+)
+
+// streamArrival is what a delivery means for a reader.
+type streamArrival uint8
+
+const (
+	streamNone       streamArrival = iota // it does not come from a stream
+	streamNew                             // it is to be handled
+	streamDone                            // it was handled before the source was opened again
+	streamUndeclared                      // it shows that the queue is a stream, which several consumers would all read
+)
+
+// streamReader is how far one consumer has read its streams. The deliveries guard it. The
+// zero mode is for queues.
+type streamReader struct {
+	mode    streamMode
+	several bool     // the consumer would use more than one consumer on its channel
+	source  *Queue   // keeps the places over reopenings
+	queues  []string // as the broker calls them
+	places  []*place // one for each queue; nil after the end
 }
 
-// passes tells that what arrived is not handed out. mu is held.
-func (c *consumer) passes(raw *amqp091.Delivery, tag uint64, queue int) bool {
-	again, unknown := c.read(raw, queue)
-	if !again && !unknown {
-		return false
-	}
-	_, state := c.tags.Find(tag)
+func newStreamReader(source *Queue, cfg *QueueConfig, queues []string) *streamReader {
+	r := &streamReader{source: source, queues: queues, several: cfg.live()}
 	switch {
-	case state == tags.Absent:
-		return false
-	case unknown:
-		c.tags.Keep(tag)
-		c.ignoring = true // nor is what comes behind it
-		c.endsAs("the queue is a stream, which the configuration does not say", `it is opened again as one by itself; set Arguments: {"x-stream-offset": "first"} (or "next", or an offset) to say so`)
-	case again:
-		c.tags.Disown(tag)
-		c.accept(tag, nil, longshore.Settlement{Verb: longshore.VerbAck}, tags.Ack)
+	case cfg.AutoAck || cfg.Pull:
+		return r
+	case source.cfg.stream():
+		r.mode = streamDeclared
+	case cfg.stream():
+		r.mode = streamLearned
+	case cfg.Declare.Type == "" && !cfg.SingleActive && !cfg.Exclusive && cfg.Priority == 0:
+		r.mode = streamPossible
 	}
-	return true
+	for _, q := range queues {
+		r.places = append(r.places, source.places.take(q))
+	}
+	return r
 }
 
-// readTo is told of what is done. mu is held.
-func (c *consumer) readTo(d *longshore.Delivery) {
-	if d == nil || !c.src.streams() {
+// is reports whether the queues are streams, as far as is known.
+func (r *streamReader) is() bool { return r != nil && r.mode >= streamLearned }
+
+// arrive notes what has come. Only where the configuration says that the queue is a stream
+// an offset is believed to be the queue's own: a message that was forwarded from a stream
+// carries one too.
+func (r *streamReader) arrive(raw *amqp091.Delivery, queue int) streamArrival {
+	at, ok := codec.Offset(raw)
+	if !ok || r == nil || r.mode == streamNever || queue >= len(r.places) {
+		return streamNone
+	}
+	isNew := r.places[queue].arrive(at)
+	switch r.mode {
+	case streamDeclared:
+		if !isNew {
+			return streamDone
+		}
+	case streamPossible:
+		r.mode = streamLearned
+		r.source.streamed.Store(true)
+		if r.several {
+			return streamUndeclared
+		}
+	case streamNever, streamLearned:
+	}
+	return streamNew
+}
+
+// settle notes that a delivery is done.
+func (r *streamReader) settle(d *longshore.Delivery) {
+	if d == nil || !r.is() {
 		return
 	}
 	if at, ok := codec.Offset(nativeOf(d)); ok {
-		if i := slices.Index(c.queues, d.Origin.Topic); i >= 0 && i < len(c.places) {
-			c.places[i].settle(at)
+		if i := slices.Index(r.queues, d.Origin.Topic); i >= 0 && i < len(r.places) {
+			r.places[i].settle(at)
 		}
 	}
 }
 
-func (c *consumer) findPlaces() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, q := range c.queues {
-		c.places = append(c.places, c.src.places.take(q))
+// offset is where a consumer of a queue begins; nil: where the broker decides.
+func (r *streamReader) offset(queue int, configured any) any {
+	if !r.is() || queue >= len(r.places) {
+		return configured
+	}
+	return r.places[queue].offset(configured)
+}
+
+// deleted notes that a stream is gone while it was read.
+func (r *streamReader) deleted(queue string) {
+	if i := slices.Index(r.queues, queue); i >= 0 && i < len(r.places) && r.is() {
+		r.places[i] = recreatedPlace()
 	}
 }
 
-// keepPlaces leaves the places for the next opening. mu is held.
-func (c *consumer) keepPlaces() {
-	for i, p := range c.places {
+// leave leaves the places to the next opening.
+func (r *streamReader) leave() {
+	if r == nil {
+		return
+	}
+	for i, p := range r.places {
 		if p.known || p.anew || !p.since.IsZero() {
-			c.src.places.leave(c.queues[i], p)
+			r.source.places.leave(r.queues[i], p)
 		}
 	}
-	c.places = nil
+	r.places = nil
 }
 
-// endsAs ends the consumer from within: its channel closes, and the container opens the
-// source again. mu may be held.
-func (c *consumer) endsAs(err string, hint string) {
-	select {
-	case c.ends <- &longshore.Error{Code: longshore.CodeState, Op: "consume from " + c.src.title(), Source: c.src.name(), Err: errors.New(err), Hint: hint}:
-	default: // it ends already
-	}
-}
-
-// reread gives back a delivery of a stream: it comes again where the source is opened
-// again, at the oldest that is not done. mu is held.
-func (c *consumer) reread(tag uint64) {
-	c.tags.Keep(tag)
-	if !c.leaving {
-		c.endsAs("a message of a stream was given back, which the stream itself does not send again", "it is opened again by itself, at that message")
-	}
-}
+var (
+	errUndeclaredStream = &longshore.Error{Code: longshore.CodeState, Err: errors.New("the queue is a stream, and the configuration does not say so"),
+		Hint: `the source is opened again as a stream; set Declare.Type to Stream, or Arguments: {"x-stream-offset": "first"} (or "next", or an offset)`}
+	errReread = &longshore.Error{Code: longshore.CodeState, Err: errors.New("a message of a stream was given back, and a stream does not send it again by itself"),
+		Hint: "the source is opened again at that message"}
+)

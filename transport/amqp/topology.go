@@ -14,7 +14,7 @@ import (
 // prepare makes sure that the source's queues are there, in the order channel,
 // queues, exchanges, bindings. ch belongs to the consumer: a refusal ends it, and
 // with it the attempt to open.
-func (s *queueSource) prepare(ctx context.Context, sess *conn.Session, ch conn.Channel, deadLetter string) ([]amqp091.Queue, error) {
+func (s *Queue) prepare(ctx context.Context, sess *conn.Session, ch conn.Channel, deadLetter string) ([]amqp091.Queue, error) {
 	qs := make([]amqp091.Queue, 0, len(s.queues))
 	for _, name := range s.queues {
 		q, err := s.declareQueue(ch, name)
@@ -42,7 +42,7 @@ func (s *queueSource) prepare(ctx context.Context, sess *conn.Session, ch conn.C
 }
 
 // declared is what prepare makes sure of, for people; "" if it only looks.
-func (s *queueSource) declared(deadLetter string) string {
+func (s *Queue) declared(deadLetter string) string {
 	if s.cast != nil {
 		return fmt.Sprintf("an own queue on exchange %q", s.cast.exchange)
 	}
@@ -65,7 +65,7 @@ func (s *queueSource) declared(deadLetter string) string {
 // declareQueue declares the queue, or looks whether it is there.
 // Declares are the arguments with which the source declares its queues, for tools that
 // compare them with what is there; nil: it declares none.
-func (s *queueSource) Declares() map[string]any {
+func (s *Queue) Declares() map[string]any {
 	d := &s.cfg.Declare
 	if d.isZero() {
 		return nil
@@ -83,7 +83,7 @@ func (s *queueSource) Declares() map[string]any {
 	return args
 }
 
-func (s *queueSource) declareQueue(ch conn.Channel, name string) (amqp091.Queue, error) {
+func (s *Queue) declareQueue(ch conn.Channel, name string) (amqp091.Queue, error) {
 	d := &s.cfg.Declare
 	if d.isZero() {
 		q, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)

@@ -172,7 +172,7 @@ func (s *broadcast) together(l *problem.List) {
 
 // ValidateOpen finds what of a container's wishes these settings cannot serve: a prefetch that
 // would starve the workers, and dead letters that lead nowhere, or back here.
-func (s *queueSource) ValidateOpen(o transport.OpenOptions) error {
+func (s *Queue) ValidateOpen(o transport.OpenOptions) error {
 	l := &problem.List{Op: "open " + s.title(), Source: s.name()}
 	l.Join(s.starves(o))
 	if o.Native && !s.cfg.capabilities().DeadLetter && !s.cfg.AutoAck {
@@ -189,7 +189,7 @@ func (s *queueSource) ValidateOpen(o transport.OpenOptions) error {
 }
 
 // leadsHere tells whether a destination is this source, as far as the settings tell.
-func (s *queueSource) leadsHere(dest string) bool {
+func (s *Queue) leadsHere(dest string) bool {
 	exchange, key := parseDest(dest)
 	switch {
 	case s.cast != nil:
