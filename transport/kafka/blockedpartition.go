@@ -2,96 +2,110 @@ package kafka
 
 import (
 	"fmt"
-	"slices"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/longshore-go/longshore/transport"
 )
 
-// stuckAfter keeps what is only slow out of the log.
-const stuckAfter = 5 * time.Second
+// blockedAfter keeps what is only slow out of the log.
+const blockedAfter = 5 * time.Second
 
-// BlockedPartitions tells which partitions are held back by a record that is not done.
-func (c *consumer) BlockedPartitions() []transport.BlockedPartition {
-	now := time.Now()
-	var heads []transport.BlockedPartition
-	for _, p := range c.assigned() {
-		p.mu.Lock()
-		if h := p.head(now); h.Behind > 0 && now.Sub(h.Since) >= stuckAfter {
-			heads = append(heads, h)
-		}
-		p.mu.Unlock()
-	}
-	slices.SortFunc(heads, func(a, b transport.BlockedPartition) int { return a.Since.Compare(b.Since) })
-	return heads
+// headWatch notes for how long the oldest record of a partition is not done, and how much
+// of that was reported. Its partition's lock guards it.
+type headWatch struct {
+	seq   uint64    // the record that is the oldest
+	since time.Time // when it became so; zero before the first look
+
+	told      int       // step of the last warning; 0: there is none to end
+	toldOf    uint64    // the record that it was about
+	toldSince time.Time // since when that was not done
 }
 
-// head is the oldest that is not done, zero if there is none; it notes since when. The
-// lock is held.
-func (p *partition) head(now time.Time) transport.BlockedPartition {
-	if p.closed || p.t.Len() == 0 {
+// steps are the shares of the window, in per cent, at which a warning is given.
+func steps() []int { return []int{10, 50, 90} }
+
+// oldest returns since when the record seq is the oldest.
+func (w *headWatch) oldest(seq uint64, now time.Time) time.Time {
+	if w.seq != seq || w.since.IsZero() {
+		w.seq, w.since = seq, now
+	}
+	return w.since
+}
+
+// passed returns for how long the record of the last warning was not done, once it no longer
+// is the oldest; 0: there is nothing to report.
+func (w *headWatch) passed(head uint64, now time.Time) time.Duration {
+	if w.told == 0 || head == w.toldOf {
+		return 0
+	}
+	w.told = 0
+	return now.Sub(w.toldSince)
+}
+
+// warns reports whether the oldest record holds back more of the window than was reported.
+func (w *headWatch) warns(head uint64, h transport.BlockedPartition, now time.Time) (used int, warn bool) {
+	if h.Window == 0 || now.Sub(h.Since) < blockedAfter {
+		return 0, false
+	}
+	used = (h.Behind + 1) * 100 / h.Window
+	step := 0
+	for i, limit := range steps() {
+		if used >= limit {
+			step = i + 1
+		}
+	}
+	if step <= w.told {
+		return used, false
+	}
+	w.told, w.toldOf, w.toldSince = step, head, h.Since
+	return used, true
+}
+
+// blocked returns the partition if a record that is not done has held it back for long.
+func (p *partition) blocked(now time.Time) (h transport.BlockedPartition, is bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h = p.oldest(now)
+	return h, h.Behind > 0 && now.Sub(h.Since) >= blockedAfter
+}
+
+// oldest describes the oldest record that is not done; zero if there is none. The lock is
+// held.
+func (p *partition) oldest(now time.Time) transport.BlockedPartition {
+	if p.state == released || p.t.Len() == 0 {
 		return transport.BlockedPartition{}
 	}
-	if p.headSeq != p.t.Head() || p.headSince.IsZero() {
-		p.headSeq, p.headSince = p.t.Head(), now
-	}
-	h := transport.BlockedPartition{Topic: p.key.topic, Partition: p.key.num, Since: p.headSince, Behind: p.t.Len() - 1, Window: p.limit()}
-	if p.stalled { // also where no more can be remembered
+	head := p.t.Head()
+	h := transport.BlockedPartition{Topic: p.key.topic, Partition: p.key.num, Since: p.head.oldest(head, now), Behind: p.t.Len() - 1, Window: p.with.limit(&p.t)}
+	if p.buf.blocked { // also where no more can be remembered
 		h.Window = min(h.Window, p.t.Len())
 	}
-	h.Position = uint64(p.t.Offset(p.t.Head())) //nolint:gosec // not negative
-	if r := p.record(p.t.Head()); r != nil {
+	h.Position = uint64(p.t.Offset(head)) //nolint:gosec // not negative
+	r := record(p.t.Held(head))
+	if r == nil {
+		r = p.again.find(head)
+	}
+	if r != nil {
 		h.Key = r.Key
 	}
 	return h
 }
 
-// record is what was handed out under seq, or waits to be again. The lock is held.
-func (p *partition) record(seq uint64) *kgo.Record {
-	if d := p.t.Held(seq); d != nil {
-		r, _ := d.Native().(*kgo.Record)
-		return r
-	}
-	if w, ok := p.waits[seq]; ok {
-		return w.rec
-	}
-	for _, e := range p.again {
-		if e.seq == seq {
-			return e.rec
-		}
-	}
-	return nil
-}
-
-// warn tells when a record that is not done holds up much of its partition, in
-// steps, and when it no longer does.
+// warn reports when a record that is not done holds back much of its partition, in steps,
+// and when it no longer does.
 func (p *partition) warn(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.told > 0 && !p.closed && p.t.Head() != p.toldOf {
-		p.c.tell.event(transport.Event{Kind: transport.EventNotice,
-			Text: fmt.Sprintf("%s: %s is no longer held back; its oldest was not done for %s", p.c.src.title(), p.key, now.Sub(p.toldSince).Round(time.Second))})
-		p.told = 0
-	}
-	h := p.head(now)
-	age := now.Sub(h.Since)
-	if h.Window == 0 || age < stuckAfter {
+	if p.state == released {
 		return
 	}
-	used := (h.Behind + 1) * 100 / h.Window
-	step := 0
-	for i, limit := range []int{10, 50, 90} {
-		if used >= limit {
-			step = i + 1
-		}
+	title, head := p.with.src.title(), p.t.Head()
+	if age := p.head.passed(head, now); age > 0 {
+		p.with.reports.notice(fmt.Sprintf("%s: %s is no longer held back; its oldest record was done after %s", title, p.key, age.Round(time.Second)), nil)
 	}
-	if step <= p.told {
-		return
+	h := p.oldest(now)
+	if used, warn := p.head.warns(head, h, now); warn {
+		p.with.reports.notice(fmt.Sprintf("%s: offset %d of %s (key %.64q) has not been done for %s and holds back %d %% of the partition's window of %d; look at its handler, or dead-letter it",
+			title, h.Position, p.key, h.Key, now.Sub(h.Since).Round(time.Second), used, h.Window), nil)
 	}
-	p.told, p.toldOf, p.toldSince = step, p.t.Head(), h.Since
-	p.c.tell.event(transport.Event{Kind: transport.EventNotice,
-		Text: fmt.Sprintf("%s: offset %d of %s (key %.64q) is not done for %s and holds back %d %% of the partition's window of %d; look at its handler, or dead-letter it",
-			p.c.src.title(), h.Position, p.key, h.Key, age.Round(time.Second), used, h.Window)})
 }

@@ -27,7 +27,8 @@ import (
 type Broker struct {
 	seeds   []string
 	cfg     Config
-	problem func() error
+	tried   func() optionFacts // what Config.Options amount to, found out once
+	problem func() error       // everything that is wrong with addresses and cfg, found out once
 }
 
 // New describes a cluster by the addresses of some of its brokers, host:port; it
@@ -37,7 +38,8 @@ func New(addrs []string, cfg Config) *Broker {
 	seeds, bad := parseAddrs(addrs)
 	cfg.Options = slices.Clone(cfg.Options)
 	b := &Broker{seeds: seeds, cfg: cfg}
-	b.problem = sync.OnceValue(func() error { return errors.Join(bad, cfg.check(), checkOptions(cfg.Options), cfg.together()) })
+	b.tried = sync.OnceValue(cfg.tryOptions)
+	b.problem = sync.OnceValue(func() error { return errors.Join(bad, cfg.check(), b.tried().problem, cfg.together()) })
 	return b
 }
 
@@ -49,16 +51,15 @@ func (b *Broker) GoString() string { return b.String() }
 
 func (b *Broker) address() string { return strings.Join(b.seeds, ",") }
 
-// Group is a source that consumes topics as a member of a consumer group. It is
-// also a transport.Describer, Checker, Validator, Outlet, Browser and Prober.
-func (b *Broker) Group(group string, topics []string, cfg GroupConfig) transport.Source {
-	return &groupSource{place: place{b: b, topics: slices.Clone(topics)}, group: group, cfg: cfg, starts: newPositions()}
+// Group is a source that consumes topics as a member of a consumer group.
+func (b *Broker) Group(group string, topics []string, cfg GroupConfig) *Group {
+	return &Group{b: b, topics: slices.Clone(topics), group: group, cfg: cfg, starts: newPositions()}
 }
 
-// Broadcast is a source that reads all partitions of the topics, whoever else reads
-// them. It has the same optional interfaces as [Broker.Group].
-func (b *Broker) Broadcast(topics []string, cfg BroadcastConfig) transport.Source {
-	return &groupSource{place: place{b: b, topics: slices.Clone(topics)}, starts: newPositions(), cast: true,
+// Broadcast is a source that reads all partitions of the topics, whoever else reads them. It
+// is a Group without a name: it commits nothing, and its position cannot be moved.
+func (b *Broker) Broadcast(topics []string, cfg BroadcastConfig) *Group {
+	return &Group{b: b, topics: slices.Clone(topics), starts: newPositions(), cast: true,
 		cfg: GroupConfig{Start: cfg.Start, OutOfRange: cfg.OutOfRange, Isolation: cfg.Isolation, Window: cfg.Window, OversizedBatch: cfg.OversizedBatch, Declare: cfg.Declare}}
 }
 
@@ -163,7 +164,7 @@ const (
 )
 
 // consuming are the options of a consumer's client, but for its group.
-func (s *groupSource) consuming() []kgo.Opt {
+func (s *Group) consuming() []kgo.Opt {
 	reset := kgo.NewOffset().AtStart()
 	switch s.cfg.OutOfRange {
 	case ToEarliest:

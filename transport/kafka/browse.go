@@ -3,7 +3,6 @@ package kafka
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,13 +11,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/longshore-go/longshore"
-	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/kafka/internal/cluster"
 )
 
 // Browse reads up to n records without a group, all partitions of the first topic
 // one after the other from the oldest record on. from is "" or what the last call
 // returned as next: "partition:offset".
-func (s *groupSource) Browse(ctx context.Context, from string, n int) ([]*longshore.Delivery, string, error) {
+func (s *Group) Browse(ctx context.Context, from string, n int) ([]*longshore.Delivery, string, error) {
 	if err := s.Check(); err != nil {
 		return nil, "", err
 	}
@@ -26,7 +25,12 @@ func (s *groupSource) Browse(ctx context.Context, from string, n int) ([]*longsh
 	if err != nil {
 		return nil, "", err
 	}
-	b := &browser{src: s, n: max(n, 1)}
+	cl, err := kgo.NewClient(s.consuming()...)
+	if err != nil {
+		return nil, "", badOptions(err)
+	}
+	defer cl.Close()
+	b := &browser{src: s, cl: cl, topics: newTopics(s), n: max(n, 1)}
 	ds, next, err := b.read(ctx, num, at)
 	return ds, next, s.b.opened("browse "+s.title()+" at "+s.b.address(), s.name(), err)
 }
@@ -50,44 +54,35 @@ const browseWait = 3 * time.Second
 
 // browser is one Browse.
 type browser struct {
-	src *groupSource
-	n   int
-	c   *consumer // only to ask with
+	src    *Group
+	cl     *kgo.Client
+	topics *topics // makes the deliveries' identities
+	n      int     // records wanted
 }
 
 func (b *browser) read(ctx context.Context, num int32, at int64) (ds []*longshore.Delivery, next string, err error) {
-	cl, err := kgo.NewClient(b.src.consuming()...)
-	if err != nil {
-		return nil, "", badConfig("Options", firstLine(err.Error()), "")
-	}
-	defer cl.Close()
-	b.c = newConsumer(b.src, transport.OpenOptions{})
-	defer b.c.halt()
-	defer b.c.finish()
-	b.c.cl = cl
-	found, err := b.src.look(ctx, cl)
+	found, err := b.src.look(ctx, b.cl)
 	if err != nil {
 		return nil, "", err
 	}
-	b.c.facts = found
+	b.topics.adopt(found)
 	topic := b.src.topics[0]
 	if len(found.missing) > 0 {
-		return nil, "", b.src.notFound(ctx, cl, found.missing)
+		return nil, "", b.src.notFound(ctx, b.cl, found.missing)
 	}
-	b.c.ids[topic] = found.topics[topic].id
 	var nums []int32
 	for i := range found.topics[topic].partitions {
 		nums = append(nums, int32(i)) //nolint:gosec // the number of partitions
 	}
-	logs, err := b.c.measure(ctx, map[string][]int32{topic: nums})
+	logs, err := cluster.Extents(ctx, b.cl, map[string][]int32{topic: nums}, b.src.committedOnly())
 	if err != nil {
 		return nil, "", err
 	}
 	for _, num := range slices.DeleteFunc(nums, func(i int32) bool { return i < num }) {
-		log := logs[tp{topic, num}]
-		at = max(at, log.start)
-		if at < log.end {
-			got, reached, err := b.partition(ctx, partitionOf{topic, b.c.topicID(topic), num}, at, log.end, b.n-len(ds))
+		log := logs[tp{Topic: topic, Num: num}]
+		at = max(at, log.Start)
+		if at < log.End {
+			got, reached, err := b.partition(ctx, b.topics.key(tp{Topic: topic, Num: num}), at, log.End, b.n-len(ds))
 			if err != nil {
 				return nil, "", err
 			}
@@ -103,15 +98,14 @@ func (b *browser) read(ctx context.Context, num int32, at int64) (ds []*longshor
 
 // partition reads one partition up to the end that it had at the beginning.
 func (b *browser) partition(ctx context.Context, key partitionOf, at, end int64, n int) (ds []*longshore.Delivery, reached int64, err error) {
-	cl := b.c.cl
 	where := map[string]map[int32]kgo.Offset{key.topic: {key.num: kgo.NewOffset().At(at)}}
-	cl.AddConsumePartitions(maps.Clone(where))
-	defer cl.RemoveConsumePartitions(map[string][]int32{key.topic: {key.num}})
-	p := newPartition(b.c, key, at, -1)
-	p.closed = true // nothing of it can be settled
+	b.cl.AddConsumePartitions(where)
+	defer b.cl.RemoveConsumePartitions(map[string][]int32{key.topic: {key.num}})
+	over := newPartition(&surroundings{src: b.src}, b.topics, key, at, -1)
+	over.state = released // nothing of it can be settled
 	for at < end && len(ds) < n {
 		wait, cancel := context.WithTimeout(ctx, browseWait)
-		fs := cl.PollRecords(wait, n-len(ds))
+		fs := b.cl.PollRecords(wait, n-len(ds))
 		silent := wait.Err() != nil
 		cancel()
 		if err := ctx.Err(); err != nil {
@@ -129,7 +123,9 @@ func (b *browser) partition(ctx context.Context, key partitionOf, at, end int64,
 			}
 			at = r.Offset + 1
 			if !r.Attrs.IsControl() && len(ds) < n {
-				ds = append(ds, p.delivery(r, 0, 1, time.Now()))
+				d := longshore.NewDelivery(context.Background(), over, 0)
+				fill(d, over.sub, r, 1, time.Now())
+				ds = append(ds, d)
 			}
 		})
 	}

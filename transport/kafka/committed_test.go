@@ -32,7 +32,7 @@ func TestPositionsAreFoundWhateverTheAnswerNames(t *testing.T) {
 		group := kmsg.NewOffsetFetchResponseGroup()
 		group.Topics = append(group.Topics, topic)
 		resp.Groups = append(resp.Groups, group)
-		k := &consumer{}
+		k := &membership{}
 		if err := k.fetched(t.Context(), nil, resp); err != nil {
 			t.Fatal(err)
 		}

@@ -32,9 +32,9 @@ type Config struct {
 	// MaxUnpacked is the most bytes that one compressed batch may unpack to; see
 	// GroupConfig.OversizedBatch. A batch of a few KB may unpack to gigabytes. Zero: 64 MiB.
 	MaxUnpacked int
-	// Options are passed to franz-go, for consumers and publishers alike. Those
-	// that this package owns (group, topics, callbacks, commits …) are refused by
-	// name.
+	// Options are passed to franz-go, for consumers and publishers alike. They come before
+	// the options of this package, which win where both set the same. Options that no other
+	// can take back (a group, topics, transactions …) are refused by name.
 	Options []kgo.Opt
 }
 

@@ -31,7 +31,7 @@ func TestAddresses(t *testing.T) {
 		if err := check(src); err != nil {
 			t.Errorf("%q: %v", in, err)
 		}
-		if got := src.(transport.Describer).Describe().Address; got != want { //nolint:errcheck // all of ours are
+		if got := src.Describe().Address; got != want {
 			t.Errorf("%q is %s, want %s", in, got, want)
 		}
 	}
@@ -76,21 +76,31 @@ func TestBadConfigurationIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// Options of franz-go pass through; those that are ours are refused by name.
+// F-K04: options of franz-go pass through; those that ours cannot take back are refused by
+// name, and what the client refuses is refused with its words.
 func TestNativeOptions(t *testing.T) {
 	t.Parallel()
-	refused := map[string]kgo.Opt{
-		"SeedBrokers": kgo.SeedBrokers("x:1"), "ConsumerGroup": kgo.ConsumerGroup("x"), "ConsumeTopics": kgo.ConsumeTopics("x"), "DisableAutoCommit": kgo.DisableAutoCommit(),
-		"BlockRebalanceOnPoll": kgo.BlockRebalanceOnPoll(), "AutoCommitMarks": kgo.AutoCommitMarks(), "RequiredAcks": kgo.RequiredAcks(kgo.NoAck()),
-		"OnPartitionsRevoked":    kgo.OnPartitionsRevoked(func(context.Context, *kgo.Client, map[string][]int32) {}),
-		"OnOffsetsFetched":       kgo.OnOffsetsFetched(func(context.Context, *kgo.Client, *kmsg.OffsetFetchResponse) error { return nil }),
-		"DisableIdempotentWrite": kgo.DisableIdempotentWrite(), "RecordPartitioner": kgo.RecordPartitioner(kgo.ManualPartitioner()), "ConsumeResetOffset": kgo.ConsumeResetOffset(kgo.NewOffset().AtEnd()),
-		"ClientID": kgo.ClientID("x"), "InstanceID": kgo.InstanceID("x"), "FetchIsolationLevel": kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		"TransactionalID": kgo.TransactionalID("x"), "ShareGroup": kgo.ShareGroup("x"), "ServerSideBalancer": kgo.ServerSideBalancer(), "SessionTimeout": kgo.SessionTimeout(time.Minute),
+	try := func(o ...kgo.Opt) error {
+		return kafka.New([]string{"k"}, kafka.Config{Options: o}).Group("g", []string{"t"}, kafka.GroupConfig{}).Check()
 	}
-	for name, o := range refused {
-		err := check(kafka.New([]string{"k"}, kafka.Config{Options: []kgo.Opt{o}}).Group("g", []string{"t"}, kafka.GroupConfig{}))
-		if !errors.Is(err, longshore.CodeConfig) || !strings.Contains(fmt.Sprint(err), name) {
+	for name, o := range map[string]kgo.Opt{
+		"ConsumerGroup": kgo.ConsumerGroup("x"), "ShareGroup": kgo.ShareGroup("x"), "ConsumeTopics": kgo.ConsumeTopics("x"), "ConsumeRegex": kgo.ConsumeRegex(),
+		"ConsumePartitions":    kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{"x": {0: kgo.NewOffset()}}),
+		"BlockRebalanceOnPoll": kgo.BlockRebalanceOnPoll(), "InstanceID": kgo.InstanceID("x"), "ServerSideBalancer": kgo.ServerSideBalancer(),
+		"TransactionalID": kgo.TransactionalID("x"), "DisableIdempotentWrite": kgo.DisableIdempotentWrite(), "ManualFlushing": kgo.ManualFlushing(),
+		"RecordDeliveryTimeout": kgo.RecordDeliveryTimeout(time.Minute),
+	} {
+		if err := try(kgo.ClientID("x"), o); !errors.Is(err, longshore.CodeConfig) || !strings.Contains(err.Error(), "kgo."+name+" belongs to this package") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, opts := range map[string][]kgo.Opt{
+		"a group's marks": {kgo.ConsumerGroup("x"), kgo.AutoCommitMarks()}, "a greedy group": {kgo.ConsumerGroup("x"), kgo.GreedyAutoCommit()},
+		"one topic for all": {kgo.DefaultProduceTopic("x"), kgo.DefaultProduceTopicAlways()}, "marks without a group": {kgo.AutoCommitMarks()},
+		"callbacks without a group": {kgo.OnPartitionsRevoked(func(context.Context, *kgo.Client, map[string][]int32) {})},
+		"no acks":                   {kgo.RequiredAcks(kgo.NoAck())}, "nil": {kgo.ClientID("x"), nil},
+	} {
+		if err := try(opts...); !errors.Is(err, longshore.CodeConfig) || !strings.Contains(err.Error(), "Options") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -98,10 +108,33 @@ func TestNativeOptions(t *testing.T) {
 		"FetchMaxBytes": kgo.FetchMaxBytes(1 << 20), "HeartbeatInterval": kgo.HeartbeatInterval(time.Second), "Balancers": kgo.Balancers(kgo.RangeBalancer()),
 		"Dialer": kgo.Dialer(nil), "WithHooks": kgo.WithHooks(), "MetadataMaxAge": kgo.MetadataMaxAge(time.Minute), "MaxBufferedRecords": kgo.MaxBufferedRecords(7),
 	} {
-		if err := check(kafka.New([]string{"k"}, kafka.Config{Options: []kgo.Opt{o}}).Group("g", []string{"t"}, kafka.GroupConfig{})); err != nil {
+		if err := try(o); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// F-K04: where an option and this package set the same, this package wins: nothing is
+// skipped, committed or written otherwise than the fields say.
+func TestOwnOptionsWin(t *testing.T) {
+	t.Parallel()
+	c := embeddedCluster(t, 1)
+	c.produce(0, 5, 1, 0)
+	c.opts = []kgo.Opt{
+		kgo.SeedBrokers("127.0.0.1:1"), kgo.ConsumeResetOffset(kgo.NewOffset().AtEnd()), kgo.ConsumeStartOffset(kgo.NewOffset().AtEnd()),
+		kgo.RecordPartitioner(kgo.BasicConsistentPartitioner(func(string) func(*kgo.Record, int) int { return func(*kgo.Record, int) int { return 99 } })),
+		kgo.ProducerBatchMaxBytes(2000), kgo.ProducerLinger(time.Minute), kgo.SessionTimeout(time.Hour), kgo.RebalanceTimeout(time.Hour),
+		kgo.OnOffsetsFetched(func(context.Context, *kgo.Client, *kmsg.OffsetFetchResponse) error { return errors.New("not ours") }),
+		kgo.AdjustFetchOffsetsFn(func(context.Context, map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+			return nil, errors.New("not ours")
+		}),
+	}
+	m := open(t, c.group(kafka.GroupConfig{}))
+	ack(t, m.take(5)...)
+	c.produce(5, 10, 1, 0)
+	ack(t, m.take(5)...)
+	m.flush()
+	c.waitCommitted(0, 10)
 }
 
 // A missing topic is named, with one of a similar name.

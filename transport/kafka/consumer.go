@@ -2,279 +2,199 @@ package kafka
 
 import (
 	"context"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/kafka/internal/cluster"
 )
 
-// consumer is one member of a group, or one reader of a broadcast, from its opening
-// to its end.
+// consumer is one member of a group, or one reader of a broadcast, from its opening to its
+// end. It wires its parts together and does what a container asks for; the parts do the
+// work and know nothing of it.
 //
-// Its goroutines: the poller moves records from the client to their partitions,
-// the committer commits, the watcher looks whether the cluster still answers. The
-// client has its own for heartbeats, which hang on none of them.
+// Its goroutines: the poller moves records from the client to their partitions, the
+// committer commits, the watcher checks whether the cluster still answers. The client has
+// its own for heartbeats, which depend on none of them.
 type consumer struct {
-	src        *groupSource
-	cl         *kgo.Client
-	kill       context.CancelFunc // ends all that the client does
-	base       context.Context    //nolint:containedctx // parent of the deliveries' contexts
-	tell       teller
-	operations transport.Operations
-	link       link
-	window     atomic.Int64
-	unpack     *unpacker
-	facts      cluster
+	src  *Group
+	cl   *kgo.Client
+	kill context.CancelFunc // ends all requests of the client
+	life *lifetime
+	wg   sync.WaitGroup // the consumer's goroutines
 
-	stop   context.Context //nolint:containedctx // ends at Cancel: no more polling
-	halt   context.CancelFunc
-	over   context.Context //nolint:containedctx // ends with the consumer
-	finish context.CancelFunc
-	wg     sync.WaitGroup
-
-	gate      gate
-	ready     chan struct{} // something can be received
-	needsData chan struct{} // the poller may go on
-	urgent    chan struct{} // enough is done for a commit
-	moved     chan struct{} // something was settled; for who drains
-	commits   chan struct{} // holds one token: one commit at a time
-	begun     chan struct{} // closed: it has subscribed
-
-	undrained atomic.Int64 // bytes that wait in partitions which can hand out
-	recent    atomic.Int64 // completions since the last commit
-
-	mu       sync.Mutex
-	parts    map[tp]*partition
-	line     []*partition // those that have got something to hand out
-	subs     map[string]*longshore.Subscription
-	ids      map[string][16]byte // of the topics
-	read     map[topicRead]map[int32]commitRead
-	end      error
-	leaving  bool // Cancel or Close was called
-	canceled bool
-	paused   bool
-	closed   bool
-	away     bool // ended because nobody answers
-	failed   int  // settlements lost since the last Flush
-	troubles map[string]time.Time
-	healing  map[string]*healing
-	refused  map[string]refusal
-	surveyed time.Time // whether the topics are there
-	looked   time.Time // for new partitions of a broadcast
-
-	listened time.Time // when leaders were asked; the watcher's own
-
-	// Receive's own.
-	turn []*partition // those with something to hand out, in turn
-	out  []*longshore.Delivery
+	reports     *reports
+	turns       *turns
+	flow        *flow
+	with        *surroundings // what the partitions share
+	topics      *topics
+	assignments *assignments
+	start       *startpoints
+	membership  *membership
+	committer   *committer
+	poller      *poller
+	watcher     *watcher
+	health      *topicHealth
+	broadcast   *broadcast // nil for a group
 }
 
-func newConsumer(s *groupSource, o transport.OpenOptions) *consumer {
-	c := &consumer{src: s, base: o.Base, paused: o.Paused,
-		ready: make(chan struct{}, 1), needsData: make(chan struct{}, 1), urgent: make(chan struct{}, 1), moved: make(chan struct{}, 1), commits: make(chan struct{}, 1), begun: make(chan struct{}),
-		parts: map[tp]*partition{}, subs: map[string]*longshore.Subscription{}, ids: map[string][16]byte{},
-		troubles: map[string]time.Time{}, healing: map[string]*healing{}, refused: map[string]refusal{}}
-	if c.base == nil {
-		c.base = context.Background()
+// newConsumer makes the parts, without a client.
+func newConsumer(s *Group, o transport.OpenOptions) *consumer {
+	c := &consumer{src: s, life: newLifetime(), reports: &reports{obs: o.Observer}, topics: newTopics(s),
+		turns: &turns{ready: make(chan struct{}, 1), paused: o.Paused}, flow: &flow{needed: make(chan struct{}, 1)}}
+	c.with = &surroundings{src: s, base: o.Base, turns: c.turns, flow: c.flow, reports: c.reports,
+		settled: &settlements{urgent: make(chan struct{}, 1), moved: make(chan struct{}, 1)}}
+	if o.Base == nil {
+		c.with.base = context.Background()
 	}
-	c.tell.obs, c.operations = o.Observer, o.Operations
-	c.stop, c.halt = context.WithCancel(context.Background())
-	c.over, c.finish = context.WithCancel(context.Background())
+	c.assignments = newAssignments(c.life, c.flow)
+	c.health = &topicHealth{src: s, life: c.life, topics: c.topics, assignments: c.assignments, reports: c.reports}
+	c.start = &startpoints{src: s, with: c.with, topics: c.topics, life: c.life, reports: c.reports, recreated: c.health.recreated}
+	if s.cast {
+		c.broadcast = &broadcast{src: s, life: c.life, topics: c.topics, start: c.start, assignments: c.assignments}
+	}
+	c.committer = &committer{src: s, life: c.life, topics: c.topics, assignments: c.assignments, settled: c.with.settled,
+		health: c.health, reports: c.reports, operations: o.Operations, turn: make(chan struct{}, 1)}
+	c.membership = &membership{src: s, life: c.life, topics: c.topics, start: c.start, assignments: c.assignments,
+		committer: c.committer, health: c.health, reports: c.reports}
+	c.poller = &poller{src: s, life: c.life, turns: c.turns, flow: c.flow, assignments: c.assignments,
+		health: c.health, reports: c.reports, operations: o.Operations}
+	c.watcher = &watcher{src: s, life: c.life, link: &link{}, assignments: c.assignments,
+		health: c.health, reports: c.reports, broadcast: c.broadcast}
 	c.resize(max(o.Window, o.MaxWindow))
 	return c
 }
 
-// maxWindow is the most records of one partition in work: above it the text about
-// what is done may not fit the broker's limit whole.
-const maxWindow = 1 << 16
+// connect makes the client, and gives it to the parts. It does no I/O.
+func (c *consumer) connect() error {
+	s := c.src
+	unpack, err := cluster.NewUnpacker(s.b.cfg.Options, s.b.cfg.unpacked())
+	if err != nil {
+		return badOptions(err)
+	}
+	opts := append(s.consuming(), kgo.WithDecompressor(unpack), kgo.WithHooks(c.watcher.link))
+	if !s.cast {
+		kept, err := cluster.KeepSession(s.b.options(), c.membership.inSession)
+		if err != nil {
+			return badOptions(err)
+		}
+		opts = append(append(opts, c.membership.options()...), kept...)
+	}
+	life, kill := context.WithCancel(context.Background())
+	cl, err := kgo.NewClient(append(opts, kgo.WithContext(life))...)
+	if err != nil {
+		kill()
+		return badOptions(err)
+	}
+	c.kill, c.poller.unpack = kill, unpack
+	c.attach(cl)
+	return nil
+}
 
-// resize keeps the window of a partition ahead of what the container may hold: all
-// of that can come from one partition.
+func (c *consumer) attach(cl *kgo.Client) {
+	c.cl, c.flow.client, c.start.cl, c.health.cl, c.poller.cl, c.watcher.cl = cl, cl, cl, cl, cl, cl
+	c.committer.member = cluster.Member{Client: cl, Group: c.src.group, InstanceID: c.src.cfg.InstanceID}
+	if c.broadcast != nil {
+		c.broadcast.cl, c.health.subscribe = cl, c.broadcast
+	} else {
+		c.health.subscribe = groupTopics{cl}
+	}
+}
+
+// groupTopics subscribes a group to a topic again.
+type groupTopics struct{ cl *kgo.Client }
+
+func (g groupTopics) subscribe(_ context.Context, topic string) { g.cl.AddConsumeTopics(topic) }
+
+// resize keeps the window of a partition ahead of what the container may hold: all of that
+// can come from one partition.
 func (c *consumer) resize(wanted int) {
 	w := c.src.cfg.Window
 	if w == 0 {
 		w = min(max(defaultWindow, 2*wanted), maxWindow)
 	}
-	c.window.Store(int64(w))
+	c.with.window.Store(int64(w))
 }
 
-// Resize follows what the container wants to hold, where the configuration does not
-// fix the window.
+// Resize follows what the container wants to hold, where the configuration does not fix the
+// window.
 func (c *consumer) Resize(_ context.Context, window int) error {
 	c.resize(window)
-	for _, p := range c.assigned() {
-		p.unblock()
+	for _, p := range c.assignments.all() {
+		p.checkAgain()
 	}
 	return nil
 }
 
-// subscribe looks, declares and subscribes.
+// subscribe checks, declares and subscribes.
 func (c *consumer) subscribe(ctx context.Context, o transport.OpenOptions) error {
-	found, err := c.src.prepare(ctx, c.cl, o.DeadLetter)
+	s := c.src
+	found, err := s.prepare(ctx, c.cl, o.DeadLetter)
 	if err != nil {
 		return err
 	}
-	if text := c.src.declared(o.DeadLetter); text != "" {
-		c.tell.event(transport.Event{Kind: transport.EventDeclared, Text: text})
+	if text := s.declared(o.DeadLetter); text != "" {
+		c.reports.event(transport.Event{Kind: transport.EventDeclared, Text: text})
 	}
-	c.facts = found
-	c.mu.Lock()
-	for name, t := range found.topics {
-		c.ids[name] = t.id
-		c.src.starts.read(name, t.id)
-		c.src.starts.seen(name, t.partitions)
+	c.topics.adopt(found)
+	s.starts.adopt(found)
+	for _, text := range s.b.securityNotices() {
+		c.reports.notice(text, nil)
 	}
-	c.mu.Unlock()
-	if t := c.src.b.cfg.tls(); t != nil && t.InsecureSkipVerify {
-		c.tell.event(transport.Event{Kind: transport.EventNotice, Text: "the certificates of kafka at " + c.src.b.address() + " are NOT verified: TLSConfig.InsecureSkipVerify is set"})
+	if c.broadcast != nil {
+		return c.broadcast.takeAll(ctx)
 	}
-	if text := c.src.b.clearNotice(); text != "" {
-		c.tell.event(transport.Event{Kind: transport.EventNotice, Text: text})
-	}
-	if c.src.cast {
-		return c.broadcast(ctx)
-	}
-	if err := c.listTopics(ctx); err != nil {
+	if err := s.listTopics(ctx, c.cl); err != nil {
 		return err
 	}
-	c.cl.AddConsumeTopics(c.src.topics...)
+	c.cl.AddConsumeTopics(s.topics...)
 	return nil
 }
 
 // run starts the goroutines.
 func (c *consumer) run() {
-	close(c.begun)
-	c.link.alive()
-	c.wg.Go(c.pollAll)
-	c.wg.Go(c.watch)
+	close(c.life.begun)
+	c.watcher.link.answered()
+	c.wg.Go(c.awaitFailure)
+	c.wg.Go(c.poller.run)
+	c.wg.Go(c.watcher.run)
 	if !c.src.cast {
-		c.wg.Go(c.commitAll)
+		c.wg.Go(c.committer.run)
 	}
-}
-
-// abandon ends a consumer that was never handed out.
-func (c *consumer) abandon() {
-	c.mu.Lock()
-	c.leaving, c.closed = true, true
-	c.mu.Unlock()
-	c.halt()
-	c.finish()
-	late, cancel := context.WithCancel(context.Background())
-	cancel()
-	c.leaveGroup(late) // a pattern's client may have joined
-}
-
-// assigned lists the partitions.
-func (c *consumer) assigned() []*partition {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ps := make([]*partition, 0, len(c.parts))
-	for _, p := range c.parts {
-		ps = append(ps, p)
-	}
-	return ps
 }
 
 // Receive hands out records of all partitions that have some, in turn.
 func (c *consumer) Receive(ctx context.Context, n int) ([]*longshore.Delivery, error) {
-	clear(c.out)
-	c.out = c.out[:0]
-	for {
-		paused, err := c.next()
-		if err != nil {
-			return nil, err
-		}
-		if len(c.turn) > 0 && !paused {
-			if c.takeTurns(max(n, 1)); len(c.out) > 0 {
-				return c.out, nil
-			}
-			continue // all of it was done before, or taken away
-		}
-		select {
-		case <-c.ready:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-// next lets those that have got something to hand out join the others.
-func (c *consumer) next() (paused bool, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.end != nil:
-		return false, c.end
-	case c.canceled:
-		return false, longshore.ErrCanceled
-	}
-	if len(c.line) > 0 {
-		c.turn = append(c.turn, c.line...)
-		clear(c.line)
-		c.line = c.line[:0]
-	}
-	return c.paused, nil
-}
-
-// takeTurns shares n out. Who was not asked comes first the next time, who has more
-// comes last. A share is no smaller than a few: to ask a partition costs as much.
-func (c *consumer) takeTurns(n int) {
-	line := c.turn
-	share := max(minShare, (n+len(line)-1)/len(line))
-	for range len(line) {
-		left := n - len(c.out)
-		if left == 0 {
-			break
-		}
-		p := line[0]
-		line[0] = nil
-		line = line[1:]
-		var more bool
-		if c.out, more = p.take(min(share, left), c.out); more {
-			line = append(line, p)
-		}
-	}
-	c.turn = line
-}
-
-const minShare = 16
-
-// requeue puts partitions at the end of the line. They count as queued.
-func (c *consumer) requeue(ps []*partition) {
-	c.mu.Lock()
-	c.line = append(c.line, ps...)
-	c.mu.Unlock()
-	signal(c.ready)
+	return c.turns.receive(ctx, n, c.life)
 }
 
 // Pause stops fetching and handing out. The member stays in the group.
-func (c *consumer) Pause(context.Context) error { c.setPaused(true); return nil }
+func (c *consumer) Pause(context.Context) error { c.turns.setPaused(true); return nil }
 
 // Resume ends a pause.
-func (c *consumer) Resume(context.Context) error { c.setPaused(false); return nil }
-
-func (c *consumer) setPaused(on bool) {
-	c.mu.Lock()
-	c.paused = on
-	c.mu.Unlock()
-	signal(c.ready)
-	signal(c.needsData)
+func (c *consumer) Resume(context.Context) error {
+	c.turns.setPaused(false)
+	c.flow.wake()
+	return nil
 }
 
-func (c *consumer) isPaused() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.paused
-}
+// Flush commits until everything that was acknowledged is committed.
+func (c *consumer) Flush(ctx context.Context) error { return c.committer.flush(ctx) }
 
-// signal wakes whoever reads ch, now or later.
-func signal(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
+// BlockedPartitions names the partitions that are held back by a record that is not done,
+// the longest first.
+func (c *consumer) BlockedPartitions() []transport.BlockedPartition {
+	now := time.Now()
+	var blocked []transport.BlockedPartition
+	for _, p := range c.assignments.all() {
+		if h, is := p.blocked(now); is {
+			blocked = append(blocked, h)
+		}
 	}
+	slices.SortFunc(blocked, func(a, b transport.BlockedPartition) int { return a.Since.Compare(b.Since) })
+	return blocked
 }

@@ -14,11 +14,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/kafka/internal/cluster"
 )
 
 // compare holds the topics that exist against Declare and reports every difference
 // at once. It changes nothing; what Declare leaves open is not compared.
-func (s *groupSource) compare(ctx context.Context, cl *kgo.Client, topics map[string]topicFacts) error {
+func (s *Group) compare(ctx context.Context, cl *kgo.Client, topics map[string]topicFacts) error {
 	names := slices.Sorted(maps.Keys(topics))
 	settings, err := s.settingsOf(ctx, cl, names)
 	if err != nil {
@@ -93,11 +94,11 @@ func listed(v string) []string {
 
 // settingsOf asks for the declared settings only, and not at all if there are none:
 // it takes a permission of its own.
-func (s *groupSource) settingsOf(ctx context.Context, cl *kgo.Client, topics []string) (map[string]map[string]string, error) {
+func (s *Group) settingsOf(ctx context.Context, cl *kgo.Client, topics []string) (map[string]map[string]string, error) {
 	if len(topics) == 0 || len(s.cfg.Declare.Settings) == 0 {
 		return nil, nil //nolint:nilnil // nothing to ask for
 	}
-	answer, err := askAny(ctx, cl, func() kmsg.Request {
+	answer, err := cluster.First(ctx, cl, func() kmsg.Request {
 		req := kmsg.NewPtrDescribeConfigsRequest()
 		for _, name := range topics {
 			r := kmsg.NewDescribeConfigsRequestResource()

@@ -18,11 +18,11 @@ import (
 // of the broker, and "partitions", "replicas", "group.state", "group.members" (of
 // this topic; "group.elsewhere" of others), "group.lag", "records" (ever written) and
 // "group.behind" (partition:position of those that lag). What may not be read is left out. Errors: those of Open.
-func (s *groupSource) Settings(ctx context.Context) (map[string]string, error) {
+func (s *Group) Settings(ctx context.Context) (map[string]string, error) {
 	op := "read the settings of " + s.title() + " at " + s.b.address()
 	cl, err := kgo.NewClient(s.b.options()...)
 	if err != nil {
-		return nil, badConfig("Options", firstLine(err.Error()), "")
+		return nil, badOptions(err)
 	}
 	defer cl.Close()
 	found, err := s.look(ctx, cl)
@@ -92,7 +92,7 @@ func reads(m *kadm.DescribedGroupMember, topic string) bool {
 	return !ok && !has
 }
 
-func (s *groupSource) groupSettings(ctx context.Context, adm *kadm.Client, out map[string]string) {
+func (s *Group) groupSettings(ctx context.Context, adm *kadm.Client, out map[string]string) {
 	lags, err := adm.Lag(ctx, s.group)
 	if err != nil {
 		return

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/kafka/internal/cluster"
 )
 
 // codeOr is that of a failure, for metrics.
@@ -54,7 +55,7 @@ func brokerError(op, source string, err error) error {
 	case strings.Contains(err.Error(), "is SASL missing"):
 		out.Code, out.Hint = longshore.CodeAuth, "set SASL (in a URL a user, its password and sasl), if the port is that of a listener for logins"
 		out.Err = errors.New("it hung up on a client that does not log in")
-	case loginFailed(err):
+	case cluster.LoginFailed(err):
 		out.Code, out.Hint = longshore.CodeAuth, "check Mechanism, User and Password"
 	case errors.As(err, &ne), unreachable(err):
 		out.Code, out.Hint = longshore.CodeUnreachable, "start a broker, or check host and port"
@@ -146,12 +147,6 @@ func shortDial(err error) error {
 		return op.Err
 	}
 	return err
-}
-
-// loginFailed: a broker that hangs up during the login has refused it.
-func loginFailed(err error) bool {
-	text := err.Error()
-	return strings.Contains(text, "SASL") || strings.Contains(text, "sasl")
 }
 
 func tlsFailed(err error, out *longshore.Error) bool {

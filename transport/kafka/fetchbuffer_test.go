@@ -16,14 +16,16 @@ func TestQueueCountsItsBytes(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		var q queue
+		q := fetchBuffer{flow: &flow{needed: make(chan struct{}, 1)}}
 		in, out, pushed, popped := int64(0), int64(0), 0, 0
 		for range 50 {
 			recs := make([]*kgo.Record, 1+r.IntN(100))
 			for i := range recs {
 				recs[i] = &kgo.Record{Value: make([]byte, r.IntN(300))}
 			}
-			in += q.push(recs, time.Time{})
+			before := q.bytes
+			q.push(recs, time.Time{})
+			in += q.bytes - before
 			pushed += len(recs)
 			for r.IntN(3) > 0 && !q.empty() {
 				n, bytes := q.takeSome(1 + r.IntN(40))
@@ -34,17 +36,18 @@ func TestQueueCountsItsBytes(t *testing.T) {
 			n, bytes := q.takeSome(madeAtOnce)
 			popped, out = popped+n, out+bytes
 		}
-		if in != out || pushed != popped {
+		if in != out || pushed != popped || q.flow.waiting.Load() != 0 {
 			t.Fatalf("seed %d: %d records of %d bytes in, %d of %d out", seed, pushed, in, popped, out)
 		}
 	}
 }
 
-func (q *queue) takeSome(n int) (int, int64) {
-	if len(q.made) == 0 {
-		recs, _, bytes := q.next(madeAtOnce)
-		q.made, q.bytes = longshore.NewDeliveries(context.Background(), nil, 0, len(recs)), bytes
+func (b *fetchBuffer) takeSome(n int) (int, int64) {
+	if len(b.made) == 0 {
+		recs, _, bytes := b.next(madeAtOnce)
+		b.made, b.madeBytes = longshore.NewDeliveries(context.Background(), nil, 0, len(recs)), bytes
 	}
-	ds, bytes := q.pop(n)
-	return len(ds), bytes
+	before := b.bytes
+	ds := b.pop(n)
+	return len(ds), before - b.bytes
 }

@@ -16,14 +16,14 @@ import (
 // Done tells what the group has done with in the first topic, from its commits and
 // the text beside them, without joining it. What it returns is asked for the records
 // of a partition in ascending order. A group that does not exist has done nothing.
-func (s *groupSource) Done(ctx context.Context) (func(*longshore.Delivery) bool, error) {
+func (s *Group) Done(ctx context.Context) (func(*longshore.Delivery) bool, error) {
 	if s.group == "" {
 		return func(*longshore.Delivery) bool { return false }, nil
 	}
 	op := "read what " + s.title() + " has done at " + s.b.address()
 	cl, err := kgo.NewClient(s.b.options()...)
 	if err != nil {
-		return nil, badConfig("Options", firstLine(err.Error()), "")
+		return nil, badOptions(err)
 	}
 	defer cl.Close()
 	found, err := s.look(ctx, cl)
@@ -43,7 +43,7 @@ func (s *groupSource) Done(ctx context.Context) (func(*longshore.Delivery) bool,
 		if r.Err != nil {
 			return nil, s.b.failure(op, s.name(), r.Err)
 		}
-		mark := offsets.MarkOf(found.id, found.topics[topic].id, topic)
+		mark := offsets.MarkOf(found.cluster, found.topics[topic].id, topic)
 		if offsets.FromDeletedTopic(r.Metadata, mark, r.At) {
 			continue
 		}
@@ -67,11 +67,11 @@ func (s *groupSource) Done(ctx context.Context) (func(*longshore.Delivery) bool,
 
 // Truncate removes the records of the first topic before an offset of each
 // partition (DeleteRecords). There is no way back.
-func (s *groupSource) Truncate(ctx context.Context, before map[int32]int64) error {
+func (s *Group) Truncate(ctx context.Context, before map[int32]int64) error {
 	op := fmt.Sprintf("delete records of kafka topic %q at %s", s.topics[0], s.b.address())
 	cl, err := kgo.NewClient(s.b.options()...)
 	if err != nil {
-		return badConfig("Options", firstLine(err.Error()), "")
+		return badOptions(err)
 	}
 	defer cl.Close()
 	offsets := kadm.Offsets{}

@@ -15,7 +15,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/longshore-go/longshore"
-	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/kafka"
 )
 
@@ -92,5 +91,5 @@ func probe(t *testing.T, b *kafka.Broker) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	return b.Group("g", []string{"orders"}, kafka.GroupConfig{}).(transport.Prober).Probe(ctx) //nolint:errcheck // it is one
+	return b.Group("g", []string{"orders"}, kafka.GroupConfig{}).Probe(ctx)
 }

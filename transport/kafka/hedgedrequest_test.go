@@ -7,7 +7,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
-	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/kafka"
 )
 
@@ -22,9 +21,7 @@ func TestASilentAddressBesideAGoodOne(t *testing.T) {
 	addrs := append([]string{listening(t, silent), listening(t, silent), listening(t, silent)}, f.ListenAddrs()...)
 	b := kafka.New(addrs, kafka.Config{})
 	src := b.Group("g", []string{"orders"}, kafka.GroupConfig{})
-	if probe, ok := src.(transport.Prober); !ok {
-		t.Error("it cannot be probed")
-	} else if err := probe.Probe(t.Context()); err != nil {
+	if err := src.Probe(t.Context()); err != nil {
 		t.Errorf("Probe: %v", err)
 	}
 	p := publisher(t, b, kafka.PublisherConfig{})

@@ -42,7 +42,7 @@ func (l *largeRecords) client() (*kgo.Client, error) {
 		cl, err := kgo.NewClient(append(slices.Clone(l.opts), kgo.ProducerBatchMaxBytes(maxLarge), kgo.MaxBufferedRecords(1),
 			kgo.ProducerBatchCompression(kgo.GzipCompression()))...)
 		if err != nil {
-			return nil, badConfig("Options", firstLine(err.Error()), "")
+			return nil, badOptions(err)
 		}
 		l.cl = cl
 	}

@@ -3,159 +3,150 @@ package kafka
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kmsg"
-
 	"github.com/longshore-go/longshore"
-	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/kafka/internal/cluster"
 )
 
-// Of a partition whose leader is away or does not answer the client says nothing and goes
-// on trying: it looks like one without new records. So whoever has not answered a fetch
-// for a while is asked for the ends of its logs.
+// The client says nothing of a partition whose leader is away or does not answer, and goes
+// on trying: it looks like a partition without new records. So a leader that has not
+// answered a fetch for a while is asked for the ends of its logs.
 
-// answerWait bounds a question to the leaders of partitions. One that does not answer must
-// not hold up the others.
-const answerWait = 3 * time.Second
-
-// nodes notes when each broker has answered last for its logs.
-type nodes struct{ last sync.Map } // int32 → time.Time
-
-func (n *nodes) answered(id int32, key int16) {
-	if key == int16(kmsg.Fetch) || key == int16(kmsg.ListOffsets) {
-		n.last.Store(id, time.Now())
-	}
+// silence is that of a partition's leader.
+type silence struct {
+	since    time.Time
+	reported bool // so its end is reported too
 }
 
-// silence is for how long a broker has not answered; the second is false if it never has.
-func (n *nodes) silence(id int32) (time.Duration, bool) {
-	at, _ := n.last.Load(id)
-	last, ok := at.(time.Time)
-	if !ok {
-		return 0, false
-	}
-	return time.Since(last), true
-}
-
-// listen asks for partitions that nothing was heard of, and tells of those whose leaders do
-// not answer.
-func (c *consumer) listen() {
+// checkLeaders asks the leaders that have not answered, and reports those that still do not.
+func (w *watcher) checkLeaders() {
 	ask, asked := map[string][]int32{}, []*partition{}
 	pressing := false
-	for _, p := range c.assigned() {
-		switch silence, ever := c.silence(p); {
-		case !p.active() || c.ails(p.key.topic):
-		case ever && silence < quietAfter:
-			c.audible(p)
+	ps := w.assignments.all()
+	w.forget(ps)
+	for _, p := range ps {
+		switch quiet, ever := w.leaderSilence(p); {
+		case !p.active() || w.health.isBroken(p.key.topic):
+		case ever && quiet < quietAfter:
+			w.leaderAnswered(p)
 		default:
 			ask[p.key.topic] = append(ask[p.key.topic], p.key.num)
 			asked = append(asked, p)
-			pressing = pressing || p.isSilent()
+			pressing = pressing || len(w.silentOf([]*partition{p})) > 0
 		}
 	}
-	if len(asked) == 0 || !pressing && time.Since(c.listened) < quietAfter {
+	if len(asked) == 0 || !pressing && time.Since(w.asked) < quietAfter {
 		return
 	}
-	c.listened = time.Now()
-	ends, err := c.listOffsets(c.over, ask, -1)
+	w.asked = time.Now()
+	ends, err := cluster.ListOffsets(w.life.over, w.cl, ask, cluster.Newest, w.src.committedOnly())
 	if err != nil {
 		return
 	}
 	now := time.Now()
-	var mute []*partition
+	var silent []*partition
 	for _, p := range asked {
-		if end, ok := ends[tp{p.key.topic, p.key.num}]; ok {
-			p.mu.Lock()
-			p.logEnd = max(p.logEnd, end)
-			p.mu.Unlock()
-			c.audible(p)
-		} else {
-			silence, _ := c.silence(p)
-			if p.unheard(now.Add(-max(silence, now.Sub(c.listened))), now) {
-				mute = append(mute, p)
-			}
+		if end, ok := ends[p.key.tp()]; ok {
+			p.logEndsAt(end)
+			w.leaderAnswered(p)
+			continue
+		}
+		quiet, _ := w.leaderSilence(p)
+		if w.leaderSilent(p, now.Add(-max(quiet, now.Sub(w.asked))), now) {
+			silent = append(silent, p)
 		}
 	}
-	c.tellMute(mute, now)
+	w.reportSilent(silent, now)
 }
 
-// ails: the topic is looked for, and that is told.
-func (c *consumer) ails(topic string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.healing[topic] != nil
-}
-
-// silence is for how long a partition's leader has not answered; the second is false if it
-// never has, or there is none.
-func (c *consumer) silence(p *partition) (time.Duration, bool) {
-	leader, _, err := c.cl.PartitionLeader(p.key.topic, p.key.num)
+// leaderSilence is for how long a partition's leader has not answered; the second is false
+// if it never has, or there is none.
+func (w *watcher) leaderSilence(p *partition) (time.Duration, bool) {
+	leader, _, err := w.cl.PartitionLeader(p.key.topic, p.key.num)
 	if err != nil || leader < 0 {
 		return 0, false
 	}
-	return c.link.nodes.silence(leader)
+	return w.link.leaderSilence(leader)
 }
 
-func (p *partition) isSilent() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.silent.IsZero()
-}
-
-func (p *partition) active() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.closed && !p.leaving && !p.gone
-}
-
-// unheard notes that the leader was asked in vain; true if that is so for long enough to
-// tell.
-func (p *partition) unheard(since, now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.silent.IsZero() {
-		p.silent = since
+// leaderSilent notes that a leader did not answer; true if that is so for long enough to be
+// reported.
+func (w *watcher) leaderSilent(p *partition, since, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s, known := w.silent[p]
+	if !known {
+		s.since = since
 	}
-	return now.Sub(p.silent) >= silentAfter
+	long := now.Sub(s.since) >= silentAfter
+	s.reported = s.reported || long
+	if w.silent == nil {
+		w.silent = map[*partition]silence{}
+	}
+	w.silent[p] = s
+	return long
 }
 
-// audible is the end of a partition's silence.
-func (c *consumer) audible(p *partition) {
-	p.mu.Lock()
-	since, told := p.silent, p.muteTold
-	p.silent, p.muteTold = time.Time{}, false
-	p.mu.Unlock()
-	if told {
-		c.tell.event(transport.Event{Kind: transport.EventNotice,
-			Text: fmt.Sprintf("%s: the leader of %s answers again, after %s", c.src.title(), p.key, time.Since(since).Round(time.Second))})
+// leaderAnswered ends a silence.
+func (w *watcher) leaderAnswered(p *partition) {
+	w.mu.Lock()
+	s := w.silent[p]
+	delete(w.silent, p)
+	w.mu.Unlock()
+	if s.reported {
+		w.reports.notice(fmt.Sprintf("%s: the leader of %s answers again, after %s", w.src.title(), p.key, time.Since(s.since).Round(time.Second)), nil)
 	}
 }
 
-func (c *consumer) tellMute(ps []*partition, now time.Time) {
+// forget drops what is known of partitions that have gone.
+func (w *watcher) forget(present []*partition) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.DeleteFunc(w.silent, func(p *partition, _ silence) bool { return !slices.Contains(present, p) })
+}
+
+// silentOf returns those of the partitions whose leaders do not answer.
+func (w *watcher) silentOf(ps []*partition) (silent []*partition) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range ps {
+		if _, is := w.silent[p]; is {
+			silent = append(silent, p)
+		}
+	}
+	return silent
+}
+
+func (w *watcher) reportSilent(ps []*partition, now time.Time) {
 	if len(ps) == 0 {
 		return
 	}
 	since := now
+	w.mu.Lock()
 	for _, p := range ps {
-		p.mu.Lock()
-		p.muteTold = true
-		if p.silent.Before(since) {
-			since = p.silent
+		if s := w.silent[p]; s.since.Before(since) {
+			since = s.since
 		}
-		p.mu.Unlock()
 	}
-	err := c.src.silentError(ps)
-	c.trouble("leaders", transport.Event{Kind: transport.EventNotice, Err: err,
-		Text: fmt.Sprintf("%s, for %s; %s", longshoreError(err).Text(), now.Sub(since).Round(time.Second), longshoreError(err).Hint)})
+	w.mu.Unlock()
+	err := longshoreError(w.src.silentError(ps))
+	w.reports.repeated("leaders", fmt.Sprintf("%s, for %s; %s", err.Text(), now.Sub(since).Round(time.Second), err.Hint), err)
+}
+
+// logEndsAt takes the end of the log.
+func (p *partition) logEndsAt(end int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.logEnd = max(p.logEnd, end)
 }
 
 const namedMost = 5 // partitions in a text
 
-func (s *groupSource) silentError(ps []*partition) error {
+func (s *Group) silentError(ps []*partition) error {
 	names := make([]string, len(ps))
 	for i, p := range ps {
 		names[i] = p.key.String()

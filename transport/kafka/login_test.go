@@ -145,7 +145,7 @@ func permissionTakenAway(t *testing.T, n *brokertest.KafkaNode, p kafka.Protocol
 	grant(t, n, c.topic, "")
 	revoke := grant(t, n, "", c.topic)
 	src := b.Group(c.topic, []string{c.topic}, kafka.GroupConfig{Protocol: p})
-	eventually(t, "it is permitted", func() bool { return src.(transport.Prober).Probe(t.Context()) == nil }) //nolint:errcheck // it is one
+	eventually(t, "it is permitted", func() bool { return src.Probe(t.Context()) == nil })
 	m := open(t, src)
 	other := realCluster(t, n.Addrs, 1)
 	neighbour := open(t, other.group(kafka.GroupConfig{Protocol: p}))

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/kafka/internal/cluster"
 	"github.com/longshore-go/longshore/transport/kafka/internal/offsets"
 )
 
@@ -37,14 +38,14 @@ func (m *modelled) commit() {
 		}
 		return
 	}
-	if len(one.s.Saved) > m.p.budget || len(one.s.Saved) > offsets.DefaultBudget {
-		m.Fatalf("%d characters of metadata, the budget is %d", len(one.s.Saved), m.p.budget)
+	if len(one.s.Saved) > m.p.ledger.budget || len(one.s.Saved) > offsets.DefaultBudget {
+		m.Fatalf("%d characters of metadata, the budget is %d", len(one.s.Saved), m.p.ledger.budget)
 	}
 	if one.s.Offset != m.p.t.Base() {
 		m.Fatalf("commits %d, want %d", one.s.Offset, m.p.t.Base())
 	}
 	m.flight = &modelCommit{pending: one, done: maps.Clone(m.done), tries: maps.Clone(m.tries), acks: m.uncommitted,
-		exact: m.exact && m.p.budget == offsets.DefaultBudget && len(m.tries) <= offsets.MaxRetried}
+		exact: m.exact && m.p.ledger.budget == offsets.DefaultBudget && len(m.tries) <= offsets.MaxRetried}
 	maps.DeleteFunc(m.flight.tries, func(_ int64, n int) bool { return n < 2 })
 }
 
@@ -58,11 +59,11 @@ func (m *modelled) answer() {
 	m.flight = nil
 	how := rapid.SampledFrom([]string{"done", "done", "refused", "lost"}).Draw(m.T, "answer")
 	if len(f.s.Saved) > m.limit {
-		_ = f.p.answered(f.pending, kerr.OffsetMetadataTooLarge)
+		f.p.committed(f.pending, kerr.OffsetMetadataTooLarge)
 		return
 	}
 	if how == "refused" {
-		_ = f.p.answered(f.pending, kerr.CoordinatorLoadInProgress)
+		f.p.committed(f.pending, kerr.CoordinatorLoadInProgress)
 		return
 	}
 	if m.has && f.s.Offset < m.broker.offset {
@@ -71,13 +72,11 @@ func (m *modelled) answer() {
 	m.broker, m.has = commitRead{offset: f.s.Offset, epoch: f.s.Epoch, saved: f.s.Saved}, true
 	m.durable, m.saved, m.exact = f.done, f.tries, f.exact
 	if how == "lost" {
-		_ = f.p.answered(f.pending, kerr.RequestTimedOut)
+		f.p.committed(f.pending, kerr.RequestTimedOut)
 		return
 	}
 	m.uncommitted -= f.acks
-	if err := f.p.answered(f.pending, nil); err != nil {
-		m.Fatalf("answered: %v", err)
-	}
+	f.p.committed(f.pending, nil)
 }
 
 // revoke takes the partition away, as the group's protocol does: handlers may end,
@@ -99,7 +98,7 @@ func (m *modelled) leave(commit bool) {
 	}
 	m.flight = nil
 	parts := map[string][]int32{"t": {0}}
-	if ps := m.c.retire(parts); len(ps) != 1 || ps[0] != m.p {
+	if ps := m.c.assignments.retire(parts); len(ps) != 1 || ps[0] != m.p {
 		m.Fatalf("retires %v", ps)
 	}
 	clear(m.waits)
@@ -113,7 +112,7 @@ func (m *modelled) leave(commit bool) {
 		}
 	}
 	m.told.lost.Store(0)
-	if n := m.p.close(longshore.ErrLost); n != len(m.out) {
+	if n := m.p.release(longshore.ErrLost); n != len(m.out) {
 		m.Fatalf("%d are lost, want %d", n, len(m.out))
 	}
 	for offset, d := range m.out {
@@ -127,8 +126,8 @@ func (m *modelled) leave(commit bool) {
 			m.answer()
 		}
 	}
-	m.forfeited(func() { m.c.forfeit(m.p) })
-	m.c.remove([]*partition{m.p})
+	m.forfeited(m.p.forfeit)
+	m.c.assignments.remove([]*partition{m.p})
 }
 
 // forfeited: acks that no commit has carried are reported, each once.
@@ -148,11 +147,11 @@ func (m *modelled) assign() {
 	if len(m.log) > 0 {
 		start = m.log[0].offset
 	}
-	p, err := m.c.begin(context.Background(), modelKey, m.broker, m.has, extent{start, m.end, true})
+	p, err := m.c.start.begin(context.Background(), modelKey, m.broker, m.has, cluster.Extent{Start: start, End: m.end, Known: true})
 	if err != nil {
 		m.Fatalf("assign: %v", err)
 	}
-	m.c.install([]*partition{p})
+	m.c.assignments.install([]*partition{p})
 	m.p = p
 	m.done, m.tries = maps.Clone(m.durable), maps.Clone(m.saved)
 	m.begin(p)

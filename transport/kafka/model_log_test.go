@@ -41,8 +41,8 @@ func (m *modelled) fetch() {
 	if len(fp.Records) > 0 {
 		m.cursor = fp.Records[len(fp.Records)-1].Offset + 1
 	}
-	m.c.accept(kgo.Fetches{{Topics: []kgo.FetchTopic{{Topic: "t", Partitions: []kgo.FetchPartition{fp}}}}})
-	if p := m.c.parts[tp{"t", 0}]; p != m.p {
+	m.c.poller.accept(kgo.Fetches{{Topics: []kgo.FetchTopic{{Topic: "t", Partitions: []kgo.FetchPartition{fp}}}}})
+	if p := m.c.assignments.get(modelKey.tp()); p != m.p {
 		m.rewound(p)
 	}
 }

@@ -88,7 +88,7 @@ func (m *modelled) retry() {
 	}
 	m.late = append(m.late, d)
 	m.out[offset], m.local[offset] = next, true
-	m.p.unblock() // the watcher does
+	m.p.checkAgain() // the watcher does
 }
 
 // settleLate settles what is settled, retried or lost: nothing happens.

@@ -78,23 +78,24 @@ func newModelled(t *rapid.T) *modelled {
 		limit: rapid.SampledFrom([]int{4096, 4096, 150}).Draw(t, "metadata limit"),
 		end:   rapid.SampledFrom([]int64{0, 5, 1 << 40}).Draw(t, "log start")}
 	cfg := GroupConfig{Window: rapid.SampledFrom([]int{0, 1, 7, 90}).Draw(t, "configured window")}
-	m.c = newConsumer(&groupSource{place: place{b: New([]string{"none"}, Config{}), topics: []string{"t"}}, group: "g", cfg: cfg, starts: newPositions()},
+	m.c = newConsumer(New([]string{"none"}, Config{}).Group("g", []string{"t"}, cfg),
 		transport.OpenOptions{Observer: &m.told})
 	if m.window = cfg.Window; m.window == 0 {
 		m.window = rapid.SampledFrom([]int{1, 5, 200}).Draw(t, "window")
-		m.c.window.Store(int64(m.window))
+		m.c.with.window.Store(int64(m.window))
 	}
 	refuse := func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("there is no broker") }
-	m.c.cl, _ = kgo.NewClient(kgo.Dialer(refuse)) // nothing is asked of it
+	cl, _ := kgo.NewClient(kgo.Dialer(refuse)) // nothing is asked of it
+	m.c.attach(cl)
 	m.assign()
 	return m
 }
 
 func (m *modelled) run() {
 	defer func() { // also of what has failed
-		m.p.close(longshore.ErrLost)
-		m.c.halt()
-		m.c.finish()
+		m.p.release(longshore.ErrLost)
+		m.c.life.halt()
+		m.c.life.finish()
 		m.c.cl.Close()
 	}()
 	act := func(f func()) func(*rapid.T) { return func(*rapid.T) { f() } }

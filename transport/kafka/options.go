@@ -1,10 +1,9 @@
 package kafka
 
 import (
-	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,77 +14,93 @@ import (
 	"github.com/longshore-go/longshore/internal/problem"
 )
 
-// owned are the options of franz-go that this package sets. What a user would set
-// there is in Config, or would break the promise that no record is lost.
-func owned() []string {
+// The options of Config.Options come before this package's own, so that ours win where both
+// set the same. What remains are switches that no later option turns off again, and places
+// to consume from, which add up: those are refused by name.
+
+// refusedOptions are the names of options that would break a promise of this package: that
+// no record is lost, that its order is kept, or that it reads and writes what it is told to.
+func refusedOptions() []string {
 	return []string{
-		"SeedBrokers", "ClientID", "SASL", "DialTLS", "DialTLSConfig", "DialTimeout", "Rack",
-		"ConsumerGroup", "ShareGroup", "ConsumeTopics", "ConsumeExcludeTopics", "ConsumeRegex", "ConsumePartitions", "ConsumeStartOffset", "ConsumeResetOffset",
-		"FetchIsolationLevel", "KeepControlRecords", "KeepRetryableFetchErrors", "RequireStableFetchOffsets", "DisableFetchSessions",
-		"AutoCommitMarks", "AutoCommitInterval", "AutoCommitCallback", "DisableAutoCommit", "GreedyAutoCommit",
-		"BlockRebalanceOnPoll", "OnPartitionsAssigned", "OnPartitionsRevoked", "OnPartitionsLost", "OnOffsetsFetched", "OnPartitionsCallbackBlocked",
-		"AdjustFetchOffsetsFn", "InstanceID", "ServerSideBalancer", "SessionTimeout", "RebalanceTimeout", "GroupProtocol",
-		"TransactionalID", "RequiredAcks", "DisableIdempotentWrite", "RecordPartitioner", "ManualFlushing", "AllowAutoTopicCreation",
-		"DefaultProduceTopic", "DefaultProduceTopicAlways", "ProducerLinger", "ProducerBatchMaxBytes", "ProducerBatchCompression", "RecordDeliveryTimeout",
-		"WithContext",
+		"ConsumerGroup", "ShareGroup", "ConsumeTopics", "ConsumeRegex", "ConsumePartitions",
+		"BlockRebalanceOnPoll", "AutoCommitMarks", "GreedyAutoCommit", "InstanceID", "ServerSideBalancer",
+		"TransactionalID", "DisableIdempotentWrite", "ManualFlushing", "DefaultProduceTopicAlways", "RecordDeliveryTimeout",
 	}
 }
 
-// checkOptions refuses those options that are ours. An option is a function which
-// only a client can show: one is made with them and one without, neither connects.
-func checkOptions(opts []kgo.Opt) error {
-	if len(opts) == 0 {
+const defaultHeartbeat = 3 * time.Second // franz-go's
+
+// optionFacts is what a client says of the options that it was made with.
+type optionFacts struct {
+	problem   error
+	heartbeat time.Duration // their interval between heartbeats
+}
+
+// tryOptions makes a client with the options, which connects to nothing: an option is a
+// function that only a client can show.
+func (c *Config) tryOptions() optionFacts {
+	facts := optionFacts{heartbeat: defaultHeartbeat}
+	if len(c.Options) == 0 {
+		return facts
+	}
+	if i := slices.IndexFunc(c.Options, func(o kgo.Opt) bool { return o == nil }); i >= 0 {
+		facts.problem = badConfig("Options", fmt.Sprintf("entry %d is nil", i+1), "")
+		return facts
+	}
+	cl, err := kgo.NewClient(c.Options...)
+	if err != nil {
+		facts.problem = badOptions(err)
+		return facts
+	}
+	defer cl.Close()
+	if beat, ok := cl.OptValue(kgo.HeartbeatInterval).(time.Duration); ok {
+		facts.heartbeat = beat
+	}
+	var problems []error
+	for _, name := range refusedOptions() {
+		if isSet(cl.OptValue(name)) {
+			problems = append(problems, badConfig("Options", "kgo."+name+" belongs to this package", "use the fields of Config, GroupConfig and PublisherConfig"))
+		}
+	}
+	facts.problem = errors.Join(append(problems, c.dialerWithTLS())...)
+	return facts
+}
+
+// isSet reports whether an option has another value than none.
+func isSet(value any) bool {
+	v := reflect.ValueOf(value)
+	switch v.Kind() {
+	case reflect.Invalid:
+		return false
+	case reflect.Map, reflect.Slice:
+		return v.Len() > 0
+	default:
+		return !v.IsZero()
+	}
+}
+
+// dialerWithTLS: the client makes either the connection or the handshake.
+func (c *Config) dialerWithTLS() error {
+	if c.tls() == nil {
 		return nil
 	}
-	noDial := kgo.Dialer(func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("not now") })
-	// The default partitioner holds functions, which never compare equal: one and
-	// the same for all clients does.
-	same := []kgo.Opt{noDial, kgo.RecordPartitioner(&chosen{kgo.StickyKeyPartitioner(nil)}), kgo.MetadataMinAge(10 * time.Millisecond)}
-	plain, err := kgo.NewClient(same...)
-	if err != nil {
-		return badConfig("Options", err.Error(), "")
+	cl, err := kgo.NewClient(append(slices.Clone(c.Options), kgo.DialTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12}))...)
+	if err == nil {
+		cl.Close()
+		return nil
 	}
-	defer plain.Close()
-	// Each by itself, so that one option cannot hide another.
-	var problems []error
-	for i, o := range opts {
-		if o == nil {
-			problems = append(problems, badConfig("Options", fmt.Sprintf("entry %d is nil", i+1), ""))
-			continue
-		}
-		given, helped, err := clientWith(o, same)
-		if err != nil {
-			problems = append(problems, badConfig("Options", fmt.Sprintf("entry %d: %s", i+1, firstLine(err.Error())), ""))
-			continue
-		}
-		for _, name := range owned() {
-			if name != helped && !reflect.DeepEqual(given.OptValues(name), plain.OptValues(name)) {
-				problems = append(problems, badConfig("Options", "kgo."+name+" belongs to this package", "use the fields of Config, GroupConfig and PublisherConfig"))
-			}
-		}
-		given.Close()
-	}
-	return errors.Join(problems...)
-}
-
-// clientWith makes a client with one option. Some are accepted only beside another,
-// whose name is returned.
-func clientWith(o kgo.Opt, same []kgo.Opt) (cl *kgo.Client, helped string, err error) {
-	if cl, err = kgo.NewClient(append(slices.Clone(same), o)...); err == nil {
-		return cl, "", nil
-	}
-	for name, helper := range map[string]kgo.Opt{"ConsumerGroup": kgo.ConsumerGroup("check"), "DisableIdempotentWrite": kgo.DisableIdempotentWrite()} {
-		if cl, e := kgo.NewClient(append(slices.Clone(same), helper, o)...); e == nil {
-			return cl, name, nil
-		}
-	}
-	return nil, "", err
+	l := &problem.List{Op: "kafka broker"}
+	l.Conflict("Options", "with kgo.Dialer", "{TLS}", "the client makes either the connection or the handshake", "make the handshake in the Dialer and leave TLS and TLSConfig out, or leave the Dialer out")
+	return l.Err()
 }
 
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line
 }
+
+// badOptions is the client's word about its options.
+func badOptions(err error) error { return badConfig("Options", firstLine(err.Error()), "") }
 
 // badConfig is one mistake of a broker's or a publisher's settings.
 func badConfig(field, what, hint string) error {

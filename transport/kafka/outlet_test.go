@@ -12,7 +12,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/longshore-go/longshore"
-	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/kafka"
 )
 
@@ -42,7 +41,7 @@ func TestWhatSourcesPublishIsPlain(t *testing.T) {
 				return false
 			}})
 			src := kafka.New(f.addrs, kafka.Config{Outlet: c.outlet}).Group("g", []string{f.topic}, kafka.GroupConfig{})
-			pub, dest, err := src.(transport.Outlet).Publisher(t.Context()) //nolint:errcheck // it is one
+			pub, dest, err := src.Publisher(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +71,7 @@ func TestWhatSourcesPublishIsPlain(t *testing.T) {
 func TestOutletIsChecked(t *testing.T) {
 	t.Parallel()
 	b := kafka.New([]string{"localhost:9092"}, kafka.Config{Outlet: kafka.PublisherConfig{Acks: 7, MaxBatchBytes: -1}})
-	err := b.Group("g", []string{"t"}, kafka.GroupConfig{}).(transport.Checker).Check() //nolint:errcheck // it is one
+	err := b.Group("g", []string{"t"}, kafka.GroupConfig{}).Check()
 	if !errors.Is(err, longshore.CodeConfig) {
 		t.Errorf("Check: %v", err)
 	}

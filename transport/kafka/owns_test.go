@@ -3,39 +3,35 @@ package kafka
 import (
 	"testing"
 
-	"github.com/twmb/franz-go/pkg/kmsg"
-
 	"github.com/longshore-go/longshore/transport"
 )
 
-// F-C01: while a commit waited for the group to be joined, a partition went, and another
-// came back. It is sent as one of the new generation, whose partitions nobody but this
-// member protects: what went, and the assignment before this one, are not in it.
+// F-C01: what is committed for a partition is of this assignment: the broker takes a commit
+// for any partition from any member.
 func TestCommitOfPartitionsThatWent(t *testing.T) {
 	t.Parallel()
-	c := newConsumer(&groupSource{place: place{topics: []string{"orders"}}, group: "g"}, transport.OpenOptions{})
-	batch := map[tp]*pending{}
-	req := kmsg.NewPtrOffsetCommitRequest()
-	rt := kmsg.NewOffsetCommitRequestTopic()
-	rt.Topic = "orders"
-	for num := range int32(3) {
-		p := newPartition(c, partitionOf{topic: "orders", num: num}, 5, -1)
-		p.t.Touch()
-		batch[tp{"orders", num}] = p.uncommitted()
-		c.parts[tp{"orders", num}] = p
-		rp := kmsg.NewOffsetCommitRequestTopicPartition()
-		rp.Partition = num
-		rt.Partitions = append(rt.Partitions, rp)
+	c := newConsumer(New([]string{"none"}, Config{}).Group("g", []string{"orders"}, GroupConfig{}), transport.OpenOptions{})
+	here := func(num int32) *partition {
+		p := newPartition(c.with, c.topics, partitionOf{topic: "orders", num: num}, 5, -1)
+		c.assignments.parts[p.key.tp()] = p
+		return p
 	}
-	req.Topics = append(req.Topics, rt)
-	delete(c.parts, tp{"orders", 0})
-	c.parts[tp{"orders", 1}] = newPartition(c, partitionOf{topic: "orders", num: 1}, 9, -1)
-	c.complete(req, batch)
-	if len(batch) != 1 || len(req.Topics) != 1 || len(req.Topics[0].Partitions) != 1 || req.Topics[0].Partitions[0].Partition != 2 {
-		t.Errorf("sent %+v, waiting for %d answers", req.Topics, len(batch))
+	went, back, stays, deleted := here(0), here(1), here(2), here(3)
+	delete(c.assignments.parts, went.key.tp())
+	moved := stays.successor(9, -1)
+	if here(1); c.committer.committable(went) || c.committer.committable(back) {
+		t.Error("a partition that went, or came back, is committed for by its old assignment")
 	}
-	delete(c.parts, tp{"orders", 2})
-	if c.complete(req, batch); len(batch) != 0 || len(req.Topics) != 0 {
-		t.Errorf("nothing is left, but sent %+v, waiting for %d answers", req.Topics, len(batch))
+	if !c.assignments.replace(stays, moved) || !c.committer.committable(stays) || !c.committer.committable(moved) {
+		t.Error("a seek ends the assignment")
+	}
+	if c.assignments.replace(stays, moved) {
+		t.Error("a state that was replaced is replaced again")
+	}
+	deleted.deleted = true
+	recreated := here(4)
+	c.topics.setID("orders", [16]byte{1})
+	if c.committer.committable(deleted) || c.committer.committable(recreated) {
+		t.Error("the old topic's position is committed for the new one")
 	}
 }

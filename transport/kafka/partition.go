@@ -2,8 +2,9 @@ package kafka
 
 import (
 	"context"
-	"slices"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -12,148 +13,165 @@ import (
 	"github.com/longshore-go/longshore/transport/kafka/internal/offsets"
 )
 
-// partition is one assignment of a partition to this member, from the reading of
-// its position to its end. It is the settler of its deliveries, so a late one
-// reaches the assignment it came from and never the next.
+// partition is one assignment of a partition to this member, from the reading of its
+// position to its end. It is the settler of its deliveries, so a late settlement reaches
+// the assignment that its delivery came from and never the next one.
 type partition struct {
-	c    *consumer
-	key  partitionOf
-	sub  *longshore.Subscription
-	mark offsets.Mark // of the topic, in what is saved
+	key   partitionOf
+	with  *surroundings
+	sub   *longshore.Subscription // what its deliveries have in common
+	mark  offsets.Mark            // of the topic, in what is saved beside a position
+	token *assignmentToken        // of the member with the partition; a seek goes on with it
 
-	mu      sync.Mutex
-	t       offsets.Tracker
-	wait    queue    // fetched, not handed out
-	bytes   int64    // of wait
-	again   []repeat // given back, to be handed out now
-	waits   map[uint64]waiting
-	out     int   // handed out and not settled
+	mu     sync.Mutex
+	t      offsets.Tracker
+	buf    fetchBuffer // fetched and not handed out
+	again  givenBack   // given back and not handed out again
+	ledger ledger      // acknowledged, and what of it is committed
+	head   headWatch   // the oldest record that is not done
+
+	state   assignmentState
+	deleted bool  // its topic is gone: nothing of it is committed
+	queued  bool  // it stands in the line of those with something to hand out
+	out     int   // handed out and not settled: a revocation waits for these
 	next    int64 // offset that the next fetched record should have
-	queued  bool  // in the consumer's line
-	stalled bool  // the window is full
-	full    bool  // has enough
-	held    bool  // and the client does not fetch it
-	leaving bool  // being revoked: nothing new
-	closed  bool
+	logEnd  int64 // as the last fetch said; -1 before, when the backlog has to ask for it
 	barrier error // reading ends here, before a batch that is too large; nil: it does not
-	gone    bool  // its topic was deleted: nothing of it is committed
-	drops   int   // how often what waits was forgotten
-
-	budget    int    // characters that a commit may save
-	committed uint64 // ver of the last commit that the broker has
-	sent      int64  // its offset; -1 before
-	forgotten int    // records that are done and that it does not carry
-	acked     []*longshore.Delivery
-
-	logStart, logEnd int64 // as the last fetch told; -1 before
-	told             int   // step of the warning that was given, of the record toldOf
-	toldOf           uint64
-	toldSince        time.Time
-	headSince        time.Time
-	headSeq          uint64
-	silent           time.Time // since when its leader is asked in vain; zero: it is not
-	muteTold         bool
-
-	assignmentToken *stint // of the member with the partition; a seek goes on with it
 }
 
-// stint is the time from an assignment to its revocation, over all seeks in it.
-type stint struct{ _ byte }
+// assignmentState is how far an assignment is on its way. It never goes back.
+type assignmentState uint8
 
-// repeat is a record that was given back.
-type repeat struct {
-	seq     uint64
-	rec     *kgo.Record
-	attempt int
+const (
+	assigned assignmentState = iota
+	revoking                 // nothing new is handed out; what is in hand may be settled
+	released                 // settlements are refused: the partition may be another member's
+)
+
+// assignmentToken is the time from an assignment to its revocation, over all seeks in it.
+type assignmentToken struct{ _ byte }
+
+// surroundings is what all partitions of a consumer share: the configuration, and the parts
+// that they report to.
+type surroundings struct {
+	src     *Group
+	base    context.Context //nolint:containedctx // parent of the deliveries' contexts
+	window  atomic.Int64    // records of a partition that may be in hand; see Resize
+	turns   *turns
+	flow    *flow
+	settled *settlements
+	reports *reports
 }
 
-// waiting is one that is not due yet.
-type waiting struct {
-	repeat
-	timer *time.Timer
+// settlements counts acknowledgements between the partitions and the committer.
+type settlements struct {
+	recent atomic.Int64  // since the last commit
+	urgent chan struct{} // wakes the committer: many are recent, or a position is new
+	moved  chan struct{} // wakes a revocation: a partition that it waits for has nothing in hand
+	lost   atomic.Int64  // acknowledged records that no commit has carried, since the last Flush
 }
 
-func newPartition(c *consumer, key partitionOf, position int64, epoch int32) *partition {
-	return &partition{c: c, key: key, sub: c.subscription(key), mark: c.markOf(key),
-		t: offsets.New(position, epoch), next: position, budget: offsets.DefaultBudget, sent: -1, logStart: -1, logEnd: -1, assignmentToken: &stint{}}
-}
-
-// inherit takes over what an earlier owner had saved beside the position base.
-func (p *partition) inherit(saved string, base int64) {
-	if s, ok := offsets.Decode(saved, p.mark, base); ok {
-		p.t.Inherit(s)
+func (s *settlements) add(n int) {
+	if now := s.recent.Add(int64(n)); now >= commitCount && now-int64(n) < commitCount {
+		signal(s.urgent)
 	}
 }
 
-// take hands out up to n records; more says whether there are others, which keeps
-// the partition in the line.
+// tp names the partition without the topic's identity.
+func (k partitionOf) tp() tp { return tp{Topic: k.topic, Num: k.num} }
+
+// String is topic/partition.
+func (k partitionOf) String() string { return fmt.Sprintf("%s/%d", k.topic, k.num) }
+
+func newPartition(with *surroundings, topics *topics, key partitionOf, position int64, epoch int32) *partition {
+	return &partition{key: key, with: with, sub: topics.subscription(key), mark: topics.mark(key), token: &assignmentToken{},
+		t: offsets.New(position, epoch), buf: fetchBuffer{at: key.tp(), flow: with.flow}, ledger: ledger{budget: offsets.DefaultBudget},
+		next: position, logEnd: -1}
+}
+
+// successor is another state for the rest of the same assignment, at a position which is
+// committed soon.
+func (p *partition) successor(position int64, epoch int32) *partition {
+	return &partition{key: p.key, with: p.with, sub: p.sub, mark: p.mark, token: p.token,
+		t: offsets.New(position, epoch), buf: fetchBuffer{at: p.buf.at, flow: p.buf.flow}, ledger: ledger{budget: p.ledger.budget},
+		next: position, logEnd: -1}
+}
+
+// inherit takes over what an earlier owner had saved for the position base.
+func inherit(t *offsets.Tracker, mark offsets.Mark, saved string, base int64) {
+	if s, ok := offsets.Decode(saved, mark, base); ok {
+		t.Inherit(s)
+	}
+}
+
+// take hands out up to n records; more says whether there are others, which keeps the
+// partition in the line.
 func (p *partition) take(n int, out []*longshore.Delivery) (_ []*longshore.Delivery, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.closed && !p.leaving {
-		for ; n > 0 && len(p.again) > 0; n-- {
-			out = append(out, p.redeliver(p.again[0], time.Now()))
-			p.again = p.again[1:]
+	if p.state == assigned {
+		for ; n > 0 && len(p.again.due) > 0; n-- {
+			out = append(out, p.redeliver(p.again.pop(), time.Now()))
 		}
 		out = p.takeNew(n, out)
 	}
-	if p.closed || p.leaving {
+	if p.state != assigned { // takeNew gives up the lock now and then
 		p.queued = false
 		return out, false
 	}
-	p.stall()
-	p.queued = len(p.again) > 0 || !p.wait.empty() && !p.stalled
+	p.checkWindow()
+	p.queued = p.canHandOut()
 	return out, p.queued
 }
 
-// takeNew hands out up to n of the records that wait. The lock is held, but for
-// making deliveries: whoever settles meanwhile should not have to wait for that.
+// takeNew hands out up to n of the records that wait. It gives up the lock while deliveries
+// are made: whoever settles meanwhile should not have to wait for that.
 func (p *partition) takeNew(n int, out []*longshore.Delivery) []*longshore.Delivery {
 	skipped := 0
 	for n > 0 {
-		room := p.room()
-		if room <= 0 || p.wait.made == nil && !p.make() {
+		room := p.with.room(&p.t, &p.buf, &p.ledger)
+		if room <= 0 || p.buf.made == nil && !p.make() {
 			break
 		}
-		ds, bytes := p.wait.pop(p.fitting(min(n, room)))
-		p.shrink(bytes)
+		ds := p.buf.pop(p.with.fitting(&p.t, &p.buf, &p.ledger, min(n, room)))
 		before := len(out)
 		out = p.register(ds, out)
 		n -= len(out) - before
 		skipped += len(ds) - (len(out) - before)
 	}
 	if skipped > 0 {
-		p.c.completed(skipped)
+		p.with.settled.add(skipped)
 	}
 	return out
 }
 
-// make makes deliveries of the next records; false if there are none. It gives up
-// the lock meanwhile. Only Receive takes, so nobody else hands out sequence numbers.
+// make makes deliveries of the next records; false if there are none. It gives up the lock
+// meanwhile. Only Receive takes, so no other call uses up sequence numbers.
 func (p *partition) make() bool {
-	recs, at, bytes := p.wait.next(madeAtOnce)
+	recs, at, bytes := p.buf.next(madeAtOnce)
 	if len(recs) == 0 {
 		return false
 	}
-	first, drops := p.t.Tail(), p.drops
+	first, drops := p.t.Tail(), p.buf.drops
 	p.mu.Unlock()
-	ds := longshore.NewDeliveries(p.c.base, p, first, len(recs))
+	ds := longshore.NewDeliveries(p.with.base, p, first, len(recs))
 	for i, r := range recs {
-		p.fill(&ds[i], r, 1, at)
+		fill(&ds[i], p.sub, r, 1, at)
 	}
 	p.mu.Lock()
-	if p.drops != drops {
+	if p.buf.drops != drops {
 		return false
 	}
-	p.wait.made, p.wait.bytes = ds, bytes
+	p.buf.made, p.buf.madeBytes = ds, bytes
 	return true
 }
 
-// register moves records from those that wait to those that are out.
+// register moves records from those that wait to those in hand. Markers, and what an
+// earlier owner has done, are done at once.
 func (p *partition) register(ds []longshore.Delivery, out []*longshore.Delivery) []*longshore.Delivery {
 	for i := range ds {
 		d := &ds[i]
-		r, _ := d.Native().(*kgo.Record)
+		r := record(d)
 		if r.Attrs.IsControl() || p.t.WasDone(r.Offset, r.LeaderEpoch) {
 			p.t.Ack(p.t.Add(r.Offset, r.LeaderEpoch, nil))
 			continue
@@ -171,26 +189,31 @@ func (p *partition) register(ds []longshore.Delivery, out []*longshore.Delivery)
 
 // redeliver makes a new delivery of a record that was given back.
 func (p *partition) redeliver(e repeat, now time.Time) *longshore.Delivery {
-	d := p.delivery(e.rec, e.seq, e.attempt, now)
+	d := longshore.NewDelivery(p.with.base, p, e.seq)
+	fill(d, p.sub, e.rec, e.attempt, now)
 	d.Origin.Redelivered = true
 	p.t.Hold(e.seq, d)
 	p.out++
 	return d
 }
 
-func (p *partition) delivery(r *kgo.Record, seq uint64, attempt int, now time.Time) *longshore.Delivery {
-	d := longshore.NewDelivery(p.c.base, p, seq)
-	p.fill(d, r, attempt, now)
-	return d
-}
-
-func (p *partition) fill(d *longshore.Delivery, r *kgo.Record, attempt int, at time.Time) {
+// fill makes a delivery of a record.
+func fill(d *longshore.Delivery, sub *longshore.Subscription, r *kgo.Record, attempt int, at time.Time) {
 	decode(&d.Message, r)
 	d.Attempt = attempt
-	d.Origin.Subscription = p.sub
+	d.Origin.Subscription = sub
 	d.Origin.Topic, d.Origin.Partition, d.Origin.Position = r.Topic, r.Partition, uint64(r.Offset) //nolint:gosec // not negative
 	d.Origin.ReceivedAt = at
 	d.SetNative(r)
+}
+
+// record is the one that a delivery was made of; nil if there is no delivery.
+func record(d *longshore.Delivery) *kgo.Record {
+	if d == nil {
+		return nil
+	}
+	r, _ := d.Native().(*kgo.Record)
+	return r
 }
 
 // Ack marks the record done. The next commit carries it.
@@ -200,18 +223,18 @@ func (p *partition) Ack(_ context.Context, token uint64) error {
 		p.mu.Unlock()
 		return err
 	}
-	if !p.c.src.cast {
-		p.acked = append(p.acked, p.t.Held(token))
+	if !p.with.src.cast {
+		p.ledger.acked = append(p.ledger.acked, p.t.Held(token))
 	}
 	p.t.Ack(token)
 	p.settled()
 	p.mu.Unlock()
-	p.c.completed(1)
+	p.with.settled.add(1)
 	return nil
 }
 
-// Nack keeps the record here and hands it out again after delay. It stays not done,
-// so it comes again if this member ends before.
+// Nack keeps the record here and hands it out again after delay. It stays not done, so it is
+// redelivered by the next owner if this member ends before.
 func (p *partition) Nack(_ context.Context, token uint64, delay time.Duration, attempt int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -223,47 +246,33 @@ func (p *partition) Nack(_ context.Context, token uint64, delay time.Duration, a
 	if attempt <= 0 {
 		attempt = d.Attempt + 1
 	}
-	rec, _ := d.Native().(*kgo.Record)
 	p.t.Retried(token, attempt)
 	p.settled()
-	if p.leaving {
+	if p.state != assigned {
 		return nil // the next owner has it
 	}
-	e := repeat{seq: token, rec: rec, attempt: attempt}
+	e := repeat{seq: token, rec: record(d), attempt: attempt}
 	if delay <= 0 {
-		p.repeatNow(e)
+		p.again.again(e)
+		p.enqueue()
 		return nil
 	}
-	if p.waits == nil {
-		p.waits = map[uint64]waiting{}
-	}
-	p.waits[token] = waiting{e, time.AfterFunc(delay, func() {
+	p.again.later(e, delay, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		delete(p.waits, token)
-		if !p.closed && !p.leaving {
-			p.repeatNow(e)
+		p.again.came(token)
+		if p.state == assigned {
+			p.again.again(e)
+			p.enqueue()
 		}
-	})}
+	})
 	return nil
 }
 
-// repeatNow keeps those that are due in the order of the log.
-func (p *partition) repeatNow(e repeat) {
-	i, _ := slices.BinarySearchFunc(p.again, e.seq, func(x repeat, seq uint64) int {
-		if x.seq < seq {
-			return -1
-		}
-		return 1
-	})
-	p.again = slices.Insert(p.again, i, e)
-	p.enqueue()
-}
-
-// claim checks that the token is out here.
+// claim checks that the token is in hand here.
 func (p *partition) claim(token uint64) error {
 	switch {
-	case p.closed:
+	case p.state == released:
 		return longshore.ErrLost
 	case !p.t.Has(token) || p.t.Held(token) == nil:
 		return longshore.ErrSettled
@@ -271,22 +280,61 @@ func (p *partition) claim(token uint64) error {
 	return nil
 }
 
-// settled counts one that is no longer out.
+// settled counts one that is no longer in hand.
 func (p *partition) settled() {
 	p.out--
-	p.opened()
-	if p.leaving && p.out == 0 {
-		signal(p.c.moved)
+	p.unblock()
+	if p.state != assigned && p.out == 0 {
+		signal(p.with.settled.moved)
 	}
 }
 
 // Reject is not possible: a log has no dead-letter place.
 func (p *partition) Reject(context.Context, uint64, error) error {
-	return unsupported("reject a record of "+p.c.src.title(), p.key.topic, "Kafka has no dead-letter place of its own",
+	return unsupported("reject a record of "+p.with.src.title(), p.key.topic, "Kafka has no dead-letter place of its own",
 		"set the container's DeadLetter.To to a topic")
 }
 
 // Extend is neither possible nor needed.
 func (p *partition) Extend(context.Context, uint64, time.Duration) error {
-	return unsupported("extend a record of "+p.c.src.title(), p.key.topic, "a record is held as long as its partition is assigned", "")
+	return unsupported("extend a record of "+p.with.src.title(), p.key.topic, "a record is held as long as its partition is assigned", "")
+}
+
+// stopHandingOut ends the handing out of new records; what is in hand may still be settled.
+func (p *partition) stopHandingOut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state = max(p.state, revoking)
+	p.buf.drop()
+	p.again.drop()
+}
+
+// release ends the assignment for its deliveries: those in hand are lost. It returns how
+// many.
+func (p *partition) release(cause error) int {
+	p.mu.Lock()
+	if p.state == released {
+		p.mu.Unlock()
+		return 0
+	}
+	p.buf.drop()
+	p.again.drop()
+	p.state, p.out = released, 0
+	open := p.t.Open()
+	p.mu.Unlock()
+	return p.with.reports.lose(open, cause)
+}
+
+// inHand is how many deliveries are not settled.
+func (p *partition) inHand() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out
+}
+
+// active reports whether records of the partition can come.
+func (p *partition) active() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state == assigned && !p.deleted
 }

@@ -15,7 +15,7 @@ func TestCommitOfManyPartitionsGoesInParts(t *testing.T) {
 	for _, n := range []int{1, 30, 400, 5000} {
 		batch := map[tp]*pending{}
 		for i := range int32(n) { //nolint:gosec // small
-			batch[tp{"orders", i}] = &pending{s: offsets.Snapshot{Offset: int64(i), Saved: strings.Repeat("x", offsets.DefaultBudget)}}
+			batch[tp{Topic: "orders", Num: i}] = &pending{s: offsets.Snapshot{Offset: int64(i), Saved: strings.Repeat("x", offsets.DefaultBudget)}}
 		}
 		seen := map[tp]bool{}
 		all := parts(batch)

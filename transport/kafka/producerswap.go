@@ -2,15 +2,14 @@ package kafka
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/kafka/internal/cluster"
 )
 
 // producing is a client and how many calls use it.
@@ -45,7 +44,7 @@ func (p *Publisher) enter() (*producing, error) {
 // asked for once: a client that was refused it fails each record from then on, also
 // when the permission has come or the broker is well again. So another takes its place.
 func (p *Publisher) leave(ctx context.Context, with *producing, failed error) {
-	stuck := failed != nil && ctx.Err() == nil && with.refused() != nil //nolint:contextcheck // it answers from memory
+	stuck := failed != nil && ctx.Err() == nil && cluster.IdentityRefused(with.cl) != nil //nolint:contextcheck // it answers from memory
 	p.mu.Lock()
 	with.users--
 	if stuck && p.now == with && !p.closed {
@@ -62,19 +61,6 @@ func (p *Publisher) leave(ctx context.Context, with *producing, failed error) {
 	}
 }
 
-// refused is why the client has no identity and never asks again, which it answers from
-// memory; nil: it has one, or still asks.
-func (w *producing) refused() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	_, _, err := w.cl.ProducerID(ctx)
-	var ke *kerr.Error
-	if errors.As(err, &ke) && !kerr.IsRetriable(ke) {
-		return ke
-	}
-	return nil
-}
-
 // refusal returns what tells why with was refused an identity, should that happen while
 // a Publish waits: the client then fails what it holds, but now and then not what it
 // was given at that very moment, which would wait for nothing until its time is over.
@@ -87,6 +73,6 @@ func (p *Publisher) refusal(with *producing) func() error {
 			return nil
 		}
 		seen = told
-		return with.refused()
+		return cluster.IdentityRefused(with.cl)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/kafka/internal/cluster"
 )
 
 // dials remembers how connecting went: the client itself goes on trying and, when
@@ -51,7 +52,7 @@ func (p *Publisher) reach(ctx context.Context, cl *kgo.Client, topic string) err
 	if p.dials.met.Load() {
 		return nil
 	}
-	if err := answers(ctx, cl); err != nil {
+	if err := cluster.Probe(ctx, cl); err != nil {
 		return p.b.opened(p.publishing(topic), topic, err)
 	}
 	p.dials.met.Store(true)
@@ -98,7 +99,7 @@ func (p *Publisher) because(ctx context.Context, cl *kgo.Client, topic string) f
 	}
 	ctx, cancel := context.WithTimeout(ctx, unanswered)
 	defer cancel()
-	resp, err := metadata(ctx, cl, topic)
+	resp, err := cluster.Metadata(ctx, cl, topic)
 	if err != nil || len(resp.Topics) != 1 || resp.Topics[0].ErrorCode != kerr.UnknownTopicOrPartition.Code {
 		return nil
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/longshore-go/longshore/transport/kafka/internal/cluster"
 )
 
 // The client fails records together: all of a batch that the broker refuses for the sake of
@@ -172,7 +174,7 @@ func (r *resends) enter() (*producing, error) {
 	if r.with == nil {
 		cl, err := kgo.NewClient(r.opts...)
 		if err != nil {
-			return nil, badConfig("Options", firstLine(err.Error()), "")
+			return nil, badOptions(err)
 		}
 		r.with = &producing{cl: cl}
 	}
@@ -183,7 +185,7 @@ func (r *resends) enter() (*producing, error) {
 // leave ends the use of a client. One that was refused an identity fails whatever it is given:
 // see Publisher.leave.
 func (r *resends) leave(with *producing, failed bool) {
-	stuck := failed && with.refused() != nil
+	stuck := failed && cluster.IdentityRefused(with.cl) != nil
 	r.mu.Lock()
 	with.users--
 	if stuck && r.with == with {

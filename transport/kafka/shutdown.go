@@ -6,67 +6,54 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kmsg"
-
 	"github.com/longshore-go/longshore"
 )
 
-// Cancel stops fetching. The member keeps its partitions, so that what is out can
-// be worked off; what waits here was never handed out and simply is not committed.
+// How long leaving the group may take, and go on after Close has returned.
+const (
+	leaveGrace = 5 * time.Second
+	leaveLate  = time.Second
+)
+
+// Cancel stops fetching. The member keeps its partitions, so that what is in hand can be
+// finished; what waits here was never handed out and is simply not committed.
 func (c *consumer) Cancel(context.Context) error {
-	c.mu.Lock()
-	c.leaving, c.canceled = true, true
-	c.line = nil
-	c.mu.Unlock()
-	c.halt()
-	for _, p := range c.assigned() {
-		p.mu.Lock()
-		p.drop()
-		p.queued = true // never again
-		p.mu.Unlock()
+	c.life.cancel()
+	c.turns.clear()
+	for _, p := range c.assignments.all() {
+		p.stopHandingOut()
 	}
-	signal(c.ready)
 	return nil
 }
 
 // Release has nothing to give back: see Cancel.
 func (c *consumer) Release(context.Context) error { return nil }
 
-// Close loses what is out, commits what is done and leaves the group. A cluster that
+// Close loses what is in hand, commits what is done and leaves the group. A cluster that
 // does not answer holds it no longer than ctx.
 func (c *consumer) Close(ctx context.Context) error {
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
+	before, first := c.life.close()
+	if !first {
 		return nil
 	}
-	c.closed, c.leaving = true, true
-	away := c.away
-	c.end = longshore.ErrClosed
-	c.mu.Unlock()
-	signal(c.ready)
-	c.halt()
-	c.gate.enter()
-	ps := c.assigned()
-	for _, p := range ps {
-		p.close(fmt.Errorf("the consumer was closed: %w", longshore.ErrLost))
-	}
-	c.gate.leave()
-	if c.src.cast {
-		c.remember(ps)
+	c.assignments.gate.enter()
+	ps := c.assignments.release(fmt.Errorf("the consumer was closed: %w", longshore.ErrLost))
+	c.assignments.gate.leave()
+	if c.broadcast != nil {
+		c.broadcast.remember(ps)
 	}
 	var err error
-	if !away {
-		until, cancel := c.closing(ctx)
-		err = c.lastCommit(until, ps) // before leaving: the group would refuse it after that
+	if !errors.Is(before, longshore.CodeUnreachable) && !errors.Is(before, longshore.CodeConnLost) {
+		until, cancel := closing(ctx)
+		err = c.committer.last(until, ps) // before leaving: the group would refuse it after that
 		cancel()
 	}
-	c.tellRepeats(ps)
+	c.committer.reportRepeats(ps)
 	for _, p := range ps {
-		c.forfeit(p)
+		p.forfeit()
 	}
-	c.remove(ps)
-	c.finish()
+	c.assignments.remove(ps)
+	c.life.finish()
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
@@ -77,14 +64,14 @@ func (c *consumer) Close(ctx context.Context) error {
 	case <-gone:
 	case <-ctx.Done(): // the rest ends by itself
 	}
-	if werr := c.tell.wait(ctx); err == nil {
+	if werr := c.reports.wait(ctx); err == nil {
 		err = werr
 	}
 	return brokerError("close "+c.src.title(), c.src.name(), err)
 }
 
 // closing bounds the last commit, so that ctx has time for leaving too.
-func (c *consumer) closing(ctx context.Context) (context.Context, context.CancelFunc) {
+func closing(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := commitTimeout
 	if end, ok := ctx.Deadline(); ok {
 		left := time.Until(end)
@@ -93,18 +80,25 @@ func (c *consumer) closing(ctx context.Context) (context.Context, context.Cancel
 	return context.WithTimeout(ctx, limit)
 }
 
+// abandonOpen ends a consumer that was never handed out.
+func (c *consumer) abandonOpen() {
+	_, _ = c.life.close()
+	c.life.finish()
+	late, cancel := context.WithCancel(context.Background())
+	cancel()
+	c.leaveGroup(late) // a pattern's client may have joined
+}
+
 // leaveGroup leaves the group and ends the client. A member that does not leave keeps its
-// partitions from the others until its session times out, so this goes on for a moment
-// when ctx has ended; but no longer: a coordinator that does not answer must not hold
-// the client's goroutines.
+// partitions from the others until its session times out, so this goes on for a moment when
+// ctx has ended; but no longer: a coordinator that does not answer must not hold the
+// client's goroutines.
 func (c *consumer) leaveGroup(ctx context.Context) {
 	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveGrace)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(leaveLate, cancel) })
 	defer stop()
-	member, _ := c.cl.GroupMetadata()
-	c.leave(leave, member)
-	c.removeMember(leave, member)
+	c.committer.member.Leave(leave, c.src.cfg.Protocol == Classic && !c.src.cast, c.kill)
 	if leave.Err() != nil {
 		c.kill() // or closing waits for the answers that leaving did not get
 	}
@@ -112,84 +106,19 @@ func (c *consumer) leaveGroup(ctx context.Context) {
 	c.kill()
 }
 
-// How long leaving the group may take, and go on behind Close.
-const (
-	leaveGrace = 5 * time.Second
-	leaveLate  = time.Second
-)
-
-// leave leaves the group. A client that joins would see that through first, which lasts
-// until all others have drained, and the group would wait for a member that has gone: so
-// the group is told beside it, as soon as it has given the member its name.
-func (c *consumer) leave(ctx context.Context, member string) {
-	left := make(chan struct{})
-	go func() {
-		defer close(left)
-		_ = c.cl.LeaveGroupContext(ctx)
-	}()
-	cfg := &c.src.cfg
-	patience := time.NewTicker(joinPatience)
-	defer patience.Stop()
-	for {
-		select {
-		case <-left:
-			return
-		case <-patience.C:
-		}
-		if c.src.cast || cfg.Protocol != Classic || cfg.InstanceID != "" {
-			continue
-		}
-		if member == "" {
-			member, _ = c.cl.GroupMetadata()
-		}
-		if member != "" {
-			break
-		}
+// awaitFailure ends the partitions when a part has ended the consumer. It has a goroutine of
+// its own because that part may run inside a callback of the group.
+func (c *consumer) awaitFailure() {
+	select {
+	case <-c.life.failed:
+	case <-c.life.over.Done():
 	}
-	req := kmsg.NewPtrLeaveGroupRequest()
-	req.Group, req.MemberID = c.src.group, member
-	m := kmsg.NewLeaveGroupRequestMember()
-	m.MemberID = member
-	req.Members = append(req.Members, m)
-	_, _ = req.RequestWith(ctx, c.cl)
-	c.kill() // the client would wait for an answer to its joining
-	<-left
-}
-
-// removeMember lets a static member of the consumer protocol come back under its name. The
-// client says that it goes, but not under which name, which the broker refuses: the
-// name would be taken until the session times out.
-func (c *consumer) removeMember(ctx context.Context, member string) {
-	cfg := &c.src.cfg
-	if cfg.InstanceID == "" || cfg.Protocol != Consumer || member == "" {
+	err, news := c.life.failure()
+	if err == nil {
 		return
 	}
-	req := kmsg.NewPtrConsumerGroupHeartbeatRequest()
-	req.Group, req.MemberID, req.MemberEpoch = c.src.group, member, -2
-	req.InstanceID = &cfg.InstanceID
-	_, _ = req.RequestWith(ctx, c.cl) // the session's timeout is the other way
-}
-
-// fail ends the consumer from inside: it is down until it is opened again. What is
-// done may still be committed by Close, unless the cluster is away.
-func (c *consumer) fail(err error) {
-	c.mu.Lock()
-	if c.end != nil {
-		c.mu.Unlock()
-		return
+	c.assignments.release(fmt.Errorf("the consumer ended: %w", longshore.ErrLost))
+	if news {
+		c.reports.down(err)
 	}
-	c.end = err
-	c.away = errors.Is(err, longshore.CodeUnreachable) || errors.Is(err, longshore.CodeConnLost)
-	leaving := c.leaving
-	c.wg.Go(func() { // the caller may be inside a callback of the group
-		for _, p := range c.assigned() {
-			p.close(fmt.Errorf("the consumer ended: %w", longshore.ErrLost))
-		}
-		if !leaving {
-			c.tell.down(err)
-		}
-	})
-	c.mu.Unlock()
-	signal(c.ready)
-	c.halt()
 }

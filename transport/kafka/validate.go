@@ -1,14 +1,9 @@
 package kafka
 
 import (
-	"crypto/tls"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
-	"time"
-
-	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
@@ -23,50 +18,14 @@ func (c *Config) together() error {
 	if c.SASL.Mechanism == OAuthBearer && c.SASL.User != "" && c.SASL.Native == nil {
 		l.Conflict("SASL.User", nil, "the mechanism OAUTHBEARER", "the token says who logs in", "leave {SASL.User} out")
 	}
-	if c.tls() != nil && c.accepts() && !c.accepts(kgo.DialTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12})) {
-		l.Conflict("Options", "with kgo.Dialer", "{TLS}", "the client makes either the connection or the handshake", "make the handshake in the Dialer and leave TLS and TLSConfig out, or leave the Dialer out")
-	}
 	return l.Err()
 }
 
-// client has the Options and more; it connects to nothing. nil: they are not accepted,
-// which is told elsewhere.
-func (c *Config) client(more ...kgo.Opt) *kgo.Client {
-	opts := append(slices.Clone(c.Options), more...)
-	if slices.ContainsFunc(opts, func(o kgo.Opt) bool { return o == nil }) {
-		return nil
-	}
-	cl, err := kgo.NewClient(opts...)
-	if err != nil {
-		return nil
-	}
-	return cl
-}
-
-func (c *Config) accepts(more ...kgo.Opt) bool {
-	cl := c.client(more...)
-	if cl != nil {
-		cl.Close()
-	}
-	return cl != nil
-}
-
-// heartbeat is the interval that the Options say; 0 if they are not accepted.
-func (c *Config) heartbeat() time.Duration {
-	cl := c.client()
-	if cl == nil {
-		return 0
-	}
-	defer cl.Close()
-	beat, _ := cl.OptValue(kgo.HeartbeatInterval).(time.Duration)
-	return beat
-}
-
 // together looks at how a group consumes.
-func (s *groupSource) together(l *problem.List) {
+func (s *Group) together(l *problem.List) {
 	g := &s.cfg
 	if g.SessionTimeout > 0 {
-		if beat := s.b.cfg.heartbeat(); beat >= g.SessionTimeout {
+		if beat := s.b.tried().heartbeat; beat >= g.SessionTimeout {
 			l.Conflict("SessionTimeout", g.SessionTimeout, "the heartbeat of "+beat.String(), "the session would expire before the next heartbeat",
 				"raise {SessionTimeout} to at least three heartbeats{?, or lower kgo.HeartbeatInterval in Options}")
 		}
@@ -95,7 +54,7 @@ func (c *PublisherConfig) together(l *problem.List) {
 
 // ValidateOpen finds what of a container's wishes cannot be served: dead letters that lead
 // nowhere, or back here.
-func (s *groupSource) ValidateOpen(o transport.OpenOptions) error {
+func (s *Group) ValidateOpen(o transport.OpenOptions) error {
 	l := &problem.List{Op: s.title(), Source: s.name()}
 	if o.Native {
 		l.Conflict("DeadLetter.Policy", "native", "kafka", "Kafka has no dead-letter place of its own", "set {DeadLetter.To}, or {DeadLetter.Policy} {Keep} or {Discard}")

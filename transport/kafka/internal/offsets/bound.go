@@ -30,7 +30,7 @@ func canDescribe(open int, span int64, room int) bool {
 // handOut is how many more records with consecutive offsets may be handed out, at most
 // most.
 func handOut(open int, span int64, room, most int) int {
-	if most <= 0 || canDescribe(open+most, span+int64(most), room) {
+	if canDescribe(open+most, span+int64(most), room) { // nearly always
 		return most
 	}
 	return sort.Search(most, func(n int) bool { return !canDescribe(open+n+1, span+int64(n)+1, room) })

@@ -27,15 +27,13 @@ func (t *Tracker) Snapshot(budget int, mark Mark) Snapshot {
 		return s
 	}
 	runs := append(t.runs(), ahead...)
-	if s.Forgotten = count(runs); budget > 0 {
-		h := header{mark: mark, base: t.base, epoch: t.newest, undone: t.undone(ahead)}
-		if len(ahead) > 0 || len(waiting) > 0 {
-			h.epoch = t.saved.epoch
-		}
-		var covered int
-		s.Saved, covered = encode(runs, append(t.retried(), waiting...), h, budget)
-		s.Forgotten -= covered
+	h := header{mark: mark, base: t.base, epoch: t.newest, undone: t.undone(ahead)}
+	if len(ahead) > 0 || len(waiting) > 0 {
+		h.epoch = t.saved.epoch // not below that of a record seen here: see inherited
 	}
+	var covered int
+	s.Saved, covered = encode(runs, append(t.retried(), waiting...), h, budget)
+	s.Forgotten = count(runs) - covered
 	return s
 }
 
@@ -61,11 +59,8 @@ func (t *Tracker) inherited() (runs []span, attempts []retried) {
 	return runs, attempts
 }
 
-func (t *Tracker) retried() []retried {
-	if len(t.attempts) == 0 {
-		return nil
-	}
-	out := make([]retried, 0, len(t.attempts))
+// retried lists the attempts of records that were given back.
+func (t *Tracker) retried() (out []retried) {
 	for _, seq := range slices.Sorted(maps.Keys(t.attempts)) {
 		out = append(out, retried{t.offsets[t.slot(seq)], t.attempts[seq]})
 	}
@@ -98,28 +93,26 @@ func (t *Tracker) undone(ahead []span) iter.Seq[int64] {
 func (t *Tracker) runs() []span {
 	var out []span
 	left := t.island
-	for seq := t.head; left > 0 && seq < t.tail; {
+	for seq := t.head; left > 0; {
 		s := t.slot(seq)
 		word := t.done[s/64] >> (s % 64)
-		room := min(64-s%64, int(t.tail-seq)) //nolint:gosec // at most 64
-		if word == 0 {
-			seq += uint64(room) //nolint:gosec // at most 64
-			continue
-		}
-		if skip := bits.TrailingZeros64(word); skip > 0 {
+		if skip := min(bits.TrailingZeros64(word), 64-s%64); skip > 0 {
 			seq += uint64(skip) //nolint:gosec // at most 64
 			continue
 		}
-		n := min(bits.TrailingZeros64(^word), room)
-		from, to := t.offsets[t.slot(seq-1)]+1, t.offsets[s+n-1]+1 // the head is not done, so there is one before
-		left -= uint64(n)                                          //nolint:gosec // at most 64
+		// The head is not done: its bit ends a run that would reach around the ring, and there
+		// is a record before each run.
+		n := bits.TrailingZeros64(^word)
+		from, to := t.offsets[t.slot(seq-1)]+1, t.offsets[s+n-1]+1
+		next := seq + uint64(n) //nolint:gosec // at most 64
+		left -= next - seq
 		// A run that goes on in the next word of the bitmap is one run.
 		if k := len(out) - 1; k >= 0 && out[k].next == seq {
-			out[k].to, out[k].next, out[k].n = to, seq+uint64(n), out[k].n+n //nolint:gosec // at most 64
+			out[k].to, out[k].next, out[k].n = to, next, out[k].n+n
 		} else {
-			out = append(out, span{from: from, to: to, n: n, next: seq + uint64(n)}) //nolint:gosec // at most 64
+			out = append(out, span{from: from, to: to, n: n, next: next})
 		}
-		seq += uint64(n) //nolint:gosec // at most 64
+		seq = next
 	}
 	for i := range out {
 		if next := out[i].next; next < t.tail {

@@ -134,9 +134,7 @@ func (t *Tracker) Ack(seq uint64) {
 	s := t.slot(seq)
 	t.done[s/64] |= 1 << (s % 64)
 	t.held[s] = nil
-	if len(t.attempts) > 0 {
-		delete(t.attempts, seq)
-	}
+	delete(t.attempts, seq)
 	t.island++
 	t.version++
 	if seq == t.head {
@@ -173,12 +171,10 @@ func (t *Tracker) dropEpochs() {
 	for i+1 < len(t.epochs) && t.epochs[i+1].from < t.head {
 		i++
 	}
-	if len(t.epochs) > 0 && t.epochs[i].from < t.head {
+	if t.epochs[i].from < t.head {
 		t.epoch = t.epochs[i].n
 	}
-	if i > 0 {
-		t.epochs = t.epochs[:copy(t.epochs, t.epochs[i:])]
-	}
+	t.epochs = t.epochs[:copy(t.epochs, t.epochs[i:])]
 }
 
 // Retried notes the attempt that a record is at, so that it survives this assignment.

@@ -1,4 +1,4 @@
-package kafka
+package cluster
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 func TestUnpackingWaitsForThePoll(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 20
-	u, err := newUnpacker(nil, limit)
+	u, err := NewUnpacker(nil, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,12 +22,12 @@ func TestUnpackingWaitsForThePoll(t *testing.T) {
 		return bytes.Clone(b)
 	}
 	batch, bomb := pack(limit/2+1), pack(100*limit)
-	for i, want := range []error{nil, nil, errUnpackLater, errUnpackLater} {
+	for i, want := range []error{nil, nil, ErrUnpackLater, ErrUnpackLater} {
 		if _, err := u.Decompress(batch, kgo.CodecZstd); !errors.Is(err, want) {
 			t.Errorf("batch %d: %v, want %v", i, err, want)
 		}
 	}
-	u.polled()
+	u.Polled()
 	if _, err := u.Decompress(bomb, kgo.CodecZstd); !errors.Is(err, kgo.ErrMaxDecompress) {
 		t.Errorf("a bomb: %v", err)
 	}

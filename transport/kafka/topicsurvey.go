@@ -15,35 +15,37 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/edit"
+	"github.com/longshore-go/longshore/transport/kafka/internal/cluster"
 )
 
-// cluster is what the first answer told.
-type cluster struct {
-	id      string
+// survey is what an opening finds of its topics.
+type survey struct {
+	cluster string // the cluster's identity; "" on brokers that have none
 	topics  map[string]topicFacts
-	missing []string
+	missing []string // those that do not exist
 }
 
+// topicFacts is a topic as the cluster has it.
 type topicFacts struct {
-	id         [16]byte
+	id         [16]byte // zero on brokers that give topics no identity
 	partitions int
 	replicas   []int // of each partition
 }
 
 // look asks one broker for the topics, and whether the group may be used. The
 // client itself would try again for half a minute; an opening must not.
-func (s *groupSource) look(ctx context.Context, cl *kgo.Client) (cluster, error) {
+func (s *Group) look(ctx context.Context, cl *kgo.Client) (survey, error) {
 	names := s.topics
 	if s.cfg.Pattern {
 		names = nil
 	}
-	resp, err := metadata(ctx, cl, names...)
+	resp, err := cluster.Metadata(ctx, cl, names...)
 	if err != nil {
-		return cluster{}, err
+		return survey{}, err
 	}
-	found := cluster{topics: map[string]topicFacts{}}
+	found := survey{topics: map[string]topicFacts{}}
 	if resp.ClusterID != nil {
-		found.id = *resp.ClusterID
+		found.cluster = *resp.ClusterID
 	}
 	for _, t := range resp.Topics {
 		err := kerr.ErrorForCode(t.ErrorCode)
@@ -63,16 +65,16 @@ func (s *groupSource) look(ctx context.Context, cl *kgo.Client) (cluster, error)
 	if s.cast {
 		return found, nil
 	}
-	return found, s.coordinated(ctx, cl)
+	return found, cluster.Coordinated(ctx, cl, s.group)
 }
 
 // listTopics notes what topics there are before those of a pattern are read, for who
 // does not begin at their first records.
-func (c *consumer) listTopics(ctx context.Context) error {
-	if !c.src.cfg.Pattern || c.src.cfg.Start == Earliest {
+func (s *Group) listTopics(ctx context.Context, cl *kgo.Client) error {
+	if !s.cfg.Pattern || s.cfg.Start == Earliest {
 		return nil
 	}
-	resp, err := metadataOf(ctx, c.cl, nil)
+	resp, err := cluster.AllMetadata(ctx, cl)
 	if err != nil {
 		return err
 	}
@@ -82,12 +84,12 @@ func (c *consumer) listTopics(ctx context.Context) error {
 			topics[*t.Topic] = len(t.Partitions)
 		}
 	}
-	c.src.starts.listed(topics)
+	s.starts.listed(topics)
 	return nil
 }
 
 // topicError says which of the topics it is about.
-func topicError(s *groupSource, topic *string, err error) error {
+func topicError(s *Group, topic *string, err error) error {
 	name := s.name()
 	if topic != nil {
 		name = *topic
@@ -95,54 +97,8 @@ func topicError(s *groupSource, topic *string, err error) error {
 	return s.b.failure(s.opening()+fmt.Sprintf(": topic %q", name), name, err)
 }
 
-// metadata asks whoever answers.
-func metadata(ctx context.Context, cl *kgo.Client, topics ...string) (*kmsg.MetadataResponse, error) {
-	asked := []kmsg.MetadataRequestTopic{}
-	for _, name := range topics {
-		t := kmsg.NewMetadataRequestTopic()
-		t.Topic = kmsg.StringPtr(name)
-		asked = append(asked, t)
-	}
-	return metadataOf(ctx, cl, asked)
-}
-
-// metadataOf is of all topics if they are nil.
-func metadataOf(ctx context.Context, cl *kgo.Client, topics []kmsg.MetadataRequestTopic) (*kmsg.MetadataResponse, error) {
-	resp, err := askAny(ctx, cl, func() kmsg.Request {
-		req := kmsg.NewPtrMetadataRequest()
-		req.Topics = topics
-		return req
-	})
-	if err != nil {
-		return nil, err
-	}
-	return resp.(*kmsg.MetadataResponse), nil //nolint:errcheck,forcetypeassert // the answer to this request
-}
-
-// coordinated asks for the group's coordinator: a group that may not be used is
-// refused here, not later in the background.
-func (s *groupSource) coordinated(ctx context.Context, cl *kgo.Client) error {
-	answer, err := askAny(ctx, cl, func() kmsg.Request {
-		req := kmsg.NewPtrFindCoordinatorRequest()
-		req.CoordinatorKey, req.CoordinatorKeys = s.group, []string{s.group}
-		return req
-	})
-	if err != nil {
-		return err
-	}
-	resp := answer.(*kmsg.FindCoordinatorResponse) //nolint:errcheck,forcetypeassert // the answer to this request
-	code := resp.ErrorCode
-	for _, c := range resp.Coordinators {
-		code = c.ErrorCode
-	}
-	if err := kerr.ErrorForCode(code); err != nil && !kerr.IsRetriable(err) {
-		return err
-	}
-	return nil
-}
-
 // prepare looks, creates what is missing if it may, and complains of the rest.
-func (s *groupSource) prepare(ctx context.Context, cl *kgo.Client, deadLetter string) (cluster, error) {
+func (s *Group) prepare(ctx context.Context, cl *kgo.Client, deadLetter string) (survey, error) {
 	found, err := s.look(ctx, cl)
 	if err != nil {
 		return found, err
@@ -177,7 +133,7 @@ func (s *groupSource) prepare(ctx context.Context, cl *kgo.Client, deadLetter st
 }
 
 // declared is what prepare makes sure of, for people; "" if it only looks.
-func (s *groupSource) declared(deadLetter string) string {
+func (s *Group) declared(deadLetter string) string {
 	if s.cfg.Declare.Partitions == 0 {
 		return ""
 	}
@@ -191,7 +147,7 @@ func (s *groupSource) declared(deadLetter string) string {
 	return strings.Join(parts, ", ")
 }
 
-func (s *groupSource) create(ctx context.Context, cl *kgo.Client, settings map[string]string, topics ...string) error {
+func (s *Group) create(ctx context.Context, cl *kgo.Client, settings map[string]string, topics ...string) error {
 	if len(topics) == 0 {
 		return nil
 	}
@@ -219,7 +175,7 @@ func (s *groupSource) create(ctx context.Context, cl *kgo.Client, settings map[s
 }
 
 // notFound names a similar topic, if there is one.
-func (s *groupSource) notFound(ctx context.Context, cl *kgo.Client, missing []string) error {
+func (s *Group) notFound(ctx context.Context, cl *kgo.Client, missing []string) error {
 	similar := ""
 	if all, err := kadm.NewClient(cl).ListTopics(ctx); err == nil {
 		names := slices.Sorted(maps.Keys(all))
