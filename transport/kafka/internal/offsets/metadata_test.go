@@ -163,6 +163,11 @@ func TestFormatsSayTheSame(t *testing.T) {
 			if !ok || len(b) > max(room, 0) {
 				t.Fatalf("seed %d: %s: read %t, %d bytes of %d", seed, name, ok, len(b), room)
 			}
+			for i := 1; i < len(got); i++ {
+				if got[i].from <= got[i-1].to {
+					t.Fatalf("seed %d: %s: %v are not apart", seed, name, got)
+				}
+			}
 			said := naive(got)
 			if covered > len(said) || !slices.Equal(said[:covered], want[:covered]) {
 				t.Fatalf("seed %d: %s: covers %d of %v, says %v", seed, name, covered, want, said)
