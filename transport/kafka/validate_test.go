@@ -67,7 +67,7 @@ func TestSettingsThatExcludeEachOther(t *testing.T) {
 		t.Error(err)
 	}
 	_, err := quick.Publisher(kafka.PublisherConfig{Linger: 2 * time.Second, Timeout: time.Second})
-	refuses(t, "linger beyond the timeout", err, "Linger 2s", "Timeout 1s")
+	refuses(t, "linger beyond the timeout", err, "Linger 2s", "Timeout of 1s")
 }
 
 // F-K04: what a container asks for and a log cannot give is refused by New, and by Open.
