@@ -26,6 +26,9 @@ func (r *dispatcher) limitNotice(caps longshore.Capabilities, policy Policy) str
 	if caps.DeliveryLimit <= 0 || !caps.CountsReturns {
 		return ""
 	}
+	if caps.LimitDeadLetters {
+		return fmt.Sprintf("the broker moves a message to its own dead-letter place after %d receives and counts those that no handler saw, such as stops and crashes: its limit should be above MaxAttempts plus some stops", caps.DeliveryLimit)
+	}
 	fate := "there is no dead-letter place here for messages that come near it; set DeadLetter.To"
 	if r.s.dead.To != "" || policy == DeadLetterNative {
 		fate = "a message one return away from it is dead-lettered here"

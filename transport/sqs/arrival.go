@@ -40,8 +40,9 @@ func (a *arrivals) of(m *types.Message, now time.Time, took, lease time.Duration
 	h.token = a.last.Add(1)
 	d := longshore.NewDelivery(a.base, a.settler, h.token)
 	codec.Decode(&d.Message, m, a.src.cfg.Envelope.wrapping())
-	d.Attempt = a.src.counts.attempt(h.id, h.receives)
-	d.Origin = longshore.Origin{Subscription: a.sub, Topic: a.src.ref.name, Redelivered: h.receives > 1,
+	attempt, last := a.src.attempts.attempt(h.id, h.receives)
+	d.Attempt = attempt
+	d.Origin = longshore.Origin{Subscription: a.sub, LastReturn: last, Topic: a.src.ref.name, Redelivered: h.receives > 1,
 		ReceivedAt: now, GroupID: m.Attributes["MessageGroupId"]}
 	if seq := m.Attributes["SequenceNumber"]; seq != "" {
 		d.Origin.Position, _ = strconv.ParseUint(seq, 10, 64) // 0 if it is longer than that

@@ -24,12 +24,13 @@ type Broker struct {
 	cfg     Config
 	origins origins
 
-	mu      sync.Mutex
-	sdk     *sdkConfig // nil: not read yet
-	users   int
-	renewed int // how often credentials were thrown away
-	clients map[place]*awssqs.Client
-	pool    *http.Transport // of the clients; nil without users, or if it is not ours
+	mu       sync.Mutex
+	sdk      *sdkConfig           // nil: not read yet
+	attempts map[string]*attempts // by queue as it was named: its sources share what they know
+	users    int
+	renewed  int // how often credentials were thrown away
+	clients  map[place]*awssqs.Client
+	pool     *http.Transport // of the clients; nil without users, or if it is not ours
 }
 
 // sdkConfig is what the SDK's chain says.
@@ -151,6 +152,22 @@ func (b *Broker) acquire(p place) (*awssqs.Client, error) {
 	}
 	b.clients[p] = c
 	return c, nil
+}
+
+// attemptsOf is what is known of a queue's messages. All sources of the queue share it:
+// what one container returned is known to another in the same process.
+func (b *Broker) attemptsOf(queue string) *attempts {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.attempts == nil {
+		b.attempts = map[string]*attempts{}
+	}
+	a := b.attempts[queue]
+	if a == nil {
+		a = newAttempts()
+		b.attempts[queue] = a
+	}
+	return a
 }
 
 // release closes the connections behind the last user.

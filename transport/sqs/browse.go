@@ -210,7 +210,7 @@ func (l *look) giveBack(ctx context.Context, seen []*held) error {
 		changes := make([]change, len(batch))
 		for i, h := range batch {
 			changes[i] = change{receipt: h.receipt}
-			l.arrivals.src.counts.next(h.id, h.receives, h.d.Attempt)
+			l.arrivals.src.attempts.next(h.id, h.receives, h.d.Attempt)
 			h.d.Lose(longshore.ErrLost)
 		}
 		r := l.calls.hide(ctx, longshore.OperationNack, changes)

@@ -165,6 +165,7 @@ func (c *consumer) Capabilities() longshore.Capabilities {
 	caps.DeadLetter = c.calls.deadURL != ""
 	caps.DeliveryLimit = c.calls.maxReceives
 	caps.CountsReturns = c.calls.maxReceives > 0
+	caps.LimitDeadLetters = c.calls.deadURL != ""
 	return caps
 }
 

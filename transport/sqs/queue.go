@@ -97,19 +97,19 @@ const (
 
 // queueSource is one queue as a source.
 type queueSource struct {
-	b       *Broker
-	cfg     QueueConfig
-	ref     reference
-	problem error
-	counts  *returns
-	looks   looks
-	away    atomic.Bool // polls failed for so long that the consumer ended, and none has succeeded since
+	b        *Broker
+	cfg      QueueConfig
+	ref      reference
+	problem  error
+	attempts *attempts
+	looks    looks
+	away     atomic.Bool // polls failed for so long that the consumer ended, and none has succeeded since
 }
 
 // Queue is a source on a queue given by name, URL or ARN. It does no I/O; what
 // is wrong is reported by container.New and by Open.
 func (b *Broker) Queue(queue string, cfg QueueConfig) transport.Source {
-	s := &queueSource{b: b, cfg: cfg, counts: newReturns()}
+	s := &queueSource{b: b, cfg: cfg, attempts: b.attemptsOf(queue)}
 	var err error
 	s.ref, err = parseReference(queue)
 	b.origins.add(s.ref)

@@ -142,9 +142,9 @@ func (c *consumer) admit(arrived []*held, now time.Time) {
 		old := c.held.byID[h.id]
 		if old != nil && old.settled != nil && old.settled.kind == opReturn {
 			old.deadline = now // its return is not needed any more
-			c.src.counts.waitFor(old.settled, now)
+			c.src.attempts.waitFor(old.settled, now)
 		}
-		rest := c.src.counts.early(h.id, now)
+		rest := c.src.attempts.early(h.id, now)
 		back := rest > 0 || c.calls.fifo && behind[h.group]
 		if back {
 			behind[h.group] = true
@@ -181,9 +181,12 @@ func (c *consumer) lose(h *held, lost []*held, now time.Time) []*held {
 	if c.held.forget(h); copied {
 		return lost
 	}
+	attempt := h.d.Attempt
 	if !c.fifo.remove(h) && h.handed && h.settled == nil {
 		lost = append(lost, h)
+		attempt++ // a run that outlasted its lease has failed
 	}
+	c.src.attempts.next(h.id, h.receives, attempt)
 	if !c.calls.fifo {
 		return lost
 	}

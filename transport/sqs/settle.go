@@ -27,9 +27,9 @@ func (c *consumer) Nack(_ context.Context, token uint64, delay time.Duration, at
 		// message comes in between and is sent back here.
 		if left := h.hideable(now); delay > left {
 			h.own.seconds = seconds(left)
-			c.src.counts.wait(h.id, now.Add(delay))
+			c.src.attempts.wait(h.id, now.Add(delay))
 		}
-		c.src.counts.next(h.id, h.receives, attempt)
+		c.src.attempts.next(h.id, h.receives, attempt)
 		return nil
 	})
 }
@@ -130,7 +130,7 @@ func (c *consumer) send(o *op, now time.Time) {
 // giveBack returns a message that no handler has worked on: visible after rest, and not
 // counted as an attempt.
 func (c *consumer) giveBack(h *held, rest time.Duration, now time.Time) {
-	c.src.counts.next(h.id, h.receives, h.d.Attempt)
+	c.src.attempts.next(h.id, h.receives, h.d.Attempt)
 	o := &op{kind: opReturn, h: h, receipt: h.receipt, seconds: seconds(min(rest, h.hideable(now))), quiet: true, unused: true}
 	h.settled = o
 	c.held.unkeep(h)
@@ -168,7 +168,7 @@ func (c *consumer) carry(kind opKind, batch []*op) {
 	defer c.mu.Unlock()
 	for _, out := range c.settling.called(kind, batch, &r, now, c.life.Err() != nil) {
 		if out.visible {
-			c.src.counts.waitFor(out.o, now)
+			c.src.attempts.waitFor(out.o, now)
 		}
 		c.finish(out.o, out.err, now)
 	}
@@ -200,7 +200,7 @@ func (c *consumer) finish(o *op, err error, now time.Time) {
 		c.held.forget(h)
 	}
 	if err == nil && o.kind == opDelete {
-		c.src.counts.forget(h.id)
+		c.src.attempts.forget(h.id)
 	}
 	if c.settling.impatient > 0 { // no one else waits for it
 		c.changed.announce()
