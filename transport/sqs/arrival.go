@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/hops"
 	"github.com/longshore-go/longshore/transport/sqs/internal/codec"
 )
 
@@ -40,6 +41,9 @@ func (a *arrivals) of(m *types.Message, now time.Time, took, lease time.Duration
 	h.token = a.last.Add(1)
 	d := longshore.NewDelivery(a.base, a.settler, h.token)
 	codec.Decode(&d.Message, m, a.src.cfg.Envelope.wrapping())
+	if m.Attributes["DeadLetterQueueSourceArn"] != "" { // SQS's own move counts too
+		d.Headers.Set(hops.Header, hops.Of(d.Headers)+1)
+	}
 	attempt, last := a.src.attempts.attempt(h.id, h.receives)
 	d.Attempt = attempt
 	d.Origin = longshore.Origin{Subscription: a.sub, LastReturn: last, Topic: a.src.ref.name, Redelivered: h.receives > 1,

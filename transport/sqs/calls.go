@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/hops"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/sqs/internal/codec"
 )
@@ -169,11 +170,17 @@ func (c *calls) copyDead(ctx context.Context, batch []*op) result {
 	return c.called(longshore.OperationReject, began, entriesOf(out.Successful, sentID, out.Failed, (*result).failedSend))
 }
 
-// deadCopy is the copy of a message in the dead-letter queue and its size: with an
-// identity, since it may be sent twice, unless that makes it too large.
+// deadCopy is the copy of a message in the dead-letter queue and its size. It carries the
+// count of its moves, so that dead letters which go round come to an end, and an identity,
+// since it may be sent twice; neither, if that makes it too large.
 func deadCopy(h *held, fifo bool) (e types.SendMessageBatchRequestEntry, size int) {
 	m := h.native
-	attrs := codec.CopyAttributes(m, longshore.Identity(h.d), h.d.Received().Headers.Has(longshore.HeaderID))
+	headers := h.d.Received().Headers
+	marks := []codec.Mark{{Name: hops.Header, Value: hops.Of(headers) + 1}}
+	if !headers.Has(longshore.HeaderID) {
+		marks = append(marks, codec.Mark{Name: longshore.HeaderID, Value: longshore.Identity(h.d)})
+	}
+	attrs := codec.CopyAttributes(m, marks...)
 	if size = codec.SizeOfCopy(m, attrs); size > maxMessageBytes {
 		attrs, size = m.MessageAttributes, codec.SizeOfCopy(m, m.MessageAttributes)
 	}

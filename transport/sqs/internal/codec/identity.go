@@ -30,22 +30,27 @@ func Identified(m *longshore.Message) *longshore.Message {
 	return &out
 }
 
-// CopyAttributes are the attributes of a received message with an identity, if there is
-// room and it carries none (known): its copy in the dead-letter queue may be sent twice.
-func CopyAttributes(m *types.Message, identity string, known bool) map[string]types.MessageAttributeValue {
-	attrs := m.MessageAttributes
-	if len(attrs) >= MaxAttributes || known {
-		return attrs
+// Mark is a header that a copy in the dead-letter queue gets besides its own.
+type Mark struct {
+	Name  string
+	Value any
+}
+
+// CopyAttributes are the attributes of a received message with marks: one that is there
+// already is replaced, others are added as long as there is room, the first ones first.
+func CopyAttributes(m *types.Message, marks ...Mark) map[string]types.MessageAttributeValue {
+	out := make(map[string]types.MessageAttributeValue, len(m.MessageAttributes)+len(marks))
+	for name := range m.MessageAttributes {
+		out[name] = m.MessageAttributes[name]
 	}
-	a, ok := stringAttribute("String", identity)
-	if !ok {
-		return attrs
+	for _, mark := range marks {
+		if _, there := out[mark.Name]; !there && len(out) >= MaxAttributes {
+			continue
+		}
+		if a, ok := toAttribute(mark.Value, ""); ok {
+			out[mark.Name] = a
+		}
 	}
-	out := make(map[string]types.MessageAttributeValue, len(attrs)+1)
-	for name := range attrs {
-		out[name] = attrs[name]
-	}
-	out[longshore.HeaderID] = a
 	return out
 }
 
