@@ -325,4 +325,9 @@ func (r *reports) opened(h *queueHandle, opts transport.OpenOptions) {
 	if h.notice != "" {
 		r.notice(h.notice, nil)
 	}
+	if p, err := r.src.place(); err == nil {
+		if text := p.clearNotice(); text != "" {
+			r.notice(text, nil)
+		}
+	}
 }
