@@ -90,6 +90,9 @@ func TestContainersWriteDocumentedLines(t *testing.T) {
 				m.Headers.Set("secret", canary)
 				containertest.PublishMessages(t, c, m)
 			}
+			// SQS does not show a message that a poll's answer is bringing, so the container may
+			// look idle before it has seen the last one.
+			seen(t, logs, "delivery failed", "delivery dead-lettered", "delivery discarded", "handled")
 			containertest.WaitIdle(t, c)
 			if cut != nil {
 				back := backAgain(t, c)
@@ -115,6 +118,22 @@ func TestContainersWriteDocumentedLines(t *testing.T) {
 				documented(t, l, lines)
 			}
 		})
+	}
+}
+
+// seen waits until each of the phrases was logged.
+func seen(t *testing.T, logs *observer.ObservedLogs, phrases ...string) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	late := time.NewTimer(time.Minute)
+	defer late.Stop()
+	for slices.ContainsFunc(phrases, func(p string) bool { return logs.FilterMessage(p).Len() == 0 }) {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			return // the test names what is missing
+		}
 	}
 }
 

@@ -79,7 +79,8 @@ func PublishMessages(t testing.TB, c *container.ListenerContainer, msgs ...*long
 
 // WaitIdle waits until nothing is queued at the broker, as far as it tells,
 // nothing runs and nothing waits for a retry here. The test fails if that takes
-// longer than a minute.
+// longer than a minute. On SQS a message in a poll's answer is neither at the broker nor
+// here for a moment: a test that published one waits for its effect first.
 func WaitIdle(t testing.TB, c *container.ListenerContainer) {
 	t.Helper()
 	var last error
