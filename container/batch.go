@@ -52,7 +52,7 @@ func (r *engine) batchEnd(w *worker, err error, end time.Time) {
 	whole := err != nil && !errors.As(err, &each)
 	r.mu.Lock()
 	batch := w.batch
-	r.execEnd(w, end, end.Sub(start), err != nil)
+	r.endCall(w, end, end.Sub(start), err != nil)
 	w.batch = nil
 	r.mu.Unlock()
 	i := -1 // in what the handler saw

@@ -40,56 +40,59 @@ func (s *standIns) add() bool {
 	return true
 }
 
-// hungAfter is the age from which on a call counts as one that hangs. As long as none has
-// ended, nothing is known of how long calls take. The caller holds mu.
-func (r *engine) hungAfter() time.Duration {
-	if r.tick.latency == 0 {
-		return oldCall
-	}
-	return max(hungMin, time.Duration(hungTimes*r.tick.latency*float64(time.Second)))
+// monitor looks, at each tick, for calls and lanes that do not get on: hung calls get a
+// stand-in and their lanes an account of their own, stuck ones are reported with their
+// stack. Guarded by dispatcher.mu.
+type monitor struct {
+	*dispatcher
+
+	aside   asideWatch
+	hotTold time.Time // when a lane that fills half of the window was reported last
+}
+
+// look is called with mu held.
+func (m *monitor) look(now time.Time) {
+	m.lookForHung(now)
+	full := m.parkingFull() || m.parkFull
+	m.count.vitals.look(now, full, m.blocked)
+	m.reportHotLane(now)
+	m.reportAside()
 }
 
 // lookForHung tells the Scheduler of calls that hang and lets workers stand in for them.
-// The caller holds mu.
-func (r *engine) lookForHung(now time.Time) {
-	limit, more := r.hungAfter(), false
-	r.pool.standIns.ended += r.count.completed
-	for _, w := range r.pool.workers {
-		started := w.busy.Load()
-		if started == 0 || now.Sub(time.Unix(0, started)) < limit {
+func (m *monitor) lookForHung(now time.Time) {
+	limit, more := m.load.calls.hungAfter(), false
+	m.pool.standIns.ended += m.load.calls.completed
+	for _, w := range m.pool.workers {
+		if w.runs(now) < limit {
 			continue
 		}
-		if w.it != nil && r.manual == nil {
-			r.sched.Hung(&w.it.Item)
+		if w.it != nil && m.manual == nil {
+			m.sched.Hung(&w.it.Item)
 		}
 		for _, it := range w.batch {
-			r.sched.Hung(&it.Item)
+			m.sched.Hung(&it.Item)
 		}
-		if !w.hung && !w.extra && r.workWaits() && r.pool.standIns.add() {
+		// A long call alone needs no stand-in: it would have nothing to do.
+		if waits := m.sched.Ready() > 0 || m.load.backlog.waits(); waits && !w.hung && !w.extra && m.pool.standIns.add() {
 			w.hung, more = true, true
 		}
 	}
-	for _, it := range r.manual { // its handler may have returned long ago
+	for _, it := range m.manual { // its handler may have returned long ago
 		if !it.started.IsZero() && now.Sub(it.started) >= limit {
-			r.sched.Hung(&it.Item)
+			m.sched.Hung(&it.Item)
 		}
 	}
 	if more {
-		r.setTarget(r.pool.target)
+		m.setTarget(m.pool.target)
 	}
-	r.wakeOne() // a lane that was set aside has made room, and every worker may be idle
+	m.wakeOne() // a lane that was set aside has made room, and every worker may be idle
 }
 
-// workWaits says whether a worker that stands in would have something to do: a long call
-// alone needs none. Where the backlog is not known there may be some. The caller holds mu.
-func (r *engine) workWaits() bool {
-	return r.sched.Ready() > 0 || r.tick.buffered > 0 || r.tick.backlogAt.IsZero() || r.tick.backlog > 0
-}
-
-// unhung ends a call that had a stand-in. The caller holds mu.
-func (r *dispatcher) unhung(w *worker) {
+// unhung ends a call that had a stand-in.
+func (p *pool) unhung(w *worker) {
 	w.hung = false
-	r.pool.standIns.n--
+	p.standIns.n--
 }
 
 // asideWatch reports how much of its space is used by what waits in lanes that stand; only
@@ -97,12 +100,12 @@ func (r *dispatcher) unhung(w *worker) {
 type asideWatch struct{ level int }
 
 // asideSpace is how many deliveries that wait behind a blocked one take no place from the
-// others. The broker may leave us fewer than we have room for. The caller holds mu.
-func (r *dispatcher) asideSpace(caps longshore.Capabilities) int {
+// others. The broker may leave us fewer than there is room for.
+func asideSpace(caps longshore.Capabilities, window int) int {
 	if caps.MostHeld == 0 {
 		return asideMost
 	}
-	return min(asideMost, max(caps.MostHeld-r.s.window(r.pool.max), caps.MostHeld/2, 1))
+	return min(asideMost, max(caps.MostHeld-window, caps.MostHeld/2, 1))
 }
 
 // asideLevels are the shares, in percent, at which it is told.
@@ -123,20 +126,35 @@ func (a *asideWatch) rise(share float64) (percent int) {
 	return percent
 }
 
-// watchAside tells when what waits in lanes that stand reaches a share of its space. The
-// caller holds mu.
-func (r *engine) watchAside() {
-	percent := r.aside.rise(r.sched.AsideShare())
+// reportAside emits an event when what waits in blocked lanes reaches a share of its space.
+func (m *monitor) reportAside() {
+	percent := m.aside.rise(m.sched.AsideShare())
 	if percent == 0 {
 		return
 	}
-	b := r.blockedLane()
-	e := Event{Kind: EventLaneBlocked, Count: r.sched.Aside().N, Reason: b.Key,
-		Text: fmt.Sprintf("%d deliveries wait behind blocked ones, %d %% of what may: %s", r.sched.Aside().N, percent, b)}
+	b := blockedLane(m.sched, m.s)
+	e := Event{Kind: EventLaneBlocked, Count: m.sched.Aside().N, Reason: b.Key,
+		Text: fmt.Sprintf("%d deliveries wait behind blocked ones, %d %% of what may: %s", m.sched.Aside().N, percent, b)}
 	if percent == 100 {
 		e.Text += "; what comes now takes places from the others"
 	}
-	r.emit(e)
+	m.emit(e)
+}
+
+// reportHotLane emits an event, at most once a minute, when one lane fills half of the
+// window: more workers would not help then.
+func (m *monitor) reportHotLane(now time.Time) {
+	if !m.s.ordered || now.Sub(m.hotTold) < repeatEvery {
+		return
+	}
+	hot, ok := m.sched.Longest(false)
+	n, window := hot.Waiting+1, m.window()
+	if ok && n >= minLookahead && 2*n >= window {
+		m.hotTold = now
+		name := m.s.laneName(hot.Key)
+		m.emit(Event{Kind: EventLaneFull, Count: n, Reason: name,
+			Text: fmt.Sprintf("key %q holds %d of %d places: its share of the load limits the whole to 1/(share × handler time)", name, n, window)})
+	}
 }
 
 // BlockedLane is a lane of which the first delivery does not get on.
@@ -156,27 +174,27 @@ func (b BlockedLane) String() string {
 	return fmt.Sprintf("%d of them behind one of %q, %s", b.Waiting, b.Key, why)
 }
 
-// blockedLane is the one in which the most wait. The caller holds mu.
-func (r *engine) blockedLane() (b BlockedLane) {
-	if l, ok := r.sched.Longest(true); ok {
-		b = BlockedLane{Key: r.laneName(l.Key), By: l.Standing.String(), Waiting: l.Waiting}
+// blockedLane is the one in which the most wait.
+func blockedLane(sched *dispatch.Scheduler[item], s *settings) (b BlockedLane) {
+	if l, ok := sched.Longest(true); ok {
+		b = BlockedLane{Key: s.laneName(l.Key), By: l.Standing.String(), Waiting: l.Waiting}
 	}
 	return b
 }
 
-// hottestKey is the name of the lane in which the most wait. The caller holds mu.
-func (r *engine) hottestKey() string {
+// hottestKey is the name of the lane in which the most wait.
+func hottestKey(sched *dispatch.Scheduler[item], s *settings) string {
 	for _, blocked := range []bool{false, true} {
-		if hot, ok := r.sched.Longest(blocked); ok && hot.Waiting == r.sched.LongestWait() {
-			return r.laneName(hot.Key)
+		if hot, ok := sched.Longest(blocked); ok && hot.Waiting == sched.LongestWait() {
+			return s.laneName(hot.Key)
 		}
 	}
 	return ""
 }
 
 // laneName makes a lane's key readable.
-func (r *engine) laneName(key []byte) string {
-	if r.s.byPartition && len(key) >= 4 {
+func (s *settings) laneName(key []byte) string {
+	if s.byPartition && len(key) >= 4 {
 		topic, p := key[:len(key)-4], key[len(key)-4:]
 		return fmt.Sprintf("%s/%d", cutText(string(topic), 64), int32(p[0])<<24|int32(p[1])<<16|int32(p[2])<<8|int32(p[3]))
 	}

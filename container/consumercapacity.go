@@ -16,73 +16,66 @@ const (
 	capacityFor = 10 * time.Second
 )
 
-// capacityState is the share of time in which a delivery could be taken at once;
-// guarded by engine.mu.
-type capacityState struct {
-	timer longshore.Timer
-	of    int // the generation that it speaks of
-	seen  float64
+// capacity is the share of time in which a delivery could be started at once. Guarded by
+// dispatcher.mu.
+type capacity struct {
+	of    int     // the generation that it describes
+	seen  float64 // looks at it, up to those of capacityFor
 	share float64
 }
 
-// armCapacity looks again in a moment.
-func (r *engine) armCapacity() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.axes.Stopping() || r.endWorkers() {
-		return
-	}
-	r.tick.capa.timer = r.s.clock.AfterFunc(time.Duration((0.5+rnd())*float64(capacityEvery)), func() {
-		r.lookAtCapacity()
-		r.armCapacity()
-	})
-}
-
-// lookAtCapacity notes whether a delivery could be taken now. A new subscription
-// begins anew: what an outage did is told by the state.
-func (r *engine) lookAtCapacity() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c, g := &r.tick.capa, r.sub.gen
-	if g == nil || g.isDown() {
-		return
-	}
-	if c.of != g.id {
-		c.of, c.seen, c.share = g.id, 0, 0
+// note counts a look. A new subscription begins at zero: the state reports what an outage
+// did.
+func (c *capacity) note(generation int, could bool) {
+	if c.of != generation {
+		*c = capacity{of: generation}
 	}
 	c.seen = min(c.seen+1, float64(capacityFor/capacityEvery))
 	now := 0.0
-	if r.mayTake() {
+	if could {
 		now = 1
 	}
 	c.share += (now - c.share) / c.seen
 }
 
-// mayTake says whether a delivery that the broker handed over now would start at once:
-// there is room for it, nothing is before it, and a worker is free. Room alone says
-// little: it is what received messages wait in while all workers are busy. The caller
-// holds mu.
-func (r *engine) mayTake() bool {
-	return r.axes.Accepts() && !r.gateShut && r.sched.Ready() == 0 && r.free() > 0 && r.freeWorker()
-}
-
-// freeWorker says whether a worker has nothing to do. The caller holds mu.
-func (r *engine) freeWorker() bool {
-	if len(r.pool.idle) > 0 || r.intake.by == workerReceives {
-		return true
-	}
-	return slices.ContainsFunc(r.pool.workers, func(w *worker) bool { return w.d == nil && len(w.batch) == 0 })
-}
-
-// consumerCapacity is what Stats tells of a container that consumes. The caller holds mu.
-func (r *engine) consumerCapacity() float64 {
-	switch g := r.sub.gen; {
-	case g != nil && r.tick.capa.of == g.id:
-		return r.tick.capa.share
-	case r.mayTake(): // too new to have been looked at
+// shareOf is the share for a consumer; could is what a look would find now.
+func (c *capacity) shareOf(g *generation, could bool) float64 {
+	switch {
+	case g != nil && c.of == g.id:
+		return c.share
+	case could: // too new to have been looked at
 		return 1
 	}
 	return 0
+}
+
+// armCapacity looks at the capacity again in a moment.
+func (s *scaler) armCapacity() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.axes.Stopping() || s.endWorkers() {
+		return
+	}
+	s.load.sampling = s.s.clock.AfterFunc(time.Duration((0.5+rnd())*float64(capacityEvery)), func() {
+		s.mu.Lock()
+		if g := s.sub.gen; g != nil && !g.isDown() {
+			s.load.capacity.note(g.id, s.mayTake())
+		}
+		s.mu.Unlock()
+		s.armCapacity()
+	})
+}
+
+// mayTake says whether a delivery that the broker handed over now would start at once:
+// there is room for it, nothing is before it, and a worker is free. Room alone says
+// little: received messages wait in it while all workers are busy.
+func (r *dispatcher) mayTake() bool {
+	return r.axes.Accepts() && !r.gateShut && r.sched.Ready() == 0 && r.free() > 0 && (r.intake.by == workerReceives || r.pool.free())
+}
+
+// free says whether a worker has nothing to do.
+func (p *pool) free() bool {
+	return len(p.idle) > 0 || slices.ContainsFunc(p.workers, func(w *worker) bool { return w.d == nil && len(w.batch) == 0 })
 }
 
 // doubted says whether a middleware only tries if work may start.

@@ -274,7 +274,7 @@ func (c *ListenerContainer) Scale(lo, hi int) error {
 	r := c.cur
 	c.mu.Unlock()
 	if r != nil {
-		r.bounds(w)
+		r.scaler.bounds(w)
 	}
 	return nil
 }

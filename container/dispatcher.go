@@ -24,6 +24,8 @@ type dispatcher struct {
 	s    *settings     // the checked configuration
 	kick chan struct{} // wakes the supervisor
 
+	began time.Time // start of the run
+
 	mu       sync.Mutex
 	axes     state.Axes   // what it may do; everything else about its state is derived
 	sub      subscription // the consumers, and when to open the next one
@@ -40,8 +42,8 @@ type dispatcher struct {
 	manual      map[*longshore.Delivery]*item
 	undertaking bool
 	moveLetters func() // goes on with it, in a goroutine of its own
-	resizeDue   bool
-	aside       asideWatch
+	resizeDue   bool   // the window to request from the broker has changed
+	tickDue     bool   // the supervisor is to call scaler.onTick
 
 	gateShut  bool
 	gateNow   gateState
@@ -50,11 +52,10 @@ type dispatcher struct {
 	parkArmed time.Time
 	parkFull  bool
 
-	tick     tickState
-	terms    terminalState
-	count    counters
-	blocked  bool
-	laneTold time.Time
+	load    load // what is measured
+	terms   terminalState
+	count   counters
+	blocked bool
 }
 
 func newDispatcher(log *eventLog, w Workers) *dispatcher {
@@ -64,8 +65,8 @@ func newDispatcher(log *eventLog, w Workers) *dispatcher {
 		pool:     pool{min: w.Min, max: w.Max, target: w.Min},
 		stopping: shutdown{nudge: make(chan struct{})}}
 	r.sub.clock, r.sub.wake, r.sub.reopen = s.clock, r.wake, s.reopen
-	r.tick.began = s.clock.Now()
-	r.tick.last, r.sub.downAt = r.tick.began, r.tick.began
+	r.began = s.clock.Now()
+	r.load.calls.since, r.sub.downAt = r.began, r.began
 	if s.manual {
 		r.manual = map[*longshore.Delivery]*item{}
 	}
@@ -77,7 +78,7 @@ func newDispatcher(log *eventLog, w Workers) *dispatcher {
 // start of the run.
 func (r *dispatcher) now() time.Time {
 	if r.s.system {
-		return r.tick.began.Add(time.Since(r.tick.began))
+		return r.began.Add(time.Since(r.began))
 	}
 	return r.s.clock.Now()
 }

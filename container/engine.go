@@ -16,34 +16,35 @@ type engine struct {
 	c   *ListenerContainer // its handlers, middlewares and observers
 	src transport.Source   // publishes dead letters, if Config names no other publisher
 
-	life       *lifetimes       // how long each thing may go on
-	supervisor *supervisor      // keeps the subscription
-	receiver   *receiver        // takes in what the consumer brings
-	holds      *holds           // follows what keeps work from starting
-	drain      *drain           // ends the run
-	ended      chan struct{}    // closed at the end
-	loops      loops            // messages that are released again and again
-	scaler     autoscale.Scaler // decides how many workers there should be; called by the supervisor only
+	life       *lifetimes    // how long each thing may go on
+	supervisor *supervisor   // keeps the subscription
+	receiver   *receiver     // takes in what the consumer brings
+	holds      *holds        // follows what keeps work from starting
+	drain      *drain        // ends the run
+	ended      chan struct{} // closed at the end
+	scaler     *scaler       // measures, and moves the number of workers and the window
+	loops      loops         // messages that are released again and again
 }
 
 func newRun(c *ListenerContainer) *engine {
 	life := newLifetimes(c.set.clock, c.set.grace)
 	d := newDispatcher(newEventLog(c), c.workers)
 	r := &engine{dispatcher: d, calls: calls{c.set.clock, c.set.name, c.set.about.Name, life.open},
-		c: c, src: c.src, life: life, ended: make(chan struct{}), scaler: c.set.policy.New()}
+		c: c, src: c.src, life: life, ended: make(chan struct{})}
 	if cy, ok := c.set.policy.(autoscale.Cycler); ok {
 		cycles := cy.Cycles()
-		d.tick.cycles.of = &cycles
+		d.load.cycles.of = &cycles
 	}
 	d.sub.opensPaused = c.src.Capabilities().OpensPaused
 	d.axes.Holds = state.None.With(state.Operator, c.paused)
 	r.receiver = &receiver{d, r}
 	r.holds = &holds{d}
 	r.drain = &drain{d, r.calls, life, r.receiver, r}
+	r.scaler = &scaler{dispatcher: d, calls: r.calls, policy: c.set.policy.New(), monitor: &monitor{dispatcher: d}}
 	r.supervisor = &supervisor{dispatcher: d, calls: r.calls, src: c.src, base: life.base, checks: c.checks,
 		startup: &startup{done: make(chan struct{})}, reports: len(c.operators) > 0,
 		observe: func(g *generation) *observer { return &observer{r, g} },
-		recv:    r.receiver, back: r, upkeep: r}
+		recv:    r.receiver, back: r, upkeep: r.scaler}
 	d.pool.run = (&runner{d, r.receiver, r}).run
 	d.intake.fetch = r.receiver.fetch
 	d.moveLetters = r.retryDeadLetters
@@ -61,8 +62,8 @@ func (r *engine) start() {
 	r.emit(Event{Kind: EventState, Text: string(StateStarting)})
 	go func() {
 		stopHolds, stopGate := r.holds.watch(r.c.watchers, r.c.names), r.watchGate()
-		r.armTick()
-		r.armCapacity()
+		r.scaler.arm()
+		r.scaler.armCapacity()
 		r.supervisor.run()
 		stopHolds()
 		r.drain.run(stopGate) // the gate goes on opening while received work is worked off

@@ -108,7 +108,7 @@ func (r *engine) applyByHand(ctx context.Context, it *item, s longshore.Settleme
 // failed with the delivery still open, or lost it.
 func (r *engine) manualReturn(w *worker, d *longshore.Delivery, start time.Time, err error, end time.Time) {
 	r.mu.Lock()
-	r.execEnd(w, end, end.Sub(start), err != nil)
+	r.endCall(w, end, end.Sub(start), err != nil)
 	it := r.manual[d]
 	if it != nil {
 		it.returned = true
@@ -153,7 +153,7 @@ func (r *engine) waited(w *worker, it *item, d *longshore.Delivery, start time.T
 		return // the handler has returned
 	}
 	if w.waits--; w.waits == 0 {
-		r.count.busySec -= r.busySince(w.waitAt.UnixNano(), now)
+		r.load.calls.waited(w.waitAt, now)
 	}
 	if it == nil {
 		return

@@ -34,7 +34,7 @@ func (c *receiver) receive(by receiving) {
 	keys := laneKeys(c.s.order, ds)
 	c.mu.Lock()
 	c.intake.end(now.Sub(asked), len(ds))
-	c.noteReceive(n, len(ds), now.Sub(asked))
+	c.load.cycles.waited = c.load.ahead.received(n, len(ds), now.Sub(asked))
 	c.accept(g, ds, keys)
 	c.takeLeft(g)
 	g.fresh = now // there was no more

@@ -32,7 +32,7 @@ func (r *engine) redeliver(w *worker, it *item, j judgement, attempt int) {
 	stopping := r.leavesNow(it)
 	torn := r.sched.Torn(&it.Item)
 	full := r.parkingFull()
-	outage := r.count.failing > outageShare
+	outage := r.count.vitals.share > outageShare
 	cannot := !full && !stopping && j.end.Before(r.delayed.holdsFrom)
 	r.mu.Unlock()
 	holds := !it.Ordered() && caps.Delay && !cannot
@@ -155,7 +155,7 @@ func (r *engine) returned(j judgement, due time.Time) {
 
 // parkingFull says whether the space for waiting retries is used up. The caller
 // holds mu.
-func (r *engine) parkingFull() bool {
+func (r *dispatcher) parkingFull() bool {
 	full, n := r.sched.RetriesFull(), r.sched.Retries().N
 	if full && !r.parkFull {
 		r.emit(Event{Kind: EventParkingFull, Count: n,
@@ -182,7 +182,7 @@ func (r *engine) park(w *worker, it *item, j judgement, attempt int) {
 		r.s.gate.Release()
 	}
 	r.mu.Lock()
-	r.counts(w, j)
+	r.endDelivery(w, j)
 	if j.verdict == longshore.VerdictRelease {
 		it.releases++
 	}

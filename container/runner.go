@@ -35,14 +35,14 @@ func (u *runner) run(w *worker) {
 	for !w.retire && !u.endWorkers() && !u.pool.surplus() {
 		switch {
 		case u.next(w):
-			u.tick.cycles.begins()
+			u.load.cycles.begins()
 			u.wakeOne()
 			u.mu.Unlock()
 			u.do.process(w) // comes back with mu held
-			u.endCycle(w)
+			u.load.cycles.ends(w, u.now)
 		case u.mayReceive():
 			u.recv.receive(workerReceives)
-			w.waited = u.tick.cycles.waited
+			w.waited = u.load.cycles.waited
 		default:
 			u.pool.rest(w)
 			u.mu.Unlock()

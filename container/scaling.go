@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container/autoscale"
+	"github.com/longshore-go/longshore/container/internal/state"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -17,128 +17,233 @@ const (
 	backlogSoon  = time.Second
 )
 
-// tickState is what the sampling keeps; the fields read by Stats are guarded by
-// engine.mu, and the supervisor is the only writer.
-type tickState struct {
-	began, last time.Time
-	due         bool
-	timer       longshore.Timer
-
-	fullHits, fullSeen int // how often at least half of the lookahead waited
-	capacity           float64
-	hotSince           time.Time // since then workers are busy nearly all the time
-	recv               float64   // seconds of receives that found much, and how many
-	recvs              int
-	latency            float64 // seconds per message, smoothed
-	extra              float64 // of the workers, held beside the usual lookahead
-	extraAt            time.Time
-	fits               int // workers that the bytes held are enough for, and since when
-	fitsAt             time.Time
-	cycles             cycleState
-	capa               capacityState
-	scaling            Scaling
-	buffered           int
-	backlog            int64
-	backlogAt          time.Time // time of the reading
-	askedAt            time.Time
-	resizedAt          time.Time
+// Scaling is what the autoscale policy did last, and what limits it.
+type Scaling struct {
+	// From and To are the targets of the last change, At its time and Reason the
+	// policy's word for it.
+	From, To int
+	At       time.Time
+	Reason   string
+	// Ups and Downs count the changes of this run, Reasons the same for each word of the
+	// policy; beyond 32 words they are counted as "other".
+	Ups, Downs int64
+	Reasons    map[string]Moves
+	// Limit names what keeps the target from growing now: "max", "permits", "lanes",
+	// "knee" and so on; empty when nothing does. See the constants of autoscale.
+	Limit string
+	// Knee is the count of workers from which on more bring nothing; 0: none known.
+	Knee int
 }
 
-func (r *engine) armTick() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.axes.Stopping() {
+// Moves counts changes of the target.
+type Moves struct{ Ups, Downs int64 }
+
+// mostReasons bounds what is a label of metrics, and comes from the user's policy.
+const mostReasons = 32
+
+func (s *Scaling) note(now time.Time, from, to int, reason string) {
+	s.From, s.To, s.At, s.Reason = from, to, now, reason
+	if _, known := s.Reasons[reason]; !known && len(s.Reasons) >= mostReasons {
+		reason = "other"
+	}
+	if s.Reasons == nil {
+		s.Reasons = map[string]Moves{}
+	}
+	m := s.Reasons[reason]
+	if to > from {
+		s.Ups++
+		m.Ups++
+	} else {
+		s.Downs++
+		m.Downs++
+	}
+	s.Reasons[reason] = m
+}
+
+// scaler does what is done twice a second: it measures, lets the policy decide how many
+// workers there should be, and moves the target and the broker's window. The supervisor
+// calls it.
+type scaler struct {
+	*dispatcher
+	calls
+
+	policy  autoscale.Scaler // the user's, or ours: called by the supervisor only, without the lock
+	monitor *monitor         // looks for calls and lanes that do not get on
+	resized time.Time        // when the window was moved last
+}
+
+// arm makes the supervisor call onTick again.
+func (s *scaler) arm() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.axes.Stopping() {
 		return
 	}
-	r.tick.timer = r.s.clock.AfterFunc(tickEvery, func() {
-		r.mu.Lock()
-		r.tick.due = true
-		r.mu.Unlock()
-		r.wake()
+	s.load.tick = s.s.clock.AfterFunc(tickEvery, func() {
+		s.mu.Lock()
+		s.tickDue = true
+		s.mu.Unlock()
+		s.wake()
 	})
 }
 
-// onTick samples, asks the policy, and does what is done now and then.
-func (r *engine) onTick() {
-	r.mu.Lock()
-	g := r.sub.gen
-	r.tick.due = false
-	r.mu.Unlock()
+// onTick samples, lets the policy decide, and does what is done now and then.
+func (s *scaler) onTick() {
+	s.mu.Lock()
+	g := s.sub.gen
+	s.tickDue = false
+	s.mu.Unlock()
 	buffered := 0
 	if g != nil {
 		if b, ok := g.c.(transport.Bufferer); ok {
 			buffered = b.Buffered()
 		}
-		r.readBacklog(g)
+		s.readBacklog(g)
 	}
-	now := r.now()
-	r.mu.Lock()
-	r.tick.buffered = buffered
-	r.lookForHung(now)
-	r.noteConditions(now)
-	sample := r.sample(now)
-	r.hotLane(now)
-	r.watchAside()
-	r.mu.Unlock()
-	d := r.decide(sample)
-	r.noteDecision(d)
+	now := s.now()
+	s.mu.Lock()
+	s.load.backlog.buffered = buffered
+	s.monitor.look(now)
+	sample := s.sample(now)
+	s.mu.Unlock()
+	d := s.decide(sample)
+	s.mu.Lock()
+	s.load.scaling.Limit, s.load.scaling.Knee = d.Limit, d.Knee
+	s.mu.Unlock()
 	if !sample.Paused {
-		r.scaleTo(d.Target, d.Reason)
+		s.scaleTo(d.Target, d.Reason)
 	}
-	r.lookForStuck(now)
+	s.monitor.reportStuck(now)
 	if g != nil {
-		r.resize(g, now)
+		s.resize(g, now)
 	}
-	r.armTick()
+	s.arm()
 }
 
-// decide asks the policy, which may be the user's. One that panics changes nothing.
-func (r *engine) decide(s autoscale.Sample) (d autoscale.Decision) {
+// sample is what the policy is told of the tick that ends. It is called with mu held.
+func (s *scaler) sample(now time.Time) autoscale.Sample {
+	s.noteQueued()
+	a := s.load.calls.close(now, s.pool.workers, s.pool.target)
+	s.load.ahead.adjust(now, s.load.calls.latency)
+	a.Min, a.Max, a.Workers = s.pool.min, s.pool.max-s.pool.standIns.n, s.pool.target
+	a.Queued, a.Backlog, a.BacklogAge = s.startableNow(), s.load.backlog.n, -1
+	a.Permits, a.Rate, a.Window, a.Lanes = -1, -1, -1, -1
+	a.Paused = s.axes.Sub != state.Open || s.axes.Stopping() || s.axes.Holds.Has(state.Operator|state.Middleware)
+	if at := s.load.backlog.at; !at.IsZero() {
+		a.BacklogAge = now.Sub(at)
+	}
+	if s.count.received > 0 {
+		fit := int(s.s.maxBytes/max(s.sched.Mean(), 1)) / max(s.s.batch, 1)
+		a.Window = s.load.fits.limit(now, max(fit, 1), s.pool.max)
+	}
+	if s.s.gate != nil {
+		a.Permits, a.Rate = s.s.gate.Limits()
+	}
+	if s.s.ordered {
+		a.Lanes = s.sched.Abreast()
+	}
+	a.ActiveTripped, a.IdleTripped = s.load.cycles.tripped(now, a.Dt, s.pool.target, a.Paused || s.gateShut)
+	return a
+}
+
+// decide calls the policy, which may be the user's. One that panics changes nothing.
+func (s *scaler) decide(a autoscale.Sample) (d autoscale.Decision) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.notice(panicError(p), "the autoscale policy panicked; the workers stay")
-			d = autoscale.Decision{Target: s.Workers}
+			s.notice(panicError(p), "the autoscale policy panicked; the workers stay")
+			d = autoscale.Decision{Target: a.Workers}
 		}
 	}()
-	return r.scaler.Next(s)
-}
-
-// noteDecision keeps what the policy says beside the target, for Stats.
-func (r *engine) noteDecision(d autoscale.Decision) {
-	r.mu.Lock()
-	r.tick.scaling.Limit, r.tick.scaling.Knee = d.Limit, d.Knee
-	r.mu.Unlock()
+	return s.policy.Next(a)
 }
 
 // scaleTo moves the target, within the bounds in force.
-func (r *engine) scaleTo(n int, reason string) {
-	r.mu.Lock()
-	from := r.pool.target
-	n = min(max(n, r.pool.min), r.pool.max)
-	moved := n != from && !r.axes.Stopping()
+func (s *scaler) scaleTo(n int, reason string) {
+	s.mu.Lock()
+	from := s.pool.target
+	n = min(max(n, s.pool.min), s.pool.max)
+	moved := n != from && !s.axes.Stopping()
 	if moved {
-		r.setTarget(n)
-		r.tick.scaling.note(r.now(), from, n, reason)
+		s.setTarget(n)
+		s.load.scaling.note(s.now(), from, n, reason)
 	}
-	r.mu.Unlock()
+	s.mu.Unlock()
 	if moved {
-		r.emit(Event{Kind: EventScaled, From: from, To: n, Reason: reason,
+		s.emit(Event{Kind: EventScaled, From: from, To: n, Reason: reason,
 			Text: fmt.Sprintf("%d → %d workers: %s", from, n, reason)})
 	}
 }
 
 // bounds applies new bounds at once.
-func (r *engine) bounds(w Workers) {
-	r.mu.Lock()
-	r.pool.min, r.pool.max = w.Min, w.Max
-	n := r.pool.target
-	r.mu.Unlock()
-	r.scaleTo(n, "bounds changed")
+func (s *scaler) bounds(w Workers) {
+	s.mu.Lock()
+	s.pool.min, s.pool.max = w.Min, w.Max
+	n := s.pool.target
+	s.mu.Unlock()
+	s.scaleTo(n, "bounds changed")
+}
+
+// resize tells the transport how much is held, if that has changed. Growing is urgent;
+// shrinking waits for its time.
+func (s *scaler) resize(g *generation, now time.Time) {
+	s.mu.Lock()
+	s.resizeDue = false
+	want := s.wantedWindow()
+	late := now.Sub(s.resized) < resizeEvery
+	if want == g.asked || want < g.asked && late {
+		s.mu.Unlock()
+		return
+	}
+	before := g.asked
+	g.asked = want
+	s.mu.Unlock()
+	z, ok := g.c.(transport.Resizer)
+	if !ok {
+		return
+	}
+	s.resized = now
+	if err := s.callBriefly(func(ctx context.Context) error { return z.Resize(ctx, want) }); err != nil {
+		s.mu.Lock()
+		g.asked = before
+		s.mu.Unlock()
+		if s.opening.Err() == nil {
+			s.notice(err, "resizing the broker's window failed; it will be tried again")
+		}
+	}
+}
+
+// readBacklog reads now and then how much waits at the broker.
+func (s *scaler) readBacklog(g *generation) {
+	b, ok := g.c.(transport.Backlogger)
+	now := s.now()
+	if !ok || !s.load.backlog.due(now, s.load.calls.hotSince) { // only the supervisor writes these
+		return
+	}
+	s.load.backlog.asked = now
+	_ = s.callBriefly(func(ctx context.Context) error { // after a failure the age of the last reading grows
+		n, at, err := b.Backlog(ctx)
+		if err == nil {
+			s.mu.Lock()
+			s.load.backlog.n, s.load.backlog.at = n, at
+			s.mu.Unlock()
+		}
+		return err
+	})
+}
+
+// window is how many deliveries may be held, parked retries not counted. A worker that
+// stands in for one that hangs brings its own places.
+func (r *dispatcher) window() int {
+	n := r.s.window(r.pool.target) + (r.pool.places()-r.pool.target)*max(r.s.batch, 1)
+	if r.s.look == 0 && r.s.batch == 0 {
+		n += int(r.load.ahead.extra * float64(r.pool.target))
+	}
+	return n
 }
 
 // wantedWindow is what the broker should let us hold: what may be in work, and
 // what is parked with room for more, in steps, so that a burst of failures does
-// not eat the window before the broker has heard of it. The caller holds mu.
+// not eat the window before the broker has heard of it.
 func (r *dispatcher) wantedWindow() int {
 	base := r.window()
 	if r.gateNow.seen {
@@ -153,79 +258,11 @@ func (r *dispatcher) wantedWindow() int {
 }
 
 // noteParked asks for a larger window if the parked ones have nearly used up
-// what was asked for. The caller holds mu.
+// what was requested.
 func (r *dispatcher) noteParked() {
 	if g := r.sub.gen; g != nil && !r.resizeDue && r.sched.Beside()+r.window()*5/4 > g.asked {
 		r.resizeDue = true
 		r.wake()
-	}
-}
-
-// resize tells the transport how much is held, if that has changed. Growing is
-// urgent; shrinking waits for its time.
-func (r *engine) resize(g *generation, now time.Time) {
-	r.mu.Lock()
-	r.resizeDue = false
-	want := r.wantedWindow()
-	late := now.Sub(r.tick.resizedAt) < resizeEvery
-	if want == g.asked || want < g.asked && late {
-		r.mu.Unlock()
-		return
-	}
-	before := g.asked
-	g.asked = want
-	r.mu.Unlock()
-	z, ok := g.c.(transport.Resizer)
-	if !ok {
-		return
-	}
-	r.tick.resizedAt = now
-	if err := r.callBriefly(func(ctx context.Context) error { return z.Resize(ctx, want) }); err != nil {
-		r.mu.Lock()
-		g.asked = before
-		r.mu.Unlock()
-		if !r.life.stopping() {
-			r.notice(err, "resizing the broker's window failed; tried again")
-		}
-	}
-}
-
-// readBacklog asks the broker now and then how much waits.
-func (r *engine) readBacklog(g *generation) {
-	b, ok := g.c.(transport.Backlogger)
-	now := r.now()
-	every := backlogEvery
-	if r.tick.askedAt.Before(r.tick.hotSince) { // how much there is matters now
-		every = backlogSoon
-	}
-	if !ok || now.Sub(r.tick.askedAt) < every {
-		return
-	}
-	r.tick.askedAt = now
-	_ = r.callBriefly(func(ctx context.Context) error { // the age of the last reading tells of a failure
-		n, at, err := b.Backlog(ctx)
-		if err == nil {
-			r.mu.Lock()
-			r.tick.backlog, r.tick.backlogAt = n, at
-			r.mu.Unlock()
-		}
-		return err
-	})
-}
-
-// hotLane tells, at most once a minute, when one lane fills half of the window:
-// more workers would not help then. The caller holds mu.
-func (r *engine) hotLane(now time.Time) {
-	if !r.s.ordered || now.Sub(r.laneTold) < repeatEvery {
-		return
-	}
-	hot, ok := r.sched.Longest(false)
-	n, window := hot.Waiting+1, r.window()
-	if ok && n >= minLookahead && 2*n >= window {
-		r.laneTold = now
-		r.emit(Event{Kind: EventLaneFull, Count: n, Reason: r.laneName(hot.Key),
-			Text: fmt.Sprintf("key %q holds %d of %d places: its share of the load limits the whole to 1/(share × handler time)",
-				r.laneName(hot.Key), n, window)})
 	}
 }
 

@@ -4,184 +4,206 @@ import (
 	"math"
 	"time"
 
+	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container/autoscale"
-	"github.com/longshore-go/longshore/container/internal/state"
 )
 
 const (
-	hotCapacity = 0.85
-	latencyFor  = 5.0 // seconds over which the latency is smoothed
+	hotCapacity = 0.85 // the share of busy time from which on the backlog is read more often
+	latencyFor  = 5.0  // seconds over which the latency is smoothed
 	extraFor    = 10 * time.Second
 	fitsFor     = 5 * time.Second
 )
 
-// Scaling is what the autoscale policy did last, and what limits it.
-type Scaling struct {
-	// From and To are the targets of the last change, At its time and Reason the
-	// policy's word for it.
-	From, To int
-	At       time.Time
-	Reason   string
-	// Ups and Downs count the changes of this run, Reasons the same for each word of the
-	// policy; beyond 32 words they are counted as "other".
-	Ups, Downs int64
-	Reasons    map[string]Moves
-	// Limit names what keeps the target from growing now: "max", "permits", "lanes",
-	// "knee" and so on; empty when nothing does. See the constants of autoscale.
-	Limit string
-	// Knee is the count of workers from which on more bring nothing; 0: none known.
-	Knee int
+// load is what is measured of a run: for the policy, for the window, and for Stats. Its
+// parts are plain and know nothing of each other. Guarded by dispatcher.mu.
+type load struct {
+	calls    workload
+	ahead    lookahead
+	fits     fitting
+	cycles   cycles
+	backlog  backlog
+	capacity capacity
+	scaling  Scaling // what the policy did last
+
+	tick     longshore.Timer // of the next tick
+	sampling longshore.Timer // of the next look at the capacity
 }
 
-// Moves counts changes of the target.
-type Moves struct{ Ups, Downs int64 }
+// workload is the handler calls of the current tick, and what the ticks before have shown.
+type workload struct {
+	since time.Time // the tick began then: the earlier part of a call has been counted
 
-// mostReasons bounds what is a label of metrics, and comes from the user's policy.
-const mostReasons = 32
+	completed     int     // deliveries that were settled in this tick
+	execs, failed int     // calls that ended in it, and those of them that failed
+	busySec       float64 // of these calls, within the tick
+	sumLog        float64 // of the logarithms of their times, for the policy's idea of their spread
+	sumLog2       float64 // and of the squares
 
-func (s *Scaling) note(now time.Time, from, to int, reason string) {
-	s.From, s.To, s.At, s.Reason = from, to, now, reason
-	if _, known := s.Reasons[reason]; !known && len(s.Reasons) >= mostReasons {
-		reason = "other"
-	}
-	if s.Reasons == nil {
-		s.Reasons = map[string]Moves{}
-	}
-	m := s.Reasons[reason]
-	if to > from {
-		s.Ups++
-		m.Ups++
-	} else {
-		s.Downs++
-		m.Downs++
-	}
-	s.Reasons[reason] = m
+	looks, full int       // how often the queue was looked at, and how often half of the lookahead waited
+	capacity    float64   // share of worker time that was busy in the last tick, 0 to 1
+	hotSince    time.Time // workers have been busy nearly all the time since; zero: they are not
+	latency     float64   // seconds per delivery, smoothed; 0: none has ended
 }
 
-// sample closes a tick. The caller holds mu.
-func (r *engine) sample(now time.Time) autoscale.Sample {
-	c := &r.count
-	s := autoscale.Sample{Now: now, Dt: now.Sub(r.tick.last), Min: r.pool.min, Max: r.pool.max - r.pool.standIns.n, Workers: r.pool.target,
-		BusySec: c.busySec, Completed: c.completed, Execs: c.execs, Failed: c.failed, SumLog: c.sumLog, SumLog2: c.sumLog2,
-		Queued: r.startableNow(), Backlog: r.tick.backlog, BacklogAge: -1, Permits: -1, Window: r.fits(now), Lanes: -1, Rate: -1,
-		Paused: r.axes.Sub != state.Open || r.axes.Stopping() || r.axes.Holds.Has(state.Operator|state.Middleware)}
-	for _, w := range r.pool.workers {
-		if started := w.busy.Load(); started != 0 && !w.hung {
-			s.BusySec += r.busySince(started, now)
-			if w.waits > 0 { // in Delivery.Wait: neither busy nor latency
-				s.BusySec -= r.busySince(w.waitAt.UnixNano(), now)
-			} else {
-				s.Busy++
-			}
+// ended counts a call. ln is the logarithm of its time.
+func (l *workload) ended(started int64, end time.Time, ln float64, failed bool) {
+	l.busySec += l.within(started, end)
+	l.execs++
+	if failed {
+		l.failed++
+	}
+	l.sumLog += ln
+	l.sumLog2 += ln * ln
+}
+
+// waited takes the time off that a handler spent in Delivery.Wait.
+func (l *workload) waited(from, to time.Time) { l.busySec -= l.within(from.UnixNano(), to) }
+
+// within is the part of a call, up to now, that lies in the tick, in seconds.
+func (l *workload) within(started int64, now time.Time) float64 {
+	return max(float64(now.UnixNano()-max(started, l.since.UnixNano()))/1e9, 0)
+}
+
+// queued notes, at the end of each call, how much could start while so many may be held
+// beside the workers.
+func (l *workload) queued(startable, spare int) {
+	l.looks++
+	if startable > 0 && 2*startable >= spare {
+		l.full++
+	}
+}
+
+// close ends the tick: it adds the calls that run and returns what the policy is told.
+func (l *workload) close(now time.Time, workers []*worker, target int) autoscale.Sample {
+	s := autoscale.Sample{Now: now, Dt: now.Sub(l.since), BusySec: l.busySec, Completed: l.completed,
+		Execs: l.execs, Failed: l.failed, SumLog: l.sumLog, SumLog2: l.sumLog2}
+	for _, w := range workers {
+		started := w.busy.Load()
+		if started == 0 || w.hung {
+			continue
+		}
+		s.BusySec += l.within(started, now)
+		if w.waits > 0 { // in Delivery.Wait: neither busy nor latency
+			s.BusySec -= l.within(w.waitAt.UnixNano(), now)
+		} else {
+			s.Busy++
 		}
 	}
 	s.BusySec = max(s.BusySec, 0)
-	r.noteFull()
-	s.FullFrac = float64(r.tick.fullHits) / float64(r.tick.fullSeen)
-	r.tick.fullHits, r.tick.fullSeen = 0, 0
-	if !r.tick.backlogAt.IsZero() {
-		s.BacklogAge = now.Sub(r.tick.backlogAt)
+	if l.looks > 0 {
+		s.FullFrac = float64(l.full) / float64(l.looks)
 	}
-	if r.s.gate != nil {
-		s.Permits, s.Rate = r.s.gate.Limits()
-	}
-	if r.s.ordered {
-		s.Lanes = r.sched.Abreast()
-	}
-	s.ActiveTripped, s.IdleTripped = r.tripped(now, s.Dt, s.Paused || r.gateShut)
-	r.measure(s)
-	r.tick.last = now
-	c.busySec, c.completed, c.execs, c.failed, c.sumLog, c.sumLog2 = 0, 0, 0, 0, 0, 0
+	l.learn(&s, target)
+	*l = workload{since: now, capacity: l.capacity, hotSince: l.hotSince, latency: l.latency}
 	return s
 }
 
-// fits is how many workers the bytes that may be held are enough for; −1: for all.
-// The largest of the last seconds counts, so that one huge message takes no worker
-// away. The caller holds mu.
-func (r *engine) fits(now time.Time) int {
-	if r.count.received == 0 {
-		return -1
-	}
-	n := max(int(r.s.maxBytes/max(r.sched.Mean(), 1))/max(r.s.batch, 1), 1)
-	if t := &r.tick; n >= t.fits || now.Sub(t.fitsAt) > fitsFor {
-		t.fits, t.fitsAt = n, now
-	}
-	if r.tick.fits >= r.pool.max {
-		return -1
-	}
-	return r.tick.fits
-}
-
-// startableNow counts what is here and could start: not what waits behind another
-// of its lane, and no parked retries. The caller holds mu.
-func (r *engine) startableNow() int { return r.sched.Ready() + r.tick.buffered }
-
-// measure keeps what the container itself needs to know of a tick. The caller
-// holds mu.
-func (r *engine) measure(s autoscale.Sample) {
+// learn keeps what the container itself needs to know of a tick.
+func (l *workload) learn(s *autoscale.Sample, target int) {
 	dt := s.Dt.Seconds()
 	if dt <= 0 {
 		return
 	}
-	t := &r.tick
-	t.capacity = min(s.BusySec/dt/float64(max(r.pool.target, 1)), 1)
+	l.capacity = min(s.BusySec/dt/float64(max(target, 1)), 1)
 	switch {
-	case t.capacity < hotCapacity:
-		t.hotSince = time.Time{}
-	case t.hotSince.IsZero():
-		t.hotSince = s.Now
+	case l.capacity < hotCapacity:
+		l.hotSince = time.Time{}
+	case l.hotSince.IsZero():
+		l.hotSince = s.Now
 	}
 	if s.Completed > 0 {
-		lat := s.BusySec / float64(s.Completed)
-		if t.latency == 0 {
-			t.latency = lat
+		took := s.BusySec / float64(s.Completed)
+		if l.latency == 0 {
+			l.latency = took
 		}
-		t.latency += (lat - t.latency) * min(dt/latencyFor, 1)
+		l.latency += (took - l.latency) * min(dt/latencyFor, 1)
 	}
-	r.lookFurther(s.Now)
 }
 
-// lookFurther holds more beside the workers where a receive takes about as long
-// as a handler: enough that no worker waits for it. Less is held only after a
-// while, so that the window does not flutter. The caller holds mu.
-func (r *engine) lookFurther(now time.Time) {
-	t := &r.tick
-	extra := 0.0
-	if t.recvs > 0 && t.latency > 0 {
-		extra = min(math.Round(4*t.recv/float64(t.recvs)/t.latency)/2, 1)
+// hungAfter is the age from which on a call counts as one that hangs. As long as none has
+// ended, nothing is known of how long calls take.
+func (l *workload) hungAfter() time.Duration {
+	if l.latency == 0 {
+		return oldCall
 	}
-	if t.recvs > 0 && extra >= t.extra || now.Sub(t.extraAt) > extraFor {
-		t.extra, t.extraAt = extra, now
-	}
-	t.recv, t.recvs = 0, 0
+	return max(hungMin, time.Duration(hungTimes*l.latency*float64(time.Second)))
 }
 
-// noteReceive looks at a receive that ends: how long it took if much was there to
-// be had, and whether the receiver waited for work. The caller holds mu.
-func (r *dispatcher) noteReceive(asked, got int, took time.Duration) {
+// lnSeconds is the natural logarithm of a latency in seconds, to 0.01: a parabola
+// through the mantissa, at a tenth of the price of the exact one.
+func lnSeconds(d time.Duration) float64 {
+	const log2ns, mantissa = 29.897352853986263, 1<<52 - 1 // log2 of 1e9
+	bits := math.Float64bits(float64(max(d, 1)))
+	m := math.Float64frombits(bits&mantissa | 1023<<52)
+	return math.Ln2 * (float64(bits>>52) - 1023 + (2-m/3)*m - 5.0/3 - log2ns)
+}
+
+// lookahead is how much more than usual is held beside the workers, where a receive takes
+// about as long as a handler: enough that no worker waits for it.
+type lookahead struct {
+	sec   float64   // of the receives of this tick that found much
+	n     int       // how many these are
+	extra float64   // as a share of the workers
+	at    time.Time // when it was found last: it shrinks only after a while, so that the window does not flutter
+}
+
+// received looks at a receive that ends and says whether the receiver waited for work.
+func (a *lookahead) received(asked, got int, took time.Duration) (waited bool) {
 	much := got > 1 && got >= min(asked, minLookahead)
 	if much && took >= slowReceive {
-		r.tick.recv += took.Seconds()
-		r.tick.recvs++
+		a.sec += took.Seconds()
+		a.n++
 	}
-	r.tick.cycles.waited = took >= slowReceive && !much
+	return took >= slowReceive && !much
 }
 
-// window is how many deliveries may be held, parked retries not counted. The
-// caller holds mu.
-func (r *dispatcher) window() int {
-	n := r.s.window(r.pool.target) + (r.pool.places()-r.pool.target)*max(r.s.batch, 1) // what hangs takes no one's place
-	if r.s.look == 0 && r.s.batch == 0 {
-		n += int(r.tick.extra * float64(r.pool.target))
+// adjust ends a tick.
+func (a *lookahead) adjust(now time.Time, latency float64) {
+	extra := 0.0
+	if a.n > 0 && latency > 0 {
+		extra = min(math.Round(4*a.sec/float64(a.n)/latency)/2, 1)
 	}
-	return n
+	if a.n > 0 && extra >= a.extra || now.Sub(a.at) > extraFor {
+		a.extra, a.at = extra, now
+	}
+	a.sec, a.n = 0, 0
 }
 
-// noteFull notes whether work waits; called whenever a call ends and at the tick.
-// The caller holds mu.
-func (r *engine) noteFull() {
-	r.tick.fullSeen++
-	if waits := r.startableNow(); waits > 0 && 2*waits >= r.window()-r.pool.target {
-		r.tick.fullHits++
-	}
+// fitting is how many workers the bytes that may be held are enough for. The largest of
+// the last seconds counts, so that one huge message takes no worker away.
+type fitting struct {
+	workers int
+	at      time.Time // when so many fitted last
 }
+
+// limit is that number; −1: it limits nothing.
+func (f *fitting) limit(now time.Time, fit, most int) int {
+	if fit >= f.workers || now.Sub(f.at) > fitsFor {
+		f.workers, f.at = fit, now
+	}
+	if f.workers >= most {
+		return -1
+	}
+	return f.workers
+}
+
+// backlog is what waits outside: in the transport, and at the broker by its last answer.
+type backlog struct {
+	buffered int       // in the transport, at the last tick
+	n        int64     // at the broker
+	at       time.Time // of that reading; zero: the broker does not say
+	asked    time.Time // when it was read last, whether it answered or not
+}
+
+// due says whether to read it now. While workers are busy it matters how much there is.
+func (b *backlog) due(now, hotSince time.Time) bool {
+	every := backlogEvery
+	if b.asked.Before(hotSince) {
+		every = backlogSoon
+	}
+	return now.Sub(b.asked) >= every
+}
+
+// waits says whether more may be there for a worker. A backlog that is not known may be.
+func (b *backlog) waits() bool { return b.buffered > 0 || b.at.IsZero() || b.n > 0 }

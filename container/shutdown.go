@@ -133,7 +133,7 @@ func (d *drain) conclude(rep *Report, flushErr, err error) {
 	if !failed {
 		d.stopping.report = rep
 	}
-	d.axes, d.tick.buffered = d.axes.Forward(state.Stopped), 0
+	d.axes, d.load.backlog.buffered = d.axes.Forward(state.Stopped), 0
 	d.mu.Unlock()
 	if !failed {
 		d.emit(Event{Kind: EventDrained, Report: rep, Text: rep.String()})
@@ -169,7 +169,7 @@ func (d *drain) stopTimers() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.life.stopTimers()
-	for _, t := range []longshore.Timer{d.parkTimer, d.linger.timer, d.gateAgain, d.tick.timer, d.tick.capa.timer, d.sub.timer, d.stay.timer} {
+	for _, t := range []longshore.Timer{d.parkTimer, d.linger.timer, d.gateAgain, d.load.tick, d.load.sampling, d.sub.timer, d.stay.timer} {
 		if t != nil {
 			t.Stop()
 		}

@@ -102,17 +102,17 @@ func (r *engine) situation(s *situation) *generation {
 	v := &r.count.vitals
 	s.places, s.declared, s.alarm = r.pool.places(), v.declared, r.blocked
 	s.parkingFull, s.parkingAt, s.alarmAt, s.slowAt = r.parkFull, v.since[condParking], v.since[condAlarm], v.since[condSlow]
-	s.failing, s.loops = r.failing(s.now), r.loops.worst(s.now)
+	s.failing, s.loops = v.failing(s.now), r.loops.worst(s.now)
 	if s.DeadLetterFailures > 0 { // rarely: it walks over all that is parked
 		s.unmovable = r.unmovableText()
 	}
 	s.calls = r.callsSeen(s.now)
 	s.Busy, s.Stuck = s.calls.running, s.calls.stuck
 	if s.HotShare >= hotShare && !r.s.byPartition {
-		s.hotKey = r.hottestKey()
+		s.hotKey = hottestKey(r.sched, r.s)
 	}
 	if s.aside = r.sched.AsideShare(); s.aside >= 1 {
-		s.blockedLane = r.blockedLane()
+		s.blockedLane = blockedLane(r.sched, r.s)
 	}
 	return g
 }

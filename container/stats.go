@@ -2,7 +2,6 @@ package container
 
 import (
 	"maps"
-	"math"
 	"time"
 
 	"github.com/longshore-go/longshore"
@@ -10,81 +9,58 @@ import (
 	"github.com/longshore-go/longshore/transport"
 )
 
-// failingOver is over about how many calls the share of failures is taken.
-const failingOver = 16
-
-// counters are the sums of one run; guarded by engine.mu.
+// counters are the sums of one run. Guarded by dispatcher.mu.
 type counters struct {
 	received, redelivered int64
 	verdicts              [longshore.VerdictLost + 1]int64
-	lost                  int64
-	stuck                 int64
-	last                  time.Time
-	failing               float64 // share of failures among the last calls
+	lost                  int64     // taken back by the broker
+	stuck                 int64     // handlers that were ever reported as stuck
+	last                  time.Time // of the last receive that brought something
 	vitals                vitals
-
-	// Since the last tick, for the policy.
-	completed, execs, failed int
-	sumLog, sumLog2, busySec float64
 }
 
-// counts ends a worker's busy time and counts the verdict. The caller holds mu. w
-// is nil when the delivery was settled by hand.
-func (r *engine) counts(w *worker, j judgement) {
-	c := &r.count
-	c.verdicts[j.verdict]++
-	c.completed++
-	switch j.verdict {
-	case longshore.VerdictAck, longshore.VerdictDiscard:
-		c.failing -= c.failing / failingOver
-	case longshore.VerdictRetry, longshore.VerdictReject:
-		c.failing += (1 - c.failing) / failingOver
-		c.vitals.failure(j.err, j.end)
-	default:
-	}
+// endDelivery counts a verdict, and ends the call of the worker; nil: the delivery was
+// settled by hand.
+func (r *dispatcher) endDelivery(w *worker, j judgement) {
+	r.count.verdicts[j.verdict]++
+	r.count.vitals.verdict(j)
+	r.load.calls.completed++
 	if w != nil {
-		r.execEnd(w, j.end, j.took, j.err != nil)
+		r.endCall(w, j.end, j.took, j.err != nil)
 	}
 }
 
-// execEnd ends a handler call. The caller holds mu.
-func (r *engine) execEnd(w *worker, end time.Time, took time.Duration, failed bool) {
+// endCall ends a handler call.
+func (r *dispatcher) endCall(w *worker, end time.Time, took time.Duration, failed bool) {
 	started := w.busy.Swap(0)
 	switch {
-	case w.hung: // what hung tells nothing of the usual latency
-		r.unhung(w)
+	case w.hung: // its time says nothing about the usual latency
+		r.pool.unhung(w)
 	case started != 0:
-		r.count.busySec += r.busySince(started, end)
-		r.count.execs++
-		if failed {
-			r.count.failed++
-		}
 		ln := lnSeconds(took)
+		r.load.calls.ended(started, end, ln, failed)
 		r.count.vitals.calls.add(ln)
-		r.count.sumLog += ln
-		r.count.sumLog2 += ln * ln
 	}
 	if w.stuck {
-		r.unstuck(w)
+		r.pool.unstuck(w)
+		r.emit(Event{Kind: EventUnstuck, Delivery: r.factsOfWorker(w), Text: "a handler that was reported as stuck has returned"})
 	}
 	w.it, w.d = nil, nil
 	w.waits, w.failed = 0, failed
-	r.noteFull()
+	r.noteQueued()
 }
 
-// lnSeconds is the natural logarithm of a latency in seconds, to 0.01: a parabola
-// through the mantissa, at a tenth of the price of the exact one.
-func lnSeconds(d time.Duration) float64 {
-	const log2ns, mantissa = 29.897352853986263, 1<<52 - 1 // log2 of 1e9
-	bits := math.Float64bits(float64(max(d, 1)))
-	m := math.Float64frombits(bits&mantissa | 1023<<52)
-	return math.Ln2 * (float64(bits>>52) - 1023 + (2-m/3)*m - 5.0/3 - log2ns)
-}
+// startableNow counts the deliveries here that could start: not those behind another of
+// their lane, and no parked retries.
+func (r *dispatcher) startableNow() int { return r.sched.Ready() + r.load.backlog.buffered }
 
-// busySince is the part of a call within the tick that runs, in seconds.
-func (r *engine) busySince(started int64, now time.Time) float64 {
-	from := max(started, r.tick.last.UnixNano())
-	return max(float64(now.UnixNano()-from)/1e9, 0)
+// noteQueued notes whether work waits; called whenever a call ends and at the tick.
+func (r *dispatcher) noteQueued() {
+	if n := r.startableNow(); n > 0 {
+		r.load.calls.queued(n, r.window()-r.pool.target)
+	} else {
+		r.load.calls.queued(0, 0)
+	}
 }
 
 // State is what a container does.
@@ -195,22 +171,22 @@ func (c *ListenerContainer) Stats() Stats {
 	return s.diagnose()
 }
 
-// stats fills in the numbers. The caller holds mu.
-func (r *engine) stats(st *Stats, now time.Time) {
-	st.Since, st.Standby = r.tick.began, r.sub.standby
+// stats fills in the numbers.
+func (r *dispatcher) stats(st *Stats, now time.Time) {
+	st.Since, st.Standby = r.began, r.sub.standby
 	st.Workers, st.Target, st.Min, st.Max = r.pool.live, r.pool.target, r.pool.min, r.pool.max
-	st.Scaling = r.tick.scaling
+	st.Scaling = r.load.scaling
 	st.Scaling.Reasons = maps.Clone(st.Scaling.Reasons)
 	q := r.sched
 	st.InFlight, st.ReadyToStart, st.Queued = q.InWindow(), q.Ready(), q.Behind(dispatch.Open).N
 	st.Parked, st.Blocked = q.Retries().N+q.Behind(dispatch.Waiting).N, q.Behind(dispatch.Hung).N+q.Behind(dispatch.Lost).N
 	st.Window, st.Lanes, st.Bytes = r.window(), q.Lanes(), q.Total().Bytes
-	st.Generation, st.Capacity, st.Buffered = r.sub.gens, r.tick.capacity, r.tick.buffered
-	st.Backlog, st.BacklogAt, st.LastDelivery = r.tick.backlog, r.tick.backlogAt, r.count.last
+	st.Generation, st.Capacity, st.Buffered = r.sub.gens, r.load.calls.capacity, r.load.backlog.buffered
+	st.Backlog, st.BacklogAt, st.LastDelivery = r.load.backlog.n, r.load.backlog.at, r.count.last
 	if r.sub.gen != nil {
 		st.Subscribed = r.sub.gen.since
 	}
-	st.ConsumerCapacity = r.consumerCapacity()
+	st.ConsumerCapacity = r.load.capacity.shareOf(r.sub.gen, r.mayTake())
 	c := &r.count
 	st.Received, st.Redelivered, st.Lost = c.received, c.redelivered, c.lost
 	st.Acked, st.Retried, st.Rejected = c.verdicts[longshore.VerdictAck], c.verdicts[longshore.VerdictRetry], c.verdicts[longshore.VerdictReject]
@@ -235,7 +211,7 @@ func clone[K comparable](m map[K]int64) map[K]int64 {
 }
 
 // hotShare is the part of the window that its longest lane takes, with its first item.
-func (r *engine) hotShare() float64 {
+func (r *dispatcher) hotShare() float64 {
 	if r.sched.Lanes() == 0 {
 		return 0
 	}

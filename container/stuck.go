@@ -14,47 +14,61 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
-// lookForStuck reports handlers that have run too long, once each, with the stack
-// of their goroutine. The supervisor calls it.
-func (r *engine) lookForStuck(now time.Time) {
-	limit := r.s.stuck.After
+// reportStuck reports handlers that have run too long, once each, with the stack of their
+// goroutine. The dump of stacks is made without the lock.
+func (m *monitor) reportStuck(now time.Time) {
+	limit := m.s.stuck.After
 	if limit < 0 {
 		return
 	}
 	var found []Event
 	var ids []int64
-	r.mu.Lock()
-	for _, w := range r.pool.workers {
-		started := w.busy.Load()
-		if started == 0 || w.stuck || now.Sub(time.Unix(0, started)) < limit {
+	m.mu.Lock()
+	for _, w := range m.pool.workers {
+		age := w.runs(now)
+		if w.stuck || age == 0 || age < limit {
 			continue
 		}
 		w.stuck = true
-		r.count.stuck++
-		f := r.factsOfWorker(w)
-		f.Age = now.Sub(time.Unix(0, started))
+		m.count.stuck++
+		f := m.factsOfWorker(w)
+		f.Age = age
 		found = append(found, Event{Kind: EventStuck, Delivery: f,
 			Text: fmt.Sprintf("the handler of message %.64s (key %q) has not returned for %v", f.MessageID, f.Key, round(f.Age))})
 		ids = append(ids, w.gid.Load())
-		if r.s.stuck.Action == StuckReplace {
-			if w.hung { // what stood in for it does no longer count
-				r.unhung(w)
-			}
-			w.extra = true
-			r.pool.replacing++
+		if m.s.stuck.Action == StuckReplace {
+			m.pool.replace(w)
 		}
 	}
 	if len(found) > 0 {
-		r.setTarget(r.pool.target)
+		m.setTarget(m.pool.target)
 	}
-	r.mu.Unlock()
+	m.mu.Unlock()
 	if len(found) == 0 {
 		return
 	}
 	stacks := stacksOf(ids)
 	for i, e := range found {
 		e.Stack = stacks[i]
-		r.emit(e)
+		m.emit(e)
+	}
+}
+
+// replace adds a worker for one that is stuck.
+func (p *pool) replace(w *worker) {
+	if w.hung { // it is replaced beyond the bounds: the place within them is free again
+		p.unhung(w)
+	}
+	w.extra = true
+	p.replacing++
+}
+
+// unstuck ends that of a handler that has returned after all.
+func (p *pool) unstuck(w *worker) {
+	w.stuck = false
+	if w.extra {
+		w.extra = false
+		p.replacing--
 	}
 }
 
@@ -107,8 +121,8 @@ func oldestOf(a, b time.Time) time.Time {
 	return a
 }
 
-// callsSeen is what the workers show now. The caller holds mu.
-func (r *engine) callsSeen(now time.Time) callsSeen {
+// callsSeen is what the workers show now.
+func (r *dispatcher) callsSeen(now time.Time) callsSeen {
 	seen := seeCalls(r.pool.workers, now, r.count.vitals.calls.calls().Overdue())
 	if seen.overdue > 0 || seen.old > 0 && seen.w != nil {
 		f := r.factsOfWorker(seen.w)
@@ -158,7 +172,7 @@ func stuckPartitions(workers []*worker, now time.Time) string {
 
 // factsOfWorker identifies what a worker works on; of a batch the first. The
 // caller holds mu.
-func (r *engine) factsOfWorker(w *worker) *DeliveryFacts {
+func (r *dispatcher) factsOfWorker(w *worker) *DeliveryFacts {
 	switch {
 	case len(w.batch) > 0:
 		return factsOfItem(w.batch[0], w.batch[0].d)
@@ -168,18 +182,6 @@ func (r *engine) factsOfWorker(w *worker) *DeliveryFacts {
 		return factsOfItem(r.manual[w.d], w.d)
 	}
 	return factsOfItem(w.it, w.d)
-}
-
-// unstuck is for a handler that returned after all. The caller holds mu.
-func (r *engine) unstuck(w *worker) {
-	w.stuck = false
-	if w.extra {
-		w.extra = false
-		r.pool.replacing--
-	}
-	e := Event{Kind: EventUnstuck, Text: "a handler that was reported as stuck has returned"}
-	e.Delivery = r.factsOfWorker(w)
-	r.emit(e)
 }
 
 // stacksOf finds goroutines in a dump of all; "" for one that is gone.

@@ -110,7 +110,7 @@ func (v *supervisor) enter(g *generation, paused bool) {
 	}
 	v.sub.opened(g)
 	v.axes.Sub = state.Open
-	v.sched.LimitAside(v.asideSpace(g.caps))
+	v.sched.LimitAside(asideSpace(g.caps, v.s.window(v.pool.max)))
 	if g.isDown() { // it ended before it was ours
 		v.axes.Sub = state.Lost
 	}

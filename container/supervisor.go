@@ -87,7 +87,7 @@ func (v *supervisor) todo() func() bool {
 		return do(func() { v.upkeep.resize(g, now) })
 	case v.stay.due:
 		return do(v.yieldWhenDue)
-	case v.tick.due:
+	case v.tickDue:
 		return do(v.upkeep.onTick)
 	}
 	return nil

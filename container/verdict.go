@@ -164,7 +164,7 @@ func (r *engine) lockDone(w *worker, it *item, j judgement) {
 		r.s.gate.Release()
 	}
 	r.mu.Lock()
-	r.counts(w, j)
+	r.endDelivery(w, j)
 	if r.reporting() && j.final() {
 		r.log.drained(tally{completed: 1})
 	}

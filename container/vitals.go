@@ -23,15 +23,31 @@ const (
 	failingFor  = time.Minute // after the last failure: nothing runs, so nothing fails
 )
 
-// vitals are what a run knows of how its handlers do; guarded by engine.mu.
+// failingOver is over about how many calls the share of failures is taken.
+const failingOver = 16
+
+// vitals are what a run knows of how its handlers do. Guarded by dispatcher.mu.
 type vitals struct {
 	calls    latencies
-	failed   map[longshore.Code]int64 // of the whole run
-	recent   map[longshore.Code]int64 // while most calls fail
-	lastFail time.Time
-	lastText string
-	declared bool // Declare had a part in it that the source exists
-	since    [conditionCount]time.Time
+	share    float64                   // of failures among the last calls
+	failed   map[longshore.Code]int64  // of the whole run
+	recent   map[longshore.Code]int64  // while most calls fail
+	lastFail time.Time                 // of the last failure: when nothing runs, nothing fails
+	lastText string                    // of its error
+	declared bool                      // Declare may have created the source: a wrong name is not noticed then
+	since    [conditionCount]time.Time // when each condition began; zero: it is not there
+}
+
+// verdict counts what became of a delivery.
+func (v *vitals) verdict(j judgement) {
+	switch j.verdict {
+	case longshore.VerdictAck, longshore.VerdictDiscard:
+		v.share -= v.share / failingOver
+	case longshore.VerdictRetry, longshore.VerdictReject:
+		v.share += (1 - v.share) / failingOver
+		v.failure(j.err, j.end)
+	default:
+	}
 }
 
 // failure counts a failed call by its kind.
@@ -58,18 +74,22 @@ func (v *vitals) note(c condition, is bool, now time.Time) {
 	}
 }
 
-// noteConditions is called by each tick. The caller holds mu.
-func (r *engine) noteConditions(now time.Time) {
-	v := &r.count.vitals
+// look notes at each tick what is wrong.
+func (v *vitals) look(now time.Time, parkingFull, alarm bool) {
 	v.calls.rotate(now)
-	v.note(condParking, r.parkingFull() || r.parkFull, now)
-	v.note(condAlarm, r.blocked, now)
+	v.note(condParking, parkingFull, now)
+	v.note(condAlarm, alarm, now)
 	v.note(condSlow, v.calls.grown(), now)
-	failing := r.count.failing >= failingFrom && now.Sub(v.lastFail) < failingFor
+	failing := v.fail(now)
 	v.note(condFailing, failing, now)
 	if !failing {
 		v.recent = nil
 	}
+}
+
+// fail says whether most calls fail.
+func (v *vitals) fail(now time.Time) bool {
+	return v.share >= failingFrom && now.Sub(v.lastFail) < failingFor
 }
 
 // Failing is what most calls fail of.
@@ -80,12 +100,12 @@ type Failing struct {
 	Since time.Time
 }
 
-func (r *engine) failing(now time.Time) Failing {
-	v := &r.count.vitals
-	if r.count.failing < failingFrom || now.Sub(v.lastFail) >= failingFor {
+// failing says what most calls fail of; zero: they do not.
+func (v *vitals) failing(now time.Time) Failing {
+	if !v.fail(now) {
 		return Failing{}
 	}
-	f := Failing{Share: r.count.failing, Text: v.lastText, Since: v.since[condFailing]}
+	f := Failing{Share: v.share, Text: v.lastText, Since: v.since[condFailing]}
 	most := int64(0)
 	for code, n := range v.recent {
 		if n > most || n == most && code < f.Code {
