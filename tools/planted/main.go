@@ -1,0 +1,117 @@
+// Command planted puts faults that were fixed once back into a copy of the tree, one at a
+// time, and expects the simulation to find each within a minute. It prints how long that
+// took, and with how many steps the simulation shows the fault.
+//
+//	go run ./tools/planted                    all of them
+//	go run ./tools/planted -only "fault 38"   those with this in their name or commit
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+func main() {
+	only := flag.String("only", "", "faults with this in their name or commit")
+	within := flag.Duration("within", time.Minute, "how long the simulation may search for one")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, *only, *within)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "planted:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, only string, within time.Duration) error {
+	tree, err := os.MkdirTemp("", "planted-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(tree) }()
+	const script = `git ls-files -co --exclude-standard -z | while IFS= read -r -d '' f; do [ ! -e "$f" ] || printf '%s\0' "$f"; done | tar -c --null -T - | tar -x -C "$0"`
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script, tree)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		return err
+	}
+	var missed []error
+	for _, f := range faults() {
+		if !strings.Contains(f.name+" "+f.from, only) {
+			continue
+		}
+		found, err := try(ctx, tree, f, within)
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+		if found == "" {
+			found = "NOT FOUND"
+			missed = append(missed, fmt.Errorf("%s (%s) was not found", f.name, f.from))
+		}
+		fmt.Printf("%-8s  %-66s  %-30s  %s\n", f.from, f.name, f.layer, found)
+	}
+	return errors.Join(missed...)
+}
+
+// try puts a fault in, lets the simulation search for it, and takes it out again.
+func try(ctx context.Context, tree string, f fault, within time.Duration) (found string, err error) {
+	path := filepath.Join(tree, filepath.FromSlash(f.file))
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	broken, err := f.apply(text)
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(path, broken, 0o600); err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.WriteFile(path, text, 0o600)) }()
+	binary := filepath.Join(tree, "simulation.test")
+	if out, err := test(ctx, tree, "go", "test", "-c", "-o", binary, f.layer); err != nil {
+		return "", fmt.Errorf("the edited code does not compile: %s", out)
+	}
+	began := time.Now()
+	cmd := exec.CommandContext(ctx, binary, "-test.run", "^TestSimulation$", "-test.v") //nolint:gosec // our own tests
+	cmd.Dir = filepath.Join(tree, filepath.FromSlash(f.layer))
+	cmd.Env = append(os.Environ(), "LONGSHORE_SIMULATE="+within.String())
+	out, err := cmd.CombinedOutput()
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	// A hole in the coverage is not the fault: only a failing history is.
+	m := regexp.MustCompile(`seed \d+: .*\n\s*shortest history, (\d+) of (\d+) steps: (.*)`).FindSubmatch(out)
+	searched := regexp.MustCompile(`steps in (\S+),`).FindSubmatch(out)
+	switch {
+	case err == nil || m == nil && searched != nil:
+		return "", nil
+	case m == nil: // it ended the process: a deadlock, or a panic outside of the histories
+		return fmt.Sprintf("after %v, by the end of the process", time.Since(began).Round(time.Millisecond)), nil
+	}
+	return fmt.Sprintf("after %s, %s of %s steps: %s", searched[1], m[1], m[2], cut(string(m[3]))), nil
+}
+
+func cut(s string) string {
+	if len(s) > 90 {
+		return s[:90] + " …"
+	}
+	return s
+}
+
+func test(ctx context.Context, tree string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // our own tests
+	cmd.Dir = tree
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
