@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// fault is one that was fixed once, put back by an edit of a line or two: the fix of a
-// commit is reverted in the code as it is today.
+// fault is one that was fixed once, put back by an edit of a line or two: one fix of a commit
+// is reverted in the code as it is today.
 type fault struct {
 	from     string // the commit that fixed it, or the number of a fault found by trials
 	name     string
@@ -42,13 +42,15 @@ func faults() []fault {
 			"\tdue = p.due\n", pure},
 		{"95ac86b", "followers of a lost head start without it", dispatch + "lose.go",
 			"\t\ts.lanes.orphanAll(l)\n", "", pure},
-		{"f986a11", "a lost delivery gives back what came after it", dispatch + "orphans.go",
+		{"a0760a7", "a lost delivery gives back what came after its loss was noted", dispatch + "orphans.go",
 			"\tif it.lane == nil || it.swept {\n", "\tif it.lane == nil {\n", whole},
-		{"2ff715b", "what a batch puts back loses its order", dispatch + "lane.go",
+		{"f4f08d4", "what a batch puts back loses its order", dispatch + "lane.go",
 			"\tif l.mark == nil {\n\t\tit.next, l.head = l.head, it\n\t} else {\n\t\tit.next, l.mark.next = l.mark.next, it\n\t}\n",
 			"\tit.next, l.head = l.head, it\n", pure},
-		{"17689f7", "a worker waits beside a retry", dispatch + "ledger.go",
+		{"b6411a1", "what is parked takes places in the window", dispatch + "ledger.go",
 			"max(g.Retries().N-g.limits.Retries, 0)", "g.Retries().N", pure},
+		{"3e6bda0", "the bytes' ceiling takes every message for an empty one", dispatch + "ledger.go",
+			"int(max(left/max(g.mean, 1), 1))", "int(max(left, 1))", pure},
 		{"8f76d35", "a redelivery passes for a follower of its lost delivery", "container/intake.go",
 			"\tif again && ", "\tif again && false && ", whole},
 		{"8f76d35", "room beside a lane that hangs is left unused", "container/blockedlanes.go",

@@ -258,7 +258,11 @@ func (w *world) finish(a, _ int) {
 // end lets one go that ran; what is lost or torn takes its followers with it.
 func (w *world) end(l *load) {
 	if l.lost {
+		batch := l.key != "" && !l.free && w.keys[l.key].runs > 1
 		w.s.Orphan(&l.Item)
+		if batch && !w.s.Torn(&l.Item) {
+			w.failf("%d is lost, and the others of its batch would be tried again here", l.id)
+		}
 		w.orphaned()
 	}
 	w.ended++
