@@ -93,7 +93,11 @@ func (w *simWorld) waitLong(a, _ int) bool {
 	return true
 }
 
-func (w *simWorld) pause(int, int) bool {
+func (w *simWorld) pause(_, b int) bool {
+	yields := w.queue.Lease > 0 && !w.queue.KeepLease && !w.paused
+	if yields {
+		w.publish(0, b) // more than is received, so that some of it waits for the end of the pause
+	}
 	w.c.Pause()
 	effect := !w.paused
 	w.paused = true
@@ -103,7 +107,7 @@ func (w *simWorld) pause(int, int) bool {
 	}
 	w.mu.Unlock()
 	w.standstill()
-	if effect && w.queue.Lease > 0 && !w.queue.KeepLease {
+	if yields {
 		wait(w.queue.Lease) // so long that the container gives its place up
 	}
 	return effect
@@ -140,11 +144,18 @@ func (w *simWorld) setHold(on bool) bool {
 		return false
 	}
 	w.held = on
+	yields := on && w.queue.Lease > 0 && !w.queue.KeepLease && w.queue.SingleActive
+	if yields {
+		w.publish(0, w.permits)
+	}
 	if !on {
 		w.standstill()
 	}
 	w.hold.set(on)
 	w.standstill()
+	if yields {
+		wait(w.queue.Lease)
+	}
 	return w.started
 }
 
@@ -326,7 +337,12 @@ func (w *simWorld) stopsAtOnce() bool {
 	if running > 0 || w.c.Stats().ReadyToStart > 0 && w.idleFrom.IsZero() {
 		return false
 	}
-	return !w.idleFrom.IsZero() && time.Since(w.idleFrom) > time.Second || !w.queue.CountsReturns
+	if !w.idleFrom.IsZero() && time.Since(w.idleFrom) > time.Second || !w.queue.CountsReturns {
+		return true
+	}
+	// Where returns are counted work is finished, but a retry that waits holds nothing up.
+	i := w.b.Inspect("q")
+	return w.idleFrom.IsZero() && i.Ready == 0 && i.Unsettled > 0 && i.Unsettled == w.c.Stats().Parked
 }
 
 // start begins another run, once what the last one left has ended.

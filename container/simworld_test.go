@@ -140,7 +140,7 @@ func newSimWorld(seed uint64, seen *simCoverage) (*simWorld, error) {
 	}
 	if one(5) {
 		w.queue.Lease = 4 * time.Second
-		if w.queue.SingleActive = one(2); one(3) {
+		if w.queue.SingleActive = !one(3); one(4) {
 			w.queue.KeepLease, w.queue.MaxLease = true, 8*time.Second
 		}
 	}
