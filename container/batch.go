@@ -8,57 +8,58 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
-// processBatch calls the batch handler and carries out a verdict for each.
-func (r *engine) processBatch(w *worker) {
-	start := r.now()
+// processBatch calls the batch handler and carries out a verdict for each delivery.
+func (c *caller) processBatch(w *worker) {
+	start := c.now()
+	c.startBatch(w, start)
+	w.busy.Store(start.UnixNano())
+	var err error
+	if len(w.ds) > 0 {
+		err = c.settler.handlers.callBatch(w.ds)
+	}
+	c.endBatch(w, err, c.now())
+}
+
+// startBatch chooses what of a batch the handler gets. It is the last moment to notice a
+// loss: what comes behind a lost delivery comes again behind it.
+func (c *caller) startBatch(w *worker, start time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	w.began = start
 	w.ds = w.ds[:0]
-	torn := false
 	for _, it := range w.batch {
 		switch {
-		case !it.d.Owned(): // the last moment to notice a loss
-			torn = true
-			r.markLost(it)
-		case torn && r.isTorn(it): // it comes behind that one again
+		case !it.d.Owned():
+			c.sched.Tear(&it.Item)
+		case c.sched.Torn(&it.Item):
 		default:
-			it.d.Own(r, start)
+			it.d.Own(c, start)
 			it.started = start
 			w.ds = append(w.ds, it.d)
 		}
 	}
-	w.busy.Store(start.UnixNano())
-	var err error
-	if len(w.ds) > 0 {
-		err = r.callBatch(w.ds)
-	}
-	r.batchEnd(w, err, r.now())
 }
 
-func (r *engine) callBatch(ds []*longshore.Delivery) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = panicError(p)
-		}
-	}()
-	return r.c.batch.HandleBatch(r.life.base, ds)
+// endBatch ends the call for a batch.
+func (c *caller) endBatch(w *worker, err error, end time.Time) {
+	c.mu.Lock()
+	batch := w.batch
+	c.endCall(w, end, end.Sub(w.began), err != nil)
+	w.batch = nil
+	c.mu.Unlock()
+	c.settler.endBatch(batch, w.began, err, end)
 }
 
-// batchEnd carries the verdicts out. An error for the whole batch does not tell
-// which of them is at fault: next time each comes alone, so that a bad one does
-// not take its neighbours with it.
-func (r *engine) batchEnd(w *worker, err error, end time.Time) {
-	start := w.began
+// endBatch carries the verdicts of a batch out. An error for the whole batch does not
+// tell which delivery is at fault: next time each comes alone, so that a bad one does not
+// take its neighbours with it.
+func (t *settler) endBatch(batch []*item, start time.Time, err error, end time.Time) {
 	var each longshore.BatchError
 	whole := err != nil && !errors.As(err, &each)
-	r.mu.Lock()
-	batch := w.batch
-	r.endCall(w, end, end.Sub(start), err != nil)
-	w.batch = nil
-	r.mu.Unlock()
 	i := -1 // in what the handler saw
-	for n, it := range batch {
+	for _, it := range batch {
 		if it.started != start {
-			r.unseen(it, end)
+			t.unseen(it, end)
 			continue
 		}
 		i++
@@ -66,33 +67,18 @@ func (r *engine) batchEnd(w *worker, err error, end time.Time) {
 		if whole {
 			own, it.solo = err, len(batch) > 1
 		}
-		waited, explicit := r.recordedVerdict(it)
+		waited, explicit := t.recorded(it)
 		if explicit != nil && !errors.Is(own, explicit) {
 			own = explicit
 		}
 		it.d.Finish(nil)
+		took := end.Sub(start) - waited
 		if own == nil {
-			r.acked(it, end, end.Sub(start)-waited)
+			t.ack(nil, it, judgement{verdict: longshore.VerdictAck, end: end, took: took})
 			continue
 		}
-		r.setEnding(w, batch[n+1:]) // this may take long
-		r.carryOut(nil, it, own, end, end.Sub(start)-waited)
-		r.setEnding(w, nil)
+		t.carryOut(nil, it, own, end, took)
 	}
-}
-
-func (r *engine) setEnding(w *worker, batch []*item) {
-	r.mu.Lock()
-	w.ending = batch
-	r.mu.Unlock()
-}
-
-func (r *engine) acked(it *item, end time.Time, took time.Duration) {
-	j := judgement{verdict: longshore.VerdictAck, end: end, took: took}
-	if e := it.d.Apply(r.life.settle, longshore.Settlement{Verb: longshore.VerbAck}); e != nil {
-		j.verdict = r.refused(it, longshore.VerbAck, e)
-	}
-	r.done(nil, it, j)
 }
 
 // plainSuccess makes a BatchError that names nobody nil, so that middlewares do

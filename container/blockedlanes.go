@@ -53,7 +53,7 @@ type monitor struct {
 // look is called with mu held.
 func (m *monitor) look(now time.Time) {
 	m.lookForHung(now)
-	full := m.parkingFull() || m.parkFull
+	full := m.parkingFull() || m.parking.full
 	m.count.vitals.look(now, full, m.blocked)
 	m.reportHotLane(now)
 	m.reportAside()

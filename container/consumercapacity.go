@@ -70,7 +70,7 @@ func (s *scaler) armCapacity() {
 // there is room for it, nothing is before it, and a worker is free. Room alone says
 // little: received messages wait in it while all workers are busy.
 func (r *dispatcher) mayTake() bool {
-	return r.axes.Accepts() && !r.gateShut && r.sched.Ready() == 0 && r.free() > 0 && (r.intake.by == workerReceives || r.pool.free())
+	return r.axes.Accepts() && !r.gate.shut && r.sched.Ready() == 0 && r.free() > 0 && (r.intake.by == workerReceives || r.pool.free())
 }
 
 // free says whether a worker has nothing to do.

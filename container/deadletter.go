@@ -1,129 +1,282 @@
 package container
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"sync"
-	"time"
-	"unicode/utf8"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/dispatch"
 	"github.com/longshore-go/longshore/internal/hops"
 	"github.com/longshore-go/longshore/transport"
 )
 
-// The headers of a dead letter. Each is replaced and never appended, so that a
-// message does not grow when it fails again and again.
-const (
-	HeaderAttempt      = "longshore-attempt"       // on the retry path: the attempt this delivery is
-	HeaderDeadReason   = "longshore-dead-reason"   // code of the error
-	HeaderDeadError    = "longshore-dead-error"    // its text, at most 512 bytes
-	HeaderDeadAttempts = "longshore-dead-attempts" // how often a handler saw it
-	HeaderDeadAt       = "longshore-dead-at"       // when it was given up
-	HeaderDeadSource   = "longshore-dead-source"   // where it came from
-	HeaderDeadBy       = "longshore-dead-by"       // container and host
-	HeaderDeadReplays  = "longshore-dead-replays"  // how often it was put back
-	HeaderDeadID       = "longshore-dead-id"       // its identity where it came from; read, and no longer written: it is longshore-id now
-)
-
-const maxErrorText = 512
-
-// transient is AMQP's delivery mode of what a broker may forget.
-const transient = 1
-
-// deadLetter is a message that was given up and whose move did not succeed yet.
+// deadLetter is what is known of a message that was given up and could not be moved yet.
 type deadLetter struct {
 	err    error // why it was given up
-	tries  int
-	failed error // of the last move; guarded by engine.mu
+	tries  int   // moves that failed, for the delay
+	failed error // of the last of them; guarded by dispatcher.mu
 
-	// overtaken: given up by an operator behind others of its lane, which do not wait.
+	// overtaken: an operator gave it up while others of its lane were before it, so those
+	// do not wait for it.
 	overtaken bool
 }
 
-// terminalState is the terminal policy and the publisher it needs.
-type terminalState struct {
-	policy Policy
-	down   error // of the destination, from the last publish; guarded by engine.mu
+// deadLetters moves messages that were given up to the place for them. It has a lock of
+// its own, which is not held while a broker is called.
+type deadLetters struct {
+	s    *settings
+	src  transport.Source // whose broker is published to, unless DeadLetter.Via is set
+	life *lifetimes       // ends publishing when settlements end
+	turn chan struct{}    // held by whoever opens the publisher, so that there is one
 
-	mu  sync.Mutex
-	pub transport.Publisher
+	mu     sync.Mutex
+	policy Policy              // what happens to messages that fail for the last time, of the consumer
+	down   error               // the last publish said that the destination does not work; nil: it did not
+	pub    transport.Publisher // that we opened; nil: none is needed yet
 }
 
-// moveToDeadLetter applies the terminal policy.
-func (r *engine) moveToDeadLetter(w *worker, it *item, j judgement) {
+func newDeadLetters(s *settings, src transport.Source, life *lifetimes) *deadLetters {
+	return &deadLetters{s: s, src: src, life: life, turn: make(chan struct{}, 1)}
+}
+
+func (l *deadLetters) setPolicy(p Policy) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.policy = p
+}
+
+func (l *deadLetters) policyNow() Policy {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.policy
+}
+
+// mover changes items whose messages are being moved, under the dispatcher's lock.
+type mover interface {
+	// renew gives the item a new attempt for the same delivery.
+	renew(it *item, own *longshore.Delivery)
+	// failedMove notes that a move failed, and returns how often it did.
+	failedMove(it *item, why, err error) (tries int)
+}
+
+// deadLetter gives a message up by the policy for those that fail for the last time.
+func (t *settler) deadLetter(w *worker, it *item, j judgement) {
 	j.verdict = longshore.VerdictReject
+	policy := t.dead.policyNow()
 	switch {
-	case r.s.dead.To != "":
-		r.deadLetter(w, it, j)
-	case r.terms.policy == DeadLetterNative:
-		if err := r.hopped(it.d); err != nil {
-			r.stays(w, it, j, err)
-			return
-		}
-		err := it.d.Apply(r.life.settle, longshore.Settlement{Verb: longshore.VerbReject, Reason: j.err})
-		if err != nil && errors.Is(err, longshore.CodeUnsupported) {
-			r.keep(w, it, j)
-			return
-		}
-		if err != nil {
-			j.verdict = r.refused(it, longshore.VerbReject, err)
-		} else {
-			r.log.deadLettered(it.d, j.err, "the broker's dead-letter place")
-		}
-		r.done(w, it, j)
-	case r.terms.policy == DeadLetterDiscard:
+	case t.s.dead.To != "":
+		t.move(w, it, j)
+	case policy == DeadLetterNative:
+		t.reject(w, it, j)
+	case policy == DeadLetterDiscard:
 		j.verdict = longshore.VerdictDiscard
-		if err := it.d.Apply(r.life.settle, longshore.Settlement{Verb: longshore.VerbAck}); err != nil {
-			j.verdict = r.refused(it, longshore.VerbAck, err)
-		}
-		r.done(w, it, j)
+		t.ack(w, it, j)
 	default:
-		r.keep(w, it, j)
+		t.keep(w, it, j)
 	}
 }
 
 // keep tries again at the longest delay, for ever.
-func (r *engine) keep(w *worker, it *item, j judgement) {
-	j.verdict, j.delay = longshore.VerdictRetry, r.s.retry.Max
-	r.redeliver(w, it, j, it.d.Attempt+1)
+func (t *settler) keep(w *worker, it *item, j judgement) {
+	j.verdict, j.delay = longshore.VerdictRetry, t.s.retry.Max
+	t.redeliver(w, it, j, it.d.Attempt+1, false)
 }
 
-// deadLetter publishes the message to the dead-letter destination and acks it
-// once that is confirmed. If it cannot, the message stays.
-func (r *engine) deadLetter(w *worker, it *item, j judgement) {
-	// The old delivery must not be settled by a goroutine the handler left behind
-	// while the copy is on its way.
+// reject lets the broker move the message to its own dead-letter place.
+func (t *settler) reject(w *worker, it *item, j judgement) {
+	if err := t.dead.hopped(it.d); err != nil {
+		t.stays(w, it, j, err)
+		return
+	}
+	switch err := it.d.Apply(t.life.settle, longshore.Settlement{Verb: longshore.VerbReject, Reason: j.err}); {
+	case err == nil:
+		t.log.deadLettered(it.d, j.err, "the broker's dead-letter place")
+	case errors.Is(err, longshore.CodeUnsupported):
+		t.keep(w, it, j)
+		return
+	default:
+		j.verdict = t.refused(it, longshore.VerbReject, err)
+	}
+	t.end(w, it, j)
+}
+
+// move publishes the message to the dead-letter destination and acks it once that is
+// confirmed. If it cannot, the message stays.
+func (t *settler) move(w *worker, it *item, j judgement) {
+	// The old delivery must not be settled by a goroutine the handler left behind while the
+	// copy is on its way.
 	own, err := it.d.Again(it.d.Attempt)
 	if err == nil {
-		own.Own(r, it.started)
-		r.mu.Lock()
-		it.d = own
-		down := r.terms.down
-		r.mu.Unlock()
-		// While the destination does not work, workers do not wait for it again.
-		if down == nil || it.dead != nil {
-			down = r.publishDead(own, it.copyIdentity(), j.err)
-			r.mu.Lock()
-			r.terms.down = destinationFault(down)
-			r.mu.Unlock()
-		}
-		if down != nil {
-			r.stays(w, it, j, down)
+		own.Own(t.owner, it.started)
+		t.moved.renew(it, own)
+		if down := t.dead.publish(own, it.copyIdentity(), j.err, it.dead != nil); down != nil {
+			t.stays(w, it, j, down)
 			return
 		}
-		err = it.d.Apply(r.life.settle, longshore.Settlement{Verb: longshore.VerbAck})
-		r.log.deadLettered(it.d, j.err, r.s.dead.To)
+		err = it.d.Apply(t.life.settle, longshore.Settlement{Verb: longshore.VerbAck})
+		t.log.deadLettered(it.d, j.err, t.s.dead.To)
 	}
 	if err != nil {
-		j.verdict = r.refused(it, longshore.VerbReject, err)
+		j.verdict = t.refused(it, longshore.VerbReject, err)
 	}
-	r.done(w, it, j)
+	t.end(w, it, j)
+}
+
+// stays keeps a message that could not be moved, to try the move again.
+func (t *settler) stays(w *worker, it *item, j judgement, err error) {
+	tries := t.moved.failedMove(it, j.err, err)
+	j.verdict, j.delay = longshore.VerdictNone, t.backoff(tries)
+	e := &longshore.Error{Code: longshore.CodeDeadLetter, Source: t.s.dead.To, Err: err,
+		Op:   fmt.Sprintf("dead-letter %q message %.64s to %q", t.s.name, idOf(it.d), t.s.dead.To),
+		Hint: fmt.Sprintf("the message stays and is tried again in %v; see that the destination exists and takes it, or correct DeadLetter.To", round(j.delay))}
+	report := true
+	switch {
+	case errors.Is(err, longshore.CodeHops): // time changes nothing, so it is reported once
+		e.Hint, report = "the message stays", tries == 1
+	case immovable(err):
+		e.Hint = fmt.Sprintf("the destination takes no such message, so it stays, and those of its key wait behind it: raise the destination's limit, or set DeadLetter.To or Via to one that takes it; tried again in %v", round(j.delay))
+	}
+	var event *Event
+	if report {
+		event = &Event{Kind: EventDeadLetterFailed, Err: e, Delay: j.delay, Reason: t.s.dead.To, Delivery: factsOf(it.d), Text: e.Error()}
+	}
+	t.log.deadLetterFailed(event)
+	if st := t.parked.standing(it); st.leaves {
+		j.verdict = longshore.VerdictRelease
+		if t.giveBack(w, it, j, it.d.Attempt, false, st) {
+			return
+		}
+	}
+	t.park(w, it, j, it.d.Attempt)
+}
+
+// retryDeadLetters moves what could not be moved at first, one after the other, so that
+// a destination that does not answer costs no worker. It ends when next returns nil.
+func (t *settler) retryDeadLetters(next func() *item) {
+	for it := next(); it != nil; it = next() {
+		j := judgement{verdict: longshore.VerdictReject, err: it.dead.err, end: t.clock.now()}
+		if it.d.Owned() {
+			t.deadLetter(nil, it, j)
+			continue
+		}
+		j.verdict = longshore.VerdictLost
+		t.end(nil, it, j)
+	}
+}
+
+// publish publishes a dead letter. While the destination does not work, only messages
+// whose move has failed before wait for it, so that it holds up no worker.
+func (l *deadLetters) publish(d *longshore.Delivery, id string, reason error, failed bool) error {
+	l.mu.Lock()
+	down := l.down
+	l.mu.Unlock()
+	if down != nil && !failed {
+		return down
+	}
+	err := l.send(d, id, reason)
+	l.mu.Lock()
+	l.down = destinationFault(err)
+	l.mu.Unlock()
+	return err
+}
+
+// send publishes with a deadline of its own: a worker must not wait for a broker that
+// takes nothing.
+func (l *deadLetters) send(d *longshore.Delivery, id string, reason error) error {
+	ctx, cancel := context.WithTimeout(l.life.settle, publishTimeout)
+	defer cancel()
+	if err := l.hopped(d); err != nil {
+		return err
+	}
+	pub, err := l.publisher(ctx)
+	if err != nil {
+		return err
+	}
+	for said := allDiagnostics; said <= noDiagnostics; said++ {
+		// The diagnostics may be what is too much: the move matters more.
+		err = pub.Publish(ctx, l.s.dead.To, l.message(d, id, reason, said))
+		if !errors.Is(err, longshore.CodeTooLarge) && !errors.Is(err, longshore.CodeBadHeader) {
+			break
+		}
+	}
+	return err
+}
+
+// publisher returns the publisher given, or one on the source's own broker.
+func (l *deadLetters) publisher(ctx context.Context) (transport.Publisher, error) {
+	if l.s.dead.Via != nil {
+		return l.s.dead.Via, nil
+	}
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	l.mu.Lock()
+	pub := l.pub
+	l.mu.Unlock()
+	if pub != nil {
+		return pub, nil
+	}
+	out, ok := l.src.(transport.Outlet)
+	if !ok { // New has looked
+		return nil, &longshore.Error{Code: longshore.CodeInternal, Op: "publish to " + l.s.dead.To, Err: errors.New("the source cannot publish")}
+	}
+	pub, _, err := out.Publisher(ctx)
+	if err == nil {
+		l.mu.Lock()
+		l.pub = pub
+		l.mu.Unlock()
+	}
+	return pub, err
+}
+
+// takePublisher hands over the publisher that was opened, to be closed; nil: there is none.
+func (l *deadLetters) takePublisher() transport.Publisher {
+	l.turn <- struct{}{} // one that is being opened
+	defer func() { <-l.turn }()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	pub := l.pub
+	l.pub = nil
+	return pub
+}
+
+// hopped refuses the move of a message that has made too many; nil if it has not.
+func (l *deadLetters) hopped(d *longshore.Delivery) error {
+	return hops.Check(d.Received().Headers, l.s.hops, "DeadLetter.MaxHops")
+}
+
+// lastReturn is the verdict on a delivery that the broker gives up at its next return. It
+// goes to the dead-letter place with that reason while it is here, since it may not
+// survive its handler. nil where there is no such place, or the delivery is none of
+// those: then a handler gets it.
+func (l *deadLetters) lastReturn(d *longshore.Delivery) error {
+	if !d.Origin.LastReturn || l.s.dead.To == "" && l.policyNow() != DeadLetterNative {
+		return nil
+	}
+	return longshore.Reject(&longshore.Error{Code: longshore.CodeReturned, Source: l.s.name,
+		Op:   fmt.Sprintf("receive %q message %.64s", l.s.about.Name, idOf(d)),
+		Err:  errors.New("it was returned to the broker so often that the next return would be its last"),
+		Hint: "returns are stops, cuts and crashes while it was held; if it makes its handler crash, correct that and replay it"})
+}
+
+// limitNotice reports the broker's own limit at the start; "" if there is none.
+func limitNotice(s *settings, caps longshore.Capabilities, policy Policy) string {
+	if caps.DeliveryLimit <= 0 || !caps.CountsReturns {
+		return ""
+	}
+	if caps.LimitDeadLetters {
+		return fmt.Sprintf("the broker moves a message to its own dead-letter place after %d receives and counts those that no handler saw, such as stops and crashes: its limit should be above MaxAttempts plus some stops", caps.DeliveryLimit)
+	}
+	fate := "there is no dead-letter place here for messages that come near it; set DeadLetter.To"
+	if s.dead.To != "" || policy == DeadLetterNative {
+		fate = "a message one return away from it is dead-lettered here"
+	}
+	return fmt.Sprintf("the broker gives up after %d returns and counts those that no handler saw: restarts work off what was received; %s", caps.DeliveryLimit, fate)
 }
 
 // destinationFault is the part of a failed publish that says something about the next one: a
@@ -137,186 +290,39 @@ func destinationFault(err error) error {
 	return err
 }
 
-// moveDue lets the undertaker try again to move what is due. The caller holds mu.
-func (r *dispatcher) moveDue() {
-	if r.sched.Waiting() > 0 && !r.undertaking {
-		r.undertaking = true
-		r.pool.wg.Go(r.moveLetters)
+// immovable tells whether a dead-letter place that answers like this will answer the same
+// to the next try: the message is what it refuses.
+func immovable(err error) bool {
+	switch longshore.CodeOf(err) { //nolint:exhaustive // all others may pass
+	case longshore.CodeTooLarge, longshore.CodeBadHeader, longshore.CodeUnsupported, longshore.CodeHops:
+		return true
 	}
+	return false
 }
 
-// retryDeadLetters moves what could not be moved at first, one after the other, so that
-// a destination that does not answer costs no worker. It ends when nothing is due.
-func (r *engine) retryDeadLetters() {
-	for {
-		r.mu.Lock()
-		next := r.sched.TakeDue()
-		if next == nil {
-			r.undertaking = false
-			r.changed()
-			r.mu.Unlock()
-			return
+// unmovable counts the messages that their dead-letter place refuses for good, and returns
+// its answer to one of them. They are tried again, since its limit may be raised.
+func unmovable(sched *dispatch.Scheduler[item]) (n int, why error) {
+	for t := range sched.Begun() {
+		it := t.Of
+		if it.dead == nil || !immovable(it.dead.failed) {
+			continue
 		}
-		it := next.Of
-		r.mu.Unlock()
-		j := judgement{verdict: longshore.VerdictReject, err: it.dead.err, end: r.now()}
-		if it.d.Owned() {
-			r.moveToDeadLetter(nil, it, j)
-		} else {
-			j.verdict = longshore.VerdictLost
-			r.done(nil, it, j)
+		if n++; why == nil {
+			why = it.dead.failed
 		}
 	}
+	return n, why
 }
 
-// stays keeps a message that could not be moved, to try the move again.
-func (r *engine) stays(w *worker, it *item, j judgement, err error) {
-	r.mu.Lock()
-	if it.dead == nil {
-		it.dead = &deadLetter{err: j.err}
+// unmovableText is the reason of a container that holds such messages; "": it holds none.
+func unmovableText(sched *dispatch.Scheduler[item], to string) string {
+	n, why := unmovable(sched)
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("1 message cannot be moved to its dead-letter place %q: %v", to, why)
 	}
-	it.dead.tries++
-	it.dead.failed = err
-	j.verdict, j.delay = longshore.VerdictNone, r.backoff(it.dead.tries)
-	stopping := r.leavesNow(it)
-	r.mu.Unlock()
-	e := &longshore.Error{Code: longshore.CodeDeadLetter, Source: r.s.dead.To, Err: err,
-		Op:   fmt.Sprintf("dead-letter %q message %.64s to %q", r.s.name, idOf(it.d), r.s.dead.To),
-		Hint: fmt.Sprintf("the message stays and is tried again in %v; see that the destination exists and takes it, or correct DeadLetter.To", round(j.delay))}
-	tell := true
-	switch {
-	case errors.Is(err, longshore.CodeHops): // time changes nothing, and one word is enough
-		e.Hint, tell = "the message stays", it.dead.tries == 1
-	case immovable(err):
-		e.Hint = fmt.Sprintf("the destination takes no such message, so it stays, and those of its key wait behind it: raise the destination's limit, or set DeadLetter.To or Via to one that takes it; tried again in %v", round(j.delay))
-	}
-	var event *Event
-	if tell {
-		event = &Event{Kind: EventDeadLetterFailed, Err: e, Delay: j.delay, Reason: r.s.dead.To, Delivery: factsOf(it.d), Text: e.Error()}
-	}
-	r.log.deadLetterFailed(event)
-	if stopping {
-		j.verdict = longshore.VerdictRelease
-		if r.giveBack(w, it, j, it.d.Attempt, false) {
-			return
-		}
-	}
-	r.park(w, it, j, it.d.Attempt)
-}
-
-// publishDead publishes with a deadline of its own: a worker must not wait for a
-// broker that takes nothing.
-func (r *engine) publishDead(d *longshore.Delivery, id string, reason error) error {
-	ctx, cancel := context.WithTimeout(r.life.settle, publishTimeout)
-	defer cancel()
-	if err := r.hopped(d); err != nil {
-		return err
-	}
-	pub, err := r.deadPublisher(ctx)
-	if err != nil {
-		return err
-	}
-	for said := allDiagnostics; said <= noDiagnostics; said++ {
-		// The diagnostics may be what is too much: the move matters more.
-		err = pub.Publish(ctx, r.s.dead.To, r.deadMessage(d, id, reason, said))
-		if !errors.Is(err, longshore.CodeTooLarge) && !errors.Is(err, longshore.CodeBadHeader) {
-			break
-		}
-	}
-	return err
-}
-
-// diagnostics is how much a dead letter says about its end.
-type diagnostics uint8
-
-const (
-	allDiagnostics   diagnostics = iota
-	briefDiagnostics             // the code and the attempts, which tools select by
-	noDiagnostics                // as it came: what came in under a limit goes out under it
-)
-
-// deadPublisher returns the publisher given, or one on the source's own broker.
-func (r *engine) deadPublisher(ctx context.Context) (transport.Publisher, error) {
-	if r.s.dead.Via != nil {
-		return r.s.dead.Via, nil
-	}
-	r.terms.mu.Lock()
-	defer r.terms.mu.Unlock()
-	if r.terms.pub != nil {
-		return r.terms.pub, nil
-	}
-	out, ok := r.src.(transport.Outlet)
-	if !ok { // New has looked
-		return nil, &longshore.Error{Code: longshore.CodeInternal, Op: "publish to " + r.s.dead.To, Err: errors.New("the source cannot publish")}
-	}
-	pub, _, err := out.Publisher(ctx)
-	if err == nil {
-		r.terms.pub = pub
-	}
-	return pub, err
-}
-
-// copyIdentity is what all copies of a message carry that are made here: its own
-// identity, or where it has none, as on RabbitMQ, one that is made up once. A move that is
-// tried again may make a second copy.
-func (it *item) copyIdentity() string {
-	if it.copyID == "" {
-		h := it.d.Received().Headers
-		it.copyID = cmp.Or(h.String(longshore.HeaderID), h.String(HeaderDeadID), longshore.Identity(it.d), rand.Text())
-	}
-	return it.copyID
-}
-
-// deadMessage is what was received, with its identity and the reasons in its headers.
-func (r *engine) deadMessage(d *longshore.Delivery, id string, reason error, said diagnostics) *longshore.Message {
-	m := *d.Received()
-	headers := make(longshore.Headers, 0, len(m.Headers)+8)
-	for _, h := range m.Headers {
-		switch h.Name {
-		case HeaderAttempt, HeaderDeadReason, HeaderDeadError, HeaderDeadAttempts, HeaderDeadAt, HeaderDeadSource, HeaderDeadBy, HeaderDeadID, HeaderDeadHops:
-		default:
-			headers = append(headers, h)
-		}
-	}
-	if said <= briefDiagnostics || m.Headers.Has(HeaderDeadHops) {
-		headers = append(headers, longshore.Header{Name: HeaderDeadHops, Value: hops.Of(m.Headers) + 1})
-	}
-	if said <= briefDiagnostics {
-		headers = append(headers,
-			longshore.Header{Name: HeaderDeadReason, Value: string(longshore.CodeOf(reason))},
-			longshore.Header{Name: HeaderDeadAttempts, Value: int64(d.Attempt)})
-		if id != m.ID && !m.Headers.Has(longshore.HeaderID) {
-			headers = append(headers, longshore.Header{Name: longshore.HeaderID, Value: id})
-		}
-	}
-	if said == allDiagnostics {
-		host, _ := os.Hostname()
-		text := ""
-		if reason != nil {
-			text = reason.Error()
-		}
-		headers = append(headers,
-			longshore.Header{Name: HeaderDeadError, Value: cutText(text, maxErrorText)},
-			longshore.Header{Name: HeaderDeadAt, Value: r.s.clock.Now().UTC().Format(time.RFC3339Nano)},
-			longshore.Header{Name: HeaderDeadSource, Value: cutText(r.s.about.Name, 255)},
-			longshore.Header{Name: HeaderDeadBy, Value: cutText(r.s.name+"@"+host, 255)})
-	}
-	m.Headers = headers
-	m.Expiration = 0 // it must not expire where it waits for people
-	if m.DeliveryMode == transient {
-		m.DeliveryMode = 0 // nor go with a restart of the broker: zero is the mode that lasts
-	}
-	return &m
-}
-
-// cutText makes the text valid UTF-8 and cuts it at a rune boundary.
-func cutText(s string, limit int) string {
-	s = strings.ToValidUTF8(s, "?")
-	if len(s) <= limit {
-		return s
-	}
-	for limit > 0 && !utf8.RuneStart(s[limit]) {
-		limit--
-	}
-	return s[:limit]
+	return fmt.Sprintf("%d messages cannot be moved to their dead-letter place %q: %v", n, to, why)
 }

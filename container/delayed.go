@@ -12,15 +12,17 @@ const awayMost = 1 << 16
 // with a delay, so that the report of a drain can say how many are still there. The
 // oldest are forgotten first. Guarded by engine.mu.
 type delayed struct {
-	due       []time.Time // when each of them comes again
-	sweep     int         // length of due at which the elapsed ones are dropped
-	until     time.Time   // when the last of them comes again: the container is not idle before
-	holdsFrom time.Time   // until then retries wait here: the broker could not hold the last one
+	due   []time.Time // when each of them comes again
+	sweep int         // length of due at which the elapsed ones are dropped
+	until time.Time   // when the last of them comes again: the container is not idle before
 }
 
 func (d *delayed) add(due, now time.Time) {
 	if !due.After(now) {
 		return
+	}
+	if due.After(d.until) {
+		d.until = due
 	}
 	d.due = append(d.due, due)
 	if len(d.due) > max(d.sweep, 1024) {

@@ -20,11 +20,10 @@ import (
 // the dispatcher: handout.go, intake.go, linger.go, suspend.go, yield.go.
 type dispatcher struct {
 	reporter
+	runClock
 	log  *eventLog     // events, log lines, and the counts of what is rare
 	s    *settings     // the checked configuration
 	kick chan struct{} // wakes the supervisor
-
-	began time.Time // start of the run
 
 	mu       sync.Mutex
 	axes     state.Axes   // what it may do; everything else about its state is derived
@@ -37,35 +36,31 @@ type dispatcher struct {
 	stay     stay         // how long a held consumer may keep its place
 	stopping shutdown     // what a stop waits for and reports
 
-	sched       *dispatch.Scheduler[item] // what is held, in which order, and every sum over it
-	items       freeItems                 // for the next deliveries
-	manual      map[*longshore.Delivery]*item
-	undertaking bool
-	moveLetters func() // goes on with it, in a goroutine of its own
-	resizeDue   bool   // the window to request from the broker has changed
-	tickDue     bool   // the supervisor is to call scaler.onTick
+	sched      *dispatch.Scheduler[item] // what is held, in which order, and every sum over it
+	items      freeItems                 // for the next deliveries
+	manual     map[*longshore.Delivery]*item
+	movingDead bool   // a goroutine moves messages to the dead-letter place again
+	moveDead   func() // what it does
+	resizeDue  bool   // the window to request from the broker has changed
+	tickDue    bool   // the supervisor is to call scaler.onTick
 
-	gateShut  bool
-	gateNow   gateState
-	gateAgain longshore.Timer
-	parkTimer longshore.Timer
-	parkArmed time.Time
-	parkFull  bool
+	gate    gatekeeper   // permits for calls
+	parking parking      // the space and the timer for what is parked
+	dead    *deadLetters // where messages go that are given up
 
 	load    load // what is measured
-	terms   terminalState
 	count   counters
 	blocked bool
 }
 
 func newDispatcher(log *eventLog, w Workers) *dispatcher {
 	s := log.s
-	r := &dispatcher{reporter: log.reporter, log: log, s: s, kick: make(chan struct{}, 1),
+	r := &dispatcher{reporter: log.reporter, runClock: newRunClock(s), gate: newGatekeeper(s), log: log, s: s, kick: make(chan struct{}, 1),
 		sched:    newScheduler(s),
 		pool:     pool{min: w.Min, max: w.Max, target: w.Min},
 		stopping: shutdown{nudge: make(chan struct{})}}
 	r.sub.clock, r.sub.wake, r.sub.reopen = s.clock, r.wake, s.reopen
-	r.began = s.clock.Now()
+	r.gate.opened = r.gateOpened
 	r.load.calls.since, r.sub.downAt = r.began, r.began
 	if s.manual {
 		r.manual = map[*longshore.Delivery]*item{}
@@ -73,14 +68,28 @@ func newDispatcher(log *eventLog, w Workers) *dispatcher {
 	return r
 }
 
-// now is the time on the way of each message: of the system's two clocks it reads
-// one, the monotonic, which is half the price. Its wall part goes on from the
-// start of the run.
-func (r *dispatcher) now() time.Time {
-	if r.s.system {
-		return r.began.Add(time.Since(r.began))
+// runClock is the time on the way of each message: of the system's two clocks it reads
+// one, the monotonic, which is half the price. Its wall part goes on from the start of
+// the run.
+type runClock struct {
+	of     longshore.Clock // the container's
+	system bool            // it is the system's
+	began  time.Time       // when the run began
+}
+
+func newRunClock(s *settings) runClock { return runClock{s.clock, s.system, s.clock.Now()} }
+
+func (c runClock) now() time.Time {
+	if c.system {
+		return c.began.Add(time.Since(c.began))
 	}
-	return r.s.clock.Now()
+	return c.of.Now()
+}
+
+func (r *dispatcher) isStopping() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.axes.Stopping()
 }
 
 // wake lets the supervisor look at everything again.

@@ -180,7 +180,7 @@ func (d *drain) worked() bool {
 		return false
 	case d.axes.Stop >= state.ReturnOnly:
 		return true
-	case d.undertaking:
+	case d.movingDead:
 		return false
 	}
 	// Work that waits, for its next attempt, a permit or a breaker, holds up nothing.

@@ -3,7 +3,6 @@ package container
 import (
 	"github.com/longshore-go/longshore/container/autoscale"
 	"github.com/longshore-go/longshore/container/internal/state"
-	"github.com/longshore-go/longshore/transport"
 )
 
 // engine is one life of a container, from Start to the end of its drain. It wires the
@@ -13,8 +12,7 @@ type engine struct {
 	*dispatcher // what is held, and who does what next
 	calls       // to the transport
 
-	c   *ListenerContainer // its handlers, middlewares and observers
-	src transport.Source   // publishes dead letters, if Config names no other publisher
+	c *ListenerContainer // its handlers, middlewares and observers
 
 	life       *lifetimes    // how long each thing may go on
 	supervisor *supervisor   // keeps the subscription
@@ -23,31 +21,38 @@ type engine struct {
 	drain      *drain        // ends the run
 	ended      chan struct{} // closed at the end
 	scaler     *scaler       // measures, and moves the number of workers and the window
-	loops      loops         // messages that are released again and again
+	settler    *settler      // ends handler calls
+	caller     *caller       // runs handlers
+	returner   *returner     // gives deliveries back, and ends lost ones
 }
 
 func newRun(c *ListenerContainer) *engine {
 	life := newLifetimes(c.set.clock, c.set.grace)
 	d := newDispatcher(newEventLog(c), c.workers)
 	r := &engine{dispatcher: d, calls: calls{c.set.clock, c.set.name, c.set.about.Name, life.open},
-		c: c, src: c.src, life: life, ended: make(chan struct{})}
+		c: c, life: life, ended: make(chan struct{})}
 	if cy, ok := c.set.policy.(autoscale.Cycler); ok {
 		cycles := cy.Cycles()
 		d.load.cycles.of = &cycles
 	}
 	d.sub.opensPaused = c.src.Capabilities().OpensPaused
 	d.axes.Holds = state.None.With(state.Operator, c.paused)
-	r.receiver = &receiver{d, r}
+	d.dead = newDeadLetters(c.set, c.src, life)
+	r.settler = newSettler(c, d, life)
+	r.caller = &caller{d, r.settler}
+	r.settler.owner = r.caller
+	r.returner = &returner{d, r.settler}
+	d.moveDead = func() { r.settler.retryDeadLetters(d.takeDue) }
+	r.receiver = &receiver{d, r.returner}
 	r.holds = &holds{d}
-	r.drain = &drain{d, r.calls, life, r.receiver, r}
+	r.drain = &drain{d, r.calls, life, r.receiver, r.returner}
 	r.scaler = &scaler{dispatcher: d, calls: r.calls, policy: c.set.policy.New(), monitor: &monitor{dispatcher: d}}
 	r.supervisor = &supervisor{dispatcher: d, calls: r.calls, src: c.src, base: life.base, checks: c.checks,
 		startup: &startup{done: make(chan struct{})}, reports: len(c.operators) > 0,
 		observe: func(g *generation) *observer { return &observer{r, g} },
-		recv:    r.receiver, back: r, upkeep: r.scaler}
-	d.pool.run = (&runner{d, r.receiver, r}).run
+		recv:    r.receiver, back: r.returner, upkeep: r.scaler}
+	d.pool.run = (&runner{d, r.receiver, r.caller}).run
 	d.intake.fetch = r.receiver.fetch
-	d.moveLetters = r.retryDeadLetters
 	return r
 }
 
@@ -61,7 +66,7 @@ func (r *engine) start() {
 	stopCalls := r.c.callOnEvent()
 	r.emit(Event{Kind: EventState, Text: string(StateStarting)})
 	go func() {
-		stopHolds, stopGate := r.holds.watch(r.c.watchers, r.c.names), r.watchGate()
+		stopHolds, stopGate := r.holds.watch(r.c.watchers, r.c.names), r.gate.watch()
 		r.scaler.arm()
 		r.scaler.armCapacity()
 		r.supervisor.run()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/longshore-go/longshore"
 )
@@ -80,25 +79,4 @@ func (a *requestedVerdict) tellsBatch(h longshore.BatchHandlerFunc) longshore.Ba
 		}
 		return found
 	}
-}
-
-// recordedVerdict takes what a handler did besides returning, which nobody adds to any more.
-func (r *engine) recordedVerdict(it *item) (waited time.Duration, explicit error) {
-	if waited, explicit = it.read(); explicit != nil {
-		r.c.asked.forget(it.d)
-	}
-	return waited, explicit
-}
-
-// withVerb is the result of a call whose handler has asked for a verdict by a verb: what
-// the middlewares made of it, or the verdict, if it did not reach them.
-func (r *engine) withVerb(err, verdict error) error {
-	switch {
-	case err == nil:
-	case errors.Is(err, verdict):
-		return err
-	default:
-		r.notice(err, ignored)
-	}
-	return verdict
 }

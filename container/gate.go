@@ -1,61 +1,135 @@
 package container
 
-// acquire asks the gate for the item. If there is no permit nobody asks again
-// before the gate says so. The caller holds mu.
-func (r *dispatcher) acquire(it *item) bool {
-	if it.permit {
+import (
+	"math"
+
+	"github.com/longshore-go/longshore"
+)
+
+// gatekeeper asks the configured [Gate] for permits and remembers its answers. Guarded
+// by dispatcher.mu; the Gate itself may be called with or without it.
+type gatekeeper struct {
+	gate   Gate            // nil: nothing is throttled
+	clock  longshore.Clock // wakes us when the gate said to ask again
+	batch  int             // deliveries in a call: a permit is for one call
+	opened func()          // called, without the lock, when the gate may have another answer
+
+	shut   bool            // it refused a permit, and is not asked before it reports a change
+	limits gateLimits      // what it reported last, which the broker's window follows
+	again  longshore.Timer // until it may be asked again; nil: it will report a change itself
+}
+
+// gateLimits is what a gate reports of itself; negative is no limit.
+type gateLimits struct {
+	known   bool // something was reported
+	permits int
+	rate    float64
+}
+
+// holdsAll reports that no call may start at all.
+func (l gateLimits) holdsAll() bool { return l.permits == 0 || l.rate == 0 }
+
+// window is how many deliveries are worth holding under the limits while so many calls
+// run: what cannot start soon waits better at the broker, where its lease does not run.
+func (l gateLimits) window(batch, running int) int {
+	window, perCall := math.MaxInt32, max(batch, 1)
+	if l.permits >= 0 && l.permits <= maxWorkers {
+		window = (l.permits + min(l.permits, minLookahead)) * perCall
+	}
+	if l.rate >= 0 {
+		window = min(window, int(min(math.Ceil(l.rate), 1e6))*perCall+running)
+	}
+	return window
+}
+
+func newGatekeeper(s *settings) gatekeeper {
+	return gatekeeper{gate: s.gate, clock: s.clock, batch: s.batch, opened: func() {}}
+}
+
+// admit reports whether the item may start. If there is no permit, the gate is asked
+// again when it said so.
+func (g *gatekeeper) admit(it *item) bool {
+	if g.gate == nil || it.permit {
 		return true
 	}
-	now := r.s.clock.Now()
-	ok, again := r.s.gate.TryAcquire(now)
+	now := g.clock.Now()
+	ok, again := g.gate.TryAcquire(now)
 	if ok {
 		it.permit = true
 		return true
 	}
-	r.gateShut = true
-	r.changed() // a drain does not wait for a permit
-	if r.gateAgain != nil {
-		r.gateAgain.Stop()
-		r.gateAgain = nil
-	}
+	g.shut = true
+	g.stopTimer()
 	if !again.IsZero() {
-		r.gateAgain = r.s.clock.AfterFunc(max(again.Sub(now), 0), r.gateOpen)
+		g.again = g.clock.AfterFunc(max(again.Sub(now), 0), g.opened)
 	}
 	return false
 }
 
-// gateOpen lets workers ask the gate again.
-func (r *dispatcher) gateOpen() {
-	r.mu.Lock()
-	r.gateShut = false
-	r.armBatch()
-	r.followGate()
-	r.wakeOne()
-	r.mu.Unlock()
+// release gives the item's permit back. It needs no lock.
+func (g *gatekeeper) release(it *item) {
+	if it.permit {
+		it.permit = false
+		g.gate.Release()
+	}
 }
 
-// watchGate follows the gate's changes. The gate may call with its own lock held
-// and is asked with ours held, so a goroutine stands between.
-func (r *engine) watchGate() (stop func()) {
-	if r.s.gate == nil {
+// follow reads the limits and reports whether they have changed.
+func (g *gatekeeper) follow() (changed bool) {
+	now := g.read()
+	changed = now != g.limits
+	g.limits = now
+	return changed
+}
+
+func (g *gatekeeper) read() gateLimits {
+	permits, rate := g.gate.Limits()
+	return gateLimits{true, permits, rate}
+}
+
+// room is how many more deliveries may be received while so many are held and run.
+func (g *gatekeeper) room(free, held, running int) int {
+	if g.gate == nil {
+		return free
+	}
+	return min(free, g.read().window(g.batch, running)-held)
+}
+
+// narrow limits the broker's window to what the gate lets so many workers start.
+func (g *gatekeeper) narrow(window, workers int) int {
+	if !g.limits.known {
+		return window
+	}
+	return max(min(window, g.limits.window(g.batch, workers)), 1)
+}
+
+func (g *gatekeeper) stopTimer() {
+	if g.again != nil {
+		g.again.Stop()
+		g.again = nil
+	}
+}
+
+// watch calls opened after each change of the gate. The gate may report one with its own
+// lock held and is asked with ours held, so a goroutine stands between the two.
+func (g *gatekeeper) watch() (stop func()) {
+	if g.gate == nil {
 		return func() {}
 	}
 	kick, quit, gone := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
-	unwatch := r.s.gate.Watch(func() {
+	unwatch := g.gate.Watch(func() {
 		select {
 		case kick <- struct{}{}:
 		default:
 		}
 	})
-	r.mu.Lock()
-	r.followGate()
-	r.mu.Unlock()
+	g.opened()
 	go func() {
 		defer close(gone)
 		for {
 			select {
 			case <-kick:
-				r.gateOpen()
+				g.opened()
 			case <-quit:
 				return
 			}
@@ -67,3 +141,6 @@ func (r *engine) watchGate() (stop func()) {
 		<-gone
 	}
 }
+
+// Throttle returns Config.Throttle; nil: none.
+func (c *ListenerContainer) Throttle() Gate { return c.set.gate }

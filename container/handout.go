@@ -49,7 +49,7 @@ func (r *dispatcher) wakeOne() {
 
 // startable says whether a worker would find something.
 func (r *dispatcher) startable() bool {
-	if r.sched.Ready() == 0 || r.gateShut || !r.axes.Starts() {
+	if r.sched.Ready() == 0 || r.gate.shut || !r.axes.Starts() {
 		return false
 	}
 	return r.s.batch == 0 || r.batchReady()
@@ -66,7 +66,8 @@ func (r *dispatcher) next(w *worker) bool {
 			r.loseFront()
 			continue
 		}
-		if r.s.gate != nil && !r.acquire(it) {
+		if !r.gate.admit(it) {
+			r.changed() // a drain does not wait for a permit
 			return false
 		}
 		w.taken = r.sched.Next(1, w.taken[:0])
@@ -94,7 +95,8 @@ func (r *dispatcher) nextBatch(w *worker) bool {
 			break
 		}
 		// A batch is one call and needs one permit.
-		if len(w.batch) == 0 && r.s.gate != nil && !r.acquire(it) {
+		if len(w.batch) == 0 && !r.gate.admit(it) {
+			r.changed()
 			r.linger.refused()
 			return false
 		}
@@ -120,7 +122,7 @@ func (r *dispatcher) nextBatch(w *worker) bool {
 
 // begin notes what a handler may ask for while it has the item.
 func (r *dispatcher) begin(it *item) {
-	if r.manual != nil {
+	if r.manual != nil && it.fail == nil {
 		it.returned = false
 		r.manual[it.d] = it
 	}

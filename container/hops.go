@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/hops"
 	"github.com/longshore-go/longshore/transport"
 )
@@ -16,11 +15,6 @@ import (
 // HeaderDeadHops counts how often a message was moved to a dead-letter place, or put back
 // from one.
 const HeaderDeadHops = hops.Header
-
-// hopped refuses the move of a message that has made too many; nil if it has not.
-func (r *engine) hopped(d *longshore.Delivery) error {
-	return hops.Check(d.Received().Headers, r.s.hops, "DeadLetter.MaxHops")
-}
 
 // DeadLetterCycle returns an error if the dead letters of the containers go round, such as
 // from w to d and from d back to w, over any number of containers. It sees dead letters that

@@ -47,13 +47,13 @@ type holding struct {
 // holdings goes over what is held: what runs, then what waits for its time, for a
 // worker, for others. Not seen is what is on its way to the broker this moment. The
 // caller holds mu.
-func (r *engine) holdings() iter.Seq2[*item, holding] {
+func (r *dispatcher) holdings() iter.Seq2[*item, holding] {
 	return func(yield func(*item, holding) bool) {
 		_ = r.eachRunning(yield) && r.eachWaiting(yield)
 	}
 }
 
-func (r *engine) eachRunning(yield func(*item, holding) bool) bool {
+func (r *dispatcher) eachRunning(yield func(*item, holding) bool) bool {
 	of := map[*longshore.Delivery]*worker{}
 	for _, w := range r.pool.workers {
 		h := holding{HeldRunning, w}
@@ -86,7 +86,7 @@ func (r *engine) eachRunning(yield func(*item, holding) bool) bool {
 	return true
 }
 
-func (r *engine) eachWaiting(yield func(*item, holding) bool) bool {
+func (r *dispatcher) eachWaiting(yield func(*item, holding) bool) bool {
 	for t := range r.sched.All() {
 		if t.State() != dispatch.Running && !yield(t.Of, holding{state: waitsAs(t.Of)}) {
 			return false
@@ -155,7 +155,7 @@ func rank(s HeldState) int {
 	return 3
 }
 
-func (r *engine) sortsBy(it *item, h holding) time.Time {
+func (r *dispatcher) sortsBy(it *item, h holding) time.Time {
 	switch rank(h.state) {
 	case 0:
 		return r.calledAt(it, h)
@@ -166,7 +166,7 @@ func (r *engine) sortsBy(it *item, h holding) time.Time {
 }
 
 // calledAt is when the handler was called; zero: it was not yet. The caller holds mu.
-func (r *engine) calledAt(it *item, h holding) time.Time {
+func (r *dispatcher) calledAt(it *item, h holding) time.Time {
 	if r.manual != nil {
 		return it.started
 	}
@@ -177,7 +177,7 @@ func (r *engine) calledAt(it *item, h holding) time.Time {
 }
 
 // look describes an item. The caller holds mu.
-func (r *engine) look(it *item, h holding, now time.Time) Held {
+func (r *dispatcher) look(it *item, h holding, now time.Time) Held {
 	v := Held{Record: it.record(), State: h.state, DeliveryFacts: *factsOfItem(it, it.d), Topic: it.d.Origin.Topic}
 	v.Of = r.s.attempts
 	since := v.ReceivedAt

@@ -107,7 +107,7 @@ func (r *dispatcher) mayReceive() bool {
 	if r.intake.by != nobodyReceives || !r.axes.Receives() || !g.delivers() || g.ctx.Err() != nil {
 		return false
 	}
-	return !r.gateShut && r.free() > 0
+	return !r.gate.shut && r.free() > 0
 }
 
 // mayFetch says whether to receive beside the workers, all of which are busy: when
@@ -123,10 +123,7 @@ func (r *dispatcher) free() int {
 	if free <= 0 && r.sched.Relieve(window) {
 		free = r.sched.Free(window)
 	}
-	if r.s.gate != nil {
-		free = min(free, r.gateRoom(r.sched.InWindow()))
-	}
-	return free
+	return r.gate.room(free, r.sched.InWindow(), r.sched.Active())
 }
 
 // accept takes deliveries in: each into its lane, or to the ready ones. keys are their
@@ -142,7 +139,7 @@ func (r *dispatcher) accept(g *generation, ds []*longshore.Delivery, keys []lane
 			it.name, it.fail = &keys[i], keys[i].err
 		}
 		if it.fail == nil {
-			it.fail = r.lastReturn(d)
+			it.fail = r.dead.lastReturn(d)
 		}
 		it.Fill(it, &g.Owner, int64(len(d.Body)+len(d.Key)))
 		it.Alone = it.fail != nil

@@ -73,7 +73,7 @@ func (r *dispatcher) armBatch() {
 // batchOver lets a worker take a batch that did not fill in its time.
 func (r *dispatcher) batchOver() {
 	r.mu.Lock()
-	r.linger.end(r.sched.Ready() > 0 && !r.gateShut)
+	r.linger.end(r.sched.Ready() > 0 && !r.gate.shut)
 	r.wakeOne()
 	r.mu.Unlock()
 }

@@ -11,29 +11,53 @@ import (
 var errNacked = errors.New("given back by the handler")
 
 // Settle implements longshore.Owner: the verbs that a handler calls.
-func (r *engine) Settle(ctx context.Context, d *longshore.Delivery, s longshore.Settlement) error {
-	switch {
-	case s.Verb == longshore.VerbExtend:
+func (c *caller) Settle(ctx context.Context, d *longshore.Delivery, s longshore.Settlement) error {
+	if s.Verb == longshore.VerbExtend {
 		return d.Apply(ctx, s)
-	case r.s.manual:
-		return r.settleByHand(ctx, d, s)
 	}
-	return r.settleEarly(ctx, d, s)
+	if !c.s.manual {
+		return c.settler.early(ctx, d, c.notesOf(d), s)
+	}
+	it := c.takeManual(d)
+	if it == nil {
+		return d.Apply(ctx, s)
+	}
+	still, err := c.settler.byHand(ctx, it, s)
+	if still {
+		c.mu.Lock()
+		c.manual[d] = it
+		c.mu.Unlock()
+	}
+	return err
 }
 
-// settleEarly is a verb in a handler whose result settles. An ack is carried out
-// at once, unless a middleware has something to commit first. The others wait for the
-// handler's return: carried out now, the message could be handled again beside this
-// handler, or overtaken by its followers.
-func (r *engine) settleEarly(ctx context.Context, d *longshore.Delivery, s longshore.Settlement) error {
-	r.mu.Lock()
-	_, it := r.pool.find(d)
-	var n *notes
-	if it != nil {
-		n = it.write()
+// notesOf returns the notes of a delivery whose handler runs, locked; nil: it has
+// returned.
+func (c *caller) notesOf(d *longshore.Delivery) *notes {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, it := c.pool.find(d); it != nil {
+		return it.write()
 	}
-	r.mu.Unlock()
-	if n == nil { // the handler has returned: its result counts
+	return nil
+}
+
+// takeManual takes an unsettled delivery off those that handlers settle; nil: it is none
+// of them any more.
+func (c *caller) takeManual(d *longshore.Delivery) *item {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	it := c.manual[d]
+	delete(c.manual, d)
+	return it
+}
+
+// early is a verb in a handler whose result settles. An ack is carried out at once,
+// unless a middleware has something to commit first. The others wait for the handler's
+// return: carried out now, the message could be handled again beside this handler, or
+// overtaken by its followers. n are its notes, locked; nil: the handler has returned.
+func (t *settler) early(ctx context.Context, d *longshore.Delivery, n *notes, s longshore.Settlement) error {
+	if n == nil { // its result counts
 		if d.Owned() {
 			return longshore.ErrSettled
 		}
@@ -52,7 +76,7 @@ func (r *engine) settleEarly(ctx context.Context, d *longshore.Delivery, s longs
 		return d.Apply(ctx, s)
 	}
 	n.explicit = asVerdict(s)
-	r.c.asked.note(d, n.explicit)
+	t.asked.note(d, n.explicit)
 	return nil
 }
 
@@ -64,96 +88,92 @@ func asVerdict(s longshore.Settlement) error {
 	return longshore.Reject(s.Reason)
 }
 
-// settleByHand is a verb where the handler settles: slot, lane and context end
-// here.
-func (r *engine) settleByHand(ctx context.Context, d *longshore.Delivery, s longshore.Settlement) error {
-	r.mu.Lock()
-	it := r.manual[d]
-	delete(r.manual, d)
-	r.mu.Unlock()
-	if it == nil {
-		return d.Apply(ctx, s)
+// byHand is a verb where the handler settles: place, lane and context of the delivery
+// end with it. still says that the broker refused it, and the delivery is open still.
+func (t *settler) byHand(ctx context.Context, it *item, s longshore.Settlement) (still bool, err error) {
+	d, now := it.d, t.clock.now()
+	j := judgement{verdict: longshore.VerdictAck, end: now, took: now.Sub(it.started)}
+	if s.Verb != longshore.VerbAck && d.Owned() {
+		d.Finish(nil)
+		//nolint:contextcheck // what follows a settlement does not end with the handler's context
+		t.carryOut(nil, it, asVerdict(s), j.end, j.took)
+		return false, nil
 	}
-	now := r.now()
-	took := now.Sub(it.started)
-	if s.Verb == longshore.VerbAck || !d.Owned() {
-		return r.applyByHand(ctx, it, s, now, took)
-	}
-	d.Finish(nil)
-	//nolint:contextcheck // what follows a settlement does not end with the handler's context
-	r.carryOut(nil, it, asVerdict(s), now, took)
-	return nil
-}
-
-func (r *engine) applyByHand(ctx context.Context, it *item, s longshore.Settlement, now time.Time, took time.Duration) error {
-	d := it.d
-	err := d.Apply(ctx, s)
-	j := judgement{verdict: longshore.VerdictAck, end: now, took: took}
+	err = d.Apply(ctx, s)
 	switch {
 	case err == nil, errors.Is(err, longshore.ErrSettled):
 	case errors.Is(err, longshore.ErrLost), errors.Is(err, longshore.ErrClosed):
 		j.verdict = longshore.VerdictLost
-	default: // refused: it is open still
-		r.mu.Lock()
-		r.manual[d] = it
-		r.mu.Unlock()
-		return err
+	default:
+		return true, err
 	}
 	d.Finish(nil)
-	r.done(nil, it, j)
-	return err
+	t.end(nil, it, j)
+	return false, err
 }
 
-// manualReturn is the return of a handler that settles by hand: nothing, unless it
-// failed with the delivery still open, or lost it.
-func (r *engine) manualReturn(w *worker, d *longshore.Delivery, start time.Time, err error, end time.Time) {
-	r.mu.Lock()
-	r.endCall(w, end, end.Sub(start), err != nil)
-	it := r.manual[d]
+// handleManual calls a handler that settles by hand.
+func (c *caller) handleManual(w *worker, it *item) {
+	d, start := it.d, c.now()
+	d.Own(c, start)
+	c.mu.Lock()
+	it.started = start // which Stats may read at any time
+	c.mu.Unlock()
+	w.busy.Store(start.UnixNano())
+	err := c.settler.handlers.call(d)
+	c.manualReturn(w, d, start, err, c.now())
+}
+
+// manualReturn ends the call of a handler that settles by hand. That changes nothing for
+// the delivery, unless the handler failed with it still open, or lost it.
+func (c *caller) manualReturn(w *worker, d *longshore.Delivery, start time.Time, err error, end time.Time) {
+	c.mu.Lock()
+	c.endCall(w, end, end.Sub(start), err != nil)
+	it := c.manual[d]
 	if it != nil {
 		it.returned = true
 	}
 	take := it != nil && (err != nil || !d.Owned())
 	if take {
-		delete(r.manual, d)
+		delete(c.manual, d)
 	}
-	r.mu.Unlock()
+	c.mu.Unlock()
 	switch {
 	case take:
 		d.Finish(nil)
-		r.carryOut(nil, it, err, end, end.Sub(start))
+		c.settler.carryOut(nil, it, err, end, end.Sub(start))
 	case err != nil:
-		r.notice(err, ignored)
+		c.notice(err, ignored)
 	}
 }
 
 // Wait implements longshore.Owner: the time of fn is neither busy nor latency.
-func (r *engine) Wait(ctx context.Context, d *longshore.Delivery, fn func(context.Context) error) error {
-	start := r.now()
-	r.mu.Lock()
-	w, it := r.pool.find(d)
+func (c *caller) Wait(ctx context.Context, d *longshore.Delivery, fn func(context.Context) error) error {
+	start := c.now()
+	c.mu.Lock()
+	w, it := c.pool.find(d)
 	if w != nil {
 		if w.waits++; w.waits == 1 {
 			w.waitAt = start
 		}
 	}
-	r.mu.Unlock()
+	c.mu.Unlock()
 	if w == nil {
 		return fn(ctx)
 	}
-	defer r.waited(w, it, d, start)
+	defer c.waited(w, it, d, start)
 	return fn(ctx)
 }
 
-func (r *engine) waited(w *worker, it *item, d *longshore.Delivery, start time.Time) {
-	now := r.now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if now2, _ := r.pool.find(d); now2 != w || w.waits == 0 {
+func (c *caller) waited(w *worker, it *item, d *longshore.Delivery, start time.Time) {
+	now := c.now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now2, _ := c.pool.find(d); now2 != w || w.waits == 0 {
 		return // the handler has returned
 	}
 	if w.waits--; w.waits == 0 {
-		r.load.calls.waited(w.waitAt, now)
+		c.load.calls.waited(w.waitAt, now)
 	}
 	if it == nil {
 		return

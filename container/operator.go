@@ -29,7 +29,7 @@ type Intervention struct {
 // Errors: CodeNotFound if the container does not hold it, CodeState if it is not
 // parked or the container drains.
 func (c *ListenerContainer) RetryNow(in Intervention) (Held, error) {
-	return c.intervene("retry", in, (*engine).retryNow)
+	return c.intervene(retryVerb, in)
 }
 
 // DeadLetterNow gives a record up: it goes to the dead-letter place, as after its
@@ -40,7 +40,7 @@ func (c *ListenerContainer) RetryNow(in Intervention) (Held, error) {
 // CodeDeadLetter if the place does not take it now: the record stays, and the move
 // is tried again.
 func (c *ListenerContainer) DeadLetterNow(in Intervention) (Held, error) {
-	return c.intervene("dead-letter", in, (*engine).deadLetterNow)
+	return c.intervene(deadLetterVerb, in)
 }
 
 // ReleaseNow gives a record back to the broker, uncounted by us, so that another
@@ -50,186 +50,235 @@ func (c *ListenerContainer) DeadLetterNow(in Intervention) (Held, error) {
 // runs (see Interrupt) or the container drains, CodeUnsupported where others would
 // overtake it (an order), or it would not leave (a partition).
 func (c *ListenerContainer) ReleaseNow(in Intervention) (Held, error) {
-	return c.intervene("release", in, (*engine).releaseNow)
+	return c.intervene(releaseVerb, in)
 }
 
-// verb does something with an item. It is called with mu held, and returns without.
-type verb func(r *engine, it *item, h holding, in Intervention) error
+// operatorVerb is what an operator wants to be done.
+type operatorVerb uint8
 
-func (c *ListenerContainer) intervene(name string, in Intervention, do verb) (Held, error) {
-	c.mu.Lock()
-	r := c.cur
-	c.mu.Unlock()
-	refuse := func(code longshore.Code, text, hint string) *longshore.Error {
-		return &longshore.Error{Code: code, Source: c.set.name, Err: errors.New(text), Hint: hint,
-			Op: fmt.Sprintf("%s record %q of container %q", name, cutText(in.Record, 128), c.set.name)}
-	}
-	if r == nil {
-		return Held{}, refuse(longshore.CodeState, "it was not started", "")
-	}
-	now := r.now()
-	r.mu.Lock()
-	if r.axes.Stop != state.NoStop {
-		r.mu.Unlock()
-		return Held{}, refuse(longshore.CodeState, "the container drains or has stopped", "what it holds goes back to the broker")
-	}
-	it, h := r.search(in.Record)
-	if it == nil {
-		r.mu.Unlock()
-		return Held{}, refuse(longshore.CodeNotFound, "it is not held here", "see longshore ctl inflight; another instance may have it, it may wait at the broker, or it is done")
-	}
-	found := r.look(it, h, now)
-	err := do(r, it, h, in) // gives mu up
-	var e *longshore.Error
-	if errors.As(err, &e) && e.Op == "" {
-		full := refuse(e.Code, "", e.Hint)
-		full.Err = e.Err
-		return found, full
-	}
-	return found, err
+const (
+	retryVerb operatorVerb = iota
+	deadLetterVerb
+	releaseVerb
+)
+
+func (v operatorVerb) String() string { return [...]string{"retry", "dead-letter", "release"}[v] }
+
+// recordFacts are what an operator's verb depends on.
+type recordFacts struct {
+	state     HeldState
+	head      string // the record that has to go first; "": it is at work
+	ordered   bool   // given back, it would be overtaken
+	stays     bool   // its partition stays with this instance, and the record with it
+	place     bool   // there is a dead-letter place
+	interrupt bool   // the operator takes a record whose handler runs too
+	owned     bool   // the broker has not taken it back
 }
 
-// search finds a record by one of its names. What waits comes before what runs: two of the
-// same id can be here, and only one of them can be helped. The caller holds mu.
-func (r *engine) search(record string) (*item, holding) {
-	var running *item
-	var at holding
-	for it, h := range r.holdings() {
-		if it.record() != record && it.id != record && it.place() != record {
-			continue
+// refusal is why the verb cannot be carried out; nil: it can.
+func (v operatorVerb) refusal(f recordFacts) error {
+	switch v {
+	case retryVerb:
+		return f.refuseRetry()
+	case deadLetterVerb:
+		if !f.place {
+			return unable(longshore.CodeState, "set container.Config.DeadLetter.To", "there is no dead-letter place to take it")
 		}
-		if rank(h.state) > 0 {
-			return it, h
+	case releaseVerb:
+		if f.ordered {
+			return unable(longshore.CodeUnsupported, "retry it now, or dead-letter it", "its key or partition is handled in order, and given back it would be overtaken")
 		}
-		if running == nil {
-			running, at = it, h
+		if f.stays {
+			return unable(longshore.CodeUnsupported, "retry it now, or dead-letter it", "its partition stays with this instance, and the record with it")
 		}
 	}
-	return running, at
+	switch runs := rank(f.state) == 0; {
+	case runs && !f.interrupt:
+		return unable(longshore.CodeState, "with --interrupt its context ends, and this counts whatever the handler returns", "its handler runs")
+	case !runs && !f.owned:
+		return errOnItsWay()
+	}
+	return nil
+}
+
+// refuseRetry is the refusal of a retry: only what waits for its time can go on before.
+func (f recordFacts) refuseRetry() error {
+	switch f.state {
+	case HeldMoving, HeldParked:
+		return nil
+	case HeldReady:
+		return unable(longshore.CodeState, "see longshore ctl why: workers or permits may be what is missing", "it waits for no time, but for a worker")
+	case HeldBehind:
+		if f.head != "" {
+			return unable(longshore.CodeState, fmt.Sprintf("retry %q: it goes first", f.head), "it waits behind an earlier one of its key or partition")
+		}
+		return unable(longshore.CodeState, "", "it waits behind an earlier one of its key or partition, which is at work")
+	case HeldRunning, HeldStuck:
+	}
+	return unable(longshore.CodeState, "", "its handler runs")
+}
+
+func errOnItsWay() error {
+	return unable(longshore.CodeState, "", "it is being moved this moment, or was taken back by the broker")
 }
 
 func unable(code longshore.Code, hint, format string, args ...any) error {
 	return &longshore.Error{Code: code, Err: fmt.Errorf(format, args...), Hint: hint}
 }
 
-func (r *engine) retryNow(it *item, h holding, _ Intervention) error {
-	defer r.mu.Unlock()
-	switch h.state {
-	case HeldMoving, HeldParked:
-		if r.sched.Unpark(&it.Item) { // else it is being moved already
-			r.moveDue()
-			r.armBatch()
-		}
-	case HeldReady:
-		return unable(longshore.CodeState, "see longshore ctl why: workers or permits may be what is missing", "it waits for no time, but for a worker")
-	case HeldBehind:
-		if head := r.sched.HeadOf(&it.Item); head != nil {
-			return unable(longshore.CodeState, fmt.Sprintf("retry %q: it goes first", head.Of.record()), "it waits behind an earlier one of its key or partition")
-		}
-		return unable(longshore.CodeState, "", "it waits behind an earlier one of its key or partition, which is at work")
-	default:
-		return unable(longshore.CodeState, "", "its handler runs")
-	}
-	r.wakeOne()
-	return nil
-}
-
-var errGivenUp = errors.New("given up by an operator")
-
-func (r *engine) deadLetterNow(it *item, h holding, in Intervention) error {
-	why := errGivenUp
-	if in.Reason != "" {
-		why = fmt.Errorf("%w: %s", errGivenUp, cutText(in.Reason, maxErrorText/2))
-	}
-	place, ordered := r.s.dead.To != "" || r.terms.policy == DeadLetterNative, it.Ordered()
-	switch {
-	case !place:
-		r.mu.Unlock()
-		return unable(longshore.CodeState, "set container.Config.DeadLetter.To", "there is no dead-letter place to take it")
-	case rank(h.state) == 0:
-		return r.interrupt(it, in, longshore.Reject(why), judgement{verdict: longshore.VerdictReject, err: why})
-	case !it.d.Owned() || !r.sched.TakeOne(&it.Item): // what is lost, the sweep looks after
-		r.mu.Unlock()
-		return unable(longshore.CodeState, "", "it is being moved this moment, or was taken back by the broker")
-	}
-	if it.dead == nil && r.s.dead.To != "" { // a place that was down a moment ago is tried all the same
-		it.dead = &deadLetter{err: why, overtaken: ordered && !it.Ordered()}
-	}
-	before := r.log.counts().deadFailed
-	r.mu.Unlock()
-	r.moveToDeadLetter(nil, it, judgement{verdict: longshore.VerdictReject, err: why, end: r.now()})
-	r.mu.Lock()
-	var failed error
-	if it.dead != nil && r.log.counts().deadFailed > before {
-		failed = it.dead.failed
-	}
-	r.mu.Unlock()
-	if failed != nil {
-		return unable(longshore.CodeDeadLetter, "the record stays and the move is tried again; see that the destination exists and takes it", "%w", failed)
-	}
-	return nil
-}
-
-func (r *engine) releaseNow(it *item, h holding, in Intervention) error {
-	switch {
-	case it.Ordered() || it.dead != nil && it.dead.overtaken:
-		r.mu.Unlock()
-		return unable(longshore.CodeUnsupported, "retry it now, or dead-letter it", "its key or partition is handled in order, and given back it would be overtaken")
-	case it.gen.caps.HeadOfLineBlocking:
-		r.mu.Unlock()
-		return unable(longshore.CodeUnsupported, "retry it now, or dead-letter it", "its partition stays with this instance, and the record with it")
-	case rank(h.state) == 0:
-		return r.interrupt(it, in, longshore.Release(errReleased, 0), judgement{verdict: longshore.VerdictRelease, err: errReleased})
-	case !it.d.Owned() || !r.sched.TakeOne(&it.Item): // what is lost, the sweep looks after
-		r.mu.Unlock()
-		return unable(longshore.CodeState, "", "it is being moved this moment, or was taken back by the broker")
-	}
-	r.mu.Unlock()
-	r.release(it, it.d.Attempt)
-	return nil
-}
-
 var (
+	errGivenUp     = errors.New("given up by an operator")
 	errReleased    = errors.New("released by an operator")
 	errInterrupted = errors.New("longshore: interrupted by an operator")
 )
 
-// interrupt ends the context of a handler that runs and settles its delivery by as
-// when it returns; with manual settling by j, at once. It is called with mu held, and
-// returns without.
-func (r *engine) interrupt(it *item, in Intervention, as error, j judgement) error {
-	if !in.Interrupt {
-		r.mu.Unlock()
-		return unable(longshore.CodeState, "with --interrupt its context ends, and this counts whatever the handler returns", "its handler runs")
+// judgement is what the verb decides on a record, and the same as a handler's result.
+func (v operatorVerb) judgement(reason string) (judgement, error) {
+	if v == releaseVerb {
+		return judgement{verdict: longshore.VerdictRelease, err: errReleased}, longshore.Release(errReleased, 0)
 	}
+	why := errGivenUp
+	if reason != "" {
+		why = fmt.Errorf("%w: %s", errGivenUp, cutText(reason, maxErrorText/2))
+	}
+	return judgement{verdict: longshore.VerdictReject, err: why}, longshore.Reject(why)
+}
+
+func (c *ListenerContainer) intervene(v operatorVerb, in Intervention) (Held, error) {
+	c.mu.Lock()
+	r := c.cur
+	c.mu.Unlock()
+	refuse := func(code longshore.Code, err error, hint string) *longshore.Error {
+		return &longshore.Error{Code: code, Source: c.set.name, Err: err, Hint: hint,
+			Op: fmt.Sprintf("%v record %q of container %q", v, cutText(in.Record, 128), c.set.name)}
+	}
+	if r == nil {
+		return Held{}, refuse(longshore.CodeState, errors.New("it was not started"), "")
+	}
+	found, err := (&operator{r.dispatcher, r.settler}).intervene(v, in)
+	var e *longshore.Error
+	if errors.As(err, &e) && e.Op == "" {
+		return found, refuse(e.Code, e.Err, e.Hint)
+	}
+	return found, err
+}
+
+// operator carries the verbs of operators out on single records.
+type operator struct {
+	*dispatcher
+	settler *settler // gives a record back or up
+}
+
+// intervene carries an operator's verb out, and returns the record as it was found.
+func (o *operator) intervene(v operatorVerb, in Intervention) (found Held, err error) {
+	now := o.now()
+	o.mu.Lock()
+	it, h, err := o.search(in.Record)
+	if err != nil {
+		o.mu.Unlock()
+		return Held{}, err
+	}
+	found = o.look(it, h, now)
+	f := recordFacts{state: h.state, stays: it.gen.caps.HeadOfLineBlocking, interrupt: in.Interrupt, owned: it.d.Owned(),
+		ordered: it.Ordered() || it.dead != nil && it.dead.overtaken,
+		place:   o.s.dead.To != "" || o.dead.policyNow() == DeadLetterNative}
+	if head := o.sched.HeadOf(&it.Item); head != nil {
+		f.head = head.Of.record()
+	}
+	err = v.refusal(f)
+	switch {
+	case err != nil:
+	case v == retryVerb:
+		if o.sched.Unpark(&it.Item) { // else it is being moved already
+			o.moveDue()
+			o.armBatch()
+		}
+		o.wakeOne()
+	case rank(h.state) == 0:
+		return found, o.interrupt(it, v, in)
+	default:
+		return found, o.takeOut(it, v, in)
+	}
+	o.mu.Unlock()
+	return found, err
+}
+
+// search finds a record by one of its names. What waits comes before what runs: two of the
+// same id can be here, and only one of them can be helped. It is called with mu held.
+func (o *operator) search(record string) (*item, holding, error) {
+	if o.axes.Stop != state.NoStop {
+		return nil, holding{}, unable(longshore.CodeState, "what it holds goes back to the broker", "the container drains or has stopped")
+	}
+	var running *item
+	var at holding
+	for it, h := range o.holdings() {
+		if it.record() != record && it.id != record && it.place() != record {
+			continue
+		}
+		if rank(h.state) > 0 {
+			return it, h, nil
+		}
+		if running == nil {
+			running, at = it, h
+		}
+	}
+	if running == nil {
+		return nil, holding{}, unable(longshore.CodeNotFound, "see longshore ctl inflight; another instance may have it, it may wait at the broker, or it is done", "it is not held here")
+	}
+	return running, at, nil
+}
+
+// takeOut takes a record that no handler has out of its turn, and gives it back or up. It
+// is called with mu held, and returns without.
+func (o *operator) takeOut(it *item, v operatorVerb, in Intervention) error {
+	ordered := it.Ordered()
+	if !o.sched.TakeOne(&it.Item) {
+		o.mu.Unlock()
+		return errOnItsWay()
+	}
+	if v == releaseVerb {
+		o.mu.Unlock()
+		o.settler.release(it, it.d.Attempt)
+		return nil
+	}
+	j, _ := v.judgement(in.Reason)
+	j.end = o.now()
+	if it.dead == nil && o.s.dead.To != "" { // a place that was down a moment ago is tried too
+		it.dead = &deadLetter{err: j.err, overtaken: ordered && !it.Ordered()}
+	}
+	before := o.log.counts().deadFailed
+	o.mu.Unlock()
+	o.settler.deadLetter(nil, it, j)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if it.dead == nil || o.log.counts().deadFailed == before {
+		return nil
+	}
+	return unable(longshore.CodeDeadLetter, "the record stays and the move is tried again; see that the destination exists and takes it", "%w", it.dead.failed)
+}
+
+// interrupt ends the context of a handler that runs. Its delivery is settled by the verb
+// when it returns; with manual settling at once. It is called with mu held, and returns
+// without.
+func (o *operator) interrupt(it *item, v operatorVerb, in Intervention) error {
+	j, as := v.judgement(in.Reason)
 	d := it.d
-	if r.manual != nil {
-		delete(r.manual, d)
-		started := it.started
-		r.mu.Unlock()
+	if o.manual != nil {
+		delete(o.manual, d)
+		o.mu.Unlock()
 		d.Finish(errInterrupted)
-		j.end = r.now()
-		j.took = j.end.Sub(started)
-		if started.IsZero() {
-			j.took = 0
-		}
-		if j.verdict == longshore.VerdictReject {
-			r.moveToDeadLetter(nil, it, j)
-			return nil
-		}
-		j.delay = max(r.backoff(it.releases+1), time.Millisecond)
-		r.redeliver(nil, it, j, d.Attempt)
+		o.settler.interrupted(it, j)
 		return nil
 	}
 	n := it.write()
-	r.mu.Unlock()
+	o.mu.Unlock()
 	if n == nil {
 		return unable(longshore.CodeState, "", "its handler has returned this moment")
 	}
 	decided := n.explicit != nil
 	if !decided {
 		n.explicit = as
-		r.c.asked.note(d, as)
+		o.settler.asked.note(d, as)
 	}
 	n.mu.Unlock()
 	if decided {
@@ -237,4 +286,19 @@ func (r *engine) interrupt(it *item, in Intervention, as error, j judgement) err
 	}
 	d.Finish(errInterrupted)
 	return nil
+}
+
+// interrupted carries an operator's verdict out on a delivery that its handler would have
+// settled by hand.
+func (t *settler) interrupted(it *item, j judgement) {
+	j.end = t.clock.now()
+	if !it.started.IsZero() {
+		j.took = j.end.Sub(it.started)
+	}
+	if j.verdict == longshore.VerdictReject {
+		t.deadLetter(nil, it, j)
+		return
+	}
+	j.delay = max(t.backoff(it.releases+1), time.Millisecond)
+	t.redeliver(nil, it, j, it.d.Attempt, false)
 }

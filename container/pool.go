@@ -21,7 +21,6 @@ type worker struct {
 	it     *item               // what it works on
 	d      *longshore.Delivery // its delivery, also when the item is gone (manual settling)
 	batch  []*item             // what it works on where handlers take batches
-	ending []*item             // of a batch that has ended, those whose verdicts are not carried out yet
 	began  time.Time           // of the batch
 	retire bool                // it ends instead of taking more
 	stuck  bool                // reported, and perhaps replaced

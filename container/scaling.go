@@ -142,7 +142,7 @@ func (s *scaler) sample(now time.Time) autoscale.Sample {
 	if s.s.ordered {
 		a.Lanes = s.sched.Abreast()
 	}
-	a.ActiveTripped, a.IdleTripped = s.load.cycles.tripped(now, a.Dt, s.pool.target, a.Paused || s.gateShut)
+	a.ActiveTripped, a.IdleTripped = s.load.cycles.tripped(now, a.Dt, s.pool.target, a.Paused || s.gate.shut)
 	return a
 }
 
@@ -246,9 +246,7 @@ func (r *dispatcher) window() int {
 // not eat the window before the broker has heard of it.
 func (r *dispatcher) wantedWindow() int {
 	base := r.window()
-	if r.gateNow.seen {
-		base = max(min(base, r.gateWindow(r.gateNow, r.pool.target)), 1)
-	}
+	base = r.gate.narrow(base, r.pool.target)
 	beside := r.sched.Beside()
 	if beside == 0 {
 		return base

@@ -51,7 +51,7 @@ func (d *drain) giveUp(stopGate func()) {
 	d.stopTimers()
 	gone := false
 	d.waitFor(func() time.Time { return d.life.end }, func() bool {
-		gone = len(d.pool.workers) == 0 && !d.undertaking && !d.intake.fetches()
+		gone = len(d.pool.workers) == 0 && !d.movingDead && !d.intake.fetches()
 		return gone
 	})
 	if gone { // else a handler did not return, and the report says so
@@ -153,11 +153,7 @@ func (t *tally) fill(rep *Report, unflushed bool) {
 
 // closePublisher closes the publisher for dead letters if we opened it.
 func (d *drain) closePublisher() {
-	d.terms.mu.Lock()
-	pub := d.terms.pub
-	d.terms.pub = nil
-	d.terms.mu.Unlock()
-	if pub != nil {
+	if pub := d.dead.takePublisher(); pub != nil {
 		if err := d.callUntilLost(d.life.hard, pub.Close); err != nil {
 			d.notice(err, "closing the dead-letter publisher failed")
 		}
@@ -169,7 +165,7 @@ func (d *drain) stopTimers() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.life.stopTimers()
-	for _, t := range []longshore.Timer{d.parkTimer, d.linger.timer, d.gateAgain, d.load.tick, d.load.sampling, d.sub.timer, d.stay.timer} {
+	for _, t := range []longshore.Timer{d.parking.timer, d.linger.timer, d.gate.again, d.load.tick, d.load.sampling, d.sub.timer, d.stay.timer} {
 		if t != nil {
 			t.Stop()
 		}

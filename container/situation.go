@@ -101,10 +101,10 @@ func (r *engine) situation(s *situation) *generation {
 	}
 	v := &r.count.vitals
 	s.places, s.declared, s.alarm = r.pool.places(), v.declared, r.blocked
-	s.parkingFull, s.parkingAt, s.alarmAt, s.slowAt = r.parkFull, v.since[condParking], v.since[condAlarm], v.since[condSlow]
-	s.failing, s.loops = v.failing(s.now), r.loops.worst(s.now)
+	s.parkingFull, s.parkingAt, s.alarmAt, s.slowAt = r.parking.full, v.since[condParking], v.since[condAlarm], v.since[condSlow]
+	s.failing, s.loops = v.failing(s.now), r.settler.loops.worst(s.now)
 	if s.DeadLetterFailures > 0 { // rarely: it walks over all that is parked
-		s.unmovable = r.unmovableText()
+		s.unmovable = unmovableText(r.sched, r.s.dead.To)
 	}
 	s.calls = r.callsSeen(s.now)
 	s.Busy, s.Stuck = s.calls.running, s.calls.stuck

@@ -3,15 +3,12 @@ package container
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/longshore-go/longshore"
 )
 
 // reportStuck reports handlers that have run too long, once each, with the stack of their
@@ -204,30 +201,4 @@ func stacksOf(ids []int64) []string {
 		}
 	}
 	return stacks
-}
-
-var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit, or FailNow of a test)")
-
-// goexit runs when a worker's goroutine ends in the middle of a handler: the
-// delivery has failed like by a panic, and another worker takes the place.
-func (r *engine) goexit(w *worker) {
-	if p := recover(); p != nil {
-		panic(p) //nolint:forbidigo // not a handler's (those are caught where they are called): a defect of ours goes on
-	}
-	err := &longshore.Error{Code: longshore.CodePanic, Err: errGoexit}
-	now := r.now()
-	switch {
-	case len(w.batch) > 0:
-		r.batchEnd(w, err, now)
-	case r.manual != nil:
-		r.manualReturn(w, w.d, now, err, now)
-	default:
-		_, _ = r.recordedVerdict(w.it)
-		w.it.d.Finish(nil)
-		r.carryOut(w, w.it, err, now, 0)
-	}
-	r.mu.Lock()
-	r.leave(w)
-	r.setTarget(r.pool.target)
-	r.mu.Unlock()
 }

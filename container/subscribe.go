@@ -53,13 +53,11 @@ func (v *supervisor) check(ctx context.Context, g *generation) error {
 	if policy == DeadLetterKeep && v.s.dead.Policy == Default && g.id == 1 {
 		v.notice(nil, "no dead-letter place is known: messages that fail for the last time are kept and tried again at Redelivery.Backoff.Max; set DeadLetter")
 	}
-	if text := v.limitNotice(g.caps, policy); text != "" && g.id == 1 {
+	if text := limitNotice(v.s, g.caps, policy); text != "" && g.id == 1 {
 		v.notice(nil, text)
 	}
+	v.dead.setPolicy(policy)
 	v.mu.Lock()
-	if v.terms.policy != policy { // it is read without the lock
-		v.terms.policy = policy
-	}
 	facts := longshore.Facts{Container: v.s.name, WorkersMax: v.pool.max, Order: v.s.order.String(), Batch: v.s.batch,
 		Manual: v.s.manual, DrainTimeout: v.s.drain, Capabilities: g.caps}
 	v.mu.Unlock()

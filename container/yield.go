@@ -68,7 +68,7 @@ func (v *supervisor) yieldWhenDue() {
 	if empty {
 		g.fresh = now
 	}
-	busy := v.sched.Active() > 0 || v.undertaking || v.sched.Waiting() > 0
+	busy := v.sched.Active() > 0 || v.movingDead || v.sched.Waiting() > 0
 	if again := stayFor(now, v.oldest(g), g.patience(), busy); again > 0 {
 		v.stay.lookIn(v.s.clock, again, v.stayOver)
 		v.mu.Unlock()
@@ -117,14 +117,6 @@ func (v *supervisor) yield(g *generation, until time.Time, out []*dispatch.Item[
 	}
 	v.back.releaseAll(out)
 	v.flushThenRelease(g, until)
-}
-
-// leaves says that a delivery which is to go back does so by the closing of its
-// consumer, and needs no word before.
-func (r *dispatcher) leaves(it *item) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.axes.Stopping() && r.axes.Stop >= state.ReturnOnly && it.gen.asOne() && it.d.Owned()
 }
 
 // abandonUnstarted forgets what closing the consumer gives back.

@@ -134,38 +134,12 @@ func (l *loops) worst(now time.Time) (w Loops) {
 	return w
 }
 
-// released notes a release that a handler's result asks for, and returns its delay.
-func (r *engine) released(it *item, j judgement) time.Duration {
-	code, text := longshore.CodeHandler, "no reason is given"
-	if j.err != nil {
-		text = cutText(j.err.Error(), 256)
-		if c := longshore.CodeOf(j.err); c != "" {
-			code = c
-		}
-	}
-	r.log.released(code)
-	id := idOf(it.d)
-	if id == "" {
-		id = string(code) // all that cannot be told apart, together
-	}
-	_, asked := longshore.VerdictOf(j.err)
-	is, tell := r.loops.again(id, asked, code, text, j.end)
-	delay, times := max(j.delay, is.delay(asked, r.backoff)), is.times
-	if tell {
-		w := r.loops.worst(j.end)
-		r.emit(Event{Kind: EventGivenBack, Delivery: factsOf(it.d), Err: &longshore.Error{Code: code, Source: r.s.name, Err: j.err, Op: fmt.Sprintf("message %.64q was given back %d times in a row, uncounted", idOf(it.d), times),
-			Hint: "it ends when its cause does: no attempt is counted; return an error or longshore.Reject if the message is at fault"},
-			Count: max(w.Messages, 1), Delay: delay, Text: fmt.Sprintf("%s given back again and again, this one %d times: %s", messagesAre(max(w.Messages, 1)), times, text)})
-	}
-	return delay
-}
-
-// settledNow ends the watch of a message whose verdict is final for this container.
-func (r *engine) settledNow(it *item, j judgement) {
-	if !r.loops.any.Load() || j.verdict == longshore.VerdictRelease || j.verdict == longshore.VerdictLost || j.verdict == longshore.VerdictNone {
+// settled ends the watch of a message whose verdict is final for this container.
+func (l *loops) settled(d *longshore.Delivery, v longshore.Verdict) {
+	if !l.any.Load() || v == longshore.VerdictRelease || v == longshore.VerdictLost || v == longshore.VerdictNone {
 		return
 	}
-	r.loops.over(idOf(it.d))
+	l.over(idOf(d))
 }
 
 // whyLoops is the sentence about them.
