@@ -32,6 +32,7 @@ type Delivery struct {
 	current  atomic.Pointer[Delivery] // on the root: the newest attempt
 	owner    Owner
 	received *Message // set by the first Replace
+	sized    int64    // the bytes of a larger body that the owner was told of
 	native   any
 	started  time.Time
 }
@@ -152,15 +153,46 @@ func (d *Delivery) HoldAck() { d.holdAck.Store(true) }
 // AckHeld tells whether an Ack waits for the end of the chain. For containers.
 func (d *Delivery) AckHeld() bool { return d.holdAck.Load() }
 
+// Reserve makes room for a body of n bytes that a middleware is about to put in the place
+// of what was received, such as one that it unpacks: a small message may become any size.
+// In a container it waits while the bodies that other deliveries have put in their place
+// take more than the container's MaxBytes with this one; one alone is let through. What is
+// reserved ends with the delivery's attempt, and a later call replaces it. The time counts
+// as that of [Delivery.Wait].
+//
+// Errors: [ErrNoRoom] for a delivery of a batch while others of it have reserved room
+// already, since two batches would wait for each other: release it. Else the cause of ctx.
+func (d *Delivery) Reserve(ctx context.Context, n int64) error {
+	z, ok := d.owner.(Sizer)
+	if !ok {
+		return nil
+	}
+	err := d.Wait(ctx, func(ctx context.Context) error { return z.Resize(ctx, d, n, true) })
+	if err == nil {
+		d.sized = n
+	}
+	return err
+}
+
 // Replace lets the rest of the chain see m in place of what was received. A
 // retry and a dead letter keep what was received. It must be called by the
-// middleware that currently holds the delivery.
+// middleware that currently holds the delivery. A body that is larger than what was
+// received counts in the container's MaxBytes as long as this attempt lasts; for a large
+// one call [Delivery.Reserve] before.
 func (d *Delivery) Replace(m Message) {
 	if d.received == nil {
 		orig := d.Message
 		d.received = &orig
 	}
 	d.Message = m
+	n := int64(len(m.Body))
+	if n <= int64(len(d.received.Body)) { // mostly a part of it, or the same
+		n = 0
+	}
+	if z, ok := d.owner.(Sizer); ok && n != d.sized {
+		d.sized = n
+		_ = z.Resize(&d.ctx, d, n, false) // it never fails
+	}
 }
 
 // Received returns the message as it came, whatever Replace did.

@@ -19,6 +19,9 @@ var (
 	ErrClosed = errors.New("longshore: closed")
 	// ErrCanceled is returned by Receive after Cancel, once the buffer is empty.
 	ErrCanceled = errors.New("longshore: consumer canceled")
+	// ErrNoRoom: the bodies that other deliveries of the same batch have put in the place
+	// of what was received leave no room; see [Delivery.Reserve].
+	ErrNoRoom = errors.New("longshore: no room for a larger body")
 	// ErrStopping is the cause of a handler context that the drain deadline ended.
 	ErrStopping = errors.New("longshore: stopping, the drain deadline has passed")
 )

@@ -38,6 +38,14 @@ type Owner interface {
 	Wait(ctx context.Context, d *Delivery, fn func(context.Context) error) error
 }
 
+// Sizer is an Owner that limits the bytes which deliveries keep alive together.
+type Sizer interface {
+	// Resize notes that a body of n bytes takes the place of what was received; 0: what
+	// was received is all. With wait it returns when there is room for it, or with
+	// [ErrNoRoom] or the cause of ctx; without it never fails.
+	Resize(ctx context.Context, d *Delivery, n int64, wait bool) error
+}
+
 // Verb is one of the four things that can be done with a delivery.
 type Verb uint8
 

@@ -45,6 +45,7 @@ type dispatcher struct {
 	tickDue    bool   // the supervisor is to call scaler.onTick
 
 	gate    gatekeeper   // permits for calls
+	growth  growth       // who waits to become larger
 	parking parking      // the space and the timer for what is parked
 	dead    *deadLetters // where messages go that are given up
 

@@ -153,6 +153,9 @@ func (r *dispatcher) forget(it *item) {
 // goesOn follows a change of what is held: something may be ready, or parked, that was
 // not.
 func (r *dispatcher) goesOn() {
+	if len(r.growth.waiting) > 0 {
+		r.growth.allow(r.sched)
+	}
 	r.armPark()
 	r.armBatch()
 	r.changed()

@@ -13,7 +13,7 @@ const roomDelay = 100 * time.Millisecond
 
 // errNoRoom is why a delivery of a batch comes back: those before it have all the room
 // that bodies may take.
-var errNoRoom = errors.New("the bodies that are unpacked take all of DecodeConfig.MaxHeld")
+var errNoRoom = errors.New("the bodies that are unpacked take all of DecodeConfig.MaxHeld or of the container's MaxBytes")
 
 // holding is the room that the bodies of one call have.
 type holding struct {
@@ -23,7 +23,7 @@ type holding struct {
 	full  bool  // one of this batch found no room
 }
 
-// take waits for room, but not while others of the same batch have some: two batches would
+// take waits for room, first for that of MaxHeld and then in the container, but not while others of the same batch have some: two batches would
 // wait for each other. The room of the coding before is given up first.
 func (h *holding) take(ctx context.Context, d *longshore.Delivery, n int64) error {
 	room := h.c.room
@@ -39,7 +39,12 @@ func (h *holding) take(ctx context.Context, d *longshore.Delivery, n int64) erro
 		}
 	}
 	h.stage = n
-	return nil
+	switch err := d.Reserve(ctx, n); {
+	case errors.Is(err, longshore.ErrNoRoom):
+		return errNoRoom
+	default:
+		return err
+	}
 }
 
 // keep ends the unpacking of a delivery.

@@ -34,6 +34,7 @@ type checker[T any] struct {
 	owners map[*Owner]int   // items found, by owner
 	heads  map[*lane[T]]int // ready, parked or due ones of each lane
 	runs   map[*lane[T]]int // running ones of each lane
+	grown  Sum              // counted from the running ones
 	err    error            // the first invariant that is broken
 }
 
@@ -47,6 +48,10 @@ func (c *checker[T]) failIf(broken bool, format string, args ...any) {
 func (c *checker[T]) see(it *Item[T], want State) {
 	c.failIf(it.state != want, "an item is %v in a place for those that are %v", it.state, want)
 	c.held[want].add(it.size)
+	if it.grown > 0 {
+		c.grown.add(it.grown)
+	}
+	c.failIf(it.grown != 0 && want != Running || it.grown < 0 || it.grown > it.size, "an item that is %v of %d bytes has grown by %d", want, it.size, it.grown)
 	if it.owner == nil {
 		c.failIf(true, "an item that is %v has no owner", want)
 		return
@@ -161,6 +166,7 @@ func (c *checker[T]) sums() {
 	s := c.s
 	c.held[Taken] = s.held[Taken] // those are with the caller
 	c.failIf(c.held != s.held, "the sums are %v, and should be %v", s.held, c.held)
+	c.failIf(c.grown != s.grown, "%v have grown, and should be %v", s.grown, c.grown)
 	c.failIf(c.behind != s.behind, "the accounts of lanes are %v, and should be %v", s.behind, c.behind)
 	c.failIf(s.held[Taken].N < len(s.lanes.orphans) || s.held[Taken].N == 0 && s.held[Taken].Bytes != 0, "taken: %v, with %d orphans", s.held[Taken], len(s.lanes.orphans))
 	total := 0

@@ -58,6 +58,7 @@ type Item[T any] struct {
 	newer *Item[T]  // the one admitted after it
 	due   time.Time // until when it was parked last; zero: never
 	size  int64     // what it adds to the bytes of a sum
+	grown int64     // of that, what has become larger since it runs
 	pos   int       // its place among the running ones or in the heap
 	state State     // which part holds it
 	// swept: its loss was noted while it ran. Those behind it are gone already, and what
@@ -68,6 +69,9 @@ type Item[T any] struct {
 // Fill prepares an item for Admit: what embeds it, whose it is and how many bytes it
 // keeps alive.
 func (it *Item[T]) Fill(of *T, owner *Owner, size int64) { it.Of, it.owner, it.size = of, owner, size }
+
+// Grown is how much larger the item has become since it runs.
+func (it *Item[T]) Grown() int64 { return it.grown }
 
 // State is what the item does.
 func (it *Item[T]) State() State { return it.state }

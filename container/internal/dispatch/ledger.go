@@ -39,6 +39,7 @@ type ledger struct {
 	limits Limits         // what the sums are compared with
 	held   [states]Sum    // items by what they do; Behind is split up in behind
 	behind [standings]Sum // items behind others, by why their lane is blocked: each reason has its own account
+	grown  Sum            // running items that became larger, and by how much
 	mean   int64          // bytes of an item, smoothed: the size to expect of the next ones
 }
 
@@ -59,6 +60,29 @@ func (g *ledger) move(from, to State, size int64) {
 	g.held[from].sub(size)
 	g.held[to].add(size)
 }
+
+// resize makes an item of one state larger by more in all than when it was received,
+// instead of by was.
+func (g *ledger) resize(in State, was, more int64) {
+	g.held[in].Bytes += more - was
+	if was > 0 {
+		g.grown.sub(was)
+	}
+	if more > 0 {
+		g.grown.add(more)
+	}
+}
+
+// MayGrow says whether a running item may become larger by more, of which it has some
+// already: as long as those that have become larger keep to the limit of bytes together.
+// One alone is let through. waiting of those with more wait themselves to grow: none of
+// them ends before.
+func (g *ledger) MayGrow(some, more int64, waiting int) bool {
+	return g.grown.N <= waiting || g.grown.Bytes-some+more <= g.limits.Bytes
+}
+
+// Grown is the running items that have become larger, and by how much.
+func (g *ledger) Grown() Sum { return g.grown }
 
 // queue charges an item that waits in a lane to the account of the lane's standing.
 func (g *ledger) queue(in Standing, size int64) { g.behind[in].add(size) }

@@ -78,8 +78,20 @@ func (s *Scheduler[T]) begin(it *Item[T]) {
 	}
 }
 
+// Resize notes that what a running item keeps alive has become larger by more since it was
+// received, as when its body was unpacked. It is its old size again when its run ends.
+func (s *Scheduler[T]) Resize(it *Item[T], more int64) {
+	if it.state != Running || it.grown == more {
+		return
+	}
+	s.ledger.resize(Running, it.grown, more)
+	it.size += more - it.grown
+	it.grown = more
+}
+
 // endRun takes an item off the running ones.
 func (s *Scheduler[T]) endRun(it *Item[T]) {
+	s.Resize(it, 0)
 	s.lanes.ended++
 	s.running.remove(it)
 }

@@ -1,0 +1,99 @@
+package container
+
+import (
+	"context"
+	"slices"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/dispatch"
+)
+
+// growth lets running deliveries become larger, as when a middleware unpacks their bodies,
+// within Config.MaxBytes together. The Scheduler has the sums; this is who waits for room.
+// Guarded by dispatcher.mu.
+type growth struct {
+	waiting []*growing // in the order in which they came
+}
+
+// growing is a delivery that waits to become larger.
+type growing struct {
+	it   *item
+	d    *longshore.Delivery // of the item when it began to wait: items are used again
+	n    int64               // by how much
+	room chan struct{}       // closed when there is room
+}
+
+// allow lets those grow for which there is room now, in their order.
+func (g *growth) allow(sched *dispatch.Scheduler[item]) {
+	for len(g.waiting) > 0 {
+		w := g.waiting[0]
+		if w.it.d == w.d { // else it has ended
+			if !sched.MayGrow(w.it.Grown(), w.n, g.holders()) {
+				return
+			}
+			sched.Resize(&w.it.Item, w.n)
+		}
+		close(w.room)
+		g.waiting = g.waiting[1:]
+	}
+}
+
+// holders is how many of those that wait have grown before: none of them ends first.
+func (g *growth) holders() (n int) {
+	for _, w := range g.waiting {
+		if w.it.d == w.d && w.it.Grown() > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// leave takes one that gives up out of the line. It reports false if it has room already.
+func (g *growth) leave(w *growing) bool {
+	i := slices.Index(g.waiting, w)
+	if i >= 0 {
+		g.waiting = slices.Delete(g.waiting, i, i+1)
+	}
+	return i >= 0
+}
+
+// Resize implements longshore.Sizer.
+func (c *caller) Resize(ctx context.Context, d *longshore.Delivery, n int64, wait bool) error {
+	c.mu.Lock()
+	w, it := c.pool.find(d)
+	switch {
+	case it == nil: // its handler has returned
+		c.mu.Unlock()
+		return nil
+	case !wait || n <= it.Grown():
+		c.sched.Resize(&it.Item, n)
+		c.growth.allow(c.sched)
+		c.mu.Unlock()
+		return nil
+	}
+	one := &growing{it, d, n, make(chan struct{})}
+	c.growth.waiting = append(c.growth.waiting, one)
+	c.growth.allow(c.sched)
+	if othersGrown(w, it) && c.growth.leave(one) {
+		c.mu.Unlock()
+		return longshore.ErrNoRoom
+	}
+	c.mu.Unlock()
+	select {
+	case <-one.room:
+		return nil
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.growth.leave(one) {
+		return nil
+	}
+	c.growth.allow(c.sched) // for those behind it
+	return context.Cause(ctx)
+}
+
+// othersGrown reports whether others of the same batch have grown.
+func othersGrown(w *worker, it *item) bool {
+	return slices.ContainsFunc(w.batch, func(o *item) bool { return o != it && o.Grown() > 0 })
+}
