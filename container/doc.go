@@ -33,7 +33,8 @@
 //   - A stop: lifetimes.go says how long each step may take and calls.go keeps the
 //     transport to it; drain.go ends the work, shutdown.go closes and reports.
 //   - How many workers: scaling.go and its neighbours sample the run and ask the policy
-//     (autoscale).
+//     (autoscale); stuck.go and blockedlanes.go watch for calls and lanes that do not
+//     get on.
 //   - What people see: eventlog.go and events.go, situation.go and diagnosis.go (state,
 //     health and the bottleneck are derived there, and nowhere else), stats.go.
 package container
