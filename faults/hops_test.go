@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-go/longshore/internal/testkit/brokertest"
 	"github.com/longshore-go/longshore/internal/testkit/oracle"
 	"github.com/longshore-go/longshore/transport/amqp"
+	"github.com/longshore-go/longshore/transport/kafka"
 )
 
 // F-N07: two containers that send each other their dead letters, ours or RabbitMQ's own,
@@ -46,4 +47,44 @@ func TestDeadLettersThatGoRoundOnRabbitMQComeToRest(t *testing.T) {
 			}
 		})
 	}
+}
+
+// F-N07: on Kafka each move writes another record, and the one that is kept holds its
+// partition: two containers on each other's dead letters write eight in all, report the
+// cycle once, and the last record stays not done.
+func TestDeadLettersThatGoRoundOnKafkaComeToRest(t *testing.T) {
+	onKafka(t, 1, func(t *testing.T, w *kafkaTopic, p kafka.Protocol) {
+		l, d := oracle.New(), w.also(".d")
+		var runs, reported atomic.Int64
+		work := func(context.Context, *longshore.Delivery) error { runs.Add(1); return errors.New("never") }
+		leads := func(from, to string) *container.ListenerContainer {
+			src := w.broker.Group(w.name, []string{from}, kafka.GroupConfig{Protocol: p, SettleLinger: 20 * time.Millisecond})
+			if from == d {
+				src = w.broker.Group(d, []string{d}, kafka.GroupConfig{Protocol: p, SettleLinger: 20 * time.Millisecond})
+			}
+			return consumeFrom(t, src, container.Config{Name: from, Redelivery: container.Redelivery{MaxAttempts: 1}, DeadLetter: container.DeadLetter{To: to},
+				OnEvent: func(e container.Event) {
+					if e.Kind == container.EventDeadLetterFailed && errors.Is(e.Err, longshore.CodeHops) {
+						reported.Add(1)
+					}
+				}}, work)
+		}
+		first := leads(w.name, d)
+		leads(d, w.name)
+		w.publish(l, 0, 1, 1)
+		eventually(t, 60*time.Second, "it has gone round", func() bool { return runs.Load() >= 9 && reported.Load() > 0 })
+		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); <-time.After(100 * time.Millisecond) {
+			if n := runs.Load(); n > 9 {
+				t.Fatalf("it has gone on: %d runs", n)
+			}
+		}
+		if n := w.length(w.name) + w.length(d); n != 9 || reported.Load() != 1 {
+			t.Errorf("%d records, want the first and eight moves; reported %d times", n, reported.Load())
+		}
+		eventually(t, 20*time.Second, "what was moved is committed", func() bool { at, _, err := w.committed(); return err == nil && at == 4 })
+		stops(t, first)
+		if at, end, err := w.committed(); err != nil || at != 4 || end != 5 {
+			t.Errorf("committed %d of %d, %v: the record that is kept counts as done", at, end, err)
+		}
+	})
 }

@@ -44,14 +44,27 @@ func kafkaReplicas(f *findings, replicas, inSync int) {
 
 func kafkaGroup(f *findings, m map[string]string) {
 	state, lag := m["group.state"], number(m["group.lag"])
+	members, elsewhere := number(m["group.members"]), number(m["group.elsewhere"])
 	switch {
 	case state == "":
-	case number(m["group.members"]) == 0 && lag > 0:
+	case members == 0 && elsewhere > 0:
+		wait := ""
+		if lag > 0 {
+			wait = ", and " + several(strconv.Itoa(lag), "record") + " wait"
+		}
+		read := "read"
+		if elsewhere == 1 {
+			read = "reads"
+		}
+		f.add("queue", Warn, "check the topics of the group's members", "no member of the group reads this topic, %d %s others%s", elsewhere, read, wait)
+	case members == 0 && lag > 0:
 		f.add("queue", Warn, "start a consumer", "%s and no member in the group (%s)", several(strconv.Itoa(lag), "record"), state)
-	case number(m["group.members"]) == 0 && number(m["group.elsewhere"]) > 0:
-		f.add("queue", Warn, "check the topics of the group's members", "no member of the group reads this topic, %s read others", m["group.elsewhere"])
 	default:
 		f.add("queue", OK, "", "group %s, %s, %s behind", state, several(m["group.members"], "member"), several(strconv.Itoa(lag), "record"))
+	}
+	if clients := m["group.clients"]; clients != "" {
+		f.add("queue", Warn, "give each service a group of its own, and stop what is left of an earlier version; name versions by kafka.Config.ClientID",
+			"different clients share its partitions: %s", clients)
 	}
 }
 

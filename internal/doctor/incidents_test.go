@@ -52,6 +52,9 @@ func TestDoctorOnTheIncidents(t *testing.T) {
 		return m
 	}
 	expect(t, "members elsewhere", checkKafka(with("group.elsewhere", "2"), 0), "no member of the group reads this topic, 2 read others")
+	waiting := with("group.elsewhere", "1")
+	waiting["group.lag"] = "4"
+	expect(t, "members elsewhere, and records", checkKafka(waiting, 0), "no member of the group reads this topic, 1 reads others, and 4 records wait")
 	expect(t, "nothing written", checkKafka(func() map[string]string { m := with("group.members", "1"); m["records"] = "0"; return m }(), 0), "no record was ever written")
 }
 

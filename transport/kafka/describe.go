@@ -16,8 +16,9 @@ import (
 // Settings are those of the first topic and of the group, for tools that examine
 // them: the topic's configuration under Kafka's own names, offsets.retention.minutes
 // of the broker, and "partitions", "replicas", "group.state", "group.members" (of
-// this topic; "group.elsewhere" of others), "group.lag", "records" (ever written) and
-// "group.behind" (partition:position of those that lag). What may not be read is left out. Errors: those of Open.
+// this topic; "group.elsewhere" of others), "group.clients" (their client ids, if they
+// differ), "group.lag", "records" (ever written) and "group.behind" (partition:position of
+// those that lag). What may not be read is left out. Errors: those of Open.
 func (s *Group) Settings(ctx context.Context) (map[string]string, error) {
 	op := "read the settings of " + s.title() + " at " + s.b.address()
 	cl, err := kgo.NewClient(s.b.options()...)
@@ -74,22 +75,52 @@ func copyConfigs(out map[string]string, from kadm.ResourceConfigs, only map[stri
 	}
 }
 
-// reads tells whether a member of the group is there for the topic. One whose
-// subscription cannot be read counts.
-func reads(m *kadm.DescribedGroupMember, topic string) bool {
+// groupMember is a member of the group.
+type groupMember struct {
+	client, host string
+	topics       []string // that it subscribes to or was assigned
+	unknown      bool     // what it reads cannot be told
+}
+
+// reads reports whether the member is there for a topic. One whose subscription cannot be
+// read counts.
+func (m *groupMember) reads(topic string) bool {
+	return m.unknown || slices.Contains(m.topics, topic)
+}
+
+func classicMember(m *kadm.DescribedGroupMember) groupMember {
+	out := groupMember{client: m.ClientID, host: m.ClientHost}
 	joined, ok := m.Join.AsConsumer()
-	if ok && slices.Contains(joined.Topics, topic) {
-		return true
+	if ok {
+		out.topics = append(out.topics, joined.Topics...)
 	}
 	assigned, has := m.Assigned.AsConsumer()
 	if has {
 		for _, t := range assigned.Topics {
-			if t.Topic == topic {
-				return true
-			}
+			out.topics = append(out.topics, t.Topic)
 		}
 	}
-	return !ok && !has
+	out.unknown = !ok && !has
+	return out
+}
+
+// clientsOf names the clients of members if they differ, for people.
+func clientsOf(members []groupMember) string {
+	hosts := map[string][]string{}
+	for _, m := range members {
+		hosts[m.client] = append(hosts[m.client], strings.TrimPrefix(m.host, "/"))
+	}
+	if len(hosts) < 2 {
+		return ""
+	}
+	var parts []string
+	for client, from := range hosts {
+		n := len(from)
+		slices.Sort(from)
+		parts = append(parts, fmt.Sprintf("%d of %q from %s", n, client, strings.Join(slices.Compact(from), ", ")))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, "; ")
 }
 
 func (s *Group) groupSettings(ctx context.Context, adm *kadm.Client, out map[string]string) {
@@ -97,21 +128,22 @@ func (s *Group) groupSettings(ctx context.Context, adm *kadm.Client, out map[str
 	if err != nil {
 		return
 	}
+	topic := s.topics[0]
 	lags.Each(func(l kadm.DescribedGroupLag) {
 		if l.Error() != nil {
 			return
 		}
-		out["group.state"] = l.State
-		here := 0
+		var members []groupMember
 		for i := range l.Members {
-			if reads(&l.Members[i], s.topics[0]) {
-				here++
-			}
+			members = append(members, classicMember(&l.Members[i]))
 		}
-		out["group.members"], out["group.elsewhere"] = strconv.Itoa(here), strconv.Itoa(len(l.Members)-here)
+		here := slices.DeleteFunc(slices.Clone(members), func(m groupMember) bool { return !m.reads(topic) })
+		out["group.state"] = l.State
+		out["group.members"], out["group.elsewhere"] = strconv.Itoa(len(here)), strconv.Itoa(len(members)-len(here))
+		out["group.clients"] = clientsOf(here)
 		var lag, written int64
 		var behind []string
-		for _, p := range l.Lag[s.topics[0]] {
+		for _, p := range l.Lag[topic] {
 			lag += max(p.Lag, 0)
 			written += max(p.End.Offset, 0)
 			if p.Lag > 0 {

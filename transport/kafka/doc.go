@@ -4,14 +4,46 @@
 //	orders := broker.Group("billing", []string{"orders"}, kafka.GroupConfig{})
 //	c, err := container.New(orders, pay, container.Config{DeadLetter: container.DeadLetter{To: "orders.dlt"}})
 //
-// Records of a partition are worked on at once and done in any order; the
-// committed offset is the last of those that are done without a gap, plus one. What
-// is done above it travels in the metadata of the commit, so that a crash with one
-// stuck record does not repeat all that is done behind it.
+// Records of a partition are handled concurrently and done in any order; the committed
+// offset is the last of those that are done without a gap, plus one. The metadata of the
+// commit describes what is done above it, so that a crash with one stuck record does not
+// repeat everything after it.
 //
-// A delivery belongs to the assignment of its partition: when that goes to another
-// member, what still runs after [GroupConfig.RebalanceDrain] is lost, its context ends with
-// longshore.ErrLost, and its late ack changes nothing.
+// A delivery belongs to the assignment of its partition. When the partition goes to another
+// member, handlers that still run after [GroupConfig.RebalanceDrain] lose their deliveries:
+// their contexts end with longshore.ErrLost, and late acknowledgements change nothing.
 //
 // Delivery.Native is the *kgo.Record.
+//
+// # Parts
+//
+// In reading order. broker.go and group.go are the public face, with config.go, options.go,
+// validate.go and errors.go. [Group] also answers without consuming: topicsurvey.go (what an
+// opening checks and creates), declarediff.go, describe.go, groupprogress.go, browse.go.
+//
+// consumer.go wires the parts of one opened consumer; lifetime.go is its course, shutdown.go
+// its end:
+//
+//   - poller.go: moves what the client has fetched to the partitions; flow.go bounds it.
+//   - partition.go: one assignment of a partition and the settler of its deliveries. Its
+//     parts: fetchbuffer.go (fetched and not handed out), givenback.go (waiting for the next
+//     attempt), ledger.go (acknowledged, and what of it is committed), blockedpartition.go
+//     (the oldest record), window.go (how much may be in hand).
+//   - turns.go: Receive, the partitions in turn.
+//   - assignments.go: the partitions that this member has; gate.go keeps polling and
+//     rebalances apart. membership.go is what the group calls, startpoint.go where a new
+//     assignment begins, topics.go the identities of topics, broadcast.go the same without
+//     a group.
+//   - committer.go: commits.
+//   - watcher.go: whether the cluster answers; leaderliveness.go, whether each leader does.
+//   - topichealth.go: deleted, recreated and forbidden topics; fetcherror.go sorts what a
+//     fetch complains of.
+//   - reports.go: everything that the container is told.
+//
+// publisher.go publishes: resend.go repeats what failed for the sake of another record,
+// largerecord.go what is too large for a batch of several, producerswap.go and
+// publishprobe.go replace and probe the client.
+//
+// internal/offsets is the pure core: the tracker of what is done, and its text. internal/cluster
+// holds the questions to a cluster, and what works around franz-go.
 package kafka

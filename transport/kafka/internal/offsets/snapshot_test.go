@@ -102,6 +102,46 @@ func TestReadAndInheritedTogether(t *testing.T) {
 	}
 }
 
+// F-N04: so many records are inherited that only the list of open ones can describe them, and
+// the next owner, which has read a part of them, still can.
+func TestAnInheritedListIsPassedOn(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 14))
+	first := New(0, -1)
+	open := map[int64]bool{}
+	for o := range int64(60_000) {
+		if seq := first.Add(o, 1, nil); o > 0 && r.IntN(100) >= 3 {
+			first.Ack(seq)
+		} else {
+			open[o] = true
+		}
+	}
+	s := first.Snapshot(DefaultBudget, testMark)
+	for _, reads := range []int64{0, 1000, 30_000} {
+		saved, ok := Decode(s.Saved, testMark, 0)
+		if !ok || s.Forgotten != 0 {
+			t.Fatalf("read %t, %d forgotten", ok, s.Forgotten)
+		}
+		next := New(0, -1)
+		next.Inherit(saved)
+		for o := range reads {
+			if seq := next.Add(o, 1, nil); next.WasDone(o, 1) {
+				next.Ack(seq)
+			}
+		}
+		again := next.Snapshot(DefaultBudget, testMark)
+		third, ok := Decode(again.Saved, testMark, 0)
+		if !ok || again.Forgotten != 0 {
+			t.Fatalf("after %d: read %t, %d forgotten", reads, ok, again.Forgotten)
+		}
+		for o := range int64(60_000) {
+			if third.Has(o, 1) == open[o] {
+				t.Fatalf("after %d: offset %d: open %t", reads, o, open[o])
+			}
+		}
+	}
+}
+
 // Without room nothing is saved, and the snapshot says how much the next owner repeats.
 func TestForgottenIsCounted(t *testing.T) {
 	t.Parallel()

@@ -147,8 +147,7 @@ func (t *Tracker) Ack(seq uint64) {
 func (t *Tracker) advance() {
 	for t.head < t.tail {
 		s := t.slot(t.head)
-		n := bits.TrailingZeros64(^(t.done[s/64] >> (s % 64)))
-		n = min(n, 64-s%64, t.Len())
+		n := bits.TrailingZeros64(^(t.done[s/64] >> (s % 64))) // none beyond the word, or the tail
 		if n == 0 {
 			break
 		}
