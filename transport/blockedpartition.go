@@ -17,7 +17,3 @@ type BlockedPartition struct {
 
 // Full tells whether its partition stands still.
 func (h BlockedPartition) Full() bool { return h.Behind+1 >= h.Window }
-
-// HeadReporter is a consumer of a log that tells which partitions are held back, the
-// longest first. It is optional, and cheap.
-type HeadReporter interface{ BlockedPartitions() []BlockedPartition }

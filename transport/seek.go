@@ -1,26 +1,6 @@
 package transport
 
-import (
-	"context"
-	"time"
-)
-
-// Optional on a Consumer of a log that is read by position. Operators use them.
-type (
-	// Partitioner tells how many partitions this consumer has now.
-	Partitioner interface{ Partitions() int }
-
-	// Seeker moves the position of this consumer's own partitions.
-	//
-	// It hands out nothing more of them, calls fenced, so that what no handler has can be
-	// given back, and waits until what is out was settled, at most for drain; what is then
-	// still out is lost (Delivery.Lose). The new position is committed before the first
-	// record from there is handed out. Other partitions go on meanwhile. It returns where
-	// each partition goes on; after an error they go on where they were.
-	Seeker interface {
-		Seek(ctx context.Context, to Position, drain time.Duration, fenced func()) ([]Moved, error)
-	}
-)
+import "time"
 
 // Position says where to go on reading.
 type Position struct {

@@ -2,7 +2,6 @@ package transport
 
 import (
 	"context"
-	"time"
 
 	"github.com/longshore-go/longshore"
 )
@@ -108,16 +107,6 @@ type Observer interface {
 	Event(e Event)
 }
 
-// LeaveObserver is an [Observer] that hears when a part of a source is about to leave
-// for another consumer. It is optional: a transport whose source has parts asks for it.
-type LeaveObserver interface {
-	// Leaving: these partitions go to another member as soon as the handlers that run
-	// have ended, or the transport's time for that is over. Nothing more of them may be
-	// started, and what has not started is given back soon after the call. It does not
-	// block. A partition that comes back later has nothing to do with this.
-	Leaving(parts []TopicPartition)
-}
-
 // TopicPartition names a partition.
 type TopicPartition struct {
 	Topic     string
@@ -166,82 +155,12 @@ type Description struct {
 	Kind      string // "queue", "group", "broadcast"
 	Name      string // what users call it: "orders"
 	Address   string // host and port, never credentials
+	// Place is the kind of thing that holds the messages, where it is not Kind: a Kafka
+	// group reads a "topic".
+	Place string
+	// InProcess: the source lives and ends with this process, so a command cannot reach
+	// the one of a service.
+	InProcess bool
+	// Approximate: the broker's counts are estimates, so a count of 0 does not mean empty.
+	Approximate bool
 }
-
-// Optional on a Source.
-type (
-	// Describer names the source. Without it the source is called "source".
-	Describer interface{ Describe() Description }
-
-	// Checker finds what is wrong with the source's configuration without I/O;
-	// container.New calls it.
-	Checker interface{ Check() error }
-
-	// Validator finds what of a container's wishes the source's configuration cannot
-	// serve, without I/O; container.New calls it with what Open will get, but for Base,
-	// Observer and Window.
-	Validator interface{ ValidateOpen(opts OpenOptions) error }
-
-	// Outlet gives a publisher on the same broker and the destination that leads
-	// back to the source. The caller closes the publisher.
-	Outlet interface {
-		Publisher(ctx context.Context) (p Publisher, self string, err error)
-	}
-
-	// Browser looks at messages without taking them. They cannot be settled. from
-	// is where to go on ("" = the oldest), next is "" at the end.
-	Browser interface {
-		Browse(ctx context.Context, from string, n int) (msgs []*longshore.Delivery, next string, err error)
-	}
-
-	// Scanner is a Browser that hands over each message as soon as it is read, the
-	// oldest first, until each returns false, n were read, ctx ends or the queue does;
-	// whole means that the queue ended. It reads no message beyond the last one it
-	// handed over, where the broker allows that, and gives all back. What it read was
-	// handed over also when it returns an error. each runs on the caller's goroutine.
-	Scanner interface {
-		Scan(ctx context.Context, n int, each func(*longshore.Delivery) bool) (whole bool, err error)
-	}
-
-	// Preparer completes a delivery before a handler or middleware sees it, on the
-	// goroutine of its worker and with the handler's context, at each attempt: it may
-	// do I/O and call Delivery.Replace. An error takes the place of the handler's
-	// result, so longshore.Reject sends the message to the dead-letter place and a
-	// plain error follows the redelivery policy. A container calls it; who receives
-	// without one calls it too.
-	Preparer interface {
-		Prepare(ctx context.Context, d *longshore.Delivery) error
-	}
-
-	// Prober tests connection and access.
-	Prober interface {
-		Probe(ctx context.Context) error
-	}
-)
-
-// Optional on a Consumer. Only the supervisor of a container calls them.
-type (
-	// Resizer follows the container's wish for more or fewer deliveries.
-	Resizer interface {
-		Resize(ctx context.Context, window int) error
-	}
-
-	// Bufferer tells how many deliveries the transport holds that Receive has not
-	// handed out.
-	Bufferer interface{ Buffered() int }
-
-	// Pauser stops fetching but keeps membership and leases, with Capabilities.KeepsPlace
-	// also its role. The wanted state is kept over reopens by the container.
-	Pauser interface {
-		Pause(ctx context.Context) error
-		Resume(ctx context.Context) error
-	}
-
-	// Backlogger tells how many messages wait at the broker and when that was read.
-	Backlogger interface {
-		Backlog(ctx context.Context) (count int64, at time.Time, err error)
-	}
-
-	// CapabilityReporter tells what this very queue can do, known once it is open.
-	CapabilityReporter interface{ Capabilities() Capabilities }
-)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -121,29 +120,22 @@ func (a *app) lookAt(ctx context.Context, src transport.Source, force bool, limi
 	return err == nil && whole && !a.unseen(ctx, src, seen), err
 }
 
-// unseen tells whether SQS counts more than a look has brought, and says why.
+// unseen reports whether the broker counts more messages than a look has brought, and notes
+// why.
 func (a *app) unseen(ctx context.Context, src transport.Source, seen int) bool {
-	d, ok := src.(transport.Describer)
-	if !ok || d.Describe().Transport != "aws_sqs" {
+	counter, ok := src.(transport.DepthReader)
+	if d, described := src.(transport.Describer); !ok || !described || !d.Describe().Approximate {
 		return false
 	}
-	settings, ok := src.(interface {
-		Settings(ctx context.Context) (map[string]string, error)
-	})
-	if !ok {
-		return false
-	}
-	counts, err := settings.Settings(ctx)
+	counts, err := counter.Depth(ctx)
 	if err != nil {
 		return false // only a note hangs on it
 	}
-	visible, _ := strconv.Atoi(counts["ApproximateNumberOfMessages"])
-	hidden, _ := strconv.Atoi(counts["ApproximateNumberOfMessagesNotVisible"])
 	switch {
-	case strings.HasSuffix(d.Describe().Name, ".fifo") && visible > seen:
-		a.print.Notef("note: SQS counts %s: of a FIFO group only those that one receive brings can be seen", messages(visible))
-	case seen == 0 && hidden > 0:
-		a.print.Notef("note: SQS counts %s that somebody has received and not settled; they come back when their visibility timeout ends", messages(hidden))
+	case src.Capabilities().Keyed && counts.Ready > seen:
+		a.print.Notef("note: SQS counts %s, but of each FIFO group only the messages of one receive can be seen", messages(counts.Ready))
+	case seen == 0 && counts.Hidden > 0:
+		a.print.Notef("note: SQS counts %s that another consumer has received and not settled; they return when their visibility timeout ends", messages(counts.Hidden))
 	default:
 		return false
 	}
@@ -152,15 +144,8 @@ func (a *app) unseen(ctx context.Context, src transport.Source, seen int) bool {
 
 // costOf says what a look has done to the messages.
 func costOf(src transport.Source) string {
-	d, ok := src.(transport.Describer)
-	if !ok {
-		return ""
-	}
-	switch d.Describe().Transport {
-	case "rabbitmq":
-		return "looking took each message and gave it back: they are marked as redelivered now, and a quorum queue has counted it"
-	case "aws_sqs":
-		return "looking received each message and gave it back: SQS has counted that"
+	if c, ok := src.(transport.BrowseCoster); ok {
+		return c.BrowseCost()
 	}
 	return ""
 }

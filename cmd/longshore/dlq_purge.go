@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -110,28 +109,17 @@ func (a *app) dryPurge(ctx context.Context, src transport.Source, name string, f
 	return a.showPurged(name, res, true)
 }
 
-// depth is how many messages the broker says there are, without touching them; not
-// counted where it cannot be asked for that.
+// depth is how many messages the broker counts, without touching them; counted is false if
+// it cannot count them.
 func (a *app) depth(ctx context.Context, src transport.Source) (n int, counted bool, err error) {
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
-	switch s := src.(type) {
-	case interface {
-		Depth(ctx context.Context) (int, error)
-	}:
-		n, err = s.Depth(ctx)
-		return n, err == nil, err
-	case interface {
-		Settings(ctx context.Context) (map[string]string, error)
-	}: // SQS
-		all, err := s.Settings(ctx)
-		if err != nil {
-			return 0, false, err
-		}
-		n, err = strconv.Atoi(all["ApproximateNumberOfMessages"])
-		return n, err == nil, nil //nolint:nilerr // then it does not tell
+	s, ok := src.(transport.DepthReader)
+	if !ok {
+		return 0, false, nil
 	}
-	return 0, false, nil
+	counts, err := s.Depth(ctx)
+	return counts.Ready, err == nil, err
 }
 
 func (a *app) showPurged(name string, res dlq.Result, dry bool) error {

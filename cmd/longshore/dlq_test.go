@@ -199,7 +199,7 @@ type costlyCounted struct {
 	n int
 }
 
-func (s costlyCounted) Depth(context.Context) (int, error) { return s.n, nil }
+func (s costlyCounted) Depth(context.Context) (transport.Depth, error) { return transport.Depth{Ready: s.n}, nil }
 
 func TestPurgeOfAllIsCountedByTheBroker(t *testing.T) {
 	w, b := dead(t)

@@ -33,7 +33,7 @@ func (a *app) place(target string, o urls.Options) (p config.Place, err error) {
 		return config.Place{}, err
 	}
 	// A memory queue has no use here: it lives and ends with this process.
-	if d, ok := p.Source.(transport.Describer); ok && d.Describe().Transport == "memory" {
+	if d, ok := p.Source.(transport.Describer); ok && d.Describe().InProcess {
 		return config.Place{}, &cli.CodeError{Code: cli.ExitUsage, Err: &longshore.Error{Code: longshore.CodeUnsupported, Op: "reach a mem:// queue by a command",
 			Err: errors.New("it lives inside the process that uses it"), Hint: "look at it there, for example by Browse, or use a broker"}}
 	}
@@ -116,8 +116,8 @@ func nameOf(src transport.Source) string {
 		return "the source"
 	}
 	about := d.Describe()
-	if about.Transport == "kafka" {
-		about.Kind = "topic" // the name of a group's source is its topics
+	if about.Place != "" {
+		about.Kind = about.Place // the name of a group's source is its topics
 	}
 	name := about.Transport + " " + about.Kind + " " + quote(about.Name)
 	if about.Address != "" {
@@ -134,8 +134,8 @@ func destOf(src transport.Source, dest string) string {
 	}
 	about := d.Describe()
 	switch {
-	case about.Transport == "kafka":
-		about.Kind = "topic"
+	case about.Place != "":
+		about.Kind = about.Place
 	case about.Name == dest:
 		return nameOf(src)
 	default: // on RabbitMQ also an exchange

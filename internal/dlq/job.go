@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/longshore-go/longshore"
@@ -179,8 +178,8 @@ func (r *run) count(ctx context.Context) {
 	}
 	if s, ok := r.Source.(transport.Describer); ok {
 		about := s.Describe()
-		r.exact = about.Transport != "aws_sqs" // which counts approximately
-		r.fifo = !r.exact && strings.HasSuffix(about.Name, ".fifo")
+		r.exact = !about.Approximate
+		r.fifo = !r.exact && r.Source.Capabilities().Keyed
 	}
 	if r.Limit > 0 && r.Filter.All() {
 		n = min(n, int64(r.Limit))

@@ -11,11 +11,8 @@ import (
 // Log is a source that keeps what was consumed, such as a Kafka topic: what was
 // replayed is remembered beside it, and removing means to forget its oldest part.
 type Log interface {
-	// Done tells what the source's group has done with.
-	// It is asked about the messages of a partition in their order.
-	Done(ctx context.Context) (func(*longshore.Delivery) bool, error)
-	// Truncate removes everything before a position of each partition.
-	Truncate(ctx context.Context, before map[int32]int64) error
+	transport.ProgressReader
+	transport.Truncater
 }
 
 // Letter is one dead letter that was looked at.

@@ -59,19 +59,14 @@ const (
 	Named                 // the command line: it must be right
 )
 
-// settled is a source that tells what its broker knows of the queue.
-type settled interface {
-	Settings(ctx context.Context) (map[string]string, error)
-}
-
-// Checkable tells whether there is anything that Checkup knows to look at.
+// Checkable reports whether Checkup has anything to look at.
 func Checkable(src transport.Source) bool {
-	d, ok := src.(transport.Describer)
+	s, ok := src.(transport.SettingsReader)
 	if !ok {
 		return false
 	}
-	switch d.Describe().Transport {
-	case "rabbitmq", "kafka", "aws_sqs":
+	switch s.Vocabulary() {
+	case transport.VocabularyRabbitMQ, transport.VocabularyKafka, transport.VocabularySQS:
 		return true
 	}
 	return false
@@ -80,28 +75,28 @@ func Checkable(src transport.Source) bool {
 // Checkup looks at the settings of a queue that decide what becomes of a message which
 // fails, waits or is worked on for long. It changes nothing. Errors: the broker's.
 func Checkup(ctx context.Context, p Patient) ([]Check, error) {
-	about := transport.Description{}
-	if d, ok := p.Source.(transport.Describer); ok {
-		about = d.Describe()
-	}
-	if about.Transport == "rabbitmq" {
-		return checkRabbit(ctx, p, about.Name)
-	}
-	s, ok := p.Source.(settled)
+	s, ok := p.Source.(transport.SettingsReader)
 	if !ok {
 		return nil, nil
+	}
+	if s.Vocabulary() == transport.VocabularyRabbitMQ {
+		name := ""
+		if d, ok := p.Source.(transport.Describer); ok {
+			name = d.Describe().Name
+		}
+		return checkRabbit(ctx, p, name)
 	}
 	queue, err := s.Settings(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if about.Transport == "kafka" {
+	if s.Vocabulary() == transport.VocabularyKafka {
 		checks := checkKafka(queue, p.Handler)
 		stands, err := standing(ctx, s, queue)
 		return append(checks, stands...), err
 	}
 	var dead map[string]string
-	if d, ok := p.Dead.(settled); ok {
+	if d, ok := p.Dead.(transport.SettingsReader); ok {
 		if dead, err = d.Settings(ctx); err != nil {
 			return nil, err
 		}

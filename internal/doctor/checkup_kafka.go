@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/longshore-go/longshore/transport"
 )
 
 // drainDefault is what GroupConfig.RebalanceDrain is without a setting.
@@ -72,7 +74,7 @@ func kafkaGroup(f *findings, m map[string]string) {
 const standFor = 3 * time.Second
 
 // standing looks whether partitions that lag and have a member get on.
-func standing(ctx context.Context, s settled, before map[string]string) ([]Check, error) {
+func standing(ctx context.Context, s transport.SettingsReader, before map[string]string) ([]Check, error) {
 	if before["group.behind"] == "" || number(before["group.members"]) == 0 {
 		return nil, nil
 	}

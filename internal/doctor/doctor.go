@@ -222,14 +222,8 @@ func (c *Case) ids(ctx context.Context, r *Report, name string, b transport.Brow
 	}
 }
 
-// log is a source that keeps what was consumed, such as a Kafka topic. Done tells
-// what its group has done with; it is asked in the order of the messages.
-type log interface {
-	Done(ctx context.Context) (func(*longshore.Delivery) bool, error)
-}
-
 func doneIn(ctx context.Context, b transport.Browser) (func(*longshore.Delivery) bool, error) {
-	if l, ok := b.(log); ok {
+	if l, ok := b.(transport.ProgressReader); ok {
 		return l.Done(ctx)
 	}
 	return func(*longshore.Delivery) bool { return false }, nil

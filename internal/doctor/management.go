@@ -9,6 +9,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/rabbitapi"
+	"github.com/longshore-go/longshore/transport"
 )
 
 // askManagement asks the management API about a queue of the cluster, "" if its name
@@ -40,7 +41,7 @@ func askManagement(ctx context.Context, p Patient, cluster, name string) ([]Chec
 		return noQueue(p.VHost, name), nil
 	}
 	q.Version, q.Own = about.Version, p.own()
-	if d, ok := p.Source.(interface{ Declares() map[string]any }); ok {
+	if d, ok := p.Source.(transport.Declarer); ok {
 		q.Wanted = d.Declares()
 	}
 	policy, err := m.policies(ctx, p, name, q)

@@ -43,8 +43,7 @@ func (m *management) policies(ctx context.Context, p Patient, name string, q *ra
 	q.Policy = rabbitapi.Effective(policies, operator, name, q.Type)
 	before := len(f)
 	f.addAll(rabbitapi.Judge(rabbitapi.Source, name, q.Policy))
-	if d, ok := p.Dead.(transport.Describer); ok && d.Describe().Transport == "rabbitmq" && d.Describe().Name != name {
-		dead := d.Describe().Name
+	if dead := nameOnRabbit(p.Dead); dead != "" && dead != name {
 		kind := "classic"
 		if dq, err := m.queue(ctx, p.VHost, dead); err == nil && dq != nil {
 			kind = dq.Type
@@ -67,4 +66,14 @@ func (f *findings) addAll(found []rabbitapi.Finding) {
 		}
 		f.add("policy", level, x.Hint, "%s", x.Text)
 	}
+}
+
+// nameOnRabbit is the name of a source that is a queue on RabbitMQ; "" for any other.
+func nameOnRabbit(src transport.Source) string {
+	s, ok := src.(transport.SettingsReader)
+	d, described := src.(transport.Describer)
+	if !ok || !described || s.Vocabulary() != transport.VocabularyRabbitMQ {
+		return ""
+	}
+	return d.Describe().Name
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
 )
 
 const nameManagement = "name RabbitMQ's HTTP API with --management http://user:password@host:15672; amqp-server has none"
@@ -14,7 +15,7 @@ const nameManagement = "name RabbitMQ's HTTP API with --management http://user:p
 // API for the rest, if that is one of the same cluster.
 func checkRabbit(ctx context.Context, p Patient, name string) ([]Check, error) {
 	var told map[string]string
-	if s, ok := p.Source.(settled); ok {
+	if s, ok := p.Source.(transport.SettingsReader); ok {
 		var err error
 		told, err = s.Settings(ctx)
 		switch {

@@ -179,3 +179,8 @@ func (browsed) Ack(context.Context, uint64) error                      { return 
 func (browsed) Nack(context.Context, uint64, time.Duration, int) error { return errBrowsed }
 func (browsed) Reject(context.Context, uint64, error) error            { return errBrowsed }
 func (browsed) Extend(context.Context, uint64, time.Duration) error    { return errBrowsed }
+
+// BrowseCost is what a look leaves behind.
+func (s *Queue) BrowseCost() string {
+	return "peeking took each message and gave it back: the messages are now marked as redelivered, and a quorum queue has counted a delivery"
+}

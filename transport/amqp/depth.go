@@ -5,15 +5,19 @@ import (
 	"errors"
 	"strconv"
 
+	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
 // Depth is how many messages are ready in the source's queues. Unlike Browse it takes
 // none of them. Errors: those of Open.
-func (s *Queue) Depth(ctx context.Context) (int, error) {
+func (s *Queue) Depth(ctx context.Context) (transport.Depth, error) {
 	found, err := s.measure(ctx)
-	return found.ready, err
+	return transport.Depth{Ready: found.ready}, err
 }
+
+// Vocabulary is that of Settings.
+func (s *Queue) Vocabulary() transport.Vocabulary { return transport.VocabularyRabbitMQ }
 
 // Settings are what RabbitMQ tells over AMQP, for tools that examine a queue: version
 // and cluster_name of the broker, messages and consumers of the queues. Errors: those of

@@ -1,6 +1,8 @@
 package kafka
 
 import (
+	"github.com/longshore-go/longshore/transport"
+
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +14,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
+
+// Vocabulary is that of Settings.
+func (s *groupSource) Vocabulary() transport.Vocabulary { return transport.VocabularyKafka }
 
 // Settings are those of the first topic and of the group, for tools that examine
 // them: the topic's configuration under Kafka's own names, offsets.retention.minutes

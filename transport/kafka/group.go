@@ -69,7 +69,7 @@ func (s *Group) Capabilities() transport.Capabilities {
 
 // Describe names the source.
 func (s *Group) Describe() transport.Description {
-	d := transport.Description{Transport: "kafka", Kind: "group", Name: s.name(), Address: s.b.address()}
+	d := transport.Description{Transport: "kafka", Kind: "group", Name: s.name(), Address: s.b.address(), Place: "topic"}
 	if s.cast {
 		d.Kind = "broadcast"
 	}

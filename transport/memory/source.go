@@ -71,7 +71,7 @@ func (s *queueSource) Capabilities() transport.Capabilities {
 
 // Describe names the queue.
 func (s *queueSource) Describe() transport.Description {
-	return transport.Description{Transport: "memory", Kind: "queue", Name: s.name, Address: s.b.cfg.Name}
+	return transport.Description{Transport: "memory", Kind: "queue", Name: s.name, Address: s.b.cfg.Name, InProcess: true}
 }
 
 // Check reports all that is wrong with the configuration.

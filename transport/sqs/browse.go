@@ -261,3 +261,8 @@ func (l *looks) put(seen map[string]bool) string {
 	l.order = append(l.order, id)
 	return id
 }
+
+// BrowseCost is what a look leaves behind.
+func (s *queueSource) BrowseCost() string {
+	return "peeking received each message and gave it back: SQS has counted a receive"
+}

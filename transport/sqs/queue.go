@@ -164,7 +164,7 @@ func (s *queueSource) place() (place, error) {
 
 // Describe names the queue.
 func (s *queueSource) Describe() transport.Description {
-	d := transport.Description{Transport: "aws_sqs", Kind: "queue", Name: first(s.ref.name, "queue")}
+	d := transport.Description{Transport: "aws_sqs", Kind: "queue", Name: first(s.ref.name, "queue"), Approximate: true}
 	if p, err := s.place(); err == nil {
 		d.Address = hostOf(p)
 	}

@@ -1,0 +1,196 @@
+package transport
+
+import (
+	"context"
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+// This file has every optional interface of the contract. A source, a consumer or an
+// observer implements those that its broker allows, and whoever needs one asks for it by a
+// type assertion, never for a transport by its name. A test compares the table with all
+// type assertions in this module.
+//
+//	interface           on        what for                                   who asks                     capability
+//	Describer           Source    names in logs, metrics and errors          container, tools             always
+//	Checker             Source    mistakes in its settings, without I/O      container, config, urls, cmd always
+//	Validator           Source    wishes that its settings cannot serve      container, config            always
+//	Outlet              Source    publish on the same broker                 container, config, tools     always
+//	Preparer            Source    complete a delivery before its handler     container, tools             SQS claim checks
+//	Prober              Source    test connection and access                 doctor                       always
+//	Browser             Source    look at messages without taking them       cmd, dlq, doctor             always
+//	Scanner             Source    the same, one by one                       dlq                          RabbitMQ, SQS
+//	BrowseCoster        Source    what looking does to messages              cmd                          RabbitMQ, SQS
+//	DepthReader         Source    count of messages, none taken              cmd                          RabbitMQ, SQS
+//	SettingsReader      Source    the broker's settings of a queue           doctor                       RabbitMQ, Kafka, SQS
+//	Declarer            Source    arguments that it declares                 doctor                       RabbitMQ
+//	ProgressReader      Source    what a group has consumed of a log         dlq, doctor                  logs
+//	Truncater           Source    remove the oldest part of a log            dlq                          logs
+//	Resizer             Consumer  hold more or fewer deliveries              container, dlq               LiveResize
+//	Bufferer            Consumer  deliveries not handed out yet              container, dlq               always
+//	Pauser              Consumer  stop fetching, keep role and leases        container                    OpensPaused, KeepsPlace
+//	Backlogger          Consumer  messages that wait at the broker           container, dlq               where it is cheap
+//	CapabilityReporter  Consumer  what this very queue can do                container                    where it differs
+//	Partitioner         Consumer  partitions assigned now                    container                    Partitions
+//	Seeker              Consumer  move the position                          container                    logs
+//	HeadReporter        Consumer  partitions that are held back              container                    HeadOfLineBlocking
+//	LeaveObserver       Observer  partitions that are about to leave         transports                   Partitions
+
+// Optional on a Source.
+type (
+	// Describer names the source. Without it the source is called "source".
+	Describer interface{ Describe() Description }
+
+	// Checker finds what is wrong with the source's configuration without I/O;
+	// container.New calls it.
+	Checker interface{ Check() error }
+
+	// Validator finds what of a container's wishes the source's configuration cannot
+	// serve, without I/O; container.New calls it with what Open will get, but for Base,
+	// Observer and Window.
+	Validator interface{ ValidateOpen(opts OpenOptions) error }
+
+	// Outlet gives a publisher on the same broker and the destination that leads
+	// back to the source. The caller closes the publisher.
+	Outlet interface {
+		Publisher(ctx context.Context) (p Publisher, self string, err error)
+	}
+
+	// Browser looks at messages without taking them. They cannot be settled. from
+	// is where to go on ("" = the oldest), next is "" at the end.
+	Browser interface {
+		Browse(ctx context.Context, from string, n int) (msgs []*longshore.Delivery, next string, err error)
+	}
+
+	// BrowseCoster says what Browse and Scan do to the messages they look at, as a sentence
+	// for people. A source without it looks and leaves no trace.
+	BrowseCoster interface{ BrowseCost() string }
+
+	// DepthReader counts the messages of a source and takes none. Errors: those of Open.
+	DepthReader interface {
+		Depth(ctx context.Context) (Depth, error)
+	}
+
+	// SettingsReader reads what the broker knows about the source, under the broker's own
+	// names: Vocabulary tells which. Errors: those of Open.
+	SettingsReader interface {
+		Vocabulary() Vocabulary
+		Settings(ctx context.Context) (map[string]string, error)
+	}
+
+	// Declarer tells the arguments with which the source declares its queues, to compare
+	// them with what exists; nil: it declares none.
+	Declarer interface{ Declares() map[string]any }
+
+	// ProgressReader is a source that keeps what was consumed, such as a Kafka topic. The
+	// function reports whether the source's group has consumed a delivery; it is called in
+	// the order of the messages of each partition.
+	ProgressReader interface {
+		Done(ctx context.Context) (func(*longshore.Delivery) bool, error)
+	}
+
+	// Truncater removes everything before a position of each partition.
+	Truncater interface {
+		Truncate(ctx context.Context, before map[int32]int64) error
+	}
+
+	// Scanner is a Browser that hands over each message as soon as it is read, the
+	// oldest first, until each returns false, n were read, ctx ends or the queue does;
+	// whole means that the queue ended. It reads no message beyond the last one it
+	// handed over, where the broker allows that, and gives all back. What it read was
+	// handed over also when it returns an error. each runs on the caller's goroutine.
+	Scanner interface {
+		Scan(ctx context.Context, n int, each func(*longshore.Delivery) bool) (whole bool, err error)
+	}
+
+	// Preparer completes a delivery before a handler or middleware sees it, on the
+	// goroutine of its worker and with the handler's context, at each attempt: it may
+	// do I/O and call Delivery.Replace. An error takes the place of the handler's
+	// result, so longshore.Reject sends the message to the dead-letter place and a
+	// plain error follows the redelivery policy. A container calls it; who receives
+	// without one calls it too.
+	Preparer interface {
+		Prepare(ctx context.Context, d *longshore.Delivery) error
+	}
+
+	// Prober tests connection and access.
+	Prober interface {
+		Probe(ctx context.Context) error
+	}
+)
+
+// Optional on a Consumer. Only the supervisor of a container calls them.
+type (
+	// Resizer follows the container's wish for more or fewer deliveries.
+	Resizer interface {
+		Resize(ctx context.Context, window int) error
+	}
+
+	// Bufferer tells how many deliveries the transport holds that Receive has not
+	// handed out.
+	Bufferer interface{ Buffered() int }
+
+	// Pauser stops fetching but keeps membership and leases, with Capabilities.KeepsPlace
+	// also its role. The wanted state is kept over reopens by the container.
+	Pauser interface {
+		Pause(ctx context.Context) error
+		Resume(ctx context.Context) error
+	}
+
+	// Backlogger tells how many messages wait at the broker and when that was read.
+	Backlogger interface {
+		Backlog(ctx context.Context) (count int64, at time.Time, err error)
+	}
+
+	// CapabilityReporter tells what this very queue can do, known once it is open.
+	CapabilityReporter interface{ Capabilities() Capabilities }
+)
+
+// Depth is how many messages a queue has.
+type Depth struct {
+	Ready       int  // ready to be delivered
+	Hidden      int  // delivered and not settled, where the broker counts those
+	Approximate bool // the counts are estimates
+}
+
+// Vocabulary names the terms of a [SettingsReader].
+type Vocabulary string
+
+// The vocabularies.
+const (
+	VocabularyRabbitMQ Vocabulary = "rabbitmq" // version, cluster_name, messages, consumers
+	VocabularyKafka    Vocabulary = "kafka"    // Kafka's names of topic and group settings
+	VocabularySQS      Vocabulary = "sqs"      // SQS's names of queue attributes
+)
+
+// Optional on a Consumer of a log that is read by position. Operators use them.
+type (
+	// Partitioner tells how many partitions this consumer has now.
+	Partitioner interface{ Partitions() int }
+
+	// Seeker moves the position of this consumer's own partitions.
+	//
+	// It hands out nothing more of them, calls fenced, so that what no handler has can be
+	// given back, and waits until what is out was settled, at most for drain; what is then
+	// still out is lost (Delivery.Lose). The new position is committed before the first
+	// record from there is handed out. Other partitions go on meanwhile. It returns where
+	// each partition goes on; after an error they go on where they were.
+	Seeker interface {
+		Seek(ctx context.Context, to Position, drain time.Duration, fenced func()) ([]Moved, error)
+	}
+)
+
+// HeadReporter is a consumer of a log that tells which partitions are held back, the
+// longest first. It is optional, and cheap.
+type HeadReporter interface{ BlockedPartitions() []BlockedPartition }
+
+// LeaveObserver is an [Observer] that hears when a part of a source is about to leave
+// for another consumer. A transport whose source has parts asks for it.
+type LeaveObserver interface {
+	// Leaving: these partitions go to another member as soon as the handlers that run
+	// have ended, or the transport's time for that is over. Nothing more of them may be
+	// started, and what has not started is given back soon after the call. It does not
+	// block. A partition that comes back later has nothing to do with this.
+	Leaving(parts []TopicPartition)
+}
