@@ -113,7 +113,7 @@ func (s *containerSection) chain(code []longshore.Middleware, log *zap.Logger) (
 		chain = append(chain, made)
 	}
 	if s.Decode {
-		chain = append(chain, middleware.Decode(middleware.DecodeConfig{MaxBytes: int64(s.DecodeMaxBytes)}))
+		chain = append(chain, middleware.Decode(middleware.DecodeConfig{MaxBytes: int64(s.DecodeMaxBytes), MaxHeld: int64(s.DecodeMaxHeld)}))
 	}
 	if d := s.Dedupe; d != nil {
 		cfg := middleware.DedupeConfig{Size: d.Size, For: d.For, Logger: log}

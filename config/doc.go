@@ -29,7 +29,9 @@
 // LONGSHORE_CONTAINERS_ORDERS_WORKERS_MAX in the environment. The environment wins over
 // the file, a container over defaults, and what nobody says is the default of the code.
 //
-// Passwords and tokens are references, env:NAME or file:PATH, read at each connect.
+// Passwords and tokens are references, env:NAME or file:PATH, read at each connect. A
+// variable such as LONGSHORE_BROKERS_R_PASSWORD may hold a reference too, or the password
+// itself; write literal:VALUE for a password that begins with env:, file: or literal:.
 // Problems, [Config.Show] and the command never print what they refer to.
 //
 // docs/reference/configuration.md lists every field; longshore config check finds all

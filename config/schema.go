@@ -61,6 +61,7 @@ type containerSection struct {
 	Decode   bool             `key:"decode" def:"false" doc:"Unpacks bodies by their content encoding (gzip, zstd, deflate …) before the handler."`
 
 	DecodeMaxBytes size `key:"decode_max_bytes" def:"64MiB" doc:"With decode: the largest body after unpacking. A larger one goes to the dead-letter place."`
+	DecodeMaxHeld  size `key:"decode_max_held" def:"256MiB" doc:"With decode: the bytes that unpacked bodies may take together while their handlers run; further ones wait. At least decode_max_bytes."`
 	LogEach        bool `key:"log_messages" def:"false" doc:"One log line at level info for each handler call. log_level must let it through."`
 
 	Settle       string        `key:"settle" oneof:"auto|manual" def:"auto" doc:"Who settles: the container by the handler's result, or the handler."`

@@ -145,3 +145,17 @@ func TestRegionIsAWarningInCheck(t *testing.T) {
 		t.Error(lines(ps))
 	}
 }
+
+// F-N22: a password that looks like a reference can be given as it is.
+func TestLiteralPasswords(t *testing.T) {
+	const text = "brokers: {r: {url: \"amqp://app@localhost\", password: env:PW}}\ncontainers: {a: {source: {broker: r, queue: a}}}\n"
+	for value, want := range map[string]string{"literal:env:x": "env:x", "literal:literal:x": "literal:x", "plain": "plain", "env:PW": "from PW"} {
+		c, ps := Options{Environ: []string{"PW=from PW", "LONGSHORE_BROKERS_R_PASSWORD=" + value}}.parse("longshore.yaml", []byte(text), false)
+		if len(ps) > 0 {
+			t.Fatalf("%s: %s", value, lines(ps))
+		}
+		if got, err := c.loader.file.Brokers["r"].Password.Get(t.Context()); got != want || err != nil {
+			t.Errorf("%s: %q, want %q: %v", value, got, want, err)
+		}
+	}
+}

@@ -13,7 +13,8 @@ import (
 	"github.com/longshore-go/longshore/transport"
 )
 
-// secret decodes env:NAME, file:PATH, or a value that should not be there.
+// secret decodes env:NAME, file:PATH, or the value itself, which belongs into a variable and
+// not into the file; literal:VALUE is the value for any VALUE.
 func (l *loader) secret(path string, n *yaml.Node, v reflect.Value) {
 	if n.Kind != yaml.ScalarNode || isNull(n) || n.Value == "" {
 		l.hideAll(n, maxAliases)
@@ -26,7 +27,7 @@ func (l *loader) secret(path string, n *yaml.Node, v reflect.Value) {
 	} else if file, ok := strings.CutPrefix(n.Value, "file:"); ok {
 		s.Secret = l.fromFile(path, n, file)
 	} else {
-		value := n.Value
+		value := strings.TrimPrefix(n.Value, "literal:") // for a value that begins with env: or file:
 		s.Secret = transport.Func("the configuration", func(context.Context) (string, error) { return value, nil })
 		if variable := l.env[n]; variable != "" {
 			s.Secret = transport.Func("env:"+variable, func(context.Context) (string, error) { return value, nil })

@@ -45,7 +45,9 @@ type Telemetry struct {
 	series   map[[2]string]bool // name and source of each container that Observe shows
 }
 
-// New makes one.
+// New makes one. Make one for each meter provider and share it: two of them on one provider
+// record into the same instruments, so counts are added up and a gauge that both observe
+// shows only one of the two.
 func New(cfg Config) *Telemetry {
 	if cfg.MeterProvider == nil {
 		cfg.MeterProvider = otel.GetMeterProvider()

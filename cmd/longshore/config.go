@@ -39,7 +39,7 @@ func (a *app) configCheck() *cobra.Command {
 		Args:    atMost(0),
 		RunE: func(*cobra.Command, []string) error {
 			opts, path := a.configFile(file)
-			r, err := opts.Check(path)
+			_, r, err := a.inspect(opts, path)
 			if err != nil {
 				return unreadable(err)
 			}

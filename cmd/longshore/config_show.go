@@ -29,7 +29,7 @@ func (a *app) configShow() *cobra.Command {
 
 func (a *app) runConfigShow(file string, defaults bool) error {
 	opts, path := a.configFile(file)
-	c, r, err := opts.Inspect(path)
+	c, r, err := a.inspect(opts, path)
 	if err != nil {
 		return unreadable(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-go/longshore/admin"
 	"github.com/longshore-go/longshore/config"
 	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/internal/hosts"
 )
 
 // target is an instance.
@@ -44,11 +45,14 @@ func (c *ctl) targets() ([]target, error) {
 			return nil, err
 		}
 		t.base = strings.TrimSuffix(u.Scheme+"://"+u.Host+u.Path, "/")
-		if t.token == "" && here(u.Hostname()) {
+		if t.token == "" && hosts.Loopback(u.Hostname()) {
 			if t.tokenAt = at.tokenFile; t.tokenAt == "" {
 				t.tokenAt = admin.TokenFile(u.Host)
 			}
 			t.token, t.noToken = tokenIn(t.tokenAt)
+		}
+		if t.token != "" && u.Scheme == "http" && !hosts.Loopback(u.Hostname()) {
+			c.print.Notef("warning: the token goes to %s without TLS: anyone on the way can read it; use https:// (admin.tls in the file)", u.Host)
 		}
 		ts = append(ts, t)
 	}
@@ -85,7 +89,7 @@ func (c *ctl) place() (adminPlace, error) {
 		return adminPlace{addrs: v, named: "LONGSHORE_ADMIN"}, nil
 	}
 	opts, path := c.configFile(c.file)
-	conf, r, err := opts.Inspect(path)
+	conf, r, err := c.inspect(opts, path)
 	meant := c.file != "" || fileNamed(c.streams.Env)
 	switch {
 	case err != nil && meant:
@@ -143,11 +147,6 @@ func (c *ctl) givenToken() (string, error) {
 		return token, nil
 	}
 	return c.env("LONGSHORE_TOKEN"), nil
-}
-
-func here(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // tokenIn reads a token file.

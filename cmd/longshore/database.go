@@ -43,10 +43,7 @@ func (db *database) names(cmd *cobra.Command) {
 // open reads the URL. The password belongs into LONGSHORE_DB, or into the files that the
 // drivers know: a command line is seen by everybody on the host.
 func (db *database) open(env func(string) (string, bool)) (*sql.DB, mutex.Dialect, error) {
-	raw := db.url
-	if raw == "" && env != nil {
-		raw, _ = env("LONGSHORE_DB")
-	}
+	raw := db.raw(env)
 	scheme, rest, _ := strings.Cut(raw, ":")
 	switch scheme {
 	case "postgres", "postgresql":
@@ -71,8 +68,20 @@ func (db *database) open(env func(string) (string, bool)) (*sql.DB, mutex.Dialec
 	return nil, 0, &cli.UsageError{Text: "the database URL has the unknown scheme " + quote(scheme), Hint: "use postgres://, mysql:// or sqlite:FILE"}
 }
 
+// raw is the URL of --db or LONGSHORE_DB.
+func (db *database) raw(env func(string) (string, bool)) string {
+	if db.url == "" && env != nil {
+		v, _ := env("LONGSHORE_DB")
+		return v
+	}
+	return db.url
+}
+
 // reach says what is wrong with the database before anything else is asked.
-func (a *app) reach(ctx context.Context, db *sql.DB) error {
+func (a *app) reach(ctx context.Context, db *sql.DB, from *database) error {
+	if text := clearDatabase(from.raw(a.streams.Env)); text != "" {
+		a.print.Notef("warning: %s", text)
+	}
 	ctx, cancel := a.bounded(ctx)
 	defer cancel()
 	err := db.PingContext(ctx)

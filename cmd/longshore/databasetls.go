@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/internal/hosts"
 )
 
 // What a database URL says of TLS is done, or the URL is refused: a driver that ignores a
@@ -47,4 +48,28 @@ func postgresTLS(raw string) error {
 		}
 	}
 	return nil
+}
+
+// clearDatabase is a warning about a password that goes to another host without TLS; "" if
+// none does.
+func clearDatabase(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil || hosts.Loopback(u.Hostname()) || u.Hostname() == "" {
+		return ""
+	}
+	q := u.Query()
+	secure, hint := false, ""
+	switch u.Scheme {
+	case "postgres", "postgresql":
+		mode := q.Get("sslmode")
+		secure, hint = mode == "require" || mode == "verify-ca" || mode == "verify-full", "add sslmode=verify-full"
+	case "mysql", "mariadb":
+		secure, hint = q.Get("tls") == "true" || q.Get("tls") == "skip-verify", "add tls=true"
+	default:
+		return ""
+	}
+	if secure {
+		return ""
+	}
+	return "the login goes to the database at " + u.Host + " without TLS, or may: anyone on the way can read it; " + hint
 }

@@ -19,7 +19,9 @@ type slowLetters struct {
 	read           *int
 }
 
-func (s slowLetters) Depth(context.Context) (transport.Depth, error) { return transport.Depth{Ready: s.there}, nil }
+func (s slowLetters) Depth(context.Context) (transport.Depth, error) {
+	return transport.Depth{Ready: s.there}, nil
+}
 
 func (s slowLetters) Browse(context.Context, string, int) ([]*longshore.Delivery, string, error) {
 	return nil, "", fmt.Errorf("a Scanner is not browsed")

@@ -199,7 +199,9 @@ type costlyCounted struct {
 	n int
 }
 
-func (s costlyCounted) Depth(context.Context) (transport.Depth, error) { return transport.Depth{Ready: s.n}, nil }
+func (s costlyCounted) Depth(context.Context) (transport.Depth, error) {
+	return transport.Depth{Ready: s.n}, nil
+}
 
 func TestPurgeOfAllIsCountedByTheBroker(t *testing.T) {
 	w, b := dead(t)

@@ -114,7 +114,7 @@ func (a *app) runDoctor(ctx context.Context, f doctorFlags, target string) error
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	if err := a.reach(ctx, db); err != nil {
+	if err := a.reach(ctx, db, &f.db); err != nil {
 		return err
 	}
 	m, err := mutex.New(mutex.SQL(db, dialect), mutex.Config{Tables: f.db.tables, HasOutbox: f.outbox, Logger: zap.NewNop()})

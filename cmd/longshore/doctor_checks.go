@@ -71,7 +71,7 @@ func (a *app) ownDeadLetters(target string) bool {
 		return false
 	}
 	opts, path := a.configFile(a.file)
-	c, _, err := opts.Inspect(path)
+	c, _, err := a.inspect(opts, path)
 	return err == nil && c != nil && c.OwnDeadLetters(target)
 }
 

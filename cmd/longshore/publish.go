@@ -54,6 +54,7 @@ func (a *app) publish() *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringVar(&f.draft.Key, "key", "", "ordering key")
 	fs.StringArrayVarP(&f.draft.Headers, "header", "H", nil, "header as `name=value`; repeat for more")
+	fs.StringVar(&f.draft.HeadersJSON, "headers-json", "", "more headers as a JSON `object`, for names with = and values that are numbers or true")
 	fs.StringVar(&f.draft.ID, "id", "", "message id; with --lines a number is added")
 	fs.StringVar(&f.draft.ContentType, "content-type", "", "media type of the body")
 	fs.BoolVarP(&f.draft.Lines, "lines", "l", false, "one message for each line, empty lines left out")

@@ -63,7 +63,7 @@ func (a *app) runRelay(ctx context.Context, f relayFlags, target string) (err er
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	if err := a.reach(ctx, db); err != nil {
+	if err := a.reach(ctx, db, &f.db); err != nil {
 		return err
 	}
 	pub, _, err := outlet.Publisher(ctx)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -46,7 +47,7 @@ func isContainer(target string) bool { return !strings.ContainsAny(target, ":/@?
 
 func (a *app) ofContainer(name string, o urls.Options) (config.Place, error) {
 	opts, path := a.configFile(a.file)
-	c, r, err := opts.Inspect(path)
+	c, r, err := a.inspect(opts, path)
 	switch {
 	case err != nil && a.file == "" && !fileNamed(a.streams.Env):
 		return config.Place{}, &longshore.Error{Code: longshore.CodeBadAddress, Op: "find " + quote(name),
@@ -81,7 +82,7 @@ func (a *app) completeTargets(_ *cobra.Command, args []string, _ string) ([]stri
 	var names []string
 	if len(args) == 0 {
 		opts, path := a.configFile(a.file)
-		if _, r, err := opts.Inspect(path); err == nil {
+		if _, r, err := a.inspect(opts, path); err == nil {
 			names = r.Containers
 		}
 	}
@@ -145,3 +146,21 @@ func destOf(src transport.Source, dest string) string {
 }
 
 func quote(s string) string { return strconv.Quote(s) }
+
+// inspect reads the configuration file. A pipe or a slow file system may keep it waiting, so
+// the first signal ends the command all the same.
+func (a *app) inspect(opts config.Options, path string) (*config.Config, config.Report, error) {
+	type inspected struct {
+		c *config.Config
+		r config.Report
+	}
+	ctx := context.Background()
+	if a.interrupts != nil {
+		ctx = a.interrupts.Soft
+	}
+	got, err := cli.Await(ctx, func() (inspected, error) {
+		c, r, err := opts.Inspect(path)
+		return inspected{c, r}, err
+	})
+	return got.c, got.r, err
+}

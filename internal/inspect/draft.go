@@ -3,9 +3,12 @@ package inspect
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,8 +22,9 @@ const maxBody = 128 << 20
 type Draft struct {
 	ID          string
 	Key         string
-	HasKey      bool // an empty Key is a key
-	Headers     []string
+	HasKey      bool     // an empty Key is a key
+	Headers     []string // name=value
+	HeadersJSON string   // an object, for any name and for numbers and booleans
 	ContentType string
 	Lines       bool // one message a line
 }
@@ -31,6 +35,9 @@ type Draft struct {
 func (d Draft) Read(r io.Reader) ([]*longshore.Message, error) {
 	headers, err := parseHeaders(d.Headers)
 	if err != nil {
+		return nil, err
+	}
+	if err := addJSON(&headers, d.HeadersJSON); err != nil {
 		return nil, err
 	}
 	build := func(body []byte, n int) *longshore.Message {
@@ -77,4 +84,44 @@ func parseHeaders(pairs []string) (longshore.Headers, error) {
 		hs.Add(name, value)
 	}
 	return hs, nil
+}
+
+// addJSON adds the headers of a JSON object, sorted by name.
+func addJSON(hs *longshore.Headers, text string) error {
+	if text == "" {
+		return nil
+	}
+	dec := json.NewDecoder(strings.NewReader(text))
+	dec.UseNumber()
+	var object map[string]any
+	if err := dec.Decode(&object); err != nil || object == nil || dec.More() {
+		return errors.New("--headers-json is not a JSON object")
+	}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		value := object[name]
+		if n, ok := value.(json.Number); ok {
+			value = numberOf(n)
+		}
+		switch value.(type) {
+		case string, bool, int64, float64:
+		default:
+			return fmt.Errorf("header %.64q in --headers-json is not a string, a number, true or false", name)
+		}
+		if name == "" {
+			return errors.New("a header in --headers-json has no name")
+		}
+		hs.Add(name, value)
+	}
+	return nil
+}
+
+// numberOf is a whole number if it is one that fits; nil if it fits no number.
+func numberOf(n json.Number) any {
+	if i, err := n.Int64(); err == nil {
+		return i
+	}
+	if f, err := n.Float64(); err == nil {
+		return f
+	}
+	return nil
 }

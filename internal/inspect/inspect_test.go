@@ -127,3 +127,21 @@ func TestAMessageWithoutATimeShowsNone(t *testing.T) {
 		t.Errorf("%v, %q", doc.Time, row)
 	}
 }
+
+// F-N22: headers with any name, and with values that are no text.
+func TestHeadersAsJSON(t *testing.T) {
+	msgs, err := Draft{Headers: []string{"a=b=c"}, HeadersJSON: `{"x=y": "1=2", "n": 7, "big": 1.5, "ok": true, "comma,name": "a,b"}`}.Read(strings.NewReader("body"))
+	if err != nil || len(msgs) != 1 {
+		t.Fatal(err)
+	}
+	h := msgs[0].Headers
+	n, isInt := h.Int("n")
+	if h.String("a") != "b=c" || h.String("x=y") != "1=2" || h.String("comma,name") != "a,b" || !isInt || n != 7 {
+		t.Errorf("%v", h)
+	}
+	for _, text := range []string{"[1]", "null", "{", `{"a": [1]}`, `{"a": null}`, `{"": "x"}`, `{"a":"b"} {"c":"d"}`, `{"a": 1e999}`} {
+		if _, err := (Draft{HeadersJSON: text}).Read(strings.NewReader("body")); err == nil {
+			t.Errorf("%s is accepted", text)
+		}
+	}
+}

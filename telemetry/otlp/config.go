@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/longshore-go/longshore/internal/hosts"
 	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/transport"
 )
@@ -121,4 +122,27 @@ func (c *Config) at(signal string) string {
 		base = defaultEndpoint
 	}
 	return strings.TrimSuffix(base, "/") + "/v1/" + signal
+}
+
+// clearText warns of headers, which usually hold a key, that go to another host without TLS;
+// "" if none do. It never contains the endpoint's path or a header.
+func (c *Config) clearText(env func(string) string) string {
+	sends := len(c.Headers) > 0
+	endpoints := []string{c.Endpoint}
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS"} {
+		sends = sends || env(name) != ""
+	}
+	if c.Endpoint == "" {
+		endpoints = []string{env("OTEL_EXPORTER_OTLP_ENDPOINT"), env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), env("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT")}
+	}
+	for _, raw := range endpoints {
+		u, err := url.Parse(raw)
+		if err != nil || u.Scheme != "http" || hosts.Loopback(u.Hostname()) {
+			continue
+		}
+		if sends || u.User != nil {
+			return "the headers of telemetry go to " + u.Host + " without TLS, and may hold a key: use https"
+		}
+	}
+	return ""
 }

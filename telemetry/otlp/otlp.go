@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
@@ -14,6 +15,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+
+	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/telemetry/histogram"
@@ -36,6 +39,9 @@ type Exporter struct {
 func New(cfg Config) (*Exporter, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
+	}
+	if text := cfg.clearText(os.Getenv); text != "" && cfg.Logger != nil {
+		cfg.Logger.Warn("telemetry without TLS", zap.String("help", text))
 	}
 	e := &Exporter{client: client(&cfg), reports: [2]*reporter{newReporter("traces", cfg.Logger), newReporter("metrics", cfg.Logger)}}
 	e.ended, e.end = context.WithCancel(context.Background())
