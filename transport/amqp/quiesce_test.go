@@ -1,7 +1,6 @@
 package amqp_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
@@ -112,9 +111,7 @@ func TestSilenceIsNotEmptiness(t *testing.T) {
 	src := amqp.New(s.url, amqp.Config{}).Queue(queue, amqp.QueueConfig{BrowseCounts: true})
 	c := open(t, src, transport.OpenOptions{Window: 16, MaxWindow: 16})
 	backlog := as[transport.Backlogger](t, c.Consumer).Backlog
-	depth := as[interface {
-		Depth(context.Context) (int, error)
-	}](t, src).Depth
+	depth := as[transport.DepthReader](t, src).Depth
 	ask := func(want error) {
 		t.Helper()
 		_, _, err := backlog(t.Context())

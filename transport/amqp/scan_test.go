@@ -61,11 +61,11 @@ func TestAScanThatIsInterrupted(t *testing.T) {
 		}
 		for end := time.Now().Add(10 * time.Second); ; {
 			depth, err := src.Depth(t.Context())
-			if err == nil && depth == messages {
+			if err == nil && depth.Ready == messages {
 				return
 			}
 			if time.Now().After(end) {
-				t.Fatalf("%d of %d are back: %v", depth, messages, err)
+				t.Fatalf("%d of %d are back: %v", depth.Ready, messages, err)
 			}
 		}
 	})

@@ -16,7 +16,7 @@ import (
 )
 
 // Vocabulary is that of Settings.
-func (s *groupSource) Vocabulary() transport.Vocabulary { return transport.VocabularyKafka }
+func (s *Group) Vocabulary() transport.Vocabulary { return transport.VocabularyKafka }
 
 // Settings are those of the first topic and of the group, for tools that examine
 // them: the topic's configuration under Kafka's own names, offsets.retention.minutes
