@@ -82,44 +82,44 @@ func codeOf(k problem.Kind, own longshore.Code) longshore.Code {
 
 // locate finds the place of a problem, and the path it belongs to: "" if the setting has a
 // problem already, of which this one follows.
-func (l *loader) locate(base, fallback string, found *problem.Problem) (at spot, path string) {
-	at = l.place(fallback)
+func (rp *reporter) locate(base, fallback string, found *problem.Problem) (at spot, path string) {
+	at = rp.place(fallback)
 	switch {
 	case found.Place == problem.Parameter:
 		if !problem.Showable(found.Field) {
-			return l.inURL(fallback, found.Field, at), fallback
+			return rp.inURL(fallback, found.Field, at), fallback
 		}
-		return l.inURL(fallback, found.Field, at), join(fallback, found.Field) // a URL may have several mistakes
+		return rp.inURL(fallback, found.Field, at), join(fallback, found.Field) // a URL may have several mistakes
 	case found.Place == problem.Port:
-		return l.portInURL(fallback, at), fallback
+		return rp.portInURL(fallback, at), fallback
 	case found.Field == "":
 		return at, fallback
 	}
 	key := keyOf(found.Field)
-	full := l.fieldAt(base, key)
-	if l.told(full) {
+	full := rp.fieldAt(base, key)
+	if rp.told(full) {
 		return spot{}, ""
 	}
-	if e, ok := l.at[full]; ok {
-		return l.spotOfEntry(e), full
+	if e, ok := rp.at[full]; ok {
+		return rp.spotOfEntry(e), full
 	}
-	if source := join(base, "source"); parent(base) == "containers" && l.has(source) {
-		if at := l.inURL(source, key, spot{}); at.length > 0 {
+	if source := join(base, "source"); parent(base) == "containers" && rp.has(source) {
+		if at := rp.inURL(source, key, spot{}); at.length > 0 {
 			return at, source
 		}
 	}
 	if fieldOf(full) == nil {
 		return at, fallback
 	}
-	return l.place(full), full
+	return rp.place(full), full
 }
 
 // fieldAt is the path of a setting: below base, or below the source of the container that
 // base is.
-func (l *loader) fieldAt(base, key string) string {
+func (doc *document) fieldAt(base, key string) string {
 	below := strings.ReplaceAll(key, ".", sep)
-	if parent(base) == "containers" && !l.has(join(base, below)) {
-		if source := joinAll(base, "source", below); l.has(source) {
+	if parent(base) == "containers" && !doc.has(join(base, below)) {
+		if source := joinAll(base, "source", below); doc.has(source) {
 			return source
 		}
 	}
@@ -145,16 +145,16 @@ func renamed() []struct{ goName, key string } {
 	}
 }
 
-func (l *loader) has(path string) bool {
-	_, ok := l.at[path]
+func (doc *document) has(path string) bool {
+	_, ok := doc.at[path]
 	return ok
 }
 
 // told reports whether a path, or what is around it below its container, has a problem
 // already: what follows from a mistake is not another one.
-func (l *loader) told(path string) bool {
+func (rp *reporter) told(path string) bool {
 	for n := strings.Count(path, sep); n >= 2; n-- {
-		if l.broken[path] {
+		if rp.broken[path] {
 			return true
 		}
 		path = parent(path)

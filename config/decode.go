@@ -47,16 +47,16 @@ func (f *field) holds() bool {
 
 // empty is a key with nothing below it: whoever wrote it meant something, and it must not
 // be as if it were not there.
-func (l *loader) empty(path string, n *yaml.Node, t reflect.Type) {
+func (rp *reporter) empty(path string, n *yaml.Node, t reflect.Type) {
 	hint := "leave it out, or write " + last(path) + ": {} for the defaults"
 	if t.Kind() == reflect.Map || t.Kind() == reflect.Slice {
 		hint = "leave it out, or indent what belongs to it"
 	}
-	at := l.spotOf(n)
-	if e, ok := l.at[path]; ok {
-		at = l.spotOf(e.key)
+	at := rp.spotOf(n)
+	if e, ok := rp.at[path]; ok {
+		at = rp.spotOf(e.key)
 	}
-	l.report(at, Problem{Code: CodeMissing, Path: path, Text: relative(path) + " has nothing below it", Hint: hint})
+	rp.report(at, Problem{Code: CodeMissing, Path: path, Text: relative(path) + " has nothing below it", Hint: hint})
 }
 
 // section decodes a mapping with known keys.
@@ -119,18 +119,18 @@ func knownKind(fs []field, kind string) bool {
 }
 
 // entries visits the keys of a mapping, each once.
-func (l *loader) entries(path string, n *yaml.Node, visit func(path string, key, value *yaml.Node)) {
+func (rp *reporter) entries(path string, n *yaml.Node, visit func(path string, key, value *yaml.Node)) {
 	seen := map[string]*yaml.Node{}
 	for _, e := range pairs(n, maxAliases) {
 		p := join(path, e.key.Value)
 		if first, twice := seen[e.key.Value]; twice {
-			l.hideAll(e.value, maxAliases)
-			l.report(l.spotOf(e.key), Problem{Code: CodeDuplicateKey, Path: p, Text: "key `" + e.key.Value + "` is there twice",
+			rp.hideAll(e.value, maxAliases)
+			rp.report(rp.spotOf(e.key), Problem{Code: CodeDuplicateKey, Path: p, Text: "key `" + e.key.Value + "` is there twice",
 				Hint: fmt.Sprintf("the first one is in line %d; keep one of them", first.Line)})
 			continue
 		}
 		seen[e.key.Value] = e.key
-		l.at[p] = e
+		rp.at[p] = e
 		visit(p, e.key, e.value)
 	}
 }

@@ -9,24 +9,16 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// loader reads one file and keeps where everything in it came from.
+// loader reads one file: the document with its positions, what is wrong with it, and the
+// sections that were decoded.
 type loader struct {
+	*reporter
 	Options
-	name     string // of the file, for people
-	dir      string // what file:PATH is relative to
-	check    bool   // what depends on where it runs is a warning
-	live     bool   // the environment is the process's
-	lines    [][]rune
-	problems []Problem
-	spots    []spot
-	more     int                   // problems beyond maxProblems
-	hidden   map[int][]span        // by line
-	broken   map[string]bool       // paths with a problem
-	at       map[string]pair       // by path
-	env      map[*yaml.Node]string // the variable that a node comes from
-	defaults map[*yaml.Node]bool   // nodes below defaults
-	order    []string              // of the containers in the file
-	file     root
+	dir   string   // what file:PATH is relative to
+	check bool     // the check may run elsewhere than the service, so what only the service's host knows is a warning
+	live  bool     // the environment is the process's own, and is read again at each connect
+	order []string // names of the containers, as they are in the file
+	file  root     // what was decoded
 }
 
 func newLoader(o Options, path string, check bool) *loader {
@@ -34,8 +26,8 @@ func newLoader(o Options, path string, check bool) *loader {
 	if live {
 		o.Environ = os.Environ()
 	}
-	return &loader{Options: o, live: live, name: path, dir: filepath.Dir(path), check: check, hidden: map[int][]span{}, broken: map[string]bool{},
-		at: map[string]pair{}, env: map[*yaml.Node]string{}, defaults: map[*yaml.Node]bool{}}
+	doc := &document{name: path, hidden: map[int][]span{}, at: map[string]pair{}, env: map[*yaml.Node]string{}, defaults: map[*yaml.Node]bool{}}
+	return &loader{reporter: &reporter{document: doc, broken: map[string]bool{}}, Options: o, live: live, dir: filepath.Dir(path), check: check}
 }
 
 // read takes the text apart. It returns false if nothing can be made of it.
@@ -83,12 +75,12 @@ func (l *loader) withDefaults(top *yaml.Node) *yaml.Node {
 	return top
 }
 
-func (l *loader) markDefaults(n *yaml.Node, depth int) {
+func (doc *document) markDefaults(n *yaml.Node, depth int) {
 	n = resolved(n)
-	l.defaults[n] = true
+	doc.defaults[n] = true
 	for _, c := range n.Content {
 		if depth > 0 {
-			l.markDefaults(c, depth-1)
+			doc.markDefaults(c, depth-1)
 		}
 	}
 }

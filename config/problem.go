@@ -67,44 +67,44 @@ func (s spot) where(file string) string {
 }
 
 // report notes a problem.
-func (l *loader) report(at spot, p Problem) {
-	p.Where, p.Line, p.Column = at.where(l.name), at.line, at.column
+func (rp *reporter) report(at spot, p Problem) {
+	p.Where, p.Line, p.Column = at.where(rp.name), at.line, at.column
 	p.Text, p.Hint = printable(p.Text), printable(p.Hint)
-	for i := range l.problems {
-		if q := &l.problems[i]; q.Where == p.Where && q.Text == p.Text {
+	for i := range rp.problems {
+		if q := &rp.problems[i]; q.Where == p.Where && q.Text == p.Text {
 			return // found in defaults, once for each container
 		}
 	}
-	l.broken[p.Path] = true
-	if len(l.problems) >= maxProblems {
-		l.more++
+	rp.broken[p.Path] = true
+	if len(rp.problems) >= maxProblems {
+		rp.more++
 		return
 	}
 	p.Path = printable(dotted(p.Path))
-	l.problems = append(l.problems, p)
-	l.spots = append(l.spots, at)
+	rp.problems = append(rp.problems, p)
+	rp.spots = append(rp.spots, at)
 }
 
 // finish sorts the problems by their place and gives them their excerpts: only now
 // everything that has to be masked is known.
-func (l *loader) finish() []Problem {
-	if l.more > 0 {
-		p := Problem{Code: CodeSyntax, Text: fmt.Sprintf("%d more mistakes are not listed", l.more), Hint: "correct the first ones"}
-		p.Where = l.name
-		l.problems, l.spots = append(l.problems, p), append(l.spots, spot{})
+func (rp *reporter) finish() []Problem {
+	if rp.more > 0 {
+		p := Problem{Code: CodeSyntax, Text: fmt.Sprintf("%d more mistakes are not listed", rp.more), Hint: "correct the first ones"}
+		p.Where = rp.name
+		rp.problems, rp.spots = append(rp.problems, p), append(rp.spots, spot{})
 	}
-	for i := range l.problems {
-		if at := l.spots[i]; at.line > 0 && at.length > 0 {
-			l.problems[i].Excerpt, l.problems[i].Mark = l.excerpt(at)
+	for i := range rp.problems {
+		if at := rp.spots[i]; at.line > 0 && at.length > 0 {
+			rp.problems[i].Excerpt, rp.problems[i].Mark = rp.excerpt(at)
 		}
 	}
-	slices.SortStableFunc(l.problems, func(a, b Problem) int {
+	slices.SortStableFunc(rp.problems, func(a, b Problem) int {
 		if (a.Line == 0) != (b.Line == 0) { // variables behind the file
 			return cmp.Compare(b.Line, a.Line)
 		}
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), strings.Compare(a.Where, b.Where))
 	})
-	return l.problems
+	return rp.problems
 }
 
 // fatal are those that are no warnings, as errors.

@@ -15,52 +15,52 @@ type span struct{ from, to int }
 
 // hide keeps a scalar out of all excerpts. What it looks like in the file is not
 // always its value, so if the two differ the rest of the line goes with it.
-func (l *loader) hide(n *yaml.Node) {
+func (doc *document) hide(n *yaml.Node) {
 	if n = resolved(n); n.Line == 0 || n.Kind != yaml.ScalarNode {
 		return
 	}
-	from, to := l.extent(n)
+	from, to := doc.extent(n)
 	// An empty value is what an unquoted &name, !name or #name is read as, and what stands
 	// behind a # is no value either: somebody's password may begin with it.
-	line := l.line(n.Line)
+	line := doc.line(n.Line)
 	if n.Value == "" || strings.Contains(string(line[to:]), " #") {
 		to = len(line)
 	}
-	l.hidden[n.Line] = append(l.hidden[n.Line], span{from, to})
+	doc.hidden[n.Line] = append(doc.hidden[n.Line], span{from, to})
 }
 
 // hideAll hides every scalar below a node.
-func (l *loader) hideAll(n *yaml.Node, depth int) {
+func (doc *document) hideAll(n *yaml.Node, depth int) {
 	n = resolved(n)
 	if n.Kind == yaml.ScalarNode {
-		l.hide(n)
+		doc.hide(n)
 		return
 	}
 	for i, c := range n.Content {
 		if depth > 0 && (n.Kind != yaml.MappingNode || i%2 == 1) {
-			l.hideAll(c, depth-1)
+			doc.hideAll(c, depth-1)
 		}
 	}
 }
 
 // hideInURL hides what may be a password in a URL: from the first colon behind the
 // scheme to the last @, or, where there is no @, a port that is not a number.
-func (l *loader) hideInURL(n *yaml.Node) {
-	if at, found := l.passwordSpot(n); found {
-		l.hidden[n.Line] = append(l.hidden[n.Line], span{at.column - 1, at.column - 1 + at.length})
+func (doc *document) hideInURL(n *yaml.Node) {
+	if at, found := doc.passwordSpot(n); found {
+		doc.hidden[n.Line] = append(doc.hidden[n.Line], span{at.column - 1, at.column - 1 + at.length})
 	} else if from, to := passwordIn(n.Value); from < to {
-		l.hide(n) // it is there, and not as it is written
+		doc.hide(n) // it is there, and not as it is written
 	}
 }
 
 // passwordSpot is where the password of a URL stands in the file.
-func (l *loader) passwordSpot(n *yaml.Node) (at spot, found bool) {
+func (doc *document) passwordSpot(n *yaml.Node) (at spot, found bool) {
 	a, b := passwordIn(n.Value)
 	if a == b || n.Line == 0 {
 		return spot{}, false
 	}
-	from, to := l.extent(n)
-	line := string(l.line(n.Line)[from:to])
+	from, to := doc.extent(n)
+	line := string(doc.line(n.Line)[from:to])
 	start := strings.Index(line, n.Value)
 	if start < 0 {
 		return spot{}, false
@@ -106,8 +106,8 @@ func maskURL(raw string) string {
 }
 
 // extent is where a scalar stands in its line.
-func (l *loader) extent(n *yaml.Node) (from, to int) {
-	line := l.line(n.Line)
+func (doc *document) extent(n *yaml.Node) (from, to int) {
+	line := doc.line(n.Line)
 	from = min(max(n.Column-1, 0), len(line))
 	rest := line[from:]
 	value := []rune(n.Value)
@@ -129,18 +129,18 @@ func (l *loader) extent(n *yaml.Node) (from, to int) {
 	return from, len(line)
 }
 
-func (l *loader) line(number int) []rune {
-	if number < 1 || number > len(l.lines) {
+func (doc *document) line(number int) []rune {
+	if number < 1 || number > len(doc.lines) {
 		return nil
 	}
-	return l.lines[number-1]
+	return doc.lines[number-1]
 }
 
 // excerpt is the line of a place, masked, with the place in it.
-func (l *loader) excerpt(at spot) (text string, mark [2]int) {
-	line := l.line(at.line)
+func (doc *document) excerpt(at spot) (text string, mark [2]int) {
+	line := doc.line(at.line)
 	hide := make([]bool, len(line)+1)
-	for _, s := range l.hidden[at.line] {
+	for _, s := range doc.hidden[at.line] {
 		for i := s.from; i < min(s.to, len(line)); i++ {
 			hide[i] = true
 		}

@@ -132,21 +132,21 @@ func (s *show) add(path, value, secret string) {
 }
 
 // origin says where the value of a path came from.
-func (l *loader) origin(path string) string {
-	e, ok := l.at[path]
+func (doc *document) origin(path string) string {
+	e, ok := doc.at[path]
 	if !ok {
 		return "default"
 	}
 	n := resolved(e.value)
-	at := l.spotOf(n)
+	at := doc.spotOf(n)
 	if at.env == "" && at.line == 0 {
-		at = l.spotOf(e.key)
+		at = doc.spotOf(e.key)
 	}
 	if at.env != "" {
 		return "env " + at.env
 	}
-	where := fmt.Sprintf("%s:%d", l.name, at.line)
-	if l.defaults[n] {
+	where := fmt.Sprintf("%s:%d", doc.name, at.line)
+	if doc.defaults[n] {
 		return "defaults, " + where
 	}
 	return where

@@ -108,21 +108,21 @@ func kindOf(url string) string {
 }
 
 // checkURL hides a password and warns of it.
-func (l *loader) checkURL(path string, n *yaml.Node) {
-	l.hideInURL(n)
+func (rp *reporter) checkURL(path string, n *yaml.Node) {
+	rp.hideInURL(n)
 	if kindOf(n.Value) == "" {
-		l.hide(n) // who knows what it is
+		rp.hide(n) // who knows what it is
 	}
-	at, found := l.passwordSpot(n)
+	at, found := rp.passwordSpot(n)
 	if from, to := passwordIn(n.Value); from == to || !strings.Contains(n.Value, "@") || n.Line == 0 {
 		return // a variable is a place for secrets
 	} else if !found {
-		at = l.spotOf(n)
+		at = rp.spotOf(n)
 	}
 	hint := "use `password: env:NAME` or `file:PATH` beside `url`"
 	if last(path) == "source" {
 		hint = "write source: {url: …, password: env:NAME} or file:PATH"
 	}
-	l.report(at, Problem{Code: CodeSecretInFile, Warning: true, Path: path, Text: "password written into a URL", Hint: hint})
-	delete(l.broken, path)
+	rp.report(at, Problem{Code: CodeSecretInFile, Warning: true, Path: path, Text: "password written into a URL", Hint: hint})
+	delete(rp.broken, path)
 }

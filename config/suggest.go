@@ -11,9 +11,9 @@ import (
 )
 
 // spotOf is where a node stands.
-func (l *loader) spotOf(n *yaml.Node) spot {
+func (doc *document) spotOf(n *yaml.Node) spot {
 	n = resolved(n)
-	if env, ok := l.env[n]; ok && env != "" {
+	if env, ok := doc.env[n]; ok && env != "" {
 		return spot{env: env}
 	}
 	if n.Line == 0 {
@@ -21,15 +21,15 @@ func (l *loader) spotOf(n *yaml.Node) spot {
 	}
 	at := spot{line: n.Line, column: n.Column, length: 1}
 	if n.Kind == yaml.ScalarNode {
-		from, to := l.extent(n)
+		from, to := doc.extent(n)
 		at.length = max(to-from, 1)
 	}
 	return at
 }
 
 // spotOfEntry is a key with its value, where both are in one line.
-func (l *loader) spotOfEntry(e pair) spot {
-	at, v := l.spotOf(e.key), l.spotOf(e.value)
+func (doc *document) spotOfEntry(e pair) spot {
+	at, v := doc.spotOf(e.key), doc.spotOf(e.value)
 	switch {
 	case v.env != "":
 		return v
@@ -41,19 +41,19 @@ func (l *loader) spotOfEntry(e pair) spot {
 
 // place is where to point for a path: at its value, or at the key of the nearest
 // thing around it that is there.
-func (l *loader) place(path string) spot {
-	if e, ok := l.at[path]; ok {
-		return l.spotOf(e.value)
+func (doc *document) place(path string) spot {
+	if e, ok := doc.at[path]; ok {
+		return doc.spotOf(e.value)
 	}
 	for path != "" {
 		path = parent(path)
-		if e, ok := l.at[path]; ok {
-			if at := l.spotOf(e.key); at.line > 0 || at.env != "" {
+		if e, ok := doc.at[path]; ok {
+			if at := doc.spotOf(e.key); at.line > 0 || at.env != "" {
 				return at
 			}
 		}
 	}
-	return spot{line: min(1, len(l.lines)), column: 1}
+	return spot{line: min(1, len(doc.lines)), column: 1}
 }
 
 // example is how a field looks.
@@ -64,7 +64,7 @@ func example(f *field, other string) string {
 	return other
 }
 
-func (l *loader) notA(path string, n *yaml.Node, want, hint string) {
+func (rp *reporter) notA(path string, n *yaml.Node, want, hint string) {
 	have := map[yaml.Kind]string{yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list", yaml.ScalarNode: "one value"}[n.Kind]
 	if isNull(n) {
 		have = "empty"
@@ -73,12 +73,12 @@ func (l *loader) notA(path string, n *yaml.Node, want, hint string) {
 	if what == "" {
 		what = "the file"
 	}
-	l.report(l.spotOf(n), Problem{Code: CodeBadValue, Path: path, Text: what + " is " + have + ", not " + want, Hint: hint})
+	rp.report(rp.spotOf(n), Problem{Code: CodeBadValue, Path: path, Text: what + " is " + have + ", not " + want, Hint: hint})
 }
 
 // unknownKey must not show the value: a misspelt password is still one.
-func (l *loader) unknownKey(path string, key, value *yaml.Node, fs []field, kind string) {
-	l.hideAll(value, maxAliases)
+func (rp *reporter) unknownKey(path string, key, value *yaml.Node, fs []field, kind string) {
+	rp.hideAll(value, maxAliases)
 	p := Problem{Code: CodeUnknownKey, Path: join(path, key.Value), Text: "unknown key `" + key.Value + "`"}
 	known := keys(fs, kind)
 	switch near := nearest(key.Value, known); {
@@ -86,7 +86,7 @@ func (l *loader) unknownKey(path string, key, value *yaml.Node, fs []field, kind
 		p.Hint = "here it is `" + elsewhere(key.Value) + "`"
 	case near != "":
 		p.Hint = "did you mean `" + near + "`?"
-		l.broken[join(path, near)] = true
+		rp.broken[join(path, near)] = true
 	case key.Value == "handler" && top(path) == "containers":
 		p.Hint = fmt.Sprintf("handlers are code: config.Handlers{%q: …}", last(path))
 	case (key.Value == "middleware" || key.Value == "middlewares") && top(path) == "containers":
@@ -94,7 +94,7 @@ func (l *loader) unknownKey(path string, key, value *yaml.Node, fs []field, kind
 	default:
 		p.Hint = "known here: " + strings.Join(known, ", ")
 	}
-	l.report(l.spotOf(key), p)
+	rp.report(rp.spotOf(key), p)
 }
 
 // elsewhere is what a key of others is called here, "" if nobody knows.
@@ -112,7 +112,7 @@ func elsewhere(key string) string {
 	return ""
 }
 
-func (l *loader) unknownWord(path string, n *yaml.Node, f *field) {
+func (rp *reporter) unknownWord(path string, n *yaml.Node, f *field) {
 	p := Problem{Code: CodeUnknownValue, Path: path, Text: fmt.Sprintf("%s `%s` is not known", relative(path), n.Value)}
 	words := f.words()
 	if near := nearest(n.Value, f.oneof); near != "" {
@@ -126,7 +126,7 @@ func (l *loader) unknownWord(path string, n *yaml.Node, f *field) {
 	} else {
 		p.Hint = "known: " + strings.Join(words, ", ")
 	}
-	l.report(l.spotOf(n), p)
+	rp.report(rp.spotOf(n), p)
 }
 
 // nearest is the word that a misspelt one most likely stands for, "" if none is near.

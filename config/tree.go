@@ -44,18 +44,18 @@ func (l *loader) parse(text []byte) *yaml.Node {
 	return doc.Content[0]
 }
 
-func (l *loader) refuse(bad *refusal) *yaml.Node {
-	l.report(bad.at, Problem{Code: CodeSyntax, Text: bad.text, Hint: bad.hint})
+func (rp *reporter) refuse(bad *refusal) *yaml.Node {
+	rp.report(bad.at, Problem{Code: CodeSyntax, Text: bad.text, Hint: bad.hint})
 	return nil
 }
 
 // notYAML reports where the parser stopped. What is not closed is reported where it was
 // opened, and nothing that the parser quotes of the file is shown.
-func (l *loader) notYAML(err error) *yaml.Node {
+func (rp *reporter) notYAML(err error) *yaml.Node {
 	at, text := spot{line: 1, column: 1}, "it cannot be read"
 	if e, ok := errors.AsType[*yaml.LoadError](err); ok {
 		mark := e.Mark
-		if mark.Line > len(l.lines) && e.ContextMark.Line > 0 {
+		if mark.Line > len(rp.lines) && e.ContextMark.Line > 0 {
 			mark = e.ContextMark
 		}
 		at, text = spot{line: max(1, mark.Line), column: max(1, mark.Column)}, e.Message
@@ -63,7 +63,7 @@ func (l *loader) notYAML(err error) *yaml.Node {
 			text = "there is no anchor for this alias"
 		}
 	}
-	l.report(at, Problem{Code: CodeSyntax, Text: "this is not YAML: " + text,
+	rp.report(at, Problem{Code: CodeSyntax, Text: "this is not YAML: " + text,
 		Hint: "look at the line and the one before: indentation by blanks and never by a tab, a blank behind each colon, quotes around text with : # { } [ ] , & * ! | > ' \" % @"})
 	return nil
 }

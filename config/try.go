@@ -133,8 +133,8 @@ func makeContainer(src transport.Source, h longshore.Handler, cfg container.Conf
 		Err: errors.New("its configuration has a batch, and its handler takes single messages"), Hint: "make the handler with config.Batch, or leave batch out"}
 }
 
-func (l *loader) brokenBelow(path string) bool {
-	for p := range l.broken {
+func (rp *reporter) brokenBelow(path string) bool {
+	for p := range rp.broken {
 		if p == path || strings.HasPrefix(p, path+sep) {
 			return true
 		}

@@ -6,18 +6,18 @@ import "strings"
 
 // inURL points at a parameter of the URL at a path, or at its source's; otherwise at
 // fallback.
-func (l *loader) inURL(path, parameter string, fallback spot) spot {
-	return l.wordInURL(path, fallback, func(string) string { return parameter }, "?", "&")
+func (doc *document) inURL(path, parameter string, fallback spot) spot {
+	return doc.wordInURL(path, fallback, func(string) string { return parameter }, "?", "&")
 }
 
 // portInURL points at the first port of the URL that is not a number.
-func (l *loader) portInURL(path string, fallback spot) spot {
-	return l.wordInURL(path, fallback, badPort, ":")
+func (doc *document) portInURL(path string, fallback spot) spot {
+	return doc.wordInURL(path, fallback, badPort, ":")
 }
 
 // wordInURL points at a word of a URL that stands behind one of the leads.
-func (l *loader) wordInURL(path string, fallback spot, word func(url string) string, leads ...string) spot {
-	e, ok := l.at[path]
+func (doc *document) wordInURL(path string, fallback spot, word func(url string) string, leads ...string) spot {
+	e, ok := doc.at[path]
 	if !ok {
 		return fallback
 	}
@@ -28,12 +28,12 @@ func (l *loader) wordInURL(path string, fallback spot, word func(url string) str
 	if !strings.Contains(n.Value, "://") || n.Line == 0 {
 		return fallback
 	}
-	at := l.spotOf(n)
+	at := doc.spotOf(n)
 	if fallback.line == 0 {
 		at = fallback
 	}
-	from, to := l.extent(n)
-	raw := string(l.line(n.Line)[from:to])
+	from, to := doc.extent(n)
+	raw := string(doc.line(n.Line)[from:to])
 	w := word(raw)
 	for _, lead := range leads {
 		behind := lead + w
