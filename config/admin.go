@@ -28,7 +28,7 @@ func (c *Config) Admin() (AdminPlace, bool) {
 }
 
 // adminTLS is the server's side of TLS; nil for http.
-func (l *loader) adminTLS(s *adminSection) (*tls.Config, error) {
+func (on *surroundings) adminTLS(s *adminSection) (*tls.Config, error) {
 	if s.TLS == nil {
 		return nil, nil
 	}
@@ -36,7 +36,7 @@ func (l *loader) adminTLS(s *adminSection) (*tls.Config, error) {
 		return nil, badAdmin(problem.Bad("tls.cert_file", "give the PEM files of the server's certificate and of its key, or leave tls out to serve http", "and tls.key_file are both needed").OfKind(problem.Missing))
 	}
 	load := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		c, err := tls.LoadX509KeyPair(l.beside(s.TLS.CertFile), l.beside(s.TLS.KeyFile))
+		c, err := tls.LoadX509KeyPair(on.beside(s.TLS.CertFile), on.beside(s.TLS.KeyFile))
 		return &c, err
 	}
 	if _, err := load(nil); err != nil {

@@ -163,19 +163,19 @@ func bad(field, hint, what string, args ...any) error {
 
 // tls reads the authorities now and the client's certificate at each connect, so that a
 // renewed one is used.
-func (l *loader) tls(s *tlsSection) (*tls.Config, error) {
+func (on *surroundings) tls(s *tlsSection) (*tls.Config, error) {
 	if s == nil {
 		return nil, nil
 	}
 	cfg := &tls.Config{ServerName: s.ServerName, MinVersion: tls.VersionTLS12}
-	return cfg, errors.Join(l.authorities(cfg, s), l.certificate(cfg, s))
+	return cfg, errors.Join(on.authorities(cfg, s), on.certificate(cfg, s))
 }
 
-func (l *loader) authorities(cfg *tls.Config, s *tlsSection) error {
+func (on *surroundings) authorities(cfg *tls.Config, s *tlsSection) error {
 	if s.CAFile == "" {
 		return nil
 	}
-	pem, err := os.ReadFile(l.beside(s.CAFile))
+	pem, err := os.ReadFile(on.beside(s.CAFile))
 	if err != nil {
 		return problem.Bad("tls.ca_file", "paths are relative to the configuration file", "cannot be read").Because(plain(err)).Of("", "")
 	}
@@ -185,7 +185,7 @@ func (l *loader) authorities(cfg *tls.Config, s *tlsSection) error {
 	return nil
 }
 
-func (l *loader) certificate(cfg *tls.Config, s *tlsSection) error {
+func (on *surroundings) certificate(cfg *tls.Config, s *tlsSection) error {
 	if (s.CertFile == "") != (s.KeyFile == "") {
 		return bad("tls.cert_file", "give both or neither", "and tls.key_file go together")
 	}
@@ -193,7 +193,7 @@ func (l *loader) certificate(cfg *tls.Config, s *tlsSection) error {
 		return nil
 	}
 	load := func() (*tls.Certificate, error) {
-		c, err := tls.LoadX509KeyPair(l.beside(s.CertFile), l.beside(s.KeyFile))
+		c, err := tls.LoadX509KeyPair(on.beside(s.CertFile), on.beside(s.KeyFile))
 		if err != nil {
 			return nil, fmt.Errorf("cert_file cannot be used: %w", plain(err))
 		}

@@ -128,8 +128,8 @@ func (l *loader) named(n *yaml.Node, t reflect.Type, path []string, all map[stri
 // each has hundreds. The price is that a variable with a misspelt name gets no suggestion.
 const manyNames = 100
 
-func (l *loader) anyVariable(prefix string) bool {
-	return slices.ContainsFunc(l.Environ, func(v string) bool { return strings.HasPrefix(v, prefix) })
+func (on *surroundings) anyVariable(prefix string) bool {
+	return slices.ContainsFunc(on.Environ, func(v string) bool { return strings.HasPrefix(v, prefix) })
 }
 
 func (l *loader) secretNames(n *yaml.Node, path []string, all map[string][]target) {

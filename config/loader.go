@@ -13,12 +13,17 @@ import (
 // sections that were decoded.
 type loader struct {
 	*reporter
-	Options
-	dir   string   // what file:PATH is relative to
+	*surroundings
 	check bool     // the check may run elsewhere than the service, so what only the service's host knows is a warning
-	live  bool     // the environment is the process's own, and is read again at each connect
 	order []string // names of the containers, as they are in the file
 	file  root     // what was decoded
+}
+
+// surroundings are the environment and the files that a configuration refers to.
+type surroundings struct {
+	Options
+	dir  string // what file:PATH is relative to
+	live bool   // the environment is the process's own, and is read again at each connect
 }
 
 func newLoader(o Options, path string, check bool) *loader {
@@ -27,7 +32,7 @@ func newLoader(o Options, path string, check bool) *loader {
 		o.Environ = os.Environ()
 	}
 	doc := &document{name: path, hidden: map[int][]span{}, at: map[string]pair{}, env: map[*yaml.Node]string{}, defaults: map[*yaml.Node]bool{}}
-	return &loader{reporter: &reporter{document: doc, broken: map[string]bool{}}, Options: o, live: live, dir: filepath.Dir(path), check: check}
+	return &loader{reporter: &reporter{document: doc, broken: map[string]bool{}}, surroundings: &surroundings{Options: o, live: live, dir: filepath.Dir(path)}, check: check}
 }
 
 // read takes the text apart. It returns false if nothing can be made of it.

@@ -75,19 +75,19 @@ func (l *loader) fromFile(path string, n *yaml.Node, name string) transport.Secr
 }
 
 // beside is a path relative to the configuration file.
-func (l *loader) beside(path string) string {
+func (on *surroundings) beside(path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
-	return filepath.Join(l.dir, path)
+	return filepath.Join(on.dir, path)
 }
 
-func (l *loader) lookup(name string) (string, bool) {
-	if l.live {
+func (on *surroundings) lookup(name string) (string, bool) {
+	if on.live {
 		return os.LookupEnv(name)
 	}
-	for i := len(l.Environ) - 1; i >= 0; i-- {
-		if n, v, ok := strings.Cut(l.Environ[i], "="); ok && n == name {
+	for i := len(on.Environ) - 1; i >= 0; i-- {
+		if n, v, ok := strings.Cut(on.Environ[i], "="); ok && n == name {
 			return v, true
 		}
 	}
