@@ -1,0 +1,167 @@
+package bridge
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/bridge/internal/ledger"
+	"github.com/longshore-go/longshore/middleware/breaker"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// forwarder is the handler of a route: it publishes what it receives and returns once the
+// target has confirmed it.
+type forwarder struct {
+	name        string
+	from, to    string // tokens of the two places
+	fromID      uint64 // their hashes
+	toID        uint64
+	identity    IdentityRule
+	deadLetters bool             // what is moved are dead letters: they do not expire again
+	ledger      *ledger.Ledger   // nil: none
+	now         func() time.Time // for the age of messages
+	count       counters
+
+	// target is set by Start, before the container's.
+	target atomic.Pointer[target]
+}
+
+// target is an open publisher and where it publishes to.
+type target struct {
+	pub  transport.Publisher
+	dest string
+}
+
+// counters are written by the container's workers.
+type counters struct {
+	forwarded, bytes, looped, parked, renamed, anonymous atomic.Int64
+	age                                                  atomic.Int64 // of the message forwarded last, in nanoseconds
+}
+
+// Handle moves one message. An error for which the message is to blame parks it; any other
+// says that the target cannot be reached, and the breaker around the handler stops the intake.
+func (f *forwarder) Handle(ctx context.Context, d *longshore.Delivery) error {
+	m := longshore.Forwarded(d)
+	sum := digest(m)
+	path, copied := viaOf(m.Headers, sum)
+	id := f.identity(d)
+	rec := ledger.Record{Digest: sum, From: f.fromID, To: f.toID, Key: keyHash(m.Key), ID: id}
+	what := facts{viaTarget: path.has(f.to), copied: copied, hops: len(path.places)}
+	if f.ledger != nil {
+		known := f.ledger.Ask(rec)
+		what.loops, what.copied = known == ledger.Loops, copied || known == ledger.Differs
+		what.keyParked = f.ledger.KeyParked(rec.Key)
+	}
+	switch what.decide() {
+	case drop:
+		f.count.looped.Add(1)
+		return f.record(ctx, rec, ledger.Looped)
+	case parkHops:
+		return f.park(ctx, rec, &longshore.Error{Code: longshore.CodeHops, Op: "forward a message", Source: f.name,
+			Err:  fmt.Errorf("it has passed %d places", len(path.places)),
+			Hint: "look for bridges that form a ring, in the header " + longshore.HeaderVia})
+	case parkBehind:
+		return f.park(ctx, rec, &longshore.Error{Code: longshore.CodeBusy, Op: "forward a message", Source: f.name,
+			Err: errors.New("an earlier message of its key is parked"), Hint: "forward the parked messages first, then release the key"})
+	case rename:
+		f.count.renamed.Add(1)
+		id += "~" + hex.EncodeToString(sum[:6])
+		rec.ID = id
+	case forward:
+	}
+	f.dress(m, id, path)
+	return f.send(ctx, d, m, rec)
+}
+
+// dress gives the message its identity and its way.
+func (f *forwarder) dress(m *longshore.Message, id string, path via) {
+	m.Headers = without(without(m.Headers, longshore.HeaderVia), longshore.HeaderID)
+	if id != "" {
+		m.Headers = append(m.Headers, longshore.Header{Name: longshore.HeaderID, Value: id})
+	} else {
+		f.count.anonymous.Add(1)
+	}
+	m.Headers = append(m.Headers, longshore.Header{Name: longshore.HeaderVia, Value: path.through(f.from)})
+	if f.deadLetters {
+		m.Expiration = 0
+	}
+}
+
+func without(h longshore.Headers, name string) longshore.Headers {
+	out := h[:0:0]
+	for _, e := range h {
+		if e.Name != name {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// send publishes, with a record before and after.
+func (f *forwarder) send(ctx context.Context, d *longshore.Delivery, m *longshore.Message, rec ledger.Record) error {
+	if err := f.record(ctx, rec, ledger.Taken); err != nil {
+		return err
+	}
+	to := f.target.Load()
+	err := own(to.pub.Publish(ctx, to.dest, m))
+	switch {
+	case err == nil:
+	case unsendable(err):
+		return f.park(ctx, rec, err)
+	default:
+		return breaker.Unavailable(err)
+	}
+	if err := f.record(ctx, rec, ledger.Confirmed); err != nil {
+		return err
+	}
+	f.count.forwarded.Add(1)
+	f.count.bytes.Add(int64(len(m.Body)))
+	if at := d.Received().Timestamp; !at.IsZero() {
+		f.count.age.Store(int64(f.now().Sub(at)))
+	}
+	return nil
+}
+
+// own is the error of the only message of a Publish.
+func own(err error) error {
+	if p, ok := errors.AsType[*transport.PartialError](err); ok && p.Failed[0] != nil {
+		return p.Failed[0]
+	}
+	return err
+}
+
+// unsendable tells whether the target refuses this message whenever it is tried.
+func unsendable(err error) bool {
+	switch longshore.CodeOf(err) { //nolint:exhaustive // all others may pass
+	case longshore.CodeTooLarge, longshore.CodeBadHeader, longshore.CodeUnsupported, longshore.CodeTombstone:
+		return true
+	}
+	return false
+}
+
+// park records that the message is set aside, and has the container move it to the parking
+// place on the source's broker.
+func (f *forwarder) park(ctx context.Context, rec ledger.Record, why error) error {
+	if err := f.record(ctx, rec, ledger.Parked); err != nil {
+		return err
+	}
+	f.count.parked.Add(1)
+	return longshore.Reject(why)
+}
+
+// record writes to the ledger. If that fails nothing is moved until it works again.
+func (f *forwarder) record(ctx context.Context, rec ledger.Record, kind ledger.Kind) error {
+	if f.ledger == nil {
+		return nil
+	}
+	rec.Kind = kind
+	if err := f.ledger.Add(ctx, rec); err != nil {
+		return breaker.Unavailable(fmt.Errorf("the ledger cannot be written: %w", err))
+	}
+	return nil
+}

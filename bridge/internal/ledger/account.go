@@ -1,0 +1,113 @@
+package ledger
+
+import (
+	"iter"
+	"slices"
+)
+
+// Account is what the records of a route add up to.
+type Account struct {
+	Taken, Confirmed int // messages, each counted once
+	Parked, Looped   int // messages, each counted once
+	Copies           int // confirmations beyond the first of a message: a crash repeats some
+	Anonymous        int // messages without an identity; they are counted and cannot be compared
+	Keys             int // ordering keys with confirmed messages
+	Inversions       int // first copies confirmed before an earlier message of their key
+
+	Missing []string // taken, and neither confirmed nor parked
+	Changed []string // confirmed with different contents under one identity
+}
+
+// passage is one message on its way to one place.
+type passage struct {
+	id string
+	to uint64
+}
+
+// life is what one message went through.
+type life struct {
+	digest                   [16]byte
+	taken, confirmed, parked bool
+	looped, changed          bool
+	order                    uint64 // number of the record by which it was taken
+}
+
+// Sum adds up records; those of one process must come in the order in which they were written.
+func Sum(records iter.Seq2[Record, error]) (Account, error) {
+	var a Account
+	lives := map[passage]*life{}
+	newest := map[uint64]uint64{} // by key: the order of the newest first copy
+	var order uint64
+	for r, err := range records {
+		if err != nil {
+			return a, err
+		}
+		order++
+		if r.ID == "" {
+			if r.Kind == Confirmed {
+				a.Anonymous++
+			}
+			continue
+		}
+		p := passage{r.ID, r.To}
+		m := lives[p]
+		if m == nil {
+			m = &life{}
+			lives[p] = m
+		}
+		a.step(m, &r, order, newest)
+	}
+	a.Keys = len(newest)
+	for p, m := range lives {
+		a.end(p.id, m)
+	}
+	slices.Sort(a.Missing)
+	slices.Sort(a.Changed)
+	return a, nil
+}
+
+func (a *Account) step(m *life, r *Record, order uint64, newest map[uint64]uint64) {
+	switch r.Kind {
+	case Taken:
+		if !m.taken {
+			m.taken, m.order = true, order
+		}
+	case Confirmed:
+		if m.confirmed {
+			a.Copies++
+			m.changed = m.changed || m.digest != r.Digest
+			return
+		}
+		m.confirmed, m.digest = true, r.Digest
+		if r.Key == 0 {
+			return
+		}
+		if m.order < newest[r.Key] {
+			a.Inversions++
+		}
+		newest[r.Key] = max(newest[r.Key], m.order)
+	case Parked:
+		m.parked = true
+	case Looped:
+		m.looped = true
+	case Released:
+	}
+}
+
+func (a *Account) end(id string, m *life) {
+	count := func(n *int, is bool) {
+		if is {
+			*n++
+		}
+	}
+	count(&a.Taken, m.taken)
+	count(&a.Confirmed, m.confirmed)
+	count(&a.Parked, m.parked && !m.confirmed)
+	count(&a.Looped, m.looped)
+	if m.taken && !m.confirmed && !m.parked {
+		a.Missing = append(a.Missing, id)
+	}
+	if m.changed {
+		a.Changed = append(a.Changed, id)
+	}
+}

@@ -1,0 +1,207 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// Remembered is how many confirmed messages a ledger recognises when they come again. One
+// entry takes about 100 bytes.
+const Remembered = 1 << 19
+
+// Ledger is an open ledger: what this process appends, and an index of the messages that were
+// confirmed last. All methods are safe for concurrent use.
+type Ledger struct {
+	dir string
+	now func() time.Time
+
+	mu      sync.Mutex
+	seq     uint64
+	index   index
+	parked  map[uint64]bool // keys behind which messages are parked
+	buf     []byte          // appended and not yet written
+	spare   []byte          // the buffer that the writer used last
+	batch   *batch          // whose records are in buf
+	closed  bool
+	wake    chan struct{} // tells the writer that buf is not empty
+	quit    chan struct{} // closed by Close
+	stopped chan struct{} // closed when the writer has ended
+	file    *os.File      // used by the writer alone
+}
+
+// batch is what is written with one call. err is read after done is closed.
+type batch struct {
+	done chan struct{}
+	err  error
+}
+
+// Open reads what earlier processes wrote, and begins a segment of its own in the directory,
+// which it makes if there is none.
+func Open(dir string, now func() time.Time) (*Ledger, error) {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, fmt.Errorf("make the ledger's directory: %w", err)
+	}
+	l := &Ledger{dir: dir, now: now, index: newIndex(Remembered), parked: map[uint64]bool{},
+		wake: make(chan struct{}, 1), quit: make(chan struct{}), stopped: make(chan struct{}), batch: &batch{done: make(chan struct{})}}
+	for r, err := range Read(dir, nil) {
+		if err != nil {
+			return nil, err
+		}
+		l.note(&r)
+	}
+	name := filepath.Join(dir, fmt.Sprintf("%020d-%d.ledger", now().UnixNano(), os.Getpid()))
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o640) //nolint:gosec // a name of our own in the user's directory
+	if err != nil {
+		return nil, fmt.Errorf("begin a ledger segment: %w", err)
+	}
+	if _, err := f.WriteString(magic); err != nil {
+		return nil, errors.Join(fmt.Errorf("begin a ledger segment: %w", err), f.Close())
+	}
+	l.file = f
+	go l.write()
+	return l, nil
+}
+
+// note takes a record into the index. The caller holds mu, or is Open.
+func (l *Ledger) note(r *Record) {
+	switch r.Kind {
+	case Confirmed:
+		l.index.put(r)
+	case Parked:
+		if r.Key != 0 {
+			l.parked[r.Key] = true
+		}
+	case Released:
+		delete(l.parked, r.Key)
+	case Taken, Looped:
+	}
+}
+
+// Ask tells what is known of a message by its identity, content and places.
+func (l *Ledger) Ask(r Record) Known {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.index.ask(&r)
+}
+
+// KeyParked tells whether an earlier message of the key is parked.
+func (l *Ledger) KeyParked(key uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return key != 0 && l.parked[key]
+}
+
+// ParkedKeys returns how many keys have messages parked.
+func (l *Ledger) ParkedKeys() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.parked)
+}
+
+// Add appends a record, gives it its number and time, and returns when it has been written.
+// With an error nothing of it may be relied on: the message must not be settled. The records of
+// several callers are written together.
+func (l *Ledger) Add(ctx context.Context, r Record) error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return os.ErrClosed
+	}
+	l.seq++
+	r.Seq, r.At, r.ID = l.seq, l.now().UnixNano(), ShortID(r.ID)
+	l.buf = r.append(l.buf)
+	b := l.batch
+	l.mu.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+	select {
+	case <-b.done:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if b.err != nil {
+		return b.err
+	}
+	l.mu.Lock()
+	l.note(&r)
+	l.mu.Unlock()
+	return nil
+}
+
+// write writes what callers append until the ledger is closed.
+func (l *Ledger) write() {
+	defer close(l.stopped)
+	for {
+		select {
+		case <-l.wake:
+			l.writeBatch()
+		case <-l.quit:
+			l.writeBatch()
+			return
+		}
+	}
+}
+
+func (l *Ledger) writeBatch() {
+	l.mu.Lock()
+	out, b := l.buf, l.batch
+	l.buf, l.spare, l.batch = l.spare[:0], nil, &batch{done: make(chan struct{})}
+	l.mu.Unlock()
+	if len(out) > 0 {
+		b.err = l.append(out)
+	}
+	close(b.done)
+	l.mu.Lock()
+	l.spare = out
+	l.mu.Unlock()
+}
+
+// append writes whole records. After a write that was cut short, as on a full disk, the part
+// that arrived is taken back, so that later records can be read.
+func (l *Ledger) append(out []byte) error {
+	end, err := l.file.Seek(0, 2)
+	if err != nil {
+		return fmt.Errorf("write the ledger: %w", err)
+	}
+	if _, err := l.file.Write(out); err != nil {
+		return errors.Join(fmt.Errorf("write the ledger: %w", err), l.file.Truncate(end))
+	}
+	return nil
+}
+
+// Close writes what is left and ends the segment.
+func (l *Ledger) Close() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil
+	}
+	l.closed = true
+	l.mu.Unlock()
+	close(l.quit)
+	<-l.stopped
+	return errors.Join(l.file.Sync(), l.file.Close())
+}
+
+// ReleaseKeys records that no key is held back any more.
+func (l *Ledger) ReleaseKeys(ctx context.Context) error {
+	l.mu.Lock()
+	keys := make([]uint64, 0, len(l.parked))
+	for k := range l.parked {
+		keys = append(keys, k)
+	}
+	l.mu.Unlock()
+	for _, k := range keys {
+		if err := l.Add(ctx, Record{Kind: Released, Key: k}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
