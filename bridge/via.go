@@ -26,7 +26,7 @@ type via struct {
 // token names a queue or topic on a broker. Two vhosts, two accounts and two entities of one
 // cluster have different tokens, so that a chain on one cluster passes and a ring does not.
 func token(d transport.Description) string {
-	return strings.Join([]string{url.QueryEscape(d.Transport), url.QueryEscape(d.Address), url.QueryEscape(d.Name)}, "|")
+	return strings.Join([]string{url.QueryEscape(d.Transport), url.QueryEscape(d.Address), url.QueryEscape(d.Namespace), url.QueryEscape(d.Name)}, "|")
 }
 
 // viaOf reads the header. copied means that there was a list for another content.

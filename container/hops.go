@@ -42,7 +42,7 @@ func (c *ListenerContainer) DeadLetterRoute() (from []string, to string) {
 
 // place is a queue or topic on a broker, as far as names tell.
 func (s *settings) place(name string) string {
-	return strings.Join([]string{s.about.Transport, s.about.Address, name}, "\x00")
+	return strings.Join([]string{s.about.Transport, s.about.Address, s.about.Namespace, name}, "\x00")
 }
 
 // places are what the container consumes.

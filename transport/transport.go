@@ -163,4 +163,7 @@ type Description struct {
 	InProcess bool
 	// Approximate: the broker's counts are estimates, so a count of 0 does not mean empty.
 	Approximate bool
+	// Namespace is what tells two sources of one name at one address apart: RabbitMQ's
+	// virtual host. "" where the broker has none.
+	Namespace string
 }

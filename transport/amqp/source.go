@@ -90,7 +90,7 @@ func (s *Queue) Capabilities() transport.Capabilities {
 
 // Describe names the source.
 func (s *Queue) Describe() transport.Description {
-	d := transport.Description{Transport: "rabbitmq", Kind: "queue", Name: s.name(), Address: s.b.address()}
+	d := transport.Description{Transport: "rabbitmq", Kind: "queue", Name: s.name(), Address: s.b.address(), Namespace: s.b.set.addr.VHost}
 	if s.cast != nil {
 		d.Kind = "broadcast"
 	}
