@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"encoding/hex"
+	"strconv"
 
 	"github.com/longshore-go/longshore"
 )
@@ -10,9 +11,21 @@ import (
 // one identity: consumers with an inbox take the second for a copy of the first.
 type IdentityRule func(d *longshore.Delivery) string
 
-// ByIdentity is [longshore.Identity], the default: the header longshore-id, the broker's own
-// id (Kafka, SQS), or the producer's message id.
-func ByIdentity(d *longshore.Delivery) string { return longshore.Identity(d) }
+// at is the default rule: the header longshore-id, the broker's own id of the message together
+// with the place it comes from, or the producer's message id. The place is part of it because
+// two brokers may give equal ids to two messages.
+func at(place uint64) IdentityRule {
+	suffix := "@" + strconv.FormatUint(place, 36)
+	return func(d *longshore.Delivery) string {
+		s := d.Origin.Subscription
+		if s != nil && s.Identify != nil && d.Received().Headers.String(longshore.HeaderID) == "" {
+			if id := s.Identify(d); id != "" {
+				return id + suffix
+			}
+		}
+		return longshore.Identity(d)
+	}
+}
 
 // ByMessageID is the id that the producer set.
 func ByMessageID(d *longshore.Delivery) string { return d.Received().ID }

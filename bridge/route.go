@@ -24,7 +24,10 @@ type Config struct {
 	// To is the place that is filled; it must be a [transport.Outlet], as every queue, topic and
 	// group of the built-in transports is. Nothing is consumed from it.
 	To transport.Source
-	// Identity finds the identity that the message keeps. nil: [ByIdentity].
+	// Identity finds the identity that the message keeps. nil: the header longshore-id, the
+	// broker's own id (Kafka, SQS) together with the place it comes from, or the producer's
+	// message id. [longshore.Identity] is a rule as well, without the place: for one inbox on
+	// both sides while messages without an id of their own are in two hands.
 	Identity IdentityRule
 	// Park is where messages go that the target refuses for good, on the source's broker.
 	// Zero: the source's name with ".parked", on SQS with "-parked".
@@ -77,7 +80,7 @@ func New(cfg Config) (*Route, error) {
 		cfg.Name = from.Name
 	}
 	if cfg.Identity == nil {
-		cfg.Identity = ByIdentity
+		cfg.Identity = at(hashOf(token(from)))
 	}
 	f := &forwarder{name: cfg.Name, from: token(from), to: token(to), fromID: hashOf(token(from)), toID: hashOf(token(to)),
 		identity: cfg.Identity, deadLetters: cfg.DeadLetters, now: time.Now}

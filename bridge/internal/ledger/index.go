@@ -8,7 +8,7 @@ type entry struct {
 	places []uint64 // where it was and is, in the order in which it came there
 }
 
-// index remembers the messages that were confirmed last, by identity and up to a limit.
+// index remembers the messages that were taken last, by identity and up to a limit.
 type index struct {
 	limit  int
 	byID   map[string]*entry

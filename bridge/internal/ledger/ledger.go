@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// Remembered is how many confirmed messages a ledger recognises when they come again. One
+// Remembered is how many messages a ledger recognises when they come back. One
 // entry takes about 100 bytes.
 const Remembered = 1 << 19
 
 // Ledger is an open ledger: what this process appends, and an index of the messages that were
-// confirmed last. All methods are safe for concurrent use.
+// taken last. All methods are safe for concurrent use.
 type Ledger struct {
 	dir string
 	now func() time.Time
@@ -70,7 +70,7 @@ func Open(dir string, now func() time.Time) (*Ledger, error) {
 // note takes a record into the index. The caller holds mu, or is Open.
 func (l *Ledger) note(r *Record) {
 	switch r.Kind {
-	case Confirmed:
+	case Taken, Confirmed: // taken: its copy may come back before its confirmation does
 		l.index.put(r)
 	case Parked:
 		if r.Key != 0 {
@@ -78,7 +78,7 @@ func (l *Ledger) note(r *Record) {
 		}
 	case Released:
 		delete(l.parked, r.Key)
-	case Taken, Looped:
+	case Looped:
 	}
 }
 
