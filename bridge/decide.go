@@ -7,6 +7,7 @@ const (
 	forward    action = iota // publish it to the target
 	rename                   // publish it under a new identity: it carries another message's headers
 	drop                     // acknowledge it: it came from the target
+	skip                     // acknowledge it: the target has confirmed it before
 	parkHops                 // park it: it has passed too many places
 	parkBehind               // park it: an earlier message of its key is parked
 )
@@ -16,6 +17,7 @@ type facts struct {
 	viaTarget bool // its own list of places contains the target
 	copied    bool // its list of places, or its identity, belongs to another content
 	loops     bool // the ledger knows that it came from the target
+	done      bool // the ledger knows that the target has confirmed this very record of a log
 	hops      int  // how many places it has passed
 	keyParked bool // an earlier message of its key is parked
 }
@@ -26,6 +28,8 @@ func (f facts) decide() action {
 	switch {
 	case f.viaTarget, f.loops:
 		return drop
+	case f.done:
+		return skip
 	case f.hops >= maxHops:
 		return parkHops
 	case f.keyParked:

@@ -16,6 +16,7 @@ func TestTheRule(t *testing.T) {
 		"from another bridge":                 {facts{hops: 3}, forward},
 		"it came from the target":             {facts{viaTarget: true, hops: 1}, drop},
 		"so says the ledger":                  {facts{loops: true}, drop},
+		"confirmed before the crash":          {facts{done: true, hops: maxHops, keyParked: true}, skip},
 		"a loop of many places":               {facts{viaTarget: true, hops: maxHops}, drop},
 		"a loop behind a parked message":      {facts{viaTarget: true, keyParked: true}, drop},
 		"too many places":                     {facts{hops: maxHops}, parkHops},

@@ -23,6 +23,8 @@ type forwarder struct {
 	toID        uint64
 	identity    IdentityRule
 	deadLetters bool             // what is moved are dead letters: they do not expire again
+	log         bool             // the source is a partitioned log: a position belongs to one message
+	ordered     bool             // the source keeps an order, so that of each key is recorded and kept
 	ledger      *ledger.Ledger   // nil: none
 	now         func() time.Time // for the age of messages
 	count       counters
@@ -39,8 +41,8 @@ type target struct {
 
 // counters are written by the container's workers.
 type counters struct {
-	forwarded, bytes, looped, parked, renamed, anonymous atomic.Int64
-	age                                                  atomic.Int64 // of the message forwarded last, in nanoseconds
+	forwarded, bytes, looped, skipped, parked, renamed, anonymous atomic.Int64
+	age                                                           atomic.Int64 // of the message forwarded last, in nanoseconds
 }
 
 // Handle moves one message. An error for which the message is to blame parks it; any other
@@ -50,17 +52,26 @@ func (f *forwarder) Handle(ctx context.Context, d *longshore.Delivery) error {
 	sum := digest(m)
 	path, copied := viaOf(m.Headers, sum)
 	id := f.identity(d)
-	rec := ledger.Record{Digest: sum, From: f.fromID, To: f.toID, Key: keyHash(m.Key), ID: id}
+	rec := ledger.Record{Digest: sum, From: f.fromID, To: f.toID, ID: id}
+	if f.ordered {
+		rec.Key = keyHash(m.Key)
+	}
+	if f.log {
+		rec.Pos = positionOf(&d.Origin)
+	}
 	what := facts{viaTarget: path.has(f.to), copied: copied, hops: len(path.places)}
 	if f.ledger != nil {
 		known := f.ledger.Ask(rec)
-		what.loops, what.copied = known == ledger.Loops, copied || known == ledger.Differs
+		what.loops, what.done, what.copied = known == ledger.Loops, known == ledger.Done, copied || known == ledger.Differs
 		what.keyParked = f.ledger.KeyParked(rec.Key)
 	}
 	switch what.decide() {
 	case drop:
 		f.count.looped.Add(1)
 		return f.record(ctx, rec, ledger.Looped)
+	case skip:
+		f.count.skipped.Add(1)
+		return nil
 	case parkHops:
 		return f.park(ctx, rec, &longshore.Error{Code: longshore.CodeHops, Op: "forward a message", Source: f.name,
 			Err:  fmt.Errorf("it has passed %d places", len(path.places)),
@@ -76,6 +87,11 @@ func (f *forwarder) Handle(ctx context.Context, d *longshore.Delivery) error {
 	}
 	f.dress(m, id, path)
 	return f.send(ctx, d, m, rec)
+}
+
+// positionOf is a number for a place in a log; 0 is none.
+func positionOf(o *longshore.Origin) uint64 {
+	return uint64(uint32(o.Partition))<<44 ^ (o.Position + 1) //nolint:gosec // partitions are not negative
 }
 
 // dress gives the message its identity and its way.

@@ -83,7 +83,8 @@ func New(cfg Config) (*Route, error) {
 		cfg.Identity = at(hashOf(token(from)))
 	}
 	f := &forwarder{name: cfg.Name, from: token(from), to: token(to), fromID: hashOf(token(from)), toID: hashOf(token(to)),
-		identity: cfg.Identity, deadLetters: cfg.DeadLetters, now: time.Now}
+		identity: cfg.Identity, deadLetters: cfg.DeadLetters, now: time.Now,
+		ordered: cfg.From.Capabilities().Ordering != longshore.OrderNone, log: cfg.From.Capabilities().Partitions}
 	if cfg.Container.Clock != nil {
 		f.now = cfg.Container.Clock.Now
 	}
@@ -205,6 +206,7 @@ type Stats struct {
 	Forwarded int64         // messages that the target confirmed, copies included
 	Bytes     int64         // of their bodies
 	Looped    int64         // dropped, because they came from the target
+	Skipped   int64         // received again after a crash, and not published again
 	Parked    int64         // set aside on the source's broker
 	Renamed   int64         // given a new identity, because their headers belong to another message
 	Anonymous int64         // forwarded without an identity: copies of them cannot be recognised
@@ -214,6 +216,6 @@ type Stats struct {
 // Stats returns the counts.
 func (r *Route) Stats() Stats {
 	n := &r.f.count
-	return Stats{Forwarded: n.forwarded.Load(), Bytes: n.bytes.Load(), Looped: n.looped.Load(), Parked: n.parked.Load(),
+	return Stats{Forwarded: n.forwarded.Load(), Bytes: n.bytes.Load(), Looped: n.looped.Load(), Skipped: n.skipped.Load(), Parked: n.parked.Load(),
 		Renamed: n.renamed.Load(), Anonymous: n.anonymous.Load(), Age: time.Duration(n.age.Load())}
 }

@@ -6,7 +6,11 @@ import "slices"
 type entry struct {
 	digest [16]byte
 	places []uint64 // where it was and is, in the order in which it came there
+	done   passed   // its last confirmation, if its position at the source is known
 }
+
+// passed is a confirmed way.
+type passed struct{ from, to, pos uint64 }
 
 // index remembers the messages that were taken last, by identity and up to a limit.
 type index struct {
@@ -39,7 +43,10 @@ func (x *index) put(r *Record) {
 		}
 	}
 	if e.digest != r.Digest {
-		e.digest, e.places = r.Digest, nil
+		*e = entry{digest: r.Digest}
+	}
+	if r.Kind == Confirmed && r.Pos != 0 {
+		e.done = passed{r.From, r.To, r.Pos}
 	}
 	for _, place := range []uint64{r.From, r.To} {
 		if !slices.Contains(e.places, place) {
@@ -56,9 +63,11 @@ const (
 	Unknown Known = iota // nothing that matters
 	Loops                // the same message came from the target to the source
 	Differs              // the identity belongs to another content
+	Done                 // the target has confirmed this very record of a log
 )
 
-// ask tells whether a message that arrived at from and is for to came from there.
+// ask tells whether a message that arrived at from and is for to came from there, or is there
+// already.
 func (x *index) ask(r *Record) Known {
 	e := x.byID[ShortID(r.ID)]
 	switch {
@@ -70,6 +79,9 @@ func (x *index) ask(r *Record) Known {
 	from, to := slices.Index(e.places, r.From), slices.Index(e.places, r.To)
 	if to >= 0 && to < from {
 		return Loops
+	}
+	if r.Pos != 0 && e.done == (passed{r.From, r.To, r.Pos}) {
+		return Done
 	}
 	return Unknown
 }

@@ -58,13 +58,13 @@ func TestRecordsComeBackAsTheyWere(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)
 	long := strings.Repeat("ö", 200)
-	add(t, l, ledger.Record{Kind: ledger.Taken, ID: "1", Digest: [16]byte{1, 2}, From: 3, To: 4, Key: 5},
+	add(t, l, ledger.Record{Kind: ledger.Taken, ID: "1", Digest: [16]byte{1, 2}, From: 3, To: 4, Pos: 6, Key: 5},
 		ledger.Record{Kind: ledger.Confirmed, ID: long}, ledger.Record{Kind: ledger.Parked})
 	rs, torn := read(t, dir)
 	if len(rs) != 3 || torn != 0 {
 		t.Fatalf("%d records, %d bytes torn", len(rs), torn)
 	}
-	if r := rs[0]; r.Kind != ledger.Taken || r.ID != "1" || r.Digest != [16]byte{1, 2} || r.From != 3 || r.To != 4 || r.Key != 5 || r.Seq != 1 || r.At == 0 {
+	if r := rs[0]; r.Kind != ledger.Taken || r.ID != "1" || r.Digest != [16]byte{1, 2} || r.From != 3 || r.To != 4 || r.Pos != 6 || r.Key != 5 || r.Seq != 1 || r.At == 0 {
 		t.Errorf("%+v", r)
 	}
 	if r := rs[1]; r.ID != ledger.ShortID(long) || len(r.ID) != 255 || r.Seq != 2 {
@@ -162,19 +162,23 @@ func TestWhatTheLedgerRecognises(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)
 	there := ledger.Record{Kind: ledger.Confirmed, ID: "1", Digest: [16]byte{1}, From: 10, To: 20}
-	add(t, l, there, ledger.Record{Kind: ledger.Parked, ID: "2", Key: 7})
+	logged := ledger.Record{Kind: ledger.Confirmed, ID: "3", From: 10, To: 20, Pos: 77}
+	add(t, l, there, logged, ledger.Record{Kind: ledger.Parked, ID: "2", Key: 7})
 	for _, l := range []*ledger.Ledger{l, open(t, dir)} {
 		for name, like := range map[string]struct {
 			r    ledger.Record
 			want ledger.Known
 		}{
-			"the way back":         {ledger.Record{ID: "1", Digest: [16]byte{1}, From: 20, To: 10}, ledger.Loops},
-			"the same way again":   {there, ledger.Unknown},
-			"the next place":       {ledger.Record{ID: "1", Digest: [16]byte{1}, From: 20, To: 30}, ledger.Unknown},
-			"another content":      {ledger.Record{ID: "1", Digest: [16]byte{2}, From: 20, To: 10}, ledger.Differs},
-			"another message":      {ledger.Record{ID: "9", Digest: [16]byte{1}, From: 20, To: 10}, ledger.Unknown},
-			"without an identity":  {ledger.Record{Digest: [16]byte{1}, From: 20, To: 10}, ledger.Unknown},
-			"only parked, no more": {ledger.Record{ID: "2", From: 20, To: 10}, ledger.Unknown},
+			"the way back":             {ledger.Record{ID: "1", Digest: [16]byte{1}, From: 20, To: 10}, ledger.Loops},
+			"the same way again":       {there, ledger.Unknown},
+			"the next place":           {ledger.Record{ID: "1", Digest: [16]byte{1}, From: 20, To: 30}, ledger.Unknown},
+			"another content":          {ledger.Record{ID: "1", Digest: [16]byte{2}, From: 20, To: 10}, ledger.Differs},
+			"the same record of a log": {logged, ledger.Done},
+			"another record of a log":  {ledger.Record{ID: "3", From: 10, To: 20, Pos: 78}, ledger.Unknown},
+			"to another place":         {ledger.Record{ID: "3", From: 10, To: 30, Pos: 77}, ledger.Unknown},
+			"another message":          {ledger.Record{ID: "9", Digest: [16]byte{1}, From: 20, To: 10}, ledger.Unknown},
+			"without an identity":      {ledger.Record{Digest: [16]byte{1}, From: 20, To: 10}, ledger.Unknown},
+			"only parked, no more":     {ledger.Record{ID: "2", From: 20, To: 10}, ledger.Unknown},
 		} {
 			if got := l.Ask(like.r); got != like.want {
 				t.Errorf("%s: %d, want %d", name, got, like.want)

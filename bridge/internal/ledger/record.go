@@ -27,6 +27,7 @@ type Record struct {
 	Digest [16]byte // of content, which mapping from one broker to another does not change
 	From   uint64   // hash of the place it was taken from
 	To     uint64   // hash of the place it is for
+	Pos    uint64   // position in a partitioned log, which only one message has; 0 = unknown
 	Key    uint64   // hash of the ordering key; 0 = none
 	Seq    uint64   // of this process, from 1: the order in which messages were taken
 	At     int64    // Unix time in nanoseconds
@@ -34,8 +35,8 @@ type Record struct {
 }
 
 // head is the length of a record without its identity: kind, length of the identity, digest,
-// from, to, key, seq, time.
-const head = 1 + 1 + 16 + 5*8
+// from, to, position, key, seq, time.
+const head = 1 + 1 + 16 + 6*8
 
 // castagnoli's polynomial is computed by the processor.
 func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
@@ -66,6 +67,7 @@ func (r *Record) append(b []byte) []byte {
 	b = append(b, r.Digest[:]...)
 	b = binary.BigEndian.AppendUint64(b, r.From)
 	b = binary.BigEndian.AppendUint64(b, r.To)
+	b = binary.BigEndian.AppendUint64(b, r.Pos)
 	b = binary.BigEndian.AppendUint64(b, r.Key)
 	b = binary.BigEndian.AppendUint64(b, r.Seq)
 	b = binary.BigEndian.AppendUint64(b, uint64(r.At)) //nolint:gosec // read back as signed
@@ -87,9 +89,10 @@ func parse(b []byte) (r Record, n int) {
 	copy(r.Digest[:], b[2:18])
 	r.From = binary.BigEndian.Uint64(b[18:])
 	r.To = binary.BigEndian.Uint64(b[26:])
-	r.Key = binary.BigEndian.Uint64(b[34:])
-	r.Seq = binary.BigEndian.Uint64(b[42:])
-	r.At = int64(binary.BigEndian.Uint64(b[50:])) //nolint:gosec // written from a signed one
+	r.Pos = binary.BigEndian.Uint64(b[34:])
+	r.Key = binary.BigEndian.Uint64(b[42:])
+	r.Seq = binary.BigEndian.Uint64(b[50:])
+	r.At = int64(binary.BigEndian.Uint64(b[58:])) //nolint:gosec // written from a signed one
 	r.ID = string(b[head:n])
 	return r, n + 4
 }
