@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is for a busy machine.
-const patience = time.Minute
+const patience = 4 * time.Minute
 
 // until waits for something to become true.
 func until(t *testing.T, what string, is func() bool) {

@@ -180,7 +180,10 @@ func pairs(t *testing.T, f func(t *testing.T, from, to broker)) {
 			all := make(t)
 			for _, from := range all {
 				for _, to := range all {
-					t.Run(from.name+" to "+to.name, func(t *testing.T) { f(t, from, to) })
+					t.Run(from.name+" to "+to.name, func(t *testing.T) {
+						t.Parallel()
+						f(t, from, to)
+					})
 				}
 			}
 		})
@@ -291,7 +294,7 @@ func TestRouteThatIsToBeKilled(t *testing.T) {
 // F-M06: bridges that are killed lose nothing, repeat at most what was on its way, under one
 // identity, and keep the order of each key.
 func TestKilledBridgesLoseNothing(t *testing.T) {
-	messages, kills := size(t, "LONGSHORE_BRIDGE_N", 1500), size(t, "LONGSHORE_BRIDGE_KILLS", 3)
+	messages, kills := size(t, "LONGSHORE_BRIDGE_N", 600), size(t, "LONGSHORE_BRIDGE_KILLS", 3)
 	seed := uint64(size(t, "LONGSHORE_BRIDGE_SEED", int(time.Now().UnixNano()&0xffff))) //nolint:gosec // any number will do
 	t.Logf("LONGSHORE_BRIDGE_SEED=%d", seed)
 	pairs(t, func(t *testing.T, from, to broker) {
@@ -323,28 +326,92 @@ func TestKilledBridgesLoseNothing(t *testing.T) {
 // publish puts numbered messages of 20 keys to a place.
 func publish(t *testing.T, src transport.Source, n int) {
 	t.Helper()
-	for from := 0; from < n; from += 100 {
+	publishMore(t, src, 0, n)
+}
+
+// publishMore puts n more, numbered from first on.
+func publishMore(t *testing.T, src transport.Source, first, n int) {
+	t.Helper()
+	for from := first; from < first+n; from += 100 {
 		var msgs []*longshore.Message
-		for i := from; i < min(from+100, n); i++ {
+		for i := from; i < min(from+100, first+n); i++ {
 			msgs = append(msgs, &longshore.Message{ID: fmt.Sprint("m-", i), Key: []byte(fmt.Sprint("k", i%20)), Body: []byte(strconv.Itoa(i))})
 		}
 		put(t, src, msgs...)
 	}
 }
 
+// F-M02: three instances of one route move each message once, through a rolling restart by
+// SIGTERM and kill -9 in turn.
+func TestManyInstancesAreOneTransfer(t *testing.T) {
+	messages := size(t, "LONGSHORE_BRIDGE_N", 600)
+	pairs(t, func(t *testing.T, from, to broker) {
+		a, b := from.place(t), to.place(t)
+		src := declared(t, a)
+		declared(t, b)
+		dir := t.TempDir()
+		publish(t, src, messages/2)
+		way := strings.Join([]string{a, b, dir}, "\n")
+		children := make([]*exec.Cmd, 3)
+		for i := range children {
+			children[i] = spawn(t, way)
+		}
+		confirmed := func() int { return verified(t, dir, nil).Confirmed }
+		until(t, "they move", func() bool { return confirmed() > messages/8 })
+		kills := 0
+		for i, how := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGTERM} {
+			if how == syscall.SIGKILL {
+				kills++
+			}
+			end(t, children[i], how)
+			children[i] = spawn(t, way)
+			publishMore(t, src, messages/2+i*messages/6, messages/6)
+		}
+		all := messages/2 + 3*(messages/6)
+		until(t, "all is moved", func() bool { return confirmed() == all })
+		for _, c := range children {
+			end(t, c, syscall.SIGTERM)
+		}
+		v := verified(t, dir, nil)
+		if len(v.Missing)+len(v.Changed)+v.Anonymous+v.Parked > 0 {
+			t.Errorf("%v", v)
+		}
+		arrived(t, b, all, kills*3*32, v.Copies, false) // three instances of an unordered queue keep no order among them
+		t.Logf("%v", v)
+	})
+}
+
+// end ends a process and waits for it; one that is asked ends in good order.
+func end(t *testing.T, cmd *exec.Cmd, how syscall.Signal) {
+	t.Helper()
+	if err := cmd.Process.Signal(how); err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Wait(); err != nil && how == syscall.SIGTERM {
+		t.Errorf("an orderly end: %v", err)
+	}
+}
+
 // killSoon runs a route in a process of its own, and kills it a while after it began to move.
 func killSoon(t *testing.T, way string, after time.Duration, dir string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRouteThatIsToBeKilled$") //nolint:gosec // this very binary
-	cmd.Env = append(os.Environ(), child+"="+way)
 	before := verified(t, dir, nil).Confirmed
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	cmd := spawn(t, way)
 	until(t, "it moves", func() bool { return verified(t, dir, nil).Confirmed > before })
 	<-time.After(after)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait() // it was killed
+}
+
+// spawn runs a route in a process of its own.
+func spawn(t *testing.T, way string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRouteThatIsToBeKilled$") //nolint:gosec // this very binary
+	cmd.Env = append(os.Environ(), child+"="+way)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
 }
 
 // arrived reads the target to its end: each message is there, copies have its identity, and

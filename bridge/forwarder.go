@@ -2,9 +2,11 @@ package bridge
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"sync/atomic"
 	"time"
 
@@ -91,7 +93,13 @@ func (f *forwarder) Handle(ctx context.Context, d *longshore.Delivery) error {
 
 // positionOf is a number for a place in a log; 0 is none.
 func positionOf(o *longshore.Origin) uint64 {
-	return uint64(uint32(o.Partition))<<44 ^ (o.Position + 1) //nolint:gosec // partitions are not negative
+	h := fnv.New64a()
+	var at [12]byte
+	binary.BigEndian.PutUint32(at[:], uint32(o.Partition)) //nolint:gosec // any bits will do
+	binary.BigEndian.PutUint64(at[4:], o.Position)
+	_, _ = h.Write(at[:]) // never fails
+	_, _ = h.Write([]byte(o.Topic))
+	return max(h.Sum64(), 1)
 }
 
 // dress gives the message its identity and its way.
