@@ -121,7 +121,7 @@ func (c *consumer) declare(ctx context.Context, o transport.OpenOptions) (declar
 // learn reads what the management API knows of the queues, and begins to keep from
 // expiring what holds messages of ours.
 func (c *consumer) learn(o transport.OpenOptions) {
-	c.src.reportPolicies(c.queues, o.DeadLetter, c.limits.ordered, c.notices)
+	c.src.learnPolicies(c.queues, o.DeadLetter, c.limits.ordered, c.notices)
 	c.copies.keep.begin(c.queues[0], o.DeadLetter)
 	c.wg.Go(c.copies.keep.run)
 	c.limits.learn(c.queues, c.src.askFacts(c.queues, c.held.gone, c.notices), c.notices)

@@ -48,7 +48,7 @@ func (c *copier) copyBack(ctx context.Context, d *longshore.Delivery, delay time
 	case attempt > 1 && !c.src.cfg.refusesWhenFull():
 		delay = codec.AtOnce
 	}
-	if delay > codec.AtOnce && c.src.expires.Load() {
+	if delay > codec.AtOnce && !c.src.mayWait(delay) {
 		return c.src.expiresError()
 	}
 	if delay > 0 {

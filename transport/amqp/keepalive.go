@@ -16,12 +16,13 @@ import (
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
-// A policy can make queues expire that were declared to live longer: of two values
-// RabbitMQ takes the lower one. A queue that nobody consumes from or declares for that
-// long goes away with its messages, without a word. AMQP does not tell of policies. So
-// queues that hold messages of ours are declared again and again while we live, and an
-// empty queue of the same name family, which is left alone for longer and longer, shows
-// whether they would have expired.
+// A policy can make queues expire that were declared to live longer: of two values RabbitMQ
+// takes the lower one, on every version. A queue that is neither consumed from nor declared
+// for that long is deleted with its messages, without a word, and AMQP does not show
+// policies. Queues that hold messages of ours are therefore declared again and again while a
+// consumer is open, and an empty queue of the same name family, which is left alone for
+// longer and longer, shows whether they would have expired. What holds while no consumer is
+// open only the management API shows: see policies.go.
 
 const (
 	// keepFirst is the pause between two declarations as long as nothing is known.
@@ -178,7 +179,7 @@ func (k *keepalive) test(ctx context.Context, e expiryTest) expiryTest {
 // expiresError is why no message is sent away to wait.
 func (s *Queue) expiresError() error {
 	return &longshore.Error{Code: longshore.CodeUnsupported, Op: "hold retries of " + s.title() + " at the broker", Source: s.name(),
-		Err:  errors.New("a policy lets queues expire within " + keepMost.String() + " that were declared to live longer, with the messages in them"),
+		Err:  errors.New("a policy deletes unused queues, with the messages in them, before the retry is due"),
 		Hint: "retries wait here; exclude queues named longshore.delay.* and dead-letter queues from policies with expires"}
 }
 

@@ -15,15 +15,15 @@ import (
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
-// A quorum queue gives a message up when it has come back more often than its delivery
-// limit says: to its dead-letter exchange, or to nobody. Up to 4.2 every return counts,
-// later the end of a channel does. So we know the limit, tell of messages that are one
-// return away from it, and never return those: a copy takes their place.
+// A quorum queue gives a message up when it has come back more often than its delivery limit
+// says: to its dead-letter exchange, or it drops the message. Up to 4.2 every return counts,
+// later the end of a channel does. The limit is therefore known here: messages that are one
+// return away from it are marked, and never returned: a copy takes their place.
 
 // defaultLimit is RabbitMQ's own from 4.0 on.
 const defaultLimit = 20
 
-// limitBasis is how we know of a limit.
+// limitBasis is how a limit is known.
 type limitBasis uint8
 
 const (
@@ -37,7 +37,7 @@ const (
 type limit struct {
 	basis limitBasis
 	n     int
-	from  string // who says so, for people
+	from  string // the source of the number, for people
 }
 
 // last tells whether the next return of a message is the one too many.

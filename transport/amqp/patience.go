@@ -9,10 +9,10 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 )
 
-// How long RabbitMQ waits for an acknowledgement is a setting of the broker, a policy or
-// the queue, and AMQP does not tell it. It shows when the broker takes deliveries back: up
-// to 4.2 the number is in the text, later it is at most the age of the oldest one. The
-// source remembers it, so that from the next subscription on nothing waits here for longer.
+// How long RabbitMQ waits for an acknowledgement is a setting of the broker, a policy or the
+// queue, and AMQP does not show it. It becomes known when the broker takes deliveries back:
+// up to 4.2 the number is in the text, later it is at most the age of the oldest delivery.
+// The source remembers it, so that from the next subscription on nothing waits for longer.
 
 // patience is the broker's, as far as it was seen; zero: not yet.
 type patience struct{ seen atomic.Int64 }

@@ -16,11 +16,12 @@ import (
 // QueueType is RabbitMQ's x-queue-type.
 type QueueType string
 
-// The types of queues. Streams are consumed by naming x-stream-offset in
-// QueueConfig.Arguments.
+// The types of queues. A stream that Longshore does not declare is named by x-stream-offset
+// in QueueConfig.Arguments, which also says where a new process begins.
 const (
 	Classic QueueType = "classic"
 	Quorum  QueueType = "quorum"
+	Stream  QueueType = "stream"
 )
 
 // ExchangeKind is the type of an exchange.

@@ -10,9 +10,9 @@ import (
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
-// A quorum queue that does not answer its broker for 250 ms (it is busy, has no leader,
-// waits for a disk) is answered for: RabbitMQ says that it has no messages and no
-// consumers. What says so sooner is true.
+// Where a quorum queue does not answer its broker for 250 ms (it is busy, has no leader,
+// waits for a disk), RabbitMQ answers in its place that it has no messages and no consumers.
+// An answer that comes sooner is true.
 const (
 	answeredFor = 200 * time.Millisecond
 	askTimes    = 4

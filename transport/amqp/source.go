@@ -27,7 +27,8 @@ type Queue struct {
 	opened   atomic.Bool  // once at least: what is reported once has been
 	unasked  atomic.Bool  // the management API did not answer, which was reported
 	starved  atomic.Int32 // subscriptions in a row that got nothing though messages were ready
-	expires  atomic.Bool  // a policy lets queues expire that hold messages of ours
+	expires  atomic.Bool  // a policy lets queues expire that hold messages of ours: the test queue has shown it
+	unused   atomic.Int64 // how long policies let an unused delay queue live, by the management API; 0: for ever, or not known
 	slow     atomic.Bool  // the ack timeout ran out on messages that waited in the shared window
 	streamed atomic.Bool  // a delivery came from a stream
 	patience patience     // how long the broker waits for an acknowledgement

@@ -49,7 +49,7 @@ func (s *settings) together(l *problem.List) {
 // stream tells whether the queue is known to be a stream.
 func (c *QueueConfig) stream() bool {
 	_, offset := c.Arguments[codec.HeaderOffset]
-	return offset || c.Declare.Type == "stream"
+	return offset || c.Declare.Type == Stream
 }
 
 // together looks at how one consumes.

@@ -212,8 +212,11 @@ func (r *Ring) Hold(tag uint64) {
 	if s := r.find(tag); s != nil {
 		s.keep()
 	}
-	for r.next < r.top && r.at(r.next).state == Kept {
-		r.next++
+	for next, s := range r.span(r.next) {
+		if s.state != Kept {
+			break
+		}
+		r.next = next + 1
 	}
 }
 

@@ -452,6 +452,9 @@ func TestHeldTagsArePassedOver(t *testing.T) {
 	ring := New()
 	ring.Arrive(1, delivery(1))
 	ring.Hold(1)
+	if ring.Buffered() != 0 {
+		t.Error("a held tag counts as buffered")
+	}
 	ring.Arrive(3, delivery(3))
 	ring.Hold(3)
 	ring.Arrive(2, delivery(2))
@@ -497,5 +500,37 @@ func TestRingGrowsOnlyWithWhatItHolds(t *testing.T) {
 		if p.Delivery != nil {
 			t.Fatal("a confirmed settlement keeps its delivery in memory")
 		}
+	}
+}
+
+// What is forgotten makes room as what is sent does.
+func TestForgottenTagsLeaveTheRing(t *testing.T) {
+	ring := New()
+	for tag := uint64(1); tag <= 1000; tag++ {
+		ring.Arrive(tag, delivery(tag))
+		ring.Forget(tag)
+	}
+	if len(ring.slots) != firstSize || ring.Outstanding() != 0 || ring.Buffered() != 0 {
+		t.Errorf("%d slots, %d outstanding, %d buffered", len(ring.slots), ring.Outstanding(), ring.Buffered())
+	}
+}
+
+// A slot that is used again by a later tag shows nothing of the earlier one: a gap there is
+// a gap.
+func TestReusedSlotsAreEmpty(t *testing.T) {
+	ring, pass := New(), &Batch{}
+	for tag := uint64(1); tag <= firstSize; tag++ {
+		ring.Arrive(tag, delivery(tag))
+		ring.Accept(tag, longshore.Settlement{}, Ack)
+	}
+	ring.Collect(pass, true, false)
+	ring.Arrive(firstSize+2, delivery(firstSize+2))
+	if got := ring.Take(nil, 5); len(got) != 0 {
+		t.Errorf("%d was handed out before the tag below it", got[0].Token())
+	}
+	ring.Collect(pass, true, false)
+	ring.Arrive(firstSize+1, delivery(firstSize+1))
+	if got := ring.Take(nil, 5); len(got) != 2 {
+		t.Errorf("%d handed out of 2", len(got))
 	}
 }
