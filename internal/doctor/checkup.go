@@ -2,10 +2,12 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
+	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -96,12 +98,16 @@ func Checkup(ctx context.Context, p Patient) ([]Check, error) {
 		return append(checks, stands...), err
 	}
 	var dead map[string]string
+	var missing findings
 	if d, ok := p.Dead.(transport.SettingsReader); ok {
-		if dead, err = d.Settings(ctx); err != nil {
+		switch dead, err = d.Settings(ctx); {
+		case errors.Is(err, longshore.CodeNotFound):
+			missing.add("limit", Bad, "create the dead-letter queue, or name another one", "the dead-letter queue does not exist: what fails for the last time is kept and tried again")
+		case err != nil:
 			return nil, err
 		}
 	}
-	return checkSQS(queue, dead, p.own(), p.Handler), nil
+	return append(checkSQS(queue, dead, p.own(), p.Handler, time.Now()), missing...), nil
 }
 
 // findings collects.

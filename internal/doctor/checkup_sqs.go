@@ -8,10 +8,11 @@ import (
 )
 
 // checkSQS judges the attributes of a queue and of its dead-letter queue (nil: not
-// known). own: the container sees to its dead letters itself.
-func checkSQS(queue, dead map[string]string, own bool, handler time.Duration) []Check {
+// known). own: the container sees to its dead letters itself. now is the time by which the
+// queue's age is judged.
+func checkSQS(queue, dead map[string]string, own bool, handler time.Duration, now time.Time) []Check {
 	var f findings
-	f.add("queue", OK, "", "%s visible, %s hidden, %s delayed", count(queue, ""), count(queue, "NotVisible"), count(queue, "Delayed"))
+	sqsCounts(&f, queue, now)
 	sqsLease(&f, seconds(queue["VisibilityTimeout"]), handler)
 	var policy struct {
 		Target string          `json:"deadLetterTargetArn"`
@@ -27,7 +28,7 @@ func checkSQS(queue, dead map[string]string, own bool, handler time.Duration) []
 	case limit < 3:
 		f.add("limit", Warn, "set maxReceiveCount to 5 or more", "maxReceiveCount %d: a crash or two of consumers dead-letters messages that never failed", limit)
 	default:
-		f.add("limit", OK, "", "dead-lettered after %d receives, crashes of consumers among them", limit)
+		f.add("limit", OK, "", "dead-lettered after %d receives, stops and crashes of consumers among them; it should be at least MaxAttempts + 5", limit)
 	}
 	keeps, deadKeeps := seconds(queue["MessageRetentionPeriod"]), seconds(dead["MessageRetentionPeriod"])
 	switch {
@@ -41,11 +42,39 @@ func checkSQS(queue, dead map[string]string, own bool, handler time.Duration) []
 	default:
 		f.add("retention", OK, "", "messages are kept for %s", span(keeps))
 	}
-	if dead["RedrivePolicy"] != "" {
+	var back struct {
+		Target string `json:"deadLetterTargetArn"`
+	}
+	_ = json.Unmarshal([]byte(dead["RedrivePolicy"]), &back) // as above
+	switch {
+	case back.Target != "" && back.Target == queue["QueueArn"]:
+		f.add("limit", Bad, "remove the redrive policy of the dead-letter queue", "the dead-letter queue has a redrive policy that leads back here: what fails goes round until its retention ends")
+	case dead["RedrivePolicy"] != "":
 		f.add("limit", Warn, "remove its redrive policy", "the dead-letter queue has a redrive policy itself: looking at dead letters moves them on")
 	}
 	return f
 }
+
+// sqsCounts says what is in the queue, and what that may mean: SQS does not tell who
+// receives, or whether anything was ever sent.
+func sqsCounts(f *findings, queue map[string]string, now time.Time) {
+	created, _ := strconv.ParseInt(queue["CreatedTimestamp"], 10, 64) // 0 where it is not told
+	age := now.Sub(time.Unix(created, 0))
+	visible, hidden, delayed := count(queue, ""), count(queue, "NotVisible"), count(queue, "Delayed")
+	switch {
+	case visible+hidden+delayed == "000" && created > 0 && age < newQueue:
+		f.add("queue", Warn, "if messages were expected, compare its name, region and account with the sender's; a queue that Declare made under a wrong name looks like this",
+			"empty, and created %s ago: nothing may ever have been sent here", span(age.Truncate(time.Second)))
+	case hidden != "0" && hidden != "?":
+		f.add("queue", OK, "", "%s visible, %s hidden, %s delayed; if none of your consumers holds the hidden ones, another program consumes this queue: look who has sqs:ReceiveMessage on it",
+			visible, hidden, delayed)
+	default:
+		f.add("queue", OK, "", "%s visible, %s hidden, %s delayed", visible, hidden, delayed)
+	}
+}
+
+// newQueue is how young an empty queue is that may have been made by mistake.
+const newQueue = 24 * time.Hour
 
 func sqsLease(f *findings, lease, handler time.Duration) {
 	const longest = 12 * time.Hour // counted from the receive

@@ -13,6 +13,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/testkit/brokertest"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp"
@@ -133,6 +134,11 @@ func TestSQSSettings(t *testing.T) {
 		"kept for an hour":       {map[string]string{"MessageRetentionPeriod": "3600"}, nil, 0, []string{"warn retention: messages are deleted after 1h0m0s"}},
 		"dead letters go first": {nil, map[string]string{"MessageRetentionPeriod": "345600", "RedrivePolicy": "{}"}, 0,
 			[]string{"warn retention: the dead-letter queue keeps messages for 4 days", "warn limit: the dead-letter queue has a redrive policy"}},
+		"dead letters go round": {map[string]string{"QueueArn": "arn:aws:sqs:x:1:orders"}, map[string]string{"MessageRetentionPeriod": "1209600", "RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:x:1:orders","maxReceiveCount":5}`}, 0,
+			[]string{"bad limit: the dead-letter queue has a redrive policy that leads back here"}},
+		"empty and new": {map[string]string{"ApproximateNumberOfMessages": "0", "ApproximateNumberOfMessagesNotVisible": "0", "ApproximateNumberOfMessagesDelayed": "0", "CreatedTimestamp": "1767225000"}, nil, 0,
+			[]string{"warn queue: empty, and created 10m0s ago"}},
+		"empty and old": {map[string]string{"ApproximateNumberOfMessages": "0", "ApproximateNumberOfMessagesNotVisible": "0", "ApproximateNumberOfMessagesDelayed": "0", "CreatedTimestamp": "1700000000"}, nil, 0, nil},
 	} {
 		q := map[string]string{}
 		for _, from := range []map[string]string{good, c.change} {
@@ -140,7 +146,7 @@ func TestSQSSettings(t *testing.T) {
 				q[k] = v
 			}
 		}
-		expect(t, name, checkSQS(q, c.dead, c.dead != nil, c.handler), c.want...)
+		expect(t, name, checkSQS(q, c.dead, c.dead != nil, c.handler, time.Unix(1767225600, 0)), c.want...)
 	}
 }
 
@@ -153,7 +159,48 @@ func TestCheckupOfASQSQueue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect(t, "sqs", checks, "visibility timeout 2s", "the dead-letter queue keeps messages for 1m0s")
+	expect(t, "sqs", checks, "empty, and created", "visibility timeout 2s", "the dead-letter queue keeps messages for 1m0s")
+}
+
+// A dead-letter queue that is gone, a queue that was just made and got nothing, and
+// messages that some consumer holds are named.
+func TestCheckupOfSQSIncidents(t *testing.T) {
+	server := sqstest.New(t)
+	server.CreateQueue(t, "orders", map[string]string{"VisibilityTimeout": "30", "MessageRetentionPeriod": "345600"})
+	b := sqs.New(server.Config())
+	orders := b.Queue("orders", sqs.QueueConfig{})
+	look := func() []Check {
+		t.Helper()
+		checks, err := Checkup(t.Context(), Patient{Source: orders, Dead: b.Queue("gone", sqs.QueueConfig{})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return checks
+	}
+	expect(t, "wrong queue", look(), "empty, and created", "the dead-letter queue does not exist")
+	pub, err := b.Publisher(sqs.PublisherConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pub.Close(t.Context())
+	if err := pub.Publish(t.Context(), "orders", &longshore.Message{Body: []byte("a")}); err != nil {
+		t.Fatal(err)
+	}
+	other, err := orders.Open(t.Context(), transport.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close(t.Context())
+	if _, err := other.Receive(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	named := false
+	for _, c := range look() {
+		named = named || strings.Contains(c.Text, "1 hidden") && strings.Contains(c.Text, "another program consumes this queue")
+	}
+	if !named {
+		t.Error("a message that another consumer holds is not named")
+	}
 }
 
 func TestCheckupOfAKafkaTopic(t *testing.T) {

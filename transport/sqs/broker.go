@@ -22,23 +22,23 @@ import (
 // use.
 type Broker struct {
 	cfg     Config
-	origins origins
+	origins origins // where its queues live; a name among local addresses never means AWS
 
 	mu       sync.Mutex
-	sdk      *sdkConfig           // nil: not read yet
-	attempts map[string]*attempts // by queue as it was named: its sources share what they know
-	users    int
-	renewed  int // how often credentials were thrown away
-	clients  map[place]*awssqs.Client
-	pool     *http.Transport // of the clients; nil without users, or if it is not ours
+	sdk      *sdkConfig               // nil: not read yet
+	attempts map[string]*attempts     // by queue as it was named: its sources share what they know
+	users    int                      // of the clients; the last one closes the connections
+	renewed  int                      // how often credentials were thrown away
+	clients  map[place]*awssqs.Client // one for each region and endpoint
+	pool     *http.Transport          // of the clients; nil without users, or if it is not ours
 }
 
 // sdkConfig is what the SDK's chain says.
 type sdkConfig struct {
 	aws   aws.Config
-	env   place
-	creds *aws.CredentialsCache
-	err   error
+	env   place                 // region and endpoint of environment and profile
+	creds *aws.CredentialsCache // shared by all clients, so that a refusal renews them for all
+	err   error                 // why it could not be read; every call returns it
 }
 
 // New makes a broker. It does no I/O; what is wrong with the configuration is

@@ -76,9 +76,9 @@ func (b *Broker) Publisher(cfg PublisherConfig) (*Publisher, error) {
 // outgoing is one message of a call to Publish.
 type outgoing struct {
 	*codec.Encoded
-	index int
-	err   error
-	done  bool
+	index int   // in the call
+	err   error // why it failed for good
+	done  bool  // SQS has confirmed it
 	// unsure: a call with it ended without an answer, so that it may have been sent.
 	unsure bool
 	mates  int // so many at the most in its batch; 0: as many as SQS takes

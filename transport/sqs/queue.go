@@ -99,11 +99,12 @@ const (
 type queueSource struct {
 	b        *Broker
 	cfg      QueueConfig
-	ref      reference
-	problem  error
-	attempts *attempts
-	looks    looks
-	away     atomic.Bool // polls failed for so long that the consumer ended, and none has succeeded since
+	ref      reference // the queue as it was named
+	problem  error     // what is wrong with name and configuration; Check and Open return it
+	attempts *attempts // what is known of its messages, shared by the broker's sources of it
+	looks    looks     // the pages that Browse has given out
+	// away is shared by the consumers that the container opens one after the other.
+	away atomic.Bool // polls failed for so long that the consumer ended, and none has succeeded since
 }
 
 // Queue is a source on a queue given by name, URL or ARN. It does no I/O; what

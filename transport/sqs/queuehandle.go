@@ -24,18 +24,18 @@ const callTimeout = 10 * time.Second
 
 // queueHandle is a queue that was found: its client, URL and what its attributes say.
 type queueHandle struct {
-	b     *Broker
-	api   *awssqs.Client
-	url   string
-	arn   string
+	b     *Broker        // whose client it uses; close gives it back
+	api   *awssqs.Client // for the queue's region and endpoint
+	url   string         // by which every call names it
+	arn   string         // "" where the attributes may not be read
 	fifo  bool
-	lease time.Duration
+	lease time.Duration // the queue's visibility timeout, or the configured one
 
-	maxReceives int    // 0: no redrive policy
+	maxReceives int    // after which the redrive policy moves a message; 0: no policy
 	deadURL     string // of the policy's queue; "" if it cannot be found
-	notice      string // what could not be read
+	notice      string // what an operator should know because it could not be read
 
-	size sizeLimit // of one message
+	size sizeLimit // of one message, which the publisher reads when it needs it
 }
 
 func (l *queueHandle) close() { l.b.release() }
