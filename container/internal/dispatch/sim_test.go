@@ -115,7 +115,10 @@ func TestSimulation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		seeds, forHow, first, least = 1<<40, d, uint64(time.Now().UnixNano()), 100
+		seeds, forHow, first = 1<<40, d, uint64(time.Now().UnixNano())
+		if d >= time.Minute {
+			least = 100
+		}
 	}
 	if v := os.Getenv("LONGSHORE_SIMULATE_SEED"); v != "" {
 		if _, err := fmt.Sscan(v, &first); err != nil {
