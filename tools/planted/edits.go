@@ -54,7 +54,7 @@ func faults() []fault {
 		{"8f76d35", "a redelivery passes for a follower of its lost delivery", "container/intake.go",
 			"\tif again && ", "\tif again && false && ", whole},
 		{"8f76d35", "room beside a lane that hangs is left unused", "container/blockedlanes.go",
-			"\tr.wakeOne() // a lane that was set aside has made room, and every worker may be idle\n", "", whole},
+			"\tm.wakeOne() // a lane that was set aside has made room, and every worker may be idle\n", "", whole},
 		{"fault 2", "a source is opened and takes messages while work may not start", "container/subscribe.go",
 			"opts.Base, opts.Window, opts.Paused = v.base, g.asked, g.flow == flowBornPaused",
 			"opts.Base, opts.Window, opts.Paused = v.base, g.asked, false", whole},

@@ -340,7 +340,7 @@ func TestMarksTellTopicsApart(t *testing.T) {
 	}
 }
 
-// F-C09: what lies beyond the cut of a log is forgotten, and nothing before it.
+// F-C08: what lies beyond the cut of a log is forgotten, and nothing before it.
 func TestCutForgetsWhatIsGone(t *testing.T) {
 	t.Parallel()
 	read := func() Saved {
