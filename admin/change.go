@@ -118,7 +118,7 @@ func (s *Server) scale(w http.ResponseWriter, r *http.Request) {
 		refuse(w, &longshore.Error{Code: longshore.CodeConfig, Op: "scale " + c.Name(), Err: errors.New("min and max must be at least 1"), Hint: "to hold everything pause it, or throttle it to 0 permits"})
 		return
 	}
-	if err := c.Scale(lo, hi); err != nil { //nolint:contextcheck // workers outlive the request that starts them
+	if err := c.Scale(lo, hi); err != nil {
 		refuse(w, err)
 		return
 	}

@@ -157,8 +157,8 @@ func (l *loader) sqs(s *brokerSection) (broker, error) {
 }
 
 // bad is one mistake in a broker's section.
-func bad(field, hint, what string, args ...any) error {
-	return problem.Bad(field, hint, what, args...).Of("", "")
+func bad(field, hint, what string) error {
+	return problem.Bad(field, hint, "%s", what).Of("", "")
 }
 
 // tls reads the authorities now and the client's certificate at each connect, so that a

@@ -129,7 +129,7 @@ func (c *ListenerContainer) StopBudget() time.Duration { return c.set.drain + c.
 // On a running container it does nothing; after Stop it begins a new run.
 func (c *ListenerContainer) Start(ctx context.Context) error {
 	for {
-		r, fresh, ended := c.begin()
+		r, fresh, ended := c.begin() //nolint:contextcheck // a run outlives the call that starts it
 		if fresh {
 			r.start() //nolint:contextcheck // a run outlives the call that starts it
 		}

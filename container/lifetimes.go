@@ -64,9 +64,6 @@ func (l *lifetimes) stopTimers() {
 	}
 }
 
-// stopping says that a stop has begun, and calls that it may cut short need not succeed.
-func (l *lifetimes) stopping() bool { return l.open.Err() != nil }
-
 // handlersCut says that the handlers' contexts have ended.
 func (l *lifetimes) handlersCut() bool { return l.base.Err() != nil }
 

@@ -119,7 +119,6 @@ type simWorld struct {
 	left     map[int32]time.Time
 	noStart  bool
 	pausedAt time.Time
-	heldAt   time.Time
 	workers  container.Workers
 	axes     state.Axes
 	states   []string

@@ -143,7 +143,7 @@ func (h *holding) decode(ctx context.Context, d *longshore.Delivery) error {
 	case errors.As(err, &u):
 		return longshore.Reject(c.failure(d, u.name, u.err))
 	case m != &d.Message:
-		d.Replace(*m)
+		d.Replace(*m) //nolint:contextcheck // counting a size waits for nothing
 	}
 	return nil
 }

@@ -55,13 +55,13 @@ func (batches) Wrap(next longshore.Handler) longshore.Handler {
 		if err != nil {
 			return longshore.Reject(&longshore.Error{Code: longshore.CodeUndecodable, Op: "take a batch of Spring apart", Source: d.Origin.Source(), Err: err})
 		}
-		defer d.Replace(whole)
+		defer d.Replace(whole) //nolint:contextcheck // counting a size waits for nothing
 		part := whole
 		part.Headers.Del(HeaderBatchFormat)
 		part.Headers.Del("amqp_batchSize")
 		for i, body := range parts {
 			part.Body = body
-			d.Replace(part)
+			d.Replace(part) //nolint:contextcheck // counting a size waits for nothing
 			if err := next.Handle(ctx, d); err != nil {
 				return fmt.Errorf("part %d of %d: %w", i+1, len(parts), err)
 			}

@@ -98,7 +98,7 @@ func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
 	if c.cfg.Pull {
 		p := &puller{ch: c.ch, writer: c.writer, held: c.held, window: c.window, receive: r.receive, queues: c.queues,
 			pause: c.cfg.pullInterval(), autoAck: c.cfg.AutoAck, operations: o.Operations}
-		c.wg.Go(func() { p.run(c.intake) }) //nolint:contextcheck // outlives the opening
+		c.wg.Go(func() { p.run(c.intake) })
 	}
 	c.report(o, standby)
 	c.wg.Go(func() { c.watch(closes, cancels) }) //nolint:contextcheck // outlives the opening

@@ -140,13 +140,13 @@ func (h *deliveries) confirm() {
 	h.ring.Confirm()
 }
 
-// leave notes that the consumer is on its way out. It returns the error of one that has
-// ended, and whether nothing is left to cancel.
-func (h *deliveries) leave() (end error, done bool) {
+// leave notes that the consumer is on its way out. It returns whether nothing is left to
+// cancel, and the error of one that has ended.
+func (h *deliveries) leave() (done bool, end error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.state.leave()
-	return h.state.err, h.state.intake >= intakeCanceled
+	return h.state.intake >= intakeCanceled, h.state.err
 }
 
 // cancel notes how the cancel of all consumers went. Where they are still there nothing

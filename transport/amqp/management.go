@@ -111,7 +111,7 @@ func (s *Queue) askFacts(names []string, gone <-chan struct{}, notices *notifier
 	for i, name := range names {
 		f, err := s.b.set.factsOf(ctx, name)
 		if err != nil {
-			if ctx.Err() != context.Canceled && s.unasked.CompareAndSwap(false, true) { //nolint:errorlint // a context's own error
+			if ctx.Err() != context.Canceled && s.unasked.CompareAndSwap(false, true) {
 				notices.event(transport.Event{Kind: transport.EventNotice, Err: err, Text: err.Error()})
 			}
 			return facts

@@ -73,7 +73,7 @@ func (c *consumer) footprint() (consumers int, now arrivals) {
 // that the broker had sent before it confirmed is in the buffer. Where that cannot be (see
 // dropAll), what still comes is held until Close, which tries again.
 func (c *consumer) Cancel(ctx context.Context) error {
-	end, done := c.held.leave()
+	done, end := c.held.leave()
 	switch {
 	case errors.Is(end, longshore.ErrClosed):
 		return longshore.ErrClosed

@@ -47,7 +47,7 @@ func (s *Queue) Open(ctx context.Context, o transport.OpenOptions) (transport.Co
 	if err != nil {
 		return nil, s.opening(err)
 	}
-	c := newConsumer(s, sess, o)
+	c := newConsumer(s, sess, o) //nolint:contextcheck // a consumer outlives its opening
 	sess.Go(c.writer.run)
 	if err := c.writer.do(ctx, func() error { return c.setUp(ctx, o) }); err != nil {
 		c.abort(ctx)

@@ -62,7 +62,6 @@ func (s *Queue) declared(deadLetter string) string {
 	return strings.Join(parts, ", ")
 }
 
-// declareQueue declares the queue, or looks whether it is there.
 // Declares are the arguments with which the source declares its queues, for tools that
 // compare them with what is there; nil: it declares none.
 func (s *Queue) Declares() map[string]any {
@@ -83,6 +82,7 @@ func (s *Queue) Declares() map[string]any {
 	return args
 }
 
+// declareQueue declares the queue, or looks whether it is there.
 func (s *Queue) declareQueue(ch conn.Channel, name string) (amqp091.Queue, error) {
 	d := &s.cfg.Declare
 	if d.isZero() {

@@ -29,7 +29,7 @@ func parseAddrs(addrs []string) ([]string, error) {
 			}
 			p := problem.Bad("", "write host or host:port, one for each entry", "entry %d %.80q %v", i+1, a, err)
 			if errors.Is(err, errPort) {
-				p.In(problem.Port)
+				p = p.In(problem.Port)
 			}
 			problems = append(problems, badAddress(p))
 			continue

@@ -1,8 +1,6 @@
 package kafka
 
 import (
-	"github.com/longshore-go/longshore/transport"
-
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/longshore-go/longshore/transport"
 )
 
 // Vocabulary is that of Settings.

@@ -62,16 +62,16 @@ func (l *lifetime) cancel() {
 	l.halt()
 }
 
-// close returns why the consumer had ended before, and whether this is the first close.
-func (l *lifetime) close() (before error, first bool) {
+// close returns whether this is the first close, and why the consumer had ended before.
+func (l *lifetime) close() (first bool, before error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.phase == closed {
-		return l.end, false
+		return false, l.end
 	}
 	before, l.phase, l.end = l.end, closed, longshore.ErrClosed
 	l.halt()
-	return before, true
+	return true, before
 }
 
 // ended is what Receive returns instead of deliveries; nil while there may be some.
@@ -106,10 +106,10 @@ func (l *lifetime) leaving() bool {
 	return l.phase > consuming
 }
 
-// failure is the error that ended the consumer from inside, nil if none did, and whether it
-// is news to the container.
-func (l *lifetime) failure() (cause error, news bool) {
+// failure is the error that ended the consumer from inside, nil if none did; news says whether
+// the container has yet to hear of it.
+func (l *lifetime) failure() (news bool, cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.cause, !l.quiet
+	return !l.quiet, l.cause
 }

@@ -32,7 +32,7 @@ func (c *consumer) Release(context.Context) error { return nil }
 // Close loses what is in hand, commits what is done and leaves the group. A cluster that
 // does not answer holds it no longer than ctx.
 func (c *consumer) Close(ctx context.Context) error {
-	before, first := c.life.close()
+	first, before := c.life.close()
 	if !first {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (c *consumer) awaitFailure() {
 	case <-c.life.failed:
 	case <-c.life.over.Done():
 	}
-	err, news := c.life.failure()
+	news, err := c.life.failure()
 	if err == nil {
 		return
 	}

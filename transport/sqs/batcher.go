@@ -19,18 +19,6 @@ const (
 	opKinds
 )
 
-// operation is the name of a kind in metrics.
-func (k opKind) operation() longshore.OperationKind {
-	switch k {
-	case opReturn:
-		return longshore.OperationNack
-	case opDead:
-		return longshore.OperationReject
-	case opDelete, opKinds:
-	}
-	return longshore.OperationAck
-}
-
 // calls is how many calls of a kind run at once.
 func (k opKind) calls() int {
 	switch k {

@@ -233,7 +233,7 @@ func (c *consumer) extend(batch []*held) {
 	for i := range entries {
 		e := &entries[i]
 		e.h.alone = e.h.alone || inCompany
-		errs[i], lost = c.extended(e, &r, i, sent, now, lost)
+		lost, errs[i] = c.extended(e, &r, i, sent, now, lost)
 	}
 	c.reports.leaseLost(lost, "the broker says that it is no longer in flight")
 	for i := range entries { // after the loss, so that a caller of Extend who hears of it does not own the delivery any more
@@ -247,7 +247,7 @@ func (c *consumer) extend(batch []*held) {
 
 // extended takes the outcome of one entry, number i of the call. It adds to those that are
 // lost.
-func (c *consumer) extended(e *extension, r *result, i int, sent, now time.Time, lost []*held) (error, []*held) { //nolint:revive // the error is a value here
+func (c *consumer) extended(e *extension, r *result, i int, sent, now time.Time, lost []*held) ([]*held, error) {
 	err, _ := r.of(i)
 	if e.length == 0 {
 		e.h.extending = false
@@ -267,5 +267,5 @@ func (c *consumer) extended(e *extension, r *result, i int, sent, now time.Time,
 	case e.length == 0:
 		c.held.exhaust(e.h)
 	}
-	return err, lost
+	return lost, err
 }

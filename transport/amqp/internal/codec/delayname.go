@@ -32,10 +32,12 @@ func RoundDelay(d time.Duration) time.Duration {
 	return step
 }
 
+// DelayQueue names the queue in which messages for another queue wait so long.
 func DelayQueue(queue string, d time.Duration) string {
 	return fmt.Sprintf("%s%d", DelayStem(queue), d.Milliseconds())
 }
 
+// DelayStem begins the names of all delay queues of a queue.
 func DelayStem(queue string) string { return "longshore.delay." + queue + "." }
 
 // isDelayQueue tells whether the name is of a delay queue that leads back to the queue.

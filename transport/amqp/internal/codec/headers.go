@@ -192,6 +192,7 @@ func sameField(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
+// SameTable tells whether two tables of arguments mean the same to the broker.
 func SameTable(a, b amqp091.Table) bool {
 	if len(a) != len(b) {
 		return false

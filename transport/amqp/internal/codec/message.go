@@ -276,6 +276,7 @@ func FrameSize(p *amqp091.Publishing) int {
 	return n + tableSize(p.Headers)
 }
 
+// Refuse is the error for a message that cannot be published as it is.
 func Refuse(code longshore.Code, err error) error {
 	return &longshore.Error{Code: code, Op: "publish to rabbitmq", Err: err}
 }

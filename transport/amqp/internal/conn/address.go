@@ -129,7 +129,7 @@ func (a *Address) hosts(s string) error {
 			// Not quoted: a password that was not encoded would be in it.
 			p := problem.Bad("", encodeHint, "host %d of the URL %v", i+1, err)
 			if errors.Is(err, errPort) {
-				p.In(problem.Port)
+				p = p.In(problem.Port)
 			}
 			errs = append(errs, BadAddress(p))
 			continue

@@ -36,7 +36,7 @@ func Describe(e *amqp091.Error) error {
 // at is the field of a failure to connect.
 func at(n Node) []longshore.Field { return []longshore.Field{{Name: "address", Value: n.String()}} }
 
-// who is the user in an error's text: with EXTERNAL it is known to the broker alone.
+// Who is the user in an error's text: with EXTERNAL it is known to the broker alone.
 func (s *Settings) Who() string {
 	switch {
 	case s.External:
@@ -47,7 +47,7 @@ func (s *Settings) Who() string {
 	return fmt.Sprintf("user %q", s.User)
 }
 
-// userField is nil where the user is not known here.
+// UserField is nil where the user is not known here.
 func (s *Settings) UserField() []longshore.Field {
 	if s.External || s.User == "" {
 		return nil

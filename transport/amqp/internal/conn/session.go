@@ -64,7 +64,7 @@ func (s *Session) watch(event func(transport.Event)) {
 	s.wg.Go(func() {
 		for {
 			select {
-			case <-closes:
+			case <-closes: //nolint:errcheck // each channel reports its own end
 				close(s.done)
 				return
 			case b, ok := <-blocks:
@@ -138,7 +138,7 @@ func (s *Session) LearnMaxBytes(limit int) {
 	s.maxBytes = limit
 }
 
-// within runs f, which talks to the broker and cannot be interrupted, and stops
+// Within runs f, which talks to the broker and cannot be interrupted, and stops
 // waiting for it when ctx ends; f ends with the connection at the latest. What f
 // writes may be read only if within returned f's result.
 func (s *Session) Within(ctx context.Context, f func() error) error {
@@ -168,7 +168,7 @@ func (s *Session) close(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// version is the broker's version: what a quorum queue does differs by it.
+// Version is the broker's version: what a quorum queue does differs by it.
 type Version [2]int
 
 // CountsRejectsOnly tells whether quorum queues count basic.reject and the end of

@@ -26,7 +26,7 @@ func headed(kind byte, base uint64, epoch int64, rest ...byte) string {
 	return sealed(append(b, rest...)...)
 }
 
-var testMark = Mark{topic: 7, place: 9} //nolint:gochecknoglobals // a constant
+var testMark = Mark{topic: 7, place: 9}
 
 // uvarints writes numbers one after the other.
 func uvarints(ns ...uint64) (b []byte) {
