@@ -36,7 +36,7 @@ const patience = 4 * time.Minute
 // until waits for something to become true.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
+	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(patience); !is(); <-tick.C {
 		if time.Now().After(deadline) {

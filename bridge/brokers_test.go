@@ -294,7 +294,7 @@ func TestRouteThatIsToBeKilled(t *testing.T) {
 // F-M06: bridges that are killed lose nothing, repeat at most what was on its way, under one
 // identity, and keep the order of each key.
 func TestKilledBridgesLoseNothing(t *testing.T) {
-	messages, kills := size(t, "LONGSHORE_BRIDGE_N", 600), size(t, "LONGSHORE_BRIDGE_KILLS", 3)
+	messages, kills := size(t, "LONGSHORE_BRIDGE_N", 400), size(t, "LONGSHORE_BRIDGE_KILLS", 2)
 	seed := uint64(size(t, "LONGSHORE_BRIDGE_SEED", int(time.Now().UnixNano()&0xffff))) //nolint:gosec // any number will do
 	t.Logf("LONGSHORE_BRIDGE_SEED=%d", seed)
 	pairs(t, func(t *testing.T, from, to broker) {
@@ -303,10 +303,12 @@ func TestKilledBridgesLoseNothing(t *testing.T) {
 		src := declared(t, a)
 		declared(t, b)
 		dir := t.TempDir()
-		publish(t, src, messages)
-		for range kills {
-			killSoon(t, strings.Join([]string{a, b, dir}, "\n"), time.Duration(100+random.IntN(400))*time.Millisecond, dir)
+		part := messages / (kills + 1)
+		for i := range kills {
+			publishMore(t, src, i*part, part)
+			killSoon(t, strings.Join([]string{a, b, dir}, "\n"), time.Duration(random.IntN(100))*time.Millisecond, dir)
 		}
+		publishMore(t, src, kills*part, messages-kills*part)
 		ledger := openLedger(t, dir)
 		r := run(t, bridge.Config{From: src, To: source(t, b), Ledger: ledger})
 		until(t, "the source is empty", func() bool {
@@ -344,7 +346,7 @@ func publishMore(t *testing.T, src transport.Source, first, n int) {
 // F-M02: three instances of one route move each message once, through a rolling restart by
 // SIGTERM and kill -9 in turn.
 func TestManyInstancesAreOneTransfer(t *testing.T) {
-	messages := size(t, "LONGSHORE_BRIDGE_N", 600)
+	messages := size(t, "LONGSHORE_BRIDGE_N", 400)
 	pairs(t, func(t *testing.T, from, to broker) {
 		a, b := from.place(t), to.place(t)
 		src := declared(t, a)

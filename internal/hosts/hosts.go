@@ -1,11 +1,14 @@
 // Package hosts tells this machine from others by their names and addresses.
 package hosts
 
-import "net"
+import (
+	"net"
+	"strings"
+)
 
 // Loopback tells whether what is sent to the host, without its port, stays on this
-// machine.
+// machine. Names below localhost do by RFC 6761.
 func Loopback(host string) bool {
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") || ip != nil && ip.IsLoopback()
 }

@@ -86,7 +86,7 @@ func TestNeverUnlimitedByAccident(t *testing.T) {
 			return buffered(t, one.Consumer) == 250 && buffered(t, two.Consumer) == 250
 		})
 		_, err := tryOpen(t, amqp.New(s.url, amqp.Config{}).Queue(queue, amqp.QueueConfig{Prefetch: 20}), transport.OpenOptions{Window: 20, MaxWindow: 60})
-		wants(t, "a prefetch that starves the workers", err, longshore.CodeWindow, "Prefetch 20", "at least 60")
+		wants(t, "a prefetch that starves the workers", err, longshore.CodeWindow, "Prefetch is 20", "at least 60")
 	})
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/longshore-go/longshore/transport/sqs"
 )
 
-const noPortHost = "sqs.invalid"
+const noPortHost = "sqs.localhost"
 
 // errAborted is what a caller sees of an answer that was lost.
 var errAborted = errors.New("sqstest: connection cut")

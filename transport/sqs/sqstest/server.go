@@ -13,7 +13,7 @@ import (
 
 // Server is a running SQS server. All methods are safe for concurrent use.
 type Server struct {
-	// URL is the endpoint: http://host:port, or http://sqs.invalid with
+	// URL is the endpoint: http://host:port, or http://sqs.localhost with
 	// [Config.NoPort].
 	URL string
 	// Addr is host:port, "" without a port.
