@@ -44,7 +44,8 @@ func (w *simWorld) begin(d *longshore.Delivery, no int) (m *simMessage, n int, b
 	case !w.pausedAt.IsZero() && d.Origin.ReceivedAt.Sub(w.pausedAt) > 25*simLatency && !w.queue.CountsReturns: // else a hold takes in what the transport has buffered
 		w.badLocked("message %d was received %v after the pause", no, d.Origin.ReceivedAt.Sub(w.pausedAt))
 	}
-	m.hurried, m.released = false, false
+	m.hurried = false
+	m.released = m.released && w.batch // a part of a batch that an operator releases still comes to its turn
 	if w.cfg.Order == container.Order(container.ByKey) && !w.batch {
 		w.ordered(m)
 	}
@@ -156,7 +157,7 @@ func (w *simWorld) lookAtStats() {
 	}
 	st := w.c.Stats()
 	calls := w.handling()
-	if st.Busy != calls && !w.batch && w.slow == 0 && w.cfg.Settle == container.SettleAuto {
+	if st.Busy != calls && !w.batch && !w.slowNow() && w.cfg.Settle == container.SettleAuto {
 		w.bad("%d handlers run, and %d are counted", calls, st.Busy)
 	}
 	if _, total := w.c.InFlight(1); total > st.InFlight+st.Parked+st.Blocked {
@@ -224,7 +225,7 @@ func (w *simWorld) rest() error {
 // calm ends all faults and everything that keeps work from starting.
 func (w *simWorld) calm() {
 	w.b.DelayAll(0)
-	w.slow = 0
+	w.slow, w.fastFrom = 0, time.Now()
 	w.b.FailOpen("q", 0, nil)
 	w.b.FailPublish("dead", 0, nil)
 	if w.armed {

@@ -328,7 +328,7 @@ func (w *simWorld) stop(_, b int) bool {
 
 // stopsAtOnce says whether there is nothing that a stop has to wait for.
 func (w *simWorld) stopsAtOnce() bool {
-	if w.slow > 0 || w.armed || w.queue.SettleLinger > 0 || w.batch {
+	if w.slowNow() || w.armed || w.queue.SettleLinger > 0 || w.batch {
 		return false
 	}
 	w.mu.Lock()
@@ -416,13 +416,16 @@ func (w *simWorld) failSettle(a, _ int) {
 func (w *simWorld) slowCalls(a, b int) {
 	w.slow++
 	if a%4 == 0 {
-		w.slow = 0
+		w.slow, w.fastFrom = 0, time.Now()
 		w.b.DelayAll(0)
 		return
 	}
 	ops := []memory.Op{memory.OpOpen, memory.OpReceive, memory.OpCancel, memory.OpRelease, memory.OpSettle, memory.OpFlush, memory.OpClose, memory.OpPublish}
 	w.b.Delay(ops[b%len(ops)], time.Duration(1+a%8)*time.Millisecond)
 }
+
+// slowNow says whether a call of the transport may be slow. Its delay is 8 ms at most.
+func (w *simWorld) slowNow() bool { return w.slow > 0 || time.Since(w.fastFrom) < 100*time.Millisecond }
 
 // leave reports that a partition goes to another member. It does not go, so that what is
 // given back comes here again, past what runs: an order is not to be expected.

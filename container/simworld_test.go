@@ -103,6 +103,7 @@ type simWorld struct {
 	held     bool
 	permits  int
 	slow     int       // calls of the transport that are slow
+	fastFrom time.Time // when they became fast again; one that was slow may still be on its way
 	idleFrom time.Time // since when work may not start; zero: it may
 	taken    int       // messages with the consumer, when that was looked at last; negative: not known
 	armed    bool      // settlements will fail
