@@ -230,7 +230,7 @@ func frozenMember(t *testing.T, n *brokertest.KafkaNode, p kafka.Protocol) {
 		}
 	})
 	union := func() int { return k.union(seen) }
-	eventuallyIn(t, 2*time.Minute, func() string { return fmt.Sprintf("all %d done by one of both, %d are", records, union()) },
+	eventuallyIn(t, 40*time.Second, func() string { return fmt.Sprintf("all %d done by one of both, %d are", records, union()) },
 		func() bool { return union() == records })
 	eventually(t, "all is committed", func() bool { return c.sum() == records })
 	k.signal(syscall.SIGCONT)
