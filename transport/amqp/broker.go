@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"sync"
 
+	"github.com/longshore-go/longshore/internal/notify"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
@@ -17,7 +18,7 @@ type Broker struct {
 	publish *conn.Shared
 
 	mu        sync.Mutex
-	listeners map[*notifier]struct{} // of open consumers, which may have to publish
+	listeners map[*notify.Notifier]struct{} // of open consumers, which may have to publish
 }
 
 // New describes a broker; it does no I/O. The URL is
@@ -28,7 +29,7 @@ type Broker struct {
 // means "/shop". A wrong URL or configuration is reported by the source's Check
 // and Open and by [Broker.Publisher].
 func New(url string, cfg Config) *Broker {
-	b := &Broker{set: newSettings(url, cfg), listeners: map[*notifier]struct{}{}}
+	b := &Broker{set: newSettings(url, cfg), listeners: map[*notify.Notifier]struct{}{}}
 	b.consume = conn.NewShared(b.set.login, "consume", b.shuffled(), nil)
 	b.publish = conn.NewShared(b.set.login, "publish", b.shuffled(), b.announce)
 	return b
@@ -79,17 +80,17 @@ func (b *Broker) announce(e transport.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for n := range b.listeners {
-		n.event(e)
+		n.Event(e)
 	}
 }
 
-func (b *Broker) listen(n *notifier) {
+func (b *Broker) listen(n *notify.Notifier) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.listeners[n] = struct{}{}
 }
 
-func (b *Broker) unlisten(n *notifier) {
+func (b *Broker) unlisten(n *notify.Notifier) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.listeners, n)

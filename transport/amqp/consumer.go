@@ -9,6 +9,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/notify"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
@@ -20,7 +21,7 @@ type consumer struct {
 	src     *Queue
 	cfg     *QueueConfig // as far as the queue is known now
 	sess    *conn.Session
-	notices *notifier
+	notices *notify.Notifier
 	base    context.Context //nolint:containedctx // the parent of the deliveries' contexts
 	queues  []string        // as the broker calls them; known once they are declared
 
@@ -41,7 +42,7 @@ type consumer struct {
 }
 
 func newConsumer(s *Queue, sess *conn.Session, o transport.OpenOptions) *consumer {
-	c := &consumer{src: s, cfg: s.config(), sess: sess, base: o.Base, notices: &notifier{obs: o.Observer}, ch: &consumeChannel{}}
+	c := &consumer{src: s, cfg: s.config(), sess: sess, base: o.Base, notices: notify.New(o.Observer), ch: &consumeChannel{}}
 	if c.base == nil {
 		c.base = context.Background()
 	}
@@ -113,7 +114,7 @@ func (c *consumer) declare(ctx context.Context, o transport.OpenOptions) (declar
 		declared, err = c.src.prepare(ctx, c.sess, c.ch.Channel, o.DeadLetter)
 	}
 	if text := c.src.declared(o.DeadLetter); err == nil && text != "" {
-		c.notices.event(transport.Event{Kind: transport.EventDeclared, Text: text})
+		c.notices.Event(transport.Event{Kind: transport.EventDeclared, Text: text})
 	}
 	return declared, err
 }
@@ -134,7 +135,7 @@ func (c *consumer) learn(o transport.OpenOptions) {
 func (c *consumer) report(o transport.OpenOptions, standby bool) {
 	notice := func(text string) {
 		if text != "" {
-			c.notices.event(transport.Event{Kind: transport.EventNotice, Text: text})
+			c.notices.Event(transport.Event{Kind: transport.EventNotice, Text: text})
 		}
 	}
 	first := !c.src.opened.Load()
@@ -142,7 +143,7 @@ func (c *consumer) report(o transport.OpenOptions, standby bool) {
 		notice(c.src.orderNotice(o))
 	}
 	if standby {
-		c.notices.event(transport.Event{Kind: transport.EventStandby,
+		c.notices.Event(transport.Event{Kind: transport.EventStandby,
 			Text: fmt.Sprintf("%s has an active consumer already; this one takes over when it ends", c.src.title())})
 	}
 	if t := c.src.b.set.TLS; t != nil && t.InsecureSkipVerify {

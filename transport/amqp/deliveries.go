@@ -6,6 +6,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/notify"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/tags"
 )
@@ -18,7 +19,7 @@ type deliveries struct {
 	cfg     *QueueConfig  // how one consumes; never changes
 	rules   returnRules   // what of the consumer decides how a message goes back
 	limits  *returnLimits // how often the broker lets a message come back
-	notices *notifier
+	notices *notify.Notifier
 
 	ready chan struct{} // woken when there may be something to receive
 	fetch chan struct{} // woken when something is wanted; for Pull
@@ -39,7 +40,7 @@ type deliveries struct {
 	urgent  bool // the settle writer must not wait for more
 }
 
-func newDeliveries(cfg *QueueConfig, rules returnRules, limits *returnLimits, notices *notifier, paused bool) *deliveries {
+func newDeliveries(cfg *QueueConfig, rules returnRules, limits *returnLimits, notices *notify.Notifier, paused bool) *deliveries {
 	return &deliveries{cfg: cfg, rules: rules, limits: limits, notices: notices, paused: paused, ring: tags.New(),
 		ready: make(chan struct{}, 1), fetch: make(chan struct{}, 1), wake: make(chan struct{}, 1), gone: make(chan struct{}), ends: make(chan error, 1)}
 }
@@ -93,7 +94,7 @@ func (h *deliveries) arrive(tag uint64, d *longshore.Delivery, raw *amqp091.Deli
 // activate notes that this is the active consumer. The caller holds mu.
 func (h *deliveries) activate() {
 	h.standby = false
-	h.notices.event(transport.Event{Kind: transport.EventActive, Text: h.rules.title + ": now the active consumer"})
+	h.notices.Event(transport.Event{Kind: transport.EventActive, Text: h.rules.title + ": now the active consumer"})
 }
 
 // alone notes that no other consumer is left on the queue.

@@ -9,6 +9,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/notify"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
@@ -23,7 +24,7 @@ func (e *lostError) Unwrap() []error { return []error{longshore.ErrLost, e.error
 type failure struct {
 	src     *Queue
 	sess    *conn.Session
-	notices *notifier
+	notices *notify.Notifier
 	window  windowPlan
 	held    interface {
 		oldest() (handed, buffered *longshore.Delivery)
@@ -84,7 +85,7 @@ func (f *failure) noteAckTimeout() {
 		return // one handler hangs, the others go on
 	}
 	if !f.src.slow.Swap(true) {
-		f.notices.event(transport.Event{Kind: transport.EventNotice, Text: fmt.Sprintf(keptWhile, f.src.title()) +
+		f.notices.Event(transport.Event{Kind: transport.EventNotice, Text: fmt.Sprintf(keptWhile, f.src.title()) +
 			fmt.Sprintf("all instances have the same window; this one follows the workers from now on, because the ack timeout ran out on messages that waited in a window of %d. Set the same smaller Prefetch on all instances", f.window.limit)})
 	}
 }

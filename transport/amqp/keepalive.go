@@ -11,6 +11,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/notify"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
@@ -59,7 +60,7 @@ func (e expiryTest) pause() time.Duration {
 type keepalive struct {
 	src     *Queue
 	sess    *conn.Session
-	notices *notifier
+	notices *notify.Notifier
 	gone    <-chan struct{} // the channel is gone
 	name    string          // of the test queue
 	wake    chan struct{}   // there is something to keep
@@ -69,7 +70,7 @@ type keepalive struct {
 	until map[string]time.Time // delay queues, and when the last message in them is due
 }
 
-func newKeepalive(src *Queue, sess *conn.Session, notices *notifier, gone <-chan struct{}) *keepalive {
+func newKeepalive(src *Queue, sess *conn.Session, notices *notify.Notifier, gone <-chan struct{}) *keepalive {
 	return &keepalive{src: src, sess: sess, notices: notices, gone: gone, wake: make(chan struct{}, 1), until: map[string]time.Time{}}
 }
 
@@ -155,7 +156,7 @@ func (k *keepalive) renew(ctx context.Context, name string) {
 		k.fixed = ""
 	}
 	k.mu.Unlock()
-	k.notices.event(transport.Event{Kind: transport.EventNotice,
+	k.notices.Event(transport.Event{Kind: transport.EventNotice,
 		Text: fmt.Sprintf("rabbitmq queue %q of %s was deleted with the messages in it, by a policy with expires or by hand", name, k.src.title())})
 }
 
@@ -171,7 +172,7 @@ func (k *keepalive) test(ctx context.Context, e expiryTest) expiryTest {
 	e.failed = true
 	if !k.src.expires.Swap(true) {
 		err := k.src.expiresError()
-		k.notices.event(transport.Event{Kind: transport.EventNotice, Err: err, Text: err.Error()})
+		k.notices.Event(transport.Event{Kind: transport.EventNotice, Err: err, Text: err.Error()})
 	}
 	return e
 }

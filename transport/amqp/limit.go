@@ -10,6 +10,7 @@ import (
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/notify"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
@@ -132,7 +133,7 @@ type returnLimits struct {
 }
 
 // learn fills in what is known when the source is opened, and warns once.
-func (l *returnLimits) learn(queues []string, facts []*queueFacts, notices *notifier) {
+func (l *returnLimits) learn(queues []string, facts []*queueFacts, notices *notify.Notifier) {
 	l.queues = queues
 	known := make([]limit, len(queues))
 	for i := range queues {
@@ -147,13 +148,13 @@ func (l *returnLimits) learn(queues []string, facts []*queueFacts, notices *noti
 	}
 	for i, name := range queues {
 		if text := known[i].warning(name, l.src.caught(facts[i])); text != "" {
-			notices.event(transport.Event{Kind: transport.EventNotice, Text: text})
+			notices.Event(transport.Event{Kind: transport.EventNotice, Text: text})
 		}
 	}
 }
 
 // follow keeps what is known of the limits up to date until the channel is gone.
-func (l *returnLimits) follow(gone <-chan struct{}, notices *notifier) {
+func (l *returnLimits) follow(gone <-chan struct{}, notices *notify.Notifier) {
 	tick := time.NewTicker(limitEvery)
 	defer tick.Stop()
 	for {

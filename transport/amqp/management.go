@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/longshore-go/longshore/internal/notify"
 	"github.com/longshore-go/longshore/internal/problem"
 	"github.com/longshore-go/longshore/internal/rabbitapi"
 	"github.com/longshore-go/longshore/transport"
@@ -90,7 +91,7 @@ func (s *settings) askManagement(ctx context.Context, into any, path ...string) 
 
 // askFacts asks about the queues until the channel is gone. What could not be known is nil;
 // the reason is reported once.
-func (s *Queue) askFacts(names []string, gone <-chan struct{}, notices *notifier) []*queueFacts {
+func (s *Queue) askFacts(names []string, gone <-chan struct{}, notices *notify.Notifier) []*queueFacts {
 	facts := make([]*queueFacts, len(names))
 	if s.b.set.Management == "" {
 		return facts
@@ -112,7 +113,7 @@ func (s *Queue) askFacts(names []string, gone <-chan struct{}, notices *notifier
 		f, err := s.b.set.factsOf(ctx, name)
 		if err != nil {
 			if ctx.Err() != context.Canceled && s.unasked.CompareAndSwap(false, true) {
-				notices.event(transport.Event{Kind: transport.EventNotice, Err: err, Text: err.Error()})
+				notices.Event(transport.Event{Kind: transport.EventNotice, Err: err, Text: err.Error()})
 			}
 			return facts
 		}

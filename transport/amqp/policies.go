@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore/internal/hosts"
+	"github.com/longshore-go/longshore/internal/notify"
 	"github.com/longshore-go/longshore/internal/rabbitapi"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
@@ -15,7 +16,7 @@ import (
 // delay queues, as far as Config.Management shows them: at each opening, so that no retry is
 // sent into a queue that could be deleted before it is due. At the first opening it names
 // the policies that delete, drop or delay what is kept there.
-func (s *Queue) learnPolicies(queues []string, deadLetter string, ordered bool, notices *notifier) {
+func (s *Queue) learnPolicies(queues []string, deadLetter string, ordered bool, notices *notify.Notifier) {
 	set := &s.b.set
 	if set.Management == "" {
 		return
@@ -23,7 +24,7 @@ func (s *Queue) learnPolicies(queues []string, deadLetter string, ordered bool, 
 	first := !s.opened.Load()
 	notice := func(err error, text string) {
 		if first {
-			notices.event(transport.Event{Kind: transport.EventNotice, Err: err, Text: text})
+			notices.Event(transport.Event{Kind: transport.EventNotice, Err: err, Text: text})
 		}
 	}
 	if u, err := managementURL(set.Management); err == nil && u.Scheme == "http" && !hosts.Loopback(u.Hostname()) {

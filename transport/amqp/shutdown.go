@@ -88,7 +88,7 @@ func (c *consumer) Cancel(ctx context.Context) error {
 		}
 		c.held.cancel(gone)
 		if !gone {
-			c.notices.event(transport.Event{Kind: transport.EventNotice, Text: c.src.title() +
+			c.notices.Event(transport.Event{Kind: transport.EventNotice, Text: c.src.title() +
 				" does not answer, or still sends what is due to its consumer, which is therefore not cancelled: what is unsettled goes back when it is closed"})
 		}
 		return nil
@@ -184,7 +184,7 @@ func (c *consumer) Close(ctx context.Context) error {
 	if err != nil {
 		err = c.src.b.set.brokerError("close "+c.src.title(), c.src.name(), err)
 	}
-	return errors.Join(err, c.giveBackConnections(ctx), c.notices.wait(ctx))
+	return errors.Join(err, c.giveBackConnections(ctx), c.notices.Wait(ctx))
 }
 
 // finish is the last job of the settle writer in an orderly end.
@@ -234,9 +234,9 @@ func (c *consumer) fail(err error) {
 	case <-c.writer.left:
 	case <-time.After(5 * time.Second): // it hangs in a call; the connection ends it
 	}
-	c.notices.lost(lost, &lostError{err})
+	c.notices.Lost(lost, &lostError{err})
 	if !c.held.arrivals(0).leaving {
-		c.notices.down(err)
+		c.notices.Down(err)
 	}
 }
 
@@ -261,7 +261,7 @@ func (c *consumer) end(err, cause error) (lost []*longshore.Delivery) {
 // failSettlements reports accepted settlements whose outcome is not known.
 func (c *consumer) failSettlements(ps []tags.Pending, what string, cause error) {
 	for _, p := range ps {
-		c.notices.settleFailed(p.Delivery, p.Settlement, &longshore.Error{Code: longshore.CodeSettle, Source: c.src.name(),
+		c.notices.SettleFailed(p.Delivery, p.Settlement, &longshore.Error{Code: longshore.CodeSettle, Source: c.src.name(),
 			Op:  fmt.Sprintf("%s a delivery of %s", p.Settlement.Verb, c.src.title()),
 			Err: fmt.Errorf("it %s: %w", what, cause), Hint: "the message may be delivered again"})
 	}

@@ -273,7 +273,7 @@ func (c *committer) reportRepeats(ps []*partition) {
 		p.mu.Unlock()
 	}
 	if repeats > 0 {
-		c.reports.event(transport.Event{Kind: transport.EventNotice, Repeats: repeats,
+		c.reports.Event(transport.Event{Kind: transport.EventNotice, Repeats: repeats,
 			Text: fmt.Sprintf("%s: %d records that are done will be handled again: the metadata of a commit could not describe them; check that the broker's offset.metadata.max.bytes is 4096 or more",
 				c.src.title(), repeats)})
 	}

@@ -44,7 +44,7 @@ type consumer struct {
 
 // newConsumer makes the parts, without a client.
 func newConsumer(s *Group, o transport.OpenOptions) *consumer {
-	c := &consumer{src: s, life: newLifetime(), reports: &reports{obs: o.Observer}, topics: newTopics(s),
+	c := &consumer{src: s, life: newLifetime(), reports: newReports(o.Observer), topics: newTopics(s),
 		turns: &turns{ready: make(chan struct{}, 1), paused: o.Paused}, flow: &flow{needed: make(chan struct{}, 1)}}
 	c.with = &surroundings{src: s, base: o.Base, turns: c.turns, flow: c.flow, reports: c.reports,
 		settled: &settlements{urgent: make(chan struct{}, 1), moved: make(chan struct{}, 1)}}
@@ -138,7 +138,7 @@ func (c *consumer) subscribe(ctx context.Context, o transport.OpenOptions) error
 		return err
 	}
 	if text := s.declared(o.DeadLetter); text != "" {
-		c.reports.event(transport.Event{Kind: transport.EventDeclared, Text: text})
+		c.reports.Event(transport.Event{Kind: transport.EventDeclared, Text: text})
 	}
 	c.topics.adopt(found)
 	s.starts.adopt(found)

@@ -27,7 +27,7 @@ func (h *topicHealth) fetchFailed(e kgo.FetchError) {
 	case errors.As(err, &session):
 		h.sessionFailed(session.Err)
 	case errors.As(err, &loss):
-		h.reports.event(transport.Event{Kind: transport.EventSkipped, Err: err, Skipped: transport.SkippedTruncated,
+		h.reports.Event(transport.Event{Kind: transport.EventSkipped, Err: err, Skipped: transport.SkippedTruncated,
 			Text: fmt.Sprintf("%s: the log of %s/%d was cut off: read up to %d, reading on at %d", h.src.title(), e.Topic, e.Partition, loss.ConsumedTo, loss.ResetTo)})
 	case errors.Is(err, kerr.TopicAuthorizationFailed) && h.denied(e.Topic, time.Now()):
 		h.life.fail(h.src.b.failure("consume for "+h.src.title()+" at "+h.src.b.address(), h.src.name(), err))

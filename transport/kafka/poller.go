@@ -171,7 +171,7 @@ func (o *poller) rewound(p *partition, to int64) *partition {
 	}
 	next := p.before(to)
 	p.mu.Unlock()
-	o.reports.event(transport.Event{Kind: transport.EventSkipped, Skipped: transport.SkippedTruncated,
+	o.reports.Event(transport.Event{Kind: transport.EventSkipped, Skipped: transport.SkippedTruncated,
 		Text: fmt.Sprintf("%s: the log of %s ends before offset %d, which was to be read next; reading on at %d", o.src.title(), p.key, p.expected(), next.next)})
 	p.release(o.src.taken(p.key, "the log was cut off below it"))
 	p.forfeit()
@@ -201,7 +201,7 @@ func (p *partition) accept(fp *kgo.FetchPartition, at time.Time) {
 	p.startAt(fp.Records[0].Offset)
 	if first := fp.Records[0].Offset; first > p.next && fp.LogStartOffset > p.next {
 		// Retention has taken what was next. Any other gap is compaction or a marker.
-		p.with.reports.event(p.with.src.expired(p.key, p.next, min(first, fp.LogStartOffset)))
+		p.with.reports.Event(p.with.src.expired(p.key, p.next, min(first, fp.LogStartOffset)))
 	}
 	last := fp.Records[len(fp.Records)-1]
 	p.next = last.Offset + 1

@@ -1,68 +1,25 @@
 package kafka
 
 import (
-	"context"
 	"sync"
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/notify"
 	"github.com/longshore-go/longshore/transport"
 )
 
-// reports passes what a consumer finds out to its observer, in order and on a goroutine of
-// its own: whoever finds something out may hold a lock that the observer needs. The
-// goroutine lives only while there is something to report.
+// reports puts what a consumer finds out into words for its observer.
 type reports struct {
-	obs transport.Observer // nil: nothing is reported
+	*notify.Notifier
+	obs transport.Observer // for the one call that is direct; nil: nothing is reported
 
-	mu    sync.Mutex
-	calls []func()             // not yet made, in order
-	idle  chan struct{}        // closed when all calls are made; nil while there are none
-	last  map[string]time.Time // when each kind of repeated notice was reported last
+	mu   sync.Mutex
+	last map[string]time.Time // when each kind of repeated notice was reported last
 }
 
-func (r *reports) post(call func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.calls = append(r.calls, call)
-	if r.idle == nil {
-		r.idle = make(chan struct{})
-		go r.run()
-	}
-}
-
-func (r *reports) run() {
-	for {
-		r.mu.Lock()
-		calls := r.calls
-		r.calls = nil
-		if len(calls) == 0 {
-			close(r.idle)
-			r.idle = nil
-			r.mu.Unlock()
-			return
-		}
-		r.mu.Unlock()
-		for _, call := range calls {
-			call()
-		}
-	}
-}
-
-// wait returns when everything is reported.
-func (r *reports) wait(ctx context.Context) error {
-	r.mu.Lock()
-	idle := r.idle
-	r.mu.Unlock()
-	if idle == nil {
-		return nil
-	}
-	select {
-	case <-idle:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+func newReports(obs transport.Observer) *reports {
+	return &reports{Notifier: notify.New(obs), obs: obs}
 }
 
 // lose ends the caller's hold on deliveries and reports those that it still had. It returns
@@ -74,25 +31,14 @@ func (r *reports) lose(ds []*longshore.Delivery, cause error) int {
 			lost = append(lost, d)
 		}
 	}
-	if r.obs != nil && len(lost) > 0 {
-		r.post(func() { r.obs.Lost(lost, cause) })
-	}
+	r.Lost(lost, cause)
 	return len(lost)
 }
 
 // settleFailed reports acknowledgements that no commit has carried.
 func (r *reports) settleFailed(ds []*longshore.Delivery, err error) {
-	if r.obs == nil {
-		return
-	}
 	for _, d := range ds {
-		r.post(func() { r.obs.SettleFailed(d, longshore.Settlement{Verb: longshore.VerbAck}, err) })
-	}
-}
-
-func (r *reports) down(err error) {
-	if r.obs != nil {
-		r.post(func() { r.obs.Down(err) })
+		r.SettleFailed(d, longshore.Settlement{Verb: longshore.VerbAck}, err)
 	}
 }
 
@@ -110,14 +56,8 @@ func (r *reports) leaving(ps []*partition) {
 	o.Leaving(parts)
 }
 
-func (r *reports) event(e transport.Event) {
-	if r.obs != nil {
-		r.post(func() { r.obs.Event(e) })
-	}
-}
-
 func (r *reports) notice(text string, err error) {
-	r.event(transport.Event{Kind: transport.EventNotice, Text: text, Err: err})
+	r.Event(transport.Event{Kind: transport.EventNotice, Text: text, Err: err})
 }
 
 // repeated is notice for what happens again and again: each kind at most once a minute.

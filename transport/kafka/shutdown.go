@@ -64,7 +64,7 @@ func (c *consumer) Close(ctx context.Context) error {
 	case <-gone:
 	case <-ctx.Done(): // the rest ends by itself
 	}
-	if werr := c.reports.wait(ctx); err == nil {
+	if werr := c.reports.Wait(ctx); err == nil {
 		err = werr
 	}
 	return brokerError("close "+c.src.title(), c.src.name(), err)
@@ -119,6 +119,6 @@ func (c *consumer) awaitFailure() {
 	}
 	c.assignments.release(fmt.Errorf("the consumer ended: %w", longshore.ErrLost))
 	if news {
-		c.reports.down(err)
+		c.reports.Down(err)
 	}
 }

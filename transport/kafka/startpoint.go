@@ -122,7 +122,7 @@ func (s *startpoints) inRange(key partitionOf, position int64, log cluster.Exten
 		s.life.fail(err)
 		return 0, false, err
 	}
-	s.reports.event(transport.Event{Kind: transport.EventSkipped, Skipped: reason,
+	s.reports.Event(transport.Event{Kind: transport.EventSkipped, Skipped: reason,
 		Text: fmt.Sprintf("%s: position %d of %s is not in the log (%d to %d): %s; reading on %s, offset %d", s.src.title(), position, key, log.Start, log.End, gap, policy, at)})
 	return at, true, nil
 }
