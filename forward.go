@@ -7,8 +7,8 @@ import "strings"
 const HeaderVia = "longshore-via"
 
 // Forwarded returns the message to publish when a delivery is moved to another broker or
-// another place: with its key, body and properties, with its [Identity] in [HeaderID], and
-// without what counts its failures here. The headers of a dead letter that say why it failed
+// another place: with its key, body and properties, with its [Identity] in [HeaderID] unless
+// that is its ID, which publishers write there, and without what counts its failures here. The headers of a dead letter that say why it failed
 // stay. The result shares key and body with the delivery, and has headers of its own.
 //
 // A copy that is sent again because the first outcome was unknown carries the same identity,
@@ -22,7 +22,7 @@ func Forwarded(d *Delivery) *Message {
 			headers = append(headers, h)
 		}
 	}
-	if id := Identity(d); id != "" && !headers.Has(HeaderID) {
+	if id := Identity(d); id != "" && id != m.ID && !headers.Has(HeaderID) {
 		headers = append(headers, Header{Name: HeaderID, Value: id})
 	}
 	m.Headers = headers

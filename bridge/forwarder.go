@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -53,8 +54,7 @@ func (f *forwarder) Handle(ctx context.Context, d *longshore.Delivery) error {
 	m := longshore.Forwarded(d)
 	sum := digest(m)
 	path, copied := viaOf(m.Headers, sum)
-	id := f.identity(d)
-	rec := ledger.Record{Digest: sum, From: f.fromID, To: f.toID, ID: id}
+	rec := ledger.Record{Digest: sum, From: f.fromID, To: f.toID, ID: f.identity(d)}
 	if f.ordered {
 		rec.Key = keyHash(m.Key)
 	}
@@ -65,12 +65,15 @@ func (f *forwarder) Handle(ctx context.Context, d *longshore.Delivery) error {
 	if f.ledger != nil {
 		known := f.ledger.Ask(rec)
 		what.loops, what.done, what.copied = known == ledger.Loops, known == ledger.Done, copied || known == ledger.Differs
-		what.keyParked = f.ledger.KeyParked(rec.Key)
+		what.keyParked = f.ledger.KeyParked(rec)
 	}
 	switch what.decide() {
 	case drop:
-		f.count.looped.Add(1)
-		return f.record(ctx, rec, ledger.Looped)
+		err := f.record(ctx, rec, ledger.Looped)
+		if err == nil {
+			f.count.looped.Add(1)
+		}
+		return err
 	case skip:
 		f.count.skipped.Add(1)
 		return nil
@@ -82,13 +85,17 @@ func (f *forwarder) Handle(ctx context.Context, d *longshore.Delivery) error {
 		return f.park(ctx, rec, &longshore.Error{Code: longshore.CodeBusy, Op: "forward a message", Source: f.name,
 			Err: errors.New("an earlier message of its key is parked"), Hint: "forward the parked messages first, then release the key"})
 	case rename:
-		f.count.renamed.Add(1)
-		id += "~" + hex.EncodeToString(sum[:6])
-		rec.ID = id
+		if rec.ID != "" {
+			rec.ID += "~" + hex.EncodeToString(sum[:6])
+		}
+		err := f.deliver(ctx, m, path, rec)
+		if err == nil {
+			f.count.renamed.Add(1)
+		}
+		return err
 	case forward:
 	}
-	f.dress(m, id, path)
-	return f.send(ctx, d, m, rec)
+	return f.deliver(ctx, m, path, rec)
 }
 
 // positionOf is a number for a place in a log; 0 is none.
@@ -102,53 +109,47 @@ func positionOf(o *longshore.Origin) uint64 {
 	return max(h.Sum64(), 1)
 }
 
-// dress gives the message its identity and its way.
-func (f *forwarder) dress(m *longshore.Message, id string, path via) {
-	m.Headers = without(without(m.Headers, longshore.HeaderVia), longshore.HeaderID)
-	if id != "" {
-		m.Headers = append(m.Headers, longshore.Header{Name: longshore.HeaderID, Value: id})
-	} else {
-		f.count.anonymous.Add(1)
+// deliver gives the message its identity and its way, and sends it. nil means that the target
+// has it.
+func (f *forwarder) deliver(ctx context.Context, m *longshore.Message, path via, rec ledger.Record) error {
+	m.Headers = slices.DeleteFunc(m.Headers, func(h longshore.Header) bool { // Forwarded made them: they are ours
+		return h.Name == longshore.HeaderVia || h.Name == longshore.HeaderID
+	})
+	if rec.ID != "" {
+		m.Headers = append(m.Headers, longshore.Header{Name: longshore.HeaderID, Value: rec.ID})
 	}
 	m.Headers = append(m.Headers, longshore.Header{Name: longshore.HeaderVia, Value: path.through(f.from)})
 	if f.deadLetters {
 		m.Expiration = 0
 	}
-}
-
-func without(h longshore.Headers, name string) longshore.Headers {
-	out := h[:0:0]
-	for _, e := range h {
-		if e.Name != name {
-			out = append(out, e)
-		}
+	if err := f.send(ctx, m, rec); err != nil {
+		return err
 	}
-	return out
+	if rec.ID == "" {
+		f.count.anonymous.Add(1)
+	}
+	f.count.forwarded.Add(1)
+	f.count.bytes.Add(int64(len(m.Body)))
+	if !m.Timestamp.IsZero() {
+		f.count.age.Store(int64(f.now().Sub(m.Timestamp)))
+	}
+	return nil
 }
 
 // send publishes, with a record before and after.
-func (f *forwarder) send(ctx context.Context, d *longshore.Delivery, m *longshore.Message, rec ledger.Record) error {
+func (f *forwarder) send(ctx context.Context, m *longshore.Message, rec ledger.Record) error {
 	if err := f.record(ctx, rec, ledger.Taken); err != nil {
 		return err
 	}
 	to := f.target.Load()
-	err := own(to.pub.Publish(ctx, to.dest, m))
-	switch {
+	switch err := own(to.pub.Publish(ctx, to.dest, m)); {
 	case err == nil:
+		return f.record(ctx, rec, ledger.Confirmed)
 	case unsendable(err):
 		return f.park(ctx, rec, err)
 	default:
 		return breaker.Unavailable(err)
 	}
-	if err := f.record(ctx, rec, ledger.Confirmed); err != nil {
-		return err
-	}
-	f.count.forwarded.Add(1)
-	f.count.bytes.Add(int64(len(m.Body)))
-	if at := d.Received().Timestamp; !at.IsZero() {
-		f.count.age.Store(int64(f.now().Sub(at)))
-	}
-	return nil
 }
 
 // own is the error of the only message of a Publish.

@@ -39,8 +39,8 @@ type Config struct {
 	// DeadLetters says that the messages are dead letters: their expiration is not applied
 	// again at the target.
 	DeadLetters bool
-	// Container tunes the container: workers, window, throttle, logger, clock. Its Name,
-	// DeadLetter and Redelivery are the route's. Zero Workers: 1 to 64. nil Order: by key.
+	// Container tunes the container: workers, window, throttle, logger, clock. Its Name and
+	// DeadLetter are the route's. Zero Workers: 1 to 64. nil Order: by key.
 	Container container.Config
 	// OpenFor is how long the intake stops when the target fails, before it is probed; doubled
 	// up to a minute. Zero: 1 s.

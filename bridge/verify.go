@@ -18,10 +18,7 @@ import (
 
 // Ledger records what routes move, in a directory of append-only files. It is safe for
 // concurrent use.
-type Ledger struct {
-	dir string
-	l   *ledger.Ledger
-}
+type Ledger struct{ l *ledger.Ledger }
 
 // OpenLedger opens the directory, which is made if it does not exist, and continues what
 // earlier processes recorded. Close it after its routes have stopped.
@@ -30,10 +27,10 @@ func OpenLedger(dir string) (*Ledger, error) {
 	if err != nil {
 		return nil, &longshore.Error{Code: longshore.CodeConfig, Op: "open the ledger " + dir, Err: err, Hint: "name a directory that this process may write"}
 	}
-	return &Ledger{dir: dir, l: l}, nil
+	return &Ledger{l: l}, nil
 }
 
-// Close writes what is left.
+// Close ends the file. Stop the routes first: what they do afterwards is refused.
 func (l *Ledger) Close() error { return l.l.Close() }
 
 // ReleaseKeys forgets which keys have parked messages: later messages of those keys are

@@ -15,7 +15,6 @@ import (
 
 // The headers of our own dead letters, as the container writes them.
 const (
-	headerAttempt  = "longshore-attempt"
 	headerReason   = "longshore-dead-reason"
 	headerError    = "longshore-dead-error"
 	headerAttempts = "longshore-dead-attempts"

@@ -36,7 +36,7 @@ type life struct {
 func Sum(records iter.Seq2[Record, error]) (Account, error) {
 	var a Account
 	lives := map[passage]*life{}
-	newest := map[uint64]uint64{} // by key: the order of the newest first copy
+	newest := map[lane]uint64{} // by key of a way: the order of the newest first copy
 	var order uint64
 	for r, err := range records {
 		if err != nil {
@@ -66,7 +66,7 @@ func Sum(records iter.Seq2[Record, error]) (Account, error) {
 	return a, nil
 }
 
-func (a *Account) step(m *life, r *Record, order uint64, newest map[uint64]uint64) {
+func (a *Account) step(m *life, r *Record, order uint64, newest map[lane]uint64) {
 	switch r.Kind {
 	case Taken:
 		if !m.taken {
@@ -82,10 +82,11 @@ func (a *Account) step(m *life, r *Record, order uint64, newest map[uint64]uint6
 		if r.Key == 0 {
 			return
 		}
-		if m.order < newest[r.Key] {
+		if k := laneOf(r); m.order < newest[k] {
 			a.Inversions++
+		} else {
+			newest[k] = m.order
 		}
-		newest[r.Key] = max(newest[r.Key], m.order)
 	case Parked:
 		m.parked = true
 	case Looped:

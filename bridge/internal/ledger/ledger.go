@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 )
@@ -23,15 +25,16 @@ type Ledger struct {
 	mu      sync.Mutex
 	seq     uint64
 	index   index
-	parked  map[uint64]bool // keys behind which messages are parked
-	buf     []byte          // appended and not yet written
-	spare   []byte          // the buffer that the writer used last
-	batch   *batch          // whose records are in buf
+	parked  map[lane]bool // the keys of each way behind which messages are parked
+	buf     []byte        // appended and not yet written
+	spare   []byte        // the buffer that the writer used last
+	batch   *batch        // whose records are in buf
 	closed  bool
 	wake    chan struct{} // tells the writer that buf is not empty
 	quit    chan struct{} // closed by Close
 	stopped chan struct{} // closed when the writer has ended
-	file    *os.File      // used by the writer alone
+	file    *os.File      // used by the writer alone, like size
+	size    int64         // of what was written whole
 }
 
 // batch is what is written with one call. err is read after done is closed.
@@ -46,7 +49,7 @@ func Open(dir string, now func() time.Time) (*Ledger, error) {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("make the ledger's directory: %w", err)
 	}
-	l := &Ledger{dir: dir, now: now, index: newIndex(Remembered), parked: map[uint64]bool{},
+	l := &Ledger{dir: dir, now: now, index: newIndex(Remembered), parked: map[lane]bool{},
 		wake: make(chan struct{}, 1), quit: make(chan struct{}), stopped: make(chan struct{}), batch: &batch{done: make(chan struct{})}}
 	for r, err := range Read(dir, nil) {
 		if err != nil {
@@ -62,7 +65,7 @@ func Open(dir string, now func() time.Time) (*Ledger, error) {
 	if _, err := f.WriteString(magic); err != nil {
 		return nil, errors.Join(fmt.Errorf("begin a ledger segment: %w", err), f.Close())
 	}
-	l.file = f
+	l.file, l.size = f, int64(len(magic))
 	go l.write()
 	return l, nil
 }
@@ -74,10 +77,10 @@ func (l *Ledger) note(r *Record) {
 		l.index.put(r)
 	case Parked:
 		if r.Key != 0 {
-			l.parked[r.Key] = true
+			l.parked[laneOf(r)] = true
 		}
 	case Released:
-		delete(l.parked, r.Key)
+		delete(l.parked, laneOf(r))
 	case Looped:
 	}
 }
@@ -89,18 +92,11 @@ func (l *Ledger) Ask(r Record) Known {
 	return l.index.ask(&r)
 }
 
-// KeyParked tells whether an earlier message of the key is parked.
-func (l *Ledger) KeyParked(key uint64) bool {
+// KeyParked tells whether an earlier message of the record's key, on the same way, is parked.
+func (l *Ledger) KeyParked(r Record) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return key != 0 && l.parked[key]
-}
-
-// ParkedKeys returns how many keys have messages parked.
-func (l *Ledger) ParkedKeys() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.parked)
+	return r.Key != 0 && l.parked[laneOf(&r)]
 }
 
 // Add appends a record, gives it its number and time, and returns when it has been written.
@@ -166,17 +162,14 @@ func (l *Ledger) writeBatch() {
 // append writes whole records. After a write that was cut short, as on a full disk, the part
 // that arrived is taken back, so that later records can be read.
 func (l *Ledger) append(out []byte) error {
-	end, err := l.file.Seek(0, 2)
-	if err != nil {
-		return fmt.Errorf("write the ledger: %w", err)
-	}
 	if _, err := l.file.Write(out); err != nil {
-		return errors.Join(fmt.Errorf("write the ledger: %w", err), l.file.Truncate(end))
+		return errors.Join(fmt.Errorf("write the ledger: %w", err), l.file.Truncate(l.size))
 	}
+	l.size += int64(len(out))
 	return nil
 }
 
-// Close writes what is left and ends the segment.
+// Close writes the records that are still buffered, syncs them to disk and ends the segment.
 func (l *Ledger) Close() error {
 	l.mu.Lock()
 	if l.closed {
@@ -193,13 +186,10 @@ func (l *Ledger) Close() error {
 // ReleaseKeys records that no key is held back any more.
 func (l *Ledger) ReleaseKeys(ctx context.Context) error {
 	l.mu.Lock()
-	keys := make([]uint64, 0, len(l.parked))
-	for k := range l.parked {
-		keys = append(keys, k)
-	}
+	keys := slices.Collect(maps.Keys(l.parked))
 	l.mu.Unlock()
 	for _, k := range keys {
-		if err := l.Add(ctx, Record{Kind: Released, Key: k}); err != nil {
+		if err := l.Add(ctx, Record{Kind: Released, From: k.from, To: k.to, Key: k.key}); err != nil {
 			return err
 		}
 	}

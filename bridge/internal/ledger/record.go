@@ -34,6 +34,12 @@ type Record struct {
 	ID     string   // identity; of one longer than 255 bytes a prefix and its hash
 }
 
+// lane is a key on the way from one place to another: routes that share a ledger have keys of
+// their own.
+type lane struct{ from, to, key uint64 }
+
+func laneOf(r *Record) lane { return lane{r.From, r.To, r.Key} }
+
 // head is the length of a record without its identity: kind, length of the identity, digest,
 // from, to, position, key, seq, time.
 const head = 1 + 1 + 16 + 6*8
