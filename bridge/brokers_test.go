@@ -28,6 +28,7 @@ import (
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/amqptest"
 	"github.com/longshore-go/longshore/transport/kafka"
+	"github.com/longshore-go/longshore/transport/memory"
 	"github.com/longshore-go/longshore/transport/sqs/sqstest"
 	"github.com/longshore-go/longshore/transport/urls"
 )
@@ -259,6 +260,45 @@ func same(t *testing.T, want, got *longshore.Message) {
 	}
 	if w, g := show(want), show(got); w != g {
 		t.Errorf("\n got %s\nwant %s", g, w)
+	}
+}
+
+// F-M04: a message that a real publisher refuses whenever it is tried is parked with its
+// reason after its attempts, appears in the ledger, and holds no other key up.
+func TestRefusedMessagesHoldNobodyUp(t *testing.T) {
+	for name, url := range map[string]func(*testing.T) string{
+		"embedded": func(t *testing.T) string { return queueOn(t, amqptest.New(t).URL) },
+		"real":     func(t *testing.T) string { return queueOn(t, brokertest.AMQP(t)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := memory.New(memory.Config{Name: "source"})
+			from, dir := b.Queue("orders", memory.QueueConfig{}), t.TempDir()
+			r := run(t, bridge.Config{From: from, To: source(t, url(t)), Ledger: openLedger(t, dir),
+				Container: container.Config{Redelivery: container.Redelivery{MaxAttempts: 3, Backoff: container.Backoff{Initial: time.Millisecond}}}})
+			msgs := number(100, "k")
+			msgs[7].Type = strings.Repeat("x", 300) // AMQP takes 255 bytes
+			put(t, from, msgs...)
+			parked := b.Queue("orders.parked", memory.QueueConfig{})
+			b.Declare("orders.parked")
+			until(t, "all are moved or parked", func() bool {
+				s := r.Stats()
+				return s.Forwarded+s.Parked == 100 && len(look(t, parked)) == int(s.Parked)
+			})
+			first := look(t, parked)[0]
+			if string(first.Body) != "7" || first.Headers.String(container.HeaderDeadReason) != string(longshore.CodeRefused) {
+				t.Errorf("parked first: %s, %v", first.Body, first.Headers)
+			}
+			for _, d := range look(t, parked) {
+				if string(d.Key) != string(msgs[7].Key) {
+					t.Errorf("message %s of another key is parked", d.Body)
+				}
+			}
+			stop(t, r)
+			if v := verified(t, dir, nil); !v.OK() || int64(v.Parked) != r.Stats().Parked {
+				t.Errorf("%v; missing %v", v, v.Missing)
+			}
+		})
 	}
 }
 

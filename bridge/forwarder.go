@@ -29,6 +29,7 @@ type forwarder struct {
 	log         bool             // the source is a partitioned log: a position belongs to one message
 	ordered     bool             // the source keeps an order, so that of each key is recorded and kept
 	ledger      *ledger.Ledger   // nil: none
+	attempts    int              // after so many a message that the target refuses is parked
 	now         func() time.Time // for the age of messages
 	count       counters
 
@@ -88,14 +89,14 @@ func (f *forwarder) Handle(ctx context.Context, d *longshore.Delivery) error {
 		if rec.ID != "" {
 			rec.ID += "~" + hex.EncodeToString(sum[:6])
 		}
-		err := f.deliver(ctx, m, path, rec)
+		err := f.deliver(ctx, m, path, rec, d.Attempt)
 		if err == nil {
 			f.count.renamed.Add(1)
 		}
 		return err
 	case forward:
 	}
-	return f.deliver(ctx, m, path, rec)
+	return f.deliver(ctx, m, path, rec, d.Attempt)
 }
 
 // positionOf is a number for a place in a log; 0 is none.
@@ -111,7 +112,7 @@ func positionOf(o *longshore.Origin) uint64 {
 
 // deliver gives the message its identity and its way, and sends it. nil means that the target
 // has it.
-func (f *forwarder) deliver(ctx context.Context, m *longshore.Message, path via, rec ledger.Record) error {
+func (f *forwarder) deliver(ctx context.Context, m *longshore.Message, path via, rec ledger.Record, attempt int) error {
 	m.Headers = slices.DeleteFunc(m.Headers, func(h longshore.Header) bool { // Forwarded made them: they are ours
 		return h.Name == longshore.HeaderVia || h.Name == longshore.HeaderID
 	})
@@ -122,7 +123,7 @@ func (f *forwarder) deliver(ctx context.Context, m *longshore.Message, path via,
 	if f.deadLetters {
 		m.Expiration = 0
 	}
-	if err := f.send(ctx, m, rec); err != nil {
+	if err := f.send(ctx, m, rec, attempt); err != nil {
 		return err
 	}
 	if rec.ID == "" {
@@ -137,7 +138,7 @@ func (f *forwarder) deliver(ctx context.Context, m *longshore.Message, path via,
 }
 
 // send publishes, with a record before and after.
-func (f *forwarder) send(ctx context.Context, m *longshore.Message, rec ledger.Record) error {
+func (f *forwarder) send(ctx context.Context, m *longshore.Message, rec ledger.Record, attempt int) error {
 	if err := f.record(ctx, rec, ledger.Taken); err != nil {
 		return err
 	}
@@ -145,12 +146,17 @@ func (f *forwarder) send(ctx context.Context, m *longshore.Message, rec ledger.R
 	switch err := own(to.pub.Publish(ctx, to.dest, m)); {
 	case err == nil:
 		return f.record(ctx, rec, ledger.Confirmed)
-	case unsendable(err):
+	case transport.Permanent(err), refused(err) && attempt >= f.attempts:
 		return f.park(ctx, rec, err)
+	case refused(err): // it may be full, or this message may be at fault
+		return err
 	default:
 		return breaker.Unavailable(err)
 	}
 }
+
+// refused tells whether the target has answered, and does not take the message now.
+func refused(err error) bool { return longshore.CodeOf(err) == longshore.CodeRefused }
 
 // own is the error of the only message of a Publish.
 func own(err error) error {
@@ -158,15 +164,6 @@ func own(err error) error {
 		return p.Failed[0]
 	}
 	return err
-}
-
-// unsendable tells whether the target refuses this message whenever it is tried.
-func unsendable(err error) bool {
-	switch longshore.CodeOf(err) { //nolint:exhaustive // all others may pass
-	case longshore.CodeTooLarge, longshore.CodeBadHeader, longshore.CodeUnsupported, longshore.CodeTombstone:
-		return true
-	}
-	return false
 }
 
 // park records that the message is set aside, and has the container move it to the parking

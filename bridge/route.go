@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,6 +61,9 @@ type Route struct {
 	pub transport.Publisher // open between Start and Stop
 }
 
+// defaultAttempts is how often a message is sent to a target that refuses it and may be full.
+const defaultAttempts = 5
+
 // New checks the configuration and returns a route. It does no I/O. Errors:
 // [longshore.CodeConfig], with all that is wrong.
 func New(cfg Config) (*Route, error) {
@@ -83,7 +87,7 @@ func New(cfg Config) (*Route, error) {
 		cfg.Identity = at(hashOf(token(from)))
 	}
 	f := &forwarder{name: cfg.Name, from: token(from), to: token(to), fromID: hashOf(token(from)), toID: hashOf(token(to)),
-		identity: cfg.Identity, deadLetters: cfg.DeadLetters, now: time.Now,
+		identity: cfg.Identity, deadLetters: cfg.DeadLetters, attempts: cmp.Or(cfg.Container.Redelivery.MaxAttempts, defaultAttempts), now: time.Now,
 		ordered: cfg.From.Capabilities().Ordering != longshore.OrderNone, log: cfg.From.Capabilities().Partitions}
 	if cfg.Container.Clock != nil {
 		f.now = cfg.Container.Clock.Now
@@ -115,6 +119,7 @@ func newContainer(cfg *Config, from transport.Description, f *forwarder) (*conta
 	own := cfg.Container
 	own.Name = "bridge:" + cfg.Name
 	own.DeadLetter = container.DeadLetter{To: parkOf(cfg, from)}
+	own.Redelivery.MaxAttempts = f.attempts
 	own.Middleware = append(own.Middleware[:len(own.Middleware):len(own.Middleware)], b)
 	if own.Workers == (container.Workers{}) {
 		own.Workers = container.Workers{Min: 1, Max: 64}

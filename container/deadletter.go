@@ -293,11 +293,7 @@ func destinationFault(err error) error {
 // immovable tells whether a dead-letter place that answers like this will answer the same
 // to the next try: the message is what it refuses.
 func immovable(err error) bool {
-	switch longshore.CodeOf(err) { //nolint:exhaustive // all others may pass
-	case longshore.CodeTooLarge, longshore.CodeBadHeader, longshore.CodeUnsupported, longshore.CodeHops:
-		return true
-	}
-	return false
+	return transport.Permanent(err) || longshore.CodeOf(err) == longshore.CodeHops
 }
 
 // unmovable counts the messages that their dead-letter place refuses for good, and returns
