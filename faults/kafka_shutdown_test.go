@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -77,13 +78,13 @@ func TestKafkaAcksBelowTheThresholdAreCommittedAtStop(t *testing.T) {
 func TestKafkaUnflushedAcksAreReportedWhenTheBrokerIsGone(t *testing.T) {
 	t.Parallel()
 	k := newKafkaTopic(t, newFake(t).ListenAddrs(), 1)
-	l, gone := oracle.New(), make(chan struct{})
+	l := oracle.New()
 	k.publish(l, 0, 7, 1)
-	cuts := k.cuttable(gone)
+	cuts, cut := k.cuttable()
 	c := consumeFrom(t, cuts.Group(k.name, []string{k.name}, kafka.GroupConfig{SettleLinger: time.Hour}),
 		container.Config{DrainTimeout: time.Second, CancelGrace: 2 * time.Second, DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}}, record(l))
 	eventually(t, 30*time.Second, "all are handled", func() bool { return l.Done() == 7 })
-	close(gone)
+	cut()
 	begin := time.Now()
 	r := stops(t, c)
 	if took := time.Since(begin); took > 10*time.Second {
@@ -94,9 +95,11 @@ func TestKafkaUnflushedAcksAreReportedWhenTheBrokerIsGone(t *testing.T) {
 	}
 }
 
-// cuttable is a broker whose connections end when gone is closed, and are refused
-// from then on.
-func (k *kafkaTopic) cuttable(gone chan struct{}) *kafka.Broker {
+// cuttable is a broker whose connections end with cut, which returns once they are closed, and
+// are refused from then on.
+func (k *kafkaTopic) cuttable() (b *kafka.Broker, cut func()) {
+	gone := make(chan struct{})
+	var open sync.WaitGroup
 	dial := func(ctx context.Context, network, host string) (net.Conn, error) {
 		select {
 		case <-gone:
@@ -105,11 +108,11 @@ func (k *kafkaTopic) cuttable(gone chan struct{}) *kafka.Broker {
 		}
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, host)
 		if err == nil {
-			go func() { <-gone; _ = conn.Close() }()
+			open.Go(func() { <-gone; _ = conn.Close() })
 		}
 		return conn, err
 	}
-	return kafka.New(k.addrs, kafka.Config{Options: []kgo.Opt{kgo.Dialer(dial)}})
+	return kafka.New(k.addrs, kafka.Config{Options: []kgo.Opt{kgo.Dialer(dial)}}), func() { close(gone); open.Wait() }
 }
 
 // F-A04: a fetch answers after the stop began. What was fetched and not worked on is
