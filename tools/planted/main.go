@@ -18,6 +18,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/longshore-go/longshore/tools/textedit"
 )
 
 func main() {
@@ -39,45 +41,34 @@ func run(ctx context.Context, only string, within time.Duration) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(tree) }()
-	const script = `git ls-files -co --exclude-standard -z | while IFS= read -r -d '' f; do [ ! -e "$f" ] || printf '%s\0' "$f"; done | tar -c --null -T - | tar -x -C "$0"`
-	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script, tree)
-	cmd.Stderr = os.Stderr
-	if err := cmd.Run(); err != nil {
+	if err := textedit.CopyTree(ctx, ".", tree, false); err != nil {
 		return err
 	}
 	var missed []error
 	for _, f := range faults() {
-		if !strings.Contains(f.name+" "+f.from, only) {
+		if !strings.Contains(f.Name+" "+f.from, only) {
 			continue
 		}
 		found, err := try(ctx, tree, f, within)
 		if err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
+			return fmt.Errorf("%s: %w", f.Name, err)
 		}
 		if found == "" {
 			found = "NOT FOUND"
-			missed = append(missed, fmt.Errorf("%s (%s) was not found", f.name, f.from))
+			missed = append(missed, fmt.Errorf("%s (%s) was not found", f.Name, f.from))
 		}
-		fmt.Printf("%-8s  %-66s  %-30s  %s\n", f.from, f.name, f.layer, found)
+		fmt.Printf("%-8s  %-66s  %-30s  %s\n", f.from, f.Name, f.layer, found)
 	}
 	return errors.Join(missed...)
 }
 
 // try puts a fault in, lets the simulation search for it, and takes it out again.
 func try(ctx context.Context, tree string, f fault, within time.Duration) (found string, err error) {
-	path := filepath.Join(tree, filepath.FromSlash(f.file))
-	text, err := os.ReadFile(path)
+	undo, err := f.Put(tree)
 	if err != nil {
 		return "", err
 	}
-	broken, err := f.apply(text)
-	if err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(path, broken, 0o600); err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, os.WriteFile(path, text, 0o600)) }()
+	defer func() { err = errors.Join(err, undo()) }()
 	binary := filepath.Join(tree, "simulation.test")
 	if out, err := test(ctx, tree, "go", "test", "-c", "-o", binary, f.layer); err != nil {
 		return "", fmt.Errorf("the edited code does not compile: %s", out)

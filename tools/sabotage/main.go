@@ -15,12 +15,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
 
 	"github.com/longshore-go/longshore/tools/faultindex"
+	"github.com/longshore-go/longshore/tools/textedit"
 )
 
 func main() {
@@ -51,7 +51,7 @@ func run(ctx context.Context, only, within string, commit bool) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(tree) }()
-	if err := copyTree(ctx, root, tree, commit); err != nil {
+	if err := textedit.CopyTree(ctx, root, tree, commit); err != nil {
 		return err
 	}
 	// The brokers that run, and the locks by which tests share those that they break.
@@ -66,35 +66,24 @@ func run(ctx context.Context, only, within string, commit bool) error {
 	var errs []error
 	n := 0
 	for _, e := range edits() {
-		if !strings.Contains(e.name, only) {
+		if !strings.Contains(e.Name, only) {
 			continue
 		}
 		n++
 		caught, err := s.try(ctx, e)
 		switch {
 		case err != nil:
-			errs = append(errs, fmt.Errorf("%s: %w", e.name, err))
-			fmt.Printf("ERROR       %s: %v\n", e.name, err)
+			errs = append(errs, fmt.Errorf("%s: %w", e.Name, err))
+			fmt.Printf("ERROR       %s: %v\n", e.Name, err)
 		case caught == "":
-			errs = append(errs, fmt.Errorf("%s in %s was not seen", e.name, e.file))
-			fmt.Printf("NOT CAUGHT  %s (%s)\n", e.name, e.file)
+			errs = append(errs, fmt.Errorf("%s in %s was not seen", e.Name, e.File))
+			fmt.Printf("NOT CAUGHT  %s (%s)\n", e.Name, e.File)
 		default:
-			fmt.Printf("caught      %s (%s): %s\n", e.name, e.file, caught)
+			fmt.Printf("caught      %s (%s): %s\n", e.Name, e.File, caught)
 		}
 	}
 	if n == 0 {
 		return fmt.Errorf("no fault has %q in its name", only)
 	}
 	return errors.Join(errs...)
-}
-
-// copyTree copies what git knows or would add; the checkout is never touched.
-func copyTree(ctx context.Context, root, tree string, commit bool) error {
-	script := `git ls-files -co --exclude-standard -z | while IFS= read -r -d '' f; do [ ! -e "$f" ] || printf '%s\0' "$f"; done | tar -c --null -T - | tar -x -C "$0"`
-	if commit {
-		script = `git archive HEAD | tar -x -C "$0"`
-	}
-	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script, tree)
-	cmd.Dir, cmd.Stderr = root, os.Stderr
-	return cmd.Run()
 }

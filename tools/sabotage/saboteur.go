@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,22 +25,14 @@ type saboteur struct {
 // try puts the fault in, runs the fault tests of its packages until one is red, and
 // takes it out again.
 func (s *saboteur) try(ctx context.Context, e edit) (caught string, err error) {
-	path := filepath.Join(s.tree, e.file)
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		return "", err
-	}
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
-	broken, err := e.apply(whole)
+	undo, err := e.Put(s.tree)
 	if err != nil {
 		return "", err
 	}
-	if err := os.WriteFile(path, broken, 0o600); err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, os.WriteFile(path, whole, 0o600)) }()
+	defer func() { err = errors.Join(err, undo()) }()
 	patterns := s.index.ByPackage(s.index.Requirements)
 	for _, folder := range e.packages {
 		if out, err := s.test(ctx, folder, "^$", ""); err != nil {
@@ -54,7 +45,7 @@ func (s *saboteur) try(ctx context.Context, e edit) (caught string, err error) {
 		if len(red) == 0 {
 			continue
 		}
-		if err := os.WriteFile(path, whole, 0o600); err != nil {
+		if err := undo(); err != nil {
 			return "", err
 		}
 		without := s.failing(ctx, folder, red)
