@@ -1,0 +1,106 @@
+package fleet
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/longshore-go/longshore/admin"
+)
+
+const (
+	keepEvents = 200
+	// quiet is how long a stream may bring nothing: an instance sends a sign of life every
+	// ten seconds.
+	quiet = 30 * time.Second
+	// The pauses between two attempts to open the stream.
+	firstPause, lastPause = time.Second, 15 * time.Second
+)
+
+// follow reads the stream of events until ctx ends, and opens it again after its end.
+func (r *reader) follow(ctx context.Context) {
+	pause := firstPause
+	for ctx.Err() == nil {
+		if r.stream(ctx) {
+			pause = firstPause
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-t.C:
+		}
+		t.Stop()
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// stream reads one stream to its end and tells whether it was opened.
+func (r *reader) stream(ctx context.Context) bool {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watch := time.AfterFunc(quiet, cancel)
+	defer watch.Stop()
+	r.mu.Lock()
+	q := Request{Method: http.MethodGet, Path: "/api/events", Accept: "text/event-stream"}
+	if r.lastID > 0 {
+		q.LastEventID = strconv.FormatInt(r.lastID, 10)
+	} else {
+		q.LastEventID = "0" // what it still has of the past
+	}
+	r.mu.Unlock()
+	res, err := r.send(ctx, q)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = res.Body.Close() }() // a stream has nothing to say at its end
+	if res.StatusCode != http.StatusOK {
+		return false
+	}
+	_ = ReadStream(res.Body, func(kind string, data []byte) error { // it ends with ctx, or is opened again
+		watch.Reset(quiet)
+		var e admin.Event
+		if kind == "event" && json.Unmarshal(data, &e) == nil {
+			r.noteEvent(e)
+		}
+		return nil
+	})
+	return true
+}
+
+func (r *reader) noteEvent(e admin.Event) {
+	r.mu.Lock()
+	if e.ID > r.lastID {
+		r.lastID = e.ID
+		if len(r.known.Events) == keepEvents {
+			r.known.Events = append(r.known.Events[:0:0], r.known.Events[1:]...)
+		}
+		r.known.Events = append(r.known.Events, e)
+	}
+	r.mu.Unlock()
+	r.signal()
+}
+
+// ReadStream reads server-sent events and calls take for each, until it fails or the stream
+// ends.
+func ReadStream(from io.Reader, take func(kind string, data []byte) error) error {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, maxAnswer)
+	kind := ""
+	for lines.Scan() {
+		if k, ok := bytes.CutPrefix(lines.Bytes(), []byte("event: ")); ok {
+			kind = string(k)
+		}
+		if data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: ")); ok {
+			if err := take(kind, data); err != nil {
+				return err
+			}
+		}
+	}
+	return errors.Join(lines.Err(), io.EOF)
+}
