@@ -143,7 +143,9 @@ func TestARestartIsNoticed(t *testing.T) {
 // the instance's own.
 func TestCalls(t *testing.T) {
 	var got atomic.Value
-	away := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got.Store("the token went on: " + r.Header.Get("Authorization")) }))
+	away := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got.Store("the token went on: " + r.Header.Get("Authorization"))
+	}))
 	defer away.Close()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
