@@ -60,7 +60,7 @@ func atMost(most int) cobra.PositionalArgs {
 }
 
 // help is cobra's verb, except that a verb that does not exist is a mistake.
-func (a *app) help(root *cobra.Command) {
+func addHelp(root *cobra.Command) {
 	root.SetHelpCommand(&cobra.Command{
 		Use:   "help [VERB]",
 		Short: "Help about a verb",

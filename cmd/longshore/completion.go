@@ -11,7 +11,7 @@ import (
 // completion adds cobra's own verb with a shorter description. Without a shell
 // that it knows cobra would print the help and exit with 0, which a script that
 // sources the output takes for a completion.
-func (a *app) completion(root *cobra.Command) {
+func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd("completion")
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {

@@ -10,7 +10,7 @@ import (
 	"github.com/longshore-go/longshore/internal/cli"
 )
 
-func (a *app) config() *cobra.Command {
+func newConfig(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config check|show|reference",
 		Short: "Check longshore.yaml, show what is in force, list all fields",
@@ -19,7 +19,7 @@ func (a *app) config() *cobra.Command {
 			return &cli.UsageError{Text: "config needs a verb", Hint: "longshore config check, show or reference"}
 		},
 	}
-	cmd.AddCommand(a.configCheck(), a.configShow(), a.configReference())
+	cmd.AddCommand(newConfigCheck(a), newConfigShow(a), newConfigReference(a))
 	return cmd
 }
 
@@ -27,7 +27,7 @@ func fileFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVarP(file, "config", "c", "", "`FILE` to read (default $LONGSHORE_CONFIG, else ./"+config.DefaultFile+")")
 }
 
-func (a *app) configCheck() *cobra.Command {
+func newConfigCheck(a *app) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "check [-c FILE]",
@@ -43,7 +43,7 @@ func (a *app) configCheck() *cobra.Command {
 			if err != nil {
 				return unreadable(err)
 			}
-			return a.showReport(&r)
+			return showReport(a, &r)
 		},
 	}
 	fileFlag(cmd, &file)

@@ -20,7 +20,7 @@ type checked struct {
 }
 
 // showReport prints what was found; mistakes are the answer, so they go to stdout.
-func (a *app) showReport(r *config.Report) error {
+func showReport(a *app, r *config.Report) error {
 	errs, warnings := r.Errors(), r.Warnings()
 	if a.print.JSON {
 		if r.Problems == nil {
@@ -30,7 +30,7 @@ func (a *app) showReport(r *config.Report) error {
 		if err := a.print.Document(doc); err != nil {
 			return err
 		}
-	} else if err := a.print.Printf("%s", a.reportText(r, errs, warnings)); err != nil {
+	} else if err := a.print.Printf("%s", reportText(a, r, errs, warnings)); err != nil {
 		return err
 	}
 	if errs > 0 {
@@ -39,10 +39,10 @@ func (a *app) showReport(r *config.Report) error {
 	return nil
 }
 
-func (a *app) reportText(r *config.Report, errs, warnings int) string {
+func reportText(a *app, r *config.Report, errs, warnings int) string {
 	var b strings.Builder
 	for i := range r.Problems {
-		a.problem(&b, &r.Problems[i])
+		writeProblem(a, &b, &r.Problems[i])
 	}
 	counts := "no mistakes"
 	if errs > 0 {
@@ -62,7 +62,7 @@ func (a *app) reportText(r *config.Report, errs, warnings int) string {
 
 // problem is in the form of compilers, which editors understand: the place, what is
 // wrong, and the line with a mark.
-func (a *app) problem(b *strings.Builder, p *config.Problem) {
+func writeProblem(a *app, b *strings.Builder, p *config.Problem) {
 	label, color := "error", cli.Red
 	if p.Warning {
 		label, color = "warning", cli.Yellow

@@ -10,7 +10,7 @@ import (
 	"github.com/longshore-go/longshore/internal/cli"
 )
 
-func (a *app) configShow() *cobra.Command {
+func newConfigShow(a *app) *cobra.Command {
 	var file string
 	var defaults bool
 	cmd := &cobra.Command{
@@ -20,21 +20,21 @@ func (a *app) configShow() *cobra.Command {
 			"of each value behind it. Secrets are ***, with the place they are read from.",
 		Example: "  longshore config show\n  LONGSHORE_CONTAINERS_ORDERS_WORKERS_MAX=50 longshore config show --defaults",
 		Args:    atMost(0),
-		RunE:    func(*cobra.Command, []string) error { return a.runConfigShow(file, defaults) },
+		RunE:    func(*cobra.Command, []string) error { return runConfigShow(a, file, defaults) },
 	}
 	fileFlag(cmd, &file)
 	cmd.Flags().BoolVar(&defaults, "defaults", false, "show also what nobody said")
 	return cmd
 }
 
-func (a *app) runConfigShow(file string, defaults bool) error {
+func runConfigShow(a *app, file string, defaults bool) error {
 	opts, path := a.configFile(file)
 	c, r, err := a.inspect(opts, path)
 	if err != nil {
 		return unreadable(err)
 	}
 	if c == nil {
-		return a.cannotShow(&r)
+		return cannotShow(a, &r)
 	}
 	values := c.Show(defaults)
 	if a.print.JSON {
@@ -44,7 +44,7 @@ func (a *app) runConfigShow(file string, defaults bool) error {
 }
 
 // cannotShow tells what is wrong with the file, and who shows how to correct it.
-func (a *app) cannotShow(r *config.Report) error {
+func cannotShow(a *app, r *config.Report) error {
 	var errs []error
 	for i := range r.Problems {
 		switch p := &r.Problems[i]; {
@@ -59,7 +59,7 @@ func (a *app) cannotShow(r *config.Report) error {
 	return &cli.CodeError{Code: cli.ExitNo, Err: errors.Join(errs...)}
 }
 
-func (a *app) configReference() *cobra.Command {
+func newConfigReference(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "reference",
 		Short: "Print the page about every field, in Markdown",

@@ -21,7 +21,7 @@ type ctl struct {
 	dryRun    bool
 }
 
-func (a *app) ctl() *cobra.Command {
+func newCtl(a *app) *cobra.Command {
 	c := &ctl{app: a}
 	cmd := &cobra.Command{
 		Use:   "ctl",

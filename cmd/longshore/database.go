@@ -77,8 +77,8 @@ func (db *database) raw(env func(string) (string, bool)) string {
 	return db.url
 }
 
-// reach says what is wrong with the database before anything else is asked.
-func (a *app) reach(ctx context.Context, db *sql.DB, from *database) error {
+// ping says what is wrong with the database before anything else is asked.
+func ping(ctx context.Context, a *app, db *sql.DB, from *database) error {
 	if text := clearDatabase(from.raw(a.streams.Env)); text != "" {
 		a.print.Notef("warning: %s", text)
 	}

@@ -11,13 +11,16 @@ import (
 	"github.com/longshore-go/longshore/internal/demo"
 )
 
-type demoFlags struct {
+// demoCommand is `longshore demo`.
+type demoCommand struct {
+	*app
+
 	cfg   demo.Config
-	plain bool
+	plain bool // lines instead of a redrawn frame, also on a terminal
 }
 
-func (a *app) demo() *cobra.Command {
-	var f demoFlags
+func newDemo(a *app) *cobra.Command {
+	f := demoCommand{app: a}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See a burst, poison, a throttle and a cut connection, with nothing installed",
@@ -31,7 +34,7 @@ func (a *app) demo() *cobra.Command {
 			if !cmd.Flags().Changed("seed") {
 				f.cfg.Seed = 1 + rand.Uint64N(9999)
 			}
-			return a.runDemo(cmd.Context(), f)
+			return f.run(cmd.Context())
 		},
 	}
 	fs := cmd.Flags()
@@ -44,40 +47,40 @@ func (a *app) demo() *cobra.Command {
 	return cmd
 }
 
-func (a *app) runDemo(ctx context.Context, f demoFlags) error {
-	if f.cfg.For < time.Second {
+func (d *demoCommand) run(ctx context.Context) error {
+	if d.cfg.For < time.Second {
 		return &cli.UsageError{Text: "--for must be at least 1s", Hint: "the steps need some time"}
 	}
-	f.cfg.Answer = min(a.timeout, 10*time.Second)
-	term, _ := a.streams.Env("TERM")
-	f.plain = f.plain || a.print.Verbose || !a.streams.ErrTerminal || term == "dumb"
+	d.cfg.Answer = min(d.timeout, 10*time.Second)
+	term, _ := d.streams.Env("TERM")
+	d.plain = d.plain || d.print.Verbose || !d.streams.ErrTerminal || term == "dumb"
 	switch {
-	case a.print.JSON:
-		f.cfg.Show = demo.NewStream(a.print.Line)
-	case a.print.Quiet:
-	case f.plain:
-		f.cfg.Show = demo.NewPlain(a.streams.Err, a.print.PaintErr)
+	case d.print.JSON:
+		d.cfg.Show = demo.NewStream(d.print.Line)
+	case d.print.Quiet:
+	case d.plain:
+		d.cfg.Show = demo.NewPlain(d.streams.Err, d.print.PaintErr)
 	default:
-		f.cfg.Show = demo.NewFrame(a.streams.Err, a.print.PaintErr, a.streams.Width)
+		d.cfg.Show = demo.NewFrame(d.streams.Err, d.print.PaintErr, d.streams.Width)
 	}
-	f.cfg.Log = a.log
-	res, err := demo.Run(ctx, a.interrupts.Hard, f.cfg)
+	d.cfg.Log = d.log
+	res, err := demo.Run(ctx, d.interrupts.Hard, d.cfg)
 	if err != nil {
 		return err
 	}
-	if a.print.JSON {
-		err = a.print.Line(struct {
+	if d.print.JSON {
+		err = d.print.Line(struct {
 			Type string `json:"type"`
 			demo.Result
 		}{"result", res})
 	} else {
-		err = res.Write(a.streams.Out, a.print.PaintOut)
+		err = res.Write(d.streams.Out, d.print.PaintOut)
 	}
 	switch {
 	case err != nil:
 		return err
 	case res.Stopped:
-		return a.interrupts.Cause()
+		return d.interrupts.Cause()
 	case !res.OK:
 		return &cli.CodeError{Code: cli.ExitNo}
 	}

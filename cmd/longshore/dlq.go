@@ -16,7 +16,7 @@ import (
 	"github.com/longshore-go/longshore/transport/urls"
 )
 
-func (a *app) dlq() *cobra.Command {
+func newDLQ(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dlq",
 		Short: "List, show, replay and remove dead letters",
@@ -29,7 +29,7 @@ func (a *app) dlq() *cobra.Command {
 		},
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	for _, verb := range []*cobra.Command{a.dlqList(), a.dlqShow(), a.dlqReplay(), a.dlqPurge()} {
+	for _, verb := range []*cobra.Command{newDLQList(a), newDLQShow(a), newDLQReplay(a), newDLQPurge(a)} {
 		cmd.AddCommand(a.takesTarget(verb))
 	}
 	return cmd
@@ -100,29 +100,33 @@ func (f *dlqFilter) filter(cmd *cobra.Command) (dlq.Filter, error) {
 	return out, nil
 }
 
-// letters opens the place of dead letters, to look or to consume.
-func (a *app) letters(raw string, force bool) (src transport.Source, name string, err error) {
-	return a.target(raw, urls.Options{BrowseCounts: force, NoConsumer: true, DeadLetters: true})
+// deadLetters is what the verbs of `longshore dlq` have in common: they open a place of dead
+// letters, look into it and count it.
+type deadLetters struct{ *app }
+
+// open opens the place of dead letters, to look or to consume.
+func (d *deadLetters) open(raw string, force bool) (src transport.Source, name string, err error) {
+	return d.target(raw, urls.Options{BrowseCounts: force, NoConsumer: true, DeadLetters: true})
 }
 
-// lookAt is dlq.Look with this command's words for a look that has a cost.
-func (a *app) lookAt(ctx context.Context, src transport.Source, force bool, limit int, each func(dlq.Letter) bool) (whole bool, err error) {
-	ctx, cancel := a.bounded(ctx)
+// look is dlq.Look with this command's words for a look that has a cost.
+func (d *deadLetters) look(ctx context.Context, src transport.Source, force bool, limit int, each func(dlq.Letter) bool) (whole bool, err error) {
+	ctx, cancel := d.bounded(ctx)
 	defer cancel()
 	seen := 0
 	whole, err = dlq.Look(ctx, src, limit, func(l dlq.Letter) bool { seen++; return each(l) })
 	if err != nil {
-		err = a.refusedLook(ctx, src, err, force)
+		err = refusedLook(ctx, src, err, force)
 	}
 	if cost := costOf(src); cost != "" && seen > 0 {
-		a.print.Notef("note: %s", cost)
+		d.print.Notef("note: %s", cost)
 	}
-	return err == nil && whole && !a.unseen(ctx, src, seen), err
+	return err == nil && whole && !d.unseen(ctx, src, seen), err
 }
 
 // unseen reports whether the broker counts more messages than a look has brought, and notes
 // why.
-func (a *app) unseen(ctx context.Context, src transport.Source, seen int) bool {
+func (d *deadLetters) unseen(ctx context.Context, src transport.Source, seen int) bool {
 	counter, ok := src.(transport.DepthReader)
 	if d, described := src.(transport.Describer); !ok || !described || !d.Describe().Approximate {
 		return false
@@ -133,9 +137,9 @@ func (a *app) unseen(ctx context.Context, src transport.Source, seen int) bool {
 	}
 	switch {
 	case src.Capabilities().Keyed && counts.Ready > seen:
-		a.print.Notef("note: SQS counts %s, but of each FIFO group only the messages of one receive can be seen", messages(counts.Ready))
+		d.print.Notef("note: SQS counts %s, but of each FIFO group only the messages of one receive can be seen", messages(counts.Ready))
 	case seen == 0 && counts.Hidden > 0:
-		a.print.Notef("note: SQS counts %s that another consumer has received and not settled; they return when their visibility timeout ends", messages(counts.Hidden))
+		d.print.Notef("note: SQS counts %s that another consumer has received and not settled; they return when their visibility timeout ends", messages(counts.Hidden))
 	default:
 		return false
 	}
@@ -152,8 +156,8 @@ func costOf(src transport.Source) string {
 
 // harmless refuses what would take messages and give them back where that has a
 // cost. It looks at one message.
-func (a *app) harmless(ctx context.Context, raw string, src transport.Source) error {
-	careful, _, err := a.letters(raw, false)
+func (d *deadLetters) harmless(ctx context.Context, raw string, src transport.Source) error {
+	careful, _, err := d.open(raw, false)
 	if err != nil {
 		return err
 	}
@@ -161,7 +165,7 @@ func (a *app) harmless(ctx context.Context, raw string, src transport.Source) er
 	if !ok {
 		return nil
 	}
-	ctx, cancel := a.bounded(ctx)
+	ctx, cancel := d.bounded(ctx)
 	defer cancel()
 	_, _, err = b.Browse(ctx, "", 1)
 	var refused *longshore.Error

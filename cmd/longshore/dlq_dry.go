@@ -26,33 +26,34 @@ func dryHint(src transport.Source, filter dlq.Filter) string {
 
 // countInstead is for a dry run whose look was refused: where all are meant the broker
 // tells how many there are, and nothing is taken.
-func (a *app) countInstead(ctx context.Context, src transport.Source, f dlqReplayFlags, filter dlq.Filter, refused error) (n int, counted bool) {
-	if !errors.Is(refused, longshore.CodeUnsupported) || !filter.All() || f.force {
+func (d *dlqReplay) countInstead(ctx context.Context, src transport.Source, filter dlq.Filter, refused error) (n int, counted bool) {
+	if !errors.Is(refused, longshore.CodeUnsupported) || !filter.All() || d.choose.force {
 		return 0, false
 	}
-	n, counted, err := a.depth(ctx, src)
-	if f.number > 0 {
-		n = min(n, f.number)
+	n, counted, err := d.depth(ctx, src)
+	if d.choose.number > 0 {
+		n = min(n, d.choose.number)
 	}
 	return n, counted && err == nil
 }
 
 // showCounted is the answer of a dry run that has not looked.
-func (a *app) showCounted(res dlqResult, n int, to string) error {
+func (d *dlqReplay) showCounted(res dlqResult, n int) error {
+	to := d.to
 	res.Done, res.Kept, res.Unknown, res.To = n, 0, 0, nil
 	if to != "" {
 		res.To = map[string]int{to: n}
 	} else {
 		to = "where each came from"
 	}
-	a.print.Notef("they were counted, not looked at: that would count as a delivery of each; --force looks, and tells where each goes")
+	d.print.Notef("they were counted, not looked at: that would count as a delivery of each; --force looks, and tells where each goes")
 	switch {
-	case a.print.JSON:
-		return a.print.Document(res)
+	case d.print.JSON:
+		return d.print.Document(res)
 	case n == 0:
-		return a.print.Printf("would send nothing from %s\n", res.Target)
+		return d.print.Printf("would send nothing from %s\n", res.Target)
 	}
-	return a.print.Printf("would send %s from %s to %s; run again with --yes\n", messages(n), res.Target, cli.Printable(to))
+	return d.print.Printf("would send %s from %s to %s; run again with --yes\n", messages(n), res.Target, cli.Printable(to))
 }
 
 // parseRate reads "50/s", "100/m", "5/h" or "50" a second; "" is no limit.

@@ -42,9 +42,16 @@ func newLetterLine(n int, l dlq.Letter) letterLine {
 	return out
 }
 
-func (a *app) dlqList() *cobra.Command {
-	var f dlqFilter
-	var all bool
+// dlqList is `longshore dlq list`.
+type dlqList struct {
+	deadLetters
+
+	choose   dlqFilter
+	replayed bool // list also what was replayed
+}
+
+func newDLQList(a *app) *cobra.Command {
+	f := dlqList{deadLetters: deadLetters{a}}
 	cmd := &cobra.Command{
 		Use:   "list TARGET",
 		Short: "List dead letters with the reason of each",
@@ -54,29 +61,29 @@ func (a *app) dlqList() *cobra.Command {
 		Example: "  longshore dlq list 'kafka://localhost/orders.dlq' --since 24h --reason undecodable",
 		Args:    withTarget(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter(cmd)
+			filter, err := f.choose.filter(cmd)
 			if err != nil {
 				return err
 			}
-			return a.runDLQList(cmd.Context(), f, filter, all, args[0])
+			return f.run(cmd.Context(), filter, args[0])
 		},
 	}
-	f.flags(cmd, 20, "`how many` to show")
-	cmd.Flags().BoolVar(&all, "replayed", false, "list what was replayed too")
+	f.choose.flags(cmd, 20, "`how many` to show")
+	cmd.Flags().BoolVar(&f.replayed, "replayed", false, "list what was replayed too")
 	return cmd
 }
 
-func (a *app) runDLQList(ctx context.Context, f dlqFilter, filter dlq.Filter, all bool, target string) error {
-	src, name, err := a.letters(target, f.force)
+func (d *dlqList) run(ctx context.Context, filter dlq.Filter, target string) error {
+	src, name, err := d.open(target, d.choose.force)
 	if err != nil {
 		return err
 	}
-	out := letterRows{a: a, said: time.Now()}
+	out := letterRows{print: d.print, said: time.Now()}
 	seen := tally{name: name}
 	var broken error
-	seen.whole, err = a.lookAt(ctx, src, f.force, f.look, func(l dlq.Letter) bool {
+	seen.whole, err = d.look(ctx, src, d.choose.force, d.choose.look, func(l dlq.Letter) bool {
 		switch {
-		case l.Replayed && !all:
+		case l.Replayed && !d.replayed:
 			seen.replayed++
 		case !filter.Match(l.Delivery, l.Facts):
 			seen.others++
@@ -87,7 +94,7 @@ func (a *app) runDLQList(ctx context.Context, f dlqFilter, filter dlq.Filter, al
 		if broken == nil {
 			broken = out.due()
 		}
-		return broken == nil && seen.shown < f.number
+		return broken == nil && seen.shown < d.choose.number
 	})
 	if perr := out.flush(); broken == nil {
 		broken = perr
@@ -95,14 +102,14 @@ func (a *app) runDLQList(ctx context.Context, f dlqFilter, filter dlq.Filter, al
 	if broken != nil {
 		return broken
 	}
-	seen.full = seen.shown >= f.number
+	seen.full = seen.shown >= d.choose.number
 	if err == nil && seen.full && filter.All() {
-		if n, counted, derr := a.depth(ctx, src); counted && derr == nil {
+		if n, counted, derr := d.depth(ctx, src); counted && derr == nil {
 			seen.there = max(n, seen.shown)
 		}
 	}
 	if err == nil || seen.shown+seen.others+seen.replayed > 0 {
-		a.print.Notef("%s", seen.text(err != nil))
+		d.print.Notef("%s", seen.text(err != nil))
 	}
 	return err
 }
@@ -153,7 +160,7 @@ const (
 
 // letterRows prints dead letters as they come.
 type letterRows struct {
-	a     *app
+	print *cli.Printer
 	n     int
 	table cli.Table
 	said  time.Time // when the last part was printed
@@ -162,8 +169,8 @@ type letterRows struct {
 
 func (r *letterRows) add(l dlq.Letter) error {
 	r.n++
-	if r.a.print.JSON {
-		return r.a.print.Line(newLetterLine(r.n, l))
+	if r.print.JSON {
+		return r.print.Line(newLetterLine(r.n, l))
 	}
 	row := []string{dlq.ID(l.Delivery), keytext.Of(l.Key), l.Facts.Reason, "", when(l.Facts.At), cutRunes(l.Facts.Error, 100)}
 	if l.Facts.Attempts > 0 {
@@ -200,7 +207,7 @@ func (r *letterRows) flush() error {
 	r.began = true
 	lines := r.table.Lines()
 	r.table.Widths, r.table.Rows = r.table.Spread(), nil
-	return r.a.print.Printf("%s\n", strings.Join(lines, "\n"))
+	return r.print.Printf("%s\n", strings.Join(lines, "\n"))
 }
 
 // when is a time of today by its hour, another by its date too.

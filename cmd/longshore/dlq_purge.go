@@ -11,14 +11,16 @@ import (
 	"github.com/longshore-go/longshore/transport"
 )
 
-type dlqPurgeFlags struct {
-	dlqFilter
+// dlqPurge is `longshore dlq purge`.
+type dlqPurge struct {
+	deadLetters
 
+	choose      dlqFilter
 	dryRun, yes bool
 }
 
-func (a *app) dlqPurge() *cobra.Command {
-	var f dlqPurgeFlags
+func newDLQPurge(a *app) *cobra.Command {
+	f := dlqPurge{deadLetters: deadLetters{a}}
 	cmd := &cobra.Command{
 		Use:   "purge TARGET",
 		Short: "Remove dead letters for good",
@@ -27,37 +29,37 @@ func (a *app) dlqPurge() *cobra.Command {
 		Example: "  longshore dlq purge 'amqp://guest:guest@localhost/?queue=orders.dlq' --older 720h --force",
 		Args:    withTarget(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter(cmd)
+			filter, err := f.choose.filter(cmd)
 			if err != nil {
 				return err
 			}
-			return a.runDLQPurge(cmd.Context(), f, filter, args[0])
+			return f.run(cmd.Context(), filter, args[0])
 		},
 	}
-	f.flags(cmd, 0, "`how many` to remove at most; 0 = all")
+	f.choose.flags(cmd, 0, "`how many` to remove at most; 0 = all")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be removed")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
 	return cmd
 }
 
-func (a *app) runDLQPurge(ctx context.Context, f dlqPurgeFlags, filter dlq.Filter, target string) error {
-	src, name, err := a.letters(target, f.force)
+func (d *dlqPurge) run(ctx context.Context, filter dlq.Filter, target string) error {
+	src, name, err := d.open(target, d.choose.force)
 	if err != nil {
 		return err
 	}
-	job := dlq.Job{Source: src, Filter: filter, Limit: f.number, Hold: f.look, Patience: a.timeout}
-	if f.dryRun {
-		return a.dryPurge(ctx, src, name, f, job)
+	job := dlq.Job{Source: src, Filter: filter, Limit: d.choose.number, Hold: d.choose.look, Patience: d.timeout}
+	if d.dryRun {
+		return d.dryRunOf(ctx, src, name, job)
 	}
-	if err := a.confirmed(ctx, f.yes, "remove dead letters from "+name+" for good?", dryHint(src, job.Filter)); err != nil {
+	if err := d.confirmed(ctx, d.yes, "remove dead letters from "+name+" for good?", dryHint(src, job.Filter)); err != nil {
 		return err
 	}
-	if !filter.All() && !f.force {
-		if err := a.harmless(ctx, target, src); err != nil {
+	if !filter.All() && !d.choose.force {
+		if err := d.harmless(ctx, target, src); err != nil {
 			return err
 		}
 	}
-	bar := newProgress(a.print)
+	bar := newProgress(d.print)
 	job.Progress = bar.show
 	res, err := dlq.Purge(ctx, job)
 	bar.end(res)
@@ -65,15 +67,15 @@ func (a *app) runDLQPurge(ctx context.Context, f dlqPurgeFlags, filter dlq.Filte
 		return err
 	}
 	if err != nil {
-		a.print.Notef("it ended before all was done: what is left stays where it is, and the same command goes on with it")
+		d.print.Notef("it ended before all was done: what is left stays where it is, and the same command goes on with it")
 	}
-	return errors.Join(a.showPurged(name, res, false), err, verdictOf(dlq.Result{Full: res.Full, Behind: res.Behind}, err))
+	return errors.Join(d.show(name, res, false), err, verdictOf(dlq.Result{Full: res.Full, Behind: res.Behind}, err))
 }
 
-func (a *app) dryPurge(ctx context.Context, src transport.Source, name string, f dlqPurgeFlags, job dlq.Job) error {
+func (d *dlqPurge) dryRunOf(ctx context.Context, src transport.Source, name string, job dlq.Job) error {
 	var res dlq.Result
 	if _, ok := src.(dlq.Log); ok {
-		bounded, cancel := a.bounded(ctx)
+		bounded, cancel := d.bounded(ctx)
 		defer cancel()
 		p, err := dlq.PrefixOf(bounded, job)
 		if err != nil {
@@ -81,38 +83,38 @@ func (a *app) dryPurge(ctx context.Context, src transport.Source, name string, f
 		}
 		res.Done, res.Kept = p.Chosen, p.Behind+p.Staying
 		if p.Behind > 0 {
-			a.print.Notef("%s chosen too, but behind one that stays: Kafka removes only the oldest part", messages(p.Behind))
+			d.print.Notef("%s chosen too, but behind one that stays: Kafka removes only the oldest part", messages(p.Behind))
 		}
-		return a.showPurged(name, res, true)
+		return d.show(name, res, true)
 	}
-	if f.number == 0 && job.Filter.All() && !f.force {
-		n, counted, err := a.depth(ctx, src)
+	if d.choose.number == 0 && job.Filter.All() && !d.choose.force {
+		n, counted, err := d.depth(ctx, src)
 		if err != nil {
 			return err
 		}
 		if counted {
 			res.Done = n
-			return a.showPurged(name, res, true)
+			return d.show(name, res, true)
 		}
 	}
-	_, err := a.lookAt(ctx, src, f.force, f.look, func(l dlq.Letter) bool {
+	_, err := d.look(ctx, src, d.choose.force, d.choose.look, func(l dlq.Letter) bool {
 		if job.Filter.Match(l.Delivery, l.Facts) {
 			res.Done++
 		} else {
 			res.Kept++
 		}
-		return f.number == 0 || res.Done < f.number
+		return d.choose.number == 0 || res.Done < d.choose.number
 	})
 	if err != nil {
 		return err
 	}
-	return a.showPurged(name, res, true)
+	return d.show(name, res, true)
 }
 
 // depth is how many messages the broker counts, without touching them; counted is false if
 // it cannot count them.
-func (a *app) depth(ctx context.Context, src transport.Source) (n int, counted bool, err error) {
-	ctx, cancel := a.bounded(ctx)
+func (d *deadLetters) depth(ctx context.Context, src transport.Source) (n int, counted bool, err error) {
+	ctx, cancel := d.bounded(ctx)
 	defer cancel()
 	s, ok := src.(transport.DepthReader)
 	if !ok {
@@ -122,9 +124,9 @@ func (a *app) depth(ctx context.Context, src transport.Source) (n int, counted b
 	return counts.Ready, err == nil, err
 }
 
-func (a *app) showPurged(name string, res dlq.Result, dry bool) error {
-	if a.print.JSON {
-		return a.print.Document(dlqResult{Target: name, DryRun: dry, Done: res.Done, Kept: res.Kept, Open: res.Open, Behind: res.Behind})
+func (d *dlqPurge) show(name string, res dlq.Result, dry bool) error {
+	if d.print.JSON {
+		return d.print.Document(dlqResult{Target: name, DryRun: dry, Done: res.Done, Kept: res.Kept, Open: res.Open, Behind: res.Behind})
 	}
 	verb := "removed"
 	if dry {
@@ -135,10 +137,10 @@ func (a *app) showPurged(name string, res dlq.Result, dry bool) error {
 		line += fmt.Sprintf(", left %d", res.Kept)
 	}
 	if !dry {
-		a.noteLeft(name, dlq.Result{Full: res.Full, Behind: res.Behind})
+		d.noteLeft(name, dlq.Result{Full: res.Full, Behind: res.Behind})
 		if res.Open > 0 {
-			a.print.Notef("whether %s more are removed is not known", messages(res.Open))
+			d.print.Notef("whether %s more are removed is not known", messages(res.Open))
 		}
 	}
-	return a.print.Printf("%s\n", line)
+	return d.print.Printf("%s\n", line)
 }

@@ -16,9 +16,11 @@ import (
 	"github.com/longshore-go/longshore/transport"
 )
 
-type dlqReplayFlags struct {
-	dlqFilter
+// dlqReplay is `longshore dlq replay`.
+type dlqReplay struct {
+	deadLetters
 
+	choose      dlqFilter
 	to          string
 	rate        string
 	batch       int
@@ -39,8 +41,8 @@ type dlqResult struct {
 	To      map[string]int `json:"to,omitempty"`
 }
 
-func (a *app) dlqReplay() *cobra.Command {
-	var f dlqReplayFlags
+func newDLQReplay(a *app) *cobra.Command {
+	f := dlqReplay{deadLetters: deadLetters{a}}
 	cmd := &cobra.Command{
 		Use:   "replay TARGET",
 		Short: "Send dead letters to where they came from",
@@ -50,14 +52,14 @@ func (a *app) dlqReplay() *cobra.Command {
 		Example: "  longshore dlq replay 'sqs://orders-dlq?region=eu-west-1' --reason panic --rate 50/s --dry-run",
 		Args:    withTarget(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter(cmd)
+			filter, err := f.choose.filter(cmd)
 			if err != nil {
 				return err
 			}
-			return a.runDLQReplay(cmd.Context(), f, filter, args[0])
+			return f.run(cmd.Context(), filter, args[0])
 		},
 	}
-	f.flags(cmd, 0, "`how many` to send at most; 0 = all")
+	f.choose.flags(cmd, 0, "`how many` to send at most; 0 = all")
 	fs := cmd.Flags()
 	fs.StringVar(&f.to, "to", "", "another `destination` on the same broker, for all")
 	fs.StringVar(&f.rate, "rate", "", "how many to send, for example 50/s or 100/m")
@@ -68,46 +70,46 @@ func (a *app) dlqReplay() *cobra.Command {
 	return cmd
 }
 
-func (a *app) runDLQReplay(ctx context.Context, f dlqReplayFlags, filter dlq.Filter, target string) error {
-	rate, err := parseRate(f.rate)
+func (d *dlqReplay) run(ctx context.Context, filter dlq.Filter, target string) error {
+	rate, err := parseRate(d.rate)
 	if err != nil {
 		return err
 	}
-	if f.hops < 1 {
+	if d.hops < 1 {
 		return &cli.UsageError{Text: "--max-hops must be at least 1", Hint: "it is how often a message may have been moved before; the default is 8"}
 	}
-	if f.batch < 1 {
+	if d.batch < 1 {
 		return &cli.UsageError{Text: "--batch must be at least 1", Hint: "it is how many may be sent twice after a crash"}
 	}
-	if strings.Contains(f.to, "://") { // not quoted: it may hold a password
+	if strings.Contains(d.to, "://") { // not quoted: it may hold a password
 		return &cli.UsageError{Text: "--to is a URL, and it must be a destination on the broker of TARGET", Hint: "write the name of a queue or topic, or exchange/key"}
 	}
-	src, name, err := a.letters(target, f.force)
+	src, name, err := d.open(target, d.choose.force)
 	if err != nil {
 		return err
 	}
-	if f.dryRun {
-		return a.dryReplay(ctx, src, name, f, filter)
+	if d.dryRun {
+		return d.dryRunOf(ctx, src, name, filter)
 	}
-	if err := a.confirmed(ctx, f.yes, "send dead letters from "+name+" to where they came from?", dryHint(src, filter)); err != nil {
+	if err := d.confirmed(ctx, d.yes, "send dead letters from "+name+" to where they came from?", dryHint(src, filter)); err != nil {
 		return err
 	}
-	if !filter.All() && !f.force {
-		if err := a.harmless(ctx, target, src); err != nil {
+	if !filter.All() && !d.choose.force {
+		if err := d.harmless(ctx, target, src); err != nil {
 			return err
 		}
 	}
-	bar := newProgress(a.print)
-	res, err := dlq.Replay(ctx, dlq.Job{Source: src, Filter: filter, To: f.to, Limit: f.number, Batch: f.batch, MaxHops: f.hops, Rate: rate,
-		Hold: f.look, Patience: a.timeout, Progress: bar.show})
+	bar := newProgress(d.print)
+	res, err := dlq.Replay(ctx, dlq.Job{Source: src, Filter: filter, To: d.to, Limit: d.choose.number, Batch: d.batch, MaxHops: d.hops, Rate: rate,
+		Hold: d.choose.look, Patience: d.timeout, Progress: bar.show})
 	bar.end(res)
 	if err != nil && res.Looked == 0 && res.Done == 0 { // it has not begun
 		return err
 	}
 	if err != nil {
-		a.print.Notef("it ended before all was done: what is left stays where it is, and the same command goes on with it")
+		d.print.Notef("it ended before all was done: what is left stays where it is, and the same command goes on with it")
 	}
-	return errors.Join(a.showReplayed(name, f.to, res), err, verdictOf(res, err))
+	return errors.Join(d.show(name, res), err, verdictOf(res, err))
 }
 
 // verdictOf is the exit code 1 of a replay that left something behind that should
@@ -124,10 +126,11 @@ func verdictOf(res dlq.Result, err error) error {
 	return nil
 }
 
-func (a *app) showReplayed(name, to string, res dlq.Result) error {
-	if a.print.JSON {
-		return a.print.Document(dlqResult{Target: name, Done: res.Done, Failed: res.Failed, Kept: res.Kept, Unknown: res.Unknown, Open: res.Open, Behind: res.Behind})
+func (d *dlqReplay) show(name string, res dlq.Result) error {
+	if d.print.JSON {
+		return d.print.Document(dlqResult{Target: name, Done: res.Done, Failed: res.Failed, Kept: res.Kept, Unknown: res.Unknown, Open: res.Open, Behind: res.Behind})
 	}
+	to := d.to
 	if to == "" {
 		to = "the place it came from"
 	}
@@ -141,31 +144,31 @@ func (a *app) showReplayed(name, to string, res dlq.Result) error {
 	if res.Done > 0 {
 		line += "; each was confirmed in " + to + " before it left " + name
 	}
-	a.noteLeft(name, res)
-	return a.print.Printf("%s\n", line)
+	d.noteLeft(name, res)
+	return d.print.Printf("%s\n", line)
 }
 
-func (a *app) noteLeft(name string, res dlq.Result) {
+func (d *deadLetters) noteLeft(name string, res dlq.Result) {
 	if res.Unknown > 0 {
-		a.print.Notef("%s in %s: nothing in it says where it came from, or it came from there; --to names a destination", messages(res.Unknown)+" left", name)
+		d.print.Notef("%s in %s: nothing in it says where it came from, or it came from there; --to names a destination", messages(res.Unknown)+" left", name)
 	}
 	if res.Open > 0 {
-		a.print.Notef("%s may have been sent and may still be there: the next replay sends them again", messages(res.Open))
+		d.print.Notef("%s may have been sent and may still be there: the next replay sends them again", messages(res.Open))
 	}
 	if res.Behind > 0 {
-		a.print.Notef("%s more did not come: of a FIFO group nothing comes while one of it stays, and another consumer may have the queue to itself", messages(res.Behind))
+		d.print.Notef("%s more did not come: of a FIFO group nothing comes while one of it stays, and another consumer may have the queue to itself", messages(res.Behind))
 	}
 	if res.Full {
-		a.print.Notef("so many stay that what lies behind them was not reached; choose by other flags, or raise --look")
+		d.print.Notef("so many stay that what lies behind them was not reached; choose by other flags, or raise --look")
 	}
 }
 
-// dryReplay counts by destination.
-func (a *app) dryReplay(ctx context.Context, src transport.Source, name string, f dlqReplayFlags, filter dlq.Filter) error {
+// dryRunOf counts by destination.
+func (d *dlqReplay) dryRunOf(ctx context.Context, src transport.Source, name string, filter dlq.Filter) error {
 	res := dlqResult{Target: name, DryRun: true, To: map[string]int{}}
 	before := 0
-	whole, err := a.lookAt(ctx, src, f.force, f.look, func(l dlq.Letter) bool {
-		to := f.to
+	whole, err := d.look(ctx, src, d.choose.force, d.choose.look, func(l dlq.Letter) bool {
+		to := d.to
 		if to == "" {
 			to = l.Facts.To
 		}
@@ -181,16 +184,16 @@ func (a *app) dryReplay(ctx context.Context, src transport.Source, name string, 
 				before++
 			}
 		}
-		return f.number == 0 || res.Done < f.number
+		return d.choose.number == 0 || res.Done < d.choose.number
 	})
-	if n, counted := a.countInstead(ctx, src, f, filter, err); counted {
-		return a.showCounted(res, n, f.to)
+	if n, counted := d.countInstead(ctx, src, filter, err); counted {
+		return d.showCounted(res, n)
 	}
 	if err != nil {
 		return err
 	}
-	if a.print.JSON {
-		return a.print.Document(res)
+	if d.print.JSON {
+		return d.print.Document(res)
 	}
 	var places []string
 	for _, to := range slices.Sorted(maps.Keys(res.To)) {
@@ -200,17 +203,17 @@ func (a *app) dryReplay(ctx context.Context, src transport.Source, name string, 
 			places = append(places, fmt.Sprintf("%s (%d)", to, res.To[to]))
 		}
 	}
-	if !whole && res.Done+res.Kept+res.Unknown >= f.look && (f.number == 0 || res.Done < f.number) {
-		a.print.Notef("only the first %d were looked at: raise --look", f.look)
+	if !whole && res.Done+res.Kept+res.Unknown >= d.choose.look && (d.choose.number == 0 || res.Done < d.choose.number) {
+		d.print.Notef("only the first %d were looked at: raise --look", d.choose.look)
 	}
-	a.noteLeft(name, dlq.Result{Unknown: res.Unknown})
+	d.noteLeft(name, dlq.Result{Unknown: res.Unknown})
 	if res.Done == 0 {
-		return a.print.Printf("would send nothing from %s\n", name)
+		return d.print.Printf("would send nothing from %s\n", name)
 	}
 	replayed := "none was replayed before"
 	if before > 0 {
 		replayed = messages(before) + " of them failed again after an earlier replay"
 	}
-	return a.print.Printf("would send %s from %s to %s, oldest first; %s; run again with --yes\n", messages(res.Done), name,
+	return d.print.Printf("would send %s from %s to %s, oldest first; %s; run again with --yes\n", messages(res.Done), name,
 		cli.Printable(strings.Join(places, ", ")), replayed)
 }

@@ -20,33 +20,36 @@ import (
 	"github.com/longshore-go/longshore/internal/keytext"
 )
 
-type dlqShowFlags struct {
+// dlqShow is `longshore dlq show`.
+type dlqShow struct {
+	deadLetters
+
 	force, raw bool
-	mask       []string
-	look       int
+	mask       []string // fields of a JSON body, and headers, that are hidden
+	most       int      // how many messages are looked at
 }
 
-func (a *app) dlqShow() *cobra.Command {
-	var f dlqShowFlags
+func newDLQShow(a *app) *cobra.Command {
+	f := dlqShow{deadLetters: deadLetters{a}}
 	cmd := &cobra.Command{
 		Use:     "show TARGET ID",
 		Short:   "Show one dead letter: why it is here, headers, body",
 		Long:    "show prints what is known of the failure, the headers and the body of the dead letter whose id\nlist shows. A body that is no text is printed in hex; --raw prints the body alone, as it is.",
 		Example: "  longshore dlq show 'kafka://localhost/orders.dlq' 01J9… --mask card",
 		Args:    exactly("TARGET", "ID"),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.runDLQShow(cmd.Context(), f, args[0], args[1]) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), args[0], args[1]) },
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&f.raw, "raw", false, "print the body only, as it is")
 	fs.StringArrayVar(&f.mask, "mask", nil, "hide this `field` of a JSON body, and a header of this name; repeat for more")
 	fs.BoolVar(&f.force, "force", false, "look also where that has a cost")
-	fs.IntVar(&f.look, "look", 10_000, "look at `how many` at most")
+	fs.IntVar(&f.most, "look", 10_000, "look at `how many` at most")
 	return cmd
 }
 
 // masks are the fields to hide: each as it is given, and its parts between commas too, as
 // hiding too much does no harm.
-func (f *dlqShowFlags) masks() []string {
+func (f *dlqShow) masks() []string {
 	all := slices.Clone(f.mask)
 	for _, m := range f.mask {
 		if strings.Contains(m, ",") {
@@ -56,22 +59,22 @@ func (f *dlqShowFlags) masks() []string {
 	return all
 }
 
-func (a *app) runDLQShow(ctx context.Context, f dlqShowFlags, target, id string) error {
-	if f.raw && len(f.mask) > 0 {
+func (d *dlqShow) run(ctx context.Context, target, id string) error {
+	if d.raw && len(d.mask) > 0 {
 		return &cli.UsageError{Text: "--raw and --mask exclude each other", Hint: "give one of them"}
 	}
-	if f.raw && a.print.JSON {
+	if d.raw && d.print.JSON {
 		return &cli.UsageError{Text: "--raw and --json exclude each other", Hint: "--json has the body too, what is no text in base64"}
 	}
-	if f.look < 1 {
+	if d.most < 1 {
 		return &cli.UsageError{Text: "--look must be at least 1", Hint: "it is the number of messages to look at"}
 	}
-	src, name, err := a.letters(target, f.force)
+	src, name, err := d.open(target, d.force)
 	if err != nil {
 		return err
 	}
 	var found *dlq.Letter
-	_, err = a.lookAt(ctx, src, f.force, f.look, func(l dlq.Letter) bool {
+	_, err = d.look(ctx, src, d.force, d.most, func(l dlq.Letter) bool {
 		if dlq.Named(l.Delivery, id) {
 			found = &l
 		}
@@ -82,14 +85,14 @@ func (a *app) runDLQShow(ctx context.Context, f dlqShowFlags, target, id string)
 		return err
 	case found == nil:
 		return &longshore.Error{Code: longshore.CodeNotFound, Op: fmt.Sprintf("show dead letter %.64q of %s", id, name),
-			Err: fmt.Errorf("no such id among the first %d", f.look), Hint: "see longshore dlq list"}
-	case f.raw:
-		_, err := a.streams.Out.Write(found.Body)
+			Err: fmt.Errorf("no such id among the first %d", d.most), Hint: "see longshore dlq list"}
+	case d.raw:
+		_, err := d.streams.Out.Write(found.Body)
 		return err
-	case a.print.JSON:
-		return a.print.Document(maskedLine(*found, f.masks()))
+	case d.print.JSON:
+		return d.print.Document(maskedLine(*found, d.masks()))
 	}
-	return a.print.Printf("%s", letterText(*found, f.masks()))
+	return d.print.Printf("%s", letterText(*found, d.masks()))
 }
 
 // maskedLine is the JSON of a letter without what is to be hidden.

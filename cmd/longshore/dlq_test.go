@@ -294,8 +294,8 @@ func TestAVerbOfDeadLettersThatIsNone(t *testing.T) {
 
 func TestWhatIsLeftDoesNotCountWhatFailed(t *testing.T) {
 	var out strings.Builder
-	a := &app{print: cli.NewPrinter(cli.Streams{Out: &out, Err: &strings.Builder{}}, cli.Options{})}
-	if err := a.showReplayed("q", "", dlq.Result{Failed: 1, Kept: 2}); err != nil || out.String() != "replayed 0, failed 1, left 2 that were not chosen; what failed stays too\n" {
+	a := &dlqReplay{deadLetters: deadLetters{&app{print: cli.NewPrinter(cli.Streams{Out: &out, Err: &strings.Builder{}}, cli.Options{})}}}
+	if err := a.show("q", dlq.Result{Failed: 1, Kept: 2}); err != nil || out.String() != "replayed 0, failed 1, left 2 that were not chosen; what failed stays too\n" {
 		t.Errorf("%v %q", err, out.String())
 	}
 }

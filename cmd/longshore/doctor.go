@@ -18,9 +18,12 @@ import (
 	"github.com/longshore-go/longshore/transport/urls"
 )
 
-type doctorFlags struct {
+// doctorCommand is `longshore doctor`.
+type doctorCommand struct {
+	*app
+
 	db      database
-	dead    string
+	deadAt  string // TARGET of the dead letters
 	ids     []string
 	headers []string
 	older   time.Duration
@@ -59,8 +62,8 @@ type doctorResult struct {
 	Deleted  int          `json:"deleted"`
 }
 
-func (a *app) doctor() *cobra.Command {
-	var f doctorFlags
+func newDoctor(a *app) *cobra.Command {
+	f := doctorCommand{app: a}
 	cmd := &cobra.Command{
 		Use:   "doctor TARGET",
 		Short: "Check a queue's settings; explain mutex rows with the queue and its dead letters",
@@ -73,11 +76,11 @@ func (a *app) doctor() *cobra.Command {
 		Example: "  longshore doctor 'amqp://guest:guest@localhost/?queue=orders' --handler-time 10m\n" +
 			"  longshore doctor 'amqp://guest:guest@localhost/?queue=orders' --dead 'amqp://guest:guest@localhost/?queue=orders.dlq'",
 		Args: withTarget(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runDoctor(cmd.Context(), f, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), args[0]) },
 	}
 	f.db.flags(cmd)
 	fs := cmd.Flags()
-	fs.StringVar(&f.dead, "dead", "", "`TARGET` of the dead-letter queue")
+	fs.StringVar(&f.deadAt, "dead", "", "`TARGET` of the dead-letter queue")
 	fs.StringArrayVar(&f.ids, "id", nil, "explain only this mutex `id`; repeat for more")
 	fs.StringArrayVar(&f.headers, "header", []string{mutex.HeaderMutex, "x-mutex-id"}, "`names` of the header with the id")
 	fs.DurationVar(&f.older, "older", 5*time.Minute, "leave out rows that are younger")
@@ -91,68 +94,68 @@ func (a *app) doctor() *cobra.Command {
 	return cmd
 }
 
-func (a *app) runDoctor(ctx context.Context, f doctorFlags, target string) error {
-	if f.limit < 1 {
+func (d *doctorCommand) run(ctx context.Context, target string) error {
+	if d.limit < 1 {
 		return &cli.UsageError{Text: "--limit must be at least 1", Hint: "it is the number of rows to look at"}
 	}
-	c, queue, dead, err := a.doctorCase(f, target)
+	c, queue, dead, err := d.sources(target)
 	if err != nil {
 		return err
 	}
-	if f.apply && dead == nil {
+	if d.apply && dead == nil {
 		return &cli.UsageError{Text: "--apply needs --dead", Hint: "name the dead-letter queue"}
 	}
-	db, dialect, err := f.db.open(a.streams.Env)
-	if errors.Is(err, errNoDatabase) && doctor.Checkable(queue) && !f.apply && len(f.ids) == 0 {
-		checks, err := a.checkup(ctx, f, target, queue, dead)
+	db, dialect, err := d.db.open(d.streams.Env)
+	if errors.Is(err, errNoDatabase) && doctor.Checkable(queue) && !d.apply && len(d.ids) == 0 {
+		checks, err := d.checkup(ctx, target, queue, dead)
 		if err != nil {
 			return err
 		}
-		return a.showDoctor(checks, doctor.Report{}, doctor.Applied{}, false)
+		return d.show(checks, doctor.Report{}, doctor.Applied{}, false)
 	}
 	if err != nil {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	if err := a.reach(ctx, db, &f.db); err != nil {
+	if err := ping(ctx, d.app, db, &d.db); err != nil {
 		return err
 	}
-	m, err := mutex.New(mutex.SQL(db, dialect), mutex.Config{Tables: f.db.tables, HasOutbox: f.outbox, Logger: zap.NewNop()})
+	m, err := mutex.New(mutex.SQL(db, dialect), mutex.Config{Tables: d.db.tables, HasOutbox: d.outbox, Logger: zap.NewNop()})
 	if err != nil {
 		return &cli.CodeError{Code: cli.ExitUsage, Err: err}
 	}
-	checks, err := a.checkup(ctx, f, target, queue, dead)
+	checks, err := d.checkup(ctx, target, queue, dead)
 	if err != nil {
-		a.print.Notef("settings not checked: %v", err) // the rows can be told all the same
+		d.print.Notef("settings not checked: %v", err) // the rows can be told all the same
 	}
 	c.Rows = m.Rows
-	ctx, cancel := context.WithTimeout(ctx, 2*a.timeout+f.again)
+	ctx, cancel := context.WithTimeout(ctx, 2*d.timeout+d.again)
 	defer cancel()
 	report, err := doctor.Examine(ctx, c)
 	if err != nil {
 		return err
 	}
 	var done doctor.Applied
-	if f.apply {
+	if d.apply {
 		done, err = doctor.Apply(ctx, c, report.Found, dead, queue, 2*time.Second)
 		if err != nil {
 			return err
 		}
 	}
-	return a.showDoctor(checks, report, done, true)
+	return d.show(checks, report, done, true)
 }
 
-func (a *app) doctorCase(f doctorFlags, target string) (c doctor.Case, queue, dead transport.Source, err error) { //nolint:revive // the two sources belong to the case
-	c = doctor.Case{Headers: f.headers, Older: f.older, Limit: f.limit, IDs: f.ids, Again: f.again}
-	look := urls.Options{BrowseCounts: f.force, NoConsumer: true}
-	if queue, _, err = a.target(target, look); err != nil {
+func (d *doctorCommand) sources(target string) (c doctor.Case, queue, dead transport.Source, err error) { //nolint:revive // the two sources belong to the case
+	c = doctor.Case{Headers: d.headers, Older: d.older, Limit: d.limit, IDs: d.ids, Again: d.again}
+	look := urls.Options{BrowseCounts: d.force, NoConsumer: true}
+	if queue, _, err = d.target(target, look); err != nil {
 		return c, nil, nil, err
 	}
 	c.Queue, _ = queue.(transport.Browser)
-	if f.dead != "" {
-		dead, _, err = a.target(f.dead, look)
+	if d.deadAt != "" {
+		dead, _, err = d.target(d.deadAt, look)
 	} else if look.DeadLetters = true; isContainer(target) {
-		dead, _, err = a.target(target, look)
+		dead, _, err = d.target(target, look)
 		if errors.Is(err, longshore.CodeConfig) { // the file does not say
 			err = nil
 		}
@@ -164,8 +167,8 @@ func (a *app) doctorCase(f doctorFlags, target string) (c doctor.Case, queue, de
 	return c, queue, dead, nil
 }
 
-// showDoctor prints the settings, and what is with the rows if they were asked for.
-func (a *app) showDoctor(checks []doctor.Check, r doctor.Report, done doctor.Applied, rows bool) error {
+// show prints the settings, and what is with the rows if they were asked for.
+func (d *doctorCommand) show(checks []doctor.Check, r doctor.Report, done doctor.Applied, rows bool) error {
 	res := doctorResult{Checks: checkLines(checks), Findings: []doctorLine{}, Unknown: r.Unknown, Changed: r.Changed, Rerun: done.Rerun, Deleted: done.Deleted}
 	if res.Unknown == nil {
 		res.Unknown = []string{}
@@ -186,7 +189,7 @@ func (a *app) showDoctor(checks []doctor.Check, r doctor.Report, done doctor.App
 			left++
 		}
 	}
-	if err := a.printDoctor(res, t, rows); err != nil {
+	if err := d.printAll(res, t, rows); err != nil {
 		return err
 	}
 	if left > 0 || anyBad(checks) {
@@ -195,25 +198,25 @@ func (a *app) showDoctor(checks []doctor.Check, r doctor.Report, done doctor.App
 	return nil
 }
 
-func (a *app) printDoctor(res doctorResult, t cli.Table, rows bool) error {
-	if a.print.JSON {
-		return a.print.Document(res)
+func (d *doctorCommand) printAll(res doctorResult, t cli.Table, rows bool) error {
+	if d.print.JSON {
+		return d.print.Document(res)
 	}
-	if err := a.printChecks(res.Checks); err != nil || !rows {
+	if err := d.printChecks(res.Checks); err != nil || !rows {
 		return err
 	}
 	for _, why := range res.Unknown {
-		a.print.Notef("not looked into: %s", why)
+		d.print.Notef("not looked into: %s", why)
 	}
 	if res.Changed > 0 {
-		a.print.Notef("%d looked different the second time and are left out", res.Changed)
+		d.print.Notef("%d looked different the second time and are left out", res.Changed)
 	}
 	if len(t.Rows) == 0 {
-		return a.print.Printf("nothing outstanding\n")
+		return d.print.Printf("nothing outstanding\n")
 	}
 	text := strings.Join(t.Lines(), "\n") + "\n"
 	if res.Rerun+res.Deleted > 0 {
 		text += fmt.Sprintf("rerun %d, deleted %d\n", res.Rerun, res.Deleted)
 	}
-	return a.print.Printf("%s", text)
+	return d.print.Printf("%s", text)
 }

@@ -39,26 +39,26 @@ func anyBad(checks []doctor.Check) bool {
 }
 
 // checkup looks at the settings of the queue, as far as its broker tells them.
-func (a *app) checkup(ctx context.Context, f doctorFlags, target string, queue, dead transport.Source) ([]doctor.Check, error) {
+func (d *doctorCommand) checkup(ctx context.Context, target string, queue, dead transport.Source) ([]doctor.Check, error) {
 	if !doctor.Checkable(queue) {
 		return nil, nil
 	}
-	ctx, cancel := a.bounded(ctx)
+	ctx, cancel := d.bounded(ctx)
 	defer cancel()
-	p := doctor.Patient{Source: queue, Dead: dead, Management: f.management, From: doctor.Named, Handler: f.handler, Own: a.ownDeadLetters(target)} //nolint:contextcheck // reading a file takes no context
+	p := doctor.Patient{Source: queue, Dead: dead, Management: d.management, From: doctor.Named, Handler: d.handler, Own: d.ownDeadLetters(target)} //nolint:contextcheck // reading a file takes no context
 	if p.Management == "" {
 		p.From = doctor.Ambient
-		if a.streams.Env != nil {
-			p.Management, _ = a.streams.Env("AMQP_MANAGEMENT")
+		if d.streams.Env != nil {
+			p.Management, _ = d.streams.Env("AMQP_MANAGEMENT")
 		}
 	}
-	if err := a.fromTarget(ctx, &p, target); err != nil {
+	if err := d.fromTarget(ctx, &p, target); err != nil {
 		return nil, err
 	}
 	if api := asked(p); api != "" {
-		a.print.Notef("asking the management API at %s", api)
+		d.print.Notef("asking the management API at %s", api)
 		if u, err := url.Parse(api); err == nil && u.Scheme == "http" && !hosts.Loopback(u.Hostname()) {
-			a.print.Notef("the login goes there without TLS: anybody on the way can read it; use https with --management")
+			d.print.Notef("the login goes there without TLS: anybody on the way can read it; use https with --management")
 		}
 	}
 	return doctor.Checkup(ctx, p)
@@ -66,22 +66,22 @@ func (a *app) checkup(ctx context.Context, f doctorFlags, target string, queue, 
 
 // ownDeadLetters tells whether the file says what the container does with its dead
 // letters. An exchange, or a place on another broker, cannot be looked into, but is one.
-func (a *app) ownDeadLetters(target string) bool {
+func (d *doctorCommand) ownDeadLetters(target string) bool {
 	if !isContainer(target) {
 		return false
 	}
-	opts, path := a.configFile(a.file)
-	c, _, err := a.inspect(opts, path)
+	opts, path := d.configFile(d.file)
+	c, _, err := d.inspect(opts, path)
 	return err == nil && c != nil && c.OwnDeadLetters(target)
 }
 
 // fromTarget completes what RabbitMQ's HTTP API needs: the virtual host, and where it
 // is if nobody said so. Other brokers need nothing.
-func (a *app) fromTarget(ctx context.Context, p *doctor.Patient, target string) error {
+func (d *doctorCommand) fromTarget(ctx context.Context, p *doctor.Patient, target string) error {
 	at := config.Place{URL: target}
 	if isContainer(target) {
 		var err error
-		if at, err = a.place(target, urls.Options{NoConsumer: true}); err != nil { //nolint:contextcheck // reading a file takes no context
+		if at, err = d.place(target, urls.Options{NoConsumer: true}); err != nil { //nolint:contextcheck // reading a file takes no context
 			return err
 		}
 	}
@@ -132,7 +132,7 @@ func asked(p doctor.Patient) string {
 	return u.Scheme + "://" + u.Host
 }
 
-func (a *app) printChecks(lines []checkLine) error {
+func (d *doctorCommand) printChecks(lines []checkLine) error {
 	if len(lines) == 0 {
 		return nil
 	}
@@ -140,5 +140,5 @@ func (a *app) printChecks(lines []checkLine) error {
 	for _, l := range lines {
 		t.Rows = append(t.Rows, []string{l.Area, l.Level, cli.Printable(l.Text), l.Hint})
 	}
-	return a.print.Printf("%s\n", strings.Join(t.Lines(), "\n"))
+	return d.print.Printf("%s\n", strings.Join(t.Lines(), "\n"))
 }

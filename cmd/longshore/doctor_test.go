@@ -116,7 +116,7 @@ func TestDoctorWithoutAManagementAPI(t *testing.T) {
 	}
 	for target, want := range map[string]string{"amqp://u@h/": "http://u@h:15672", "amqp://u@h:5672/": "http://u@h:15672", "amqps://u@h:5671/": "https://u@h:15671", "amqp://u@h:5799/": ""} {
 		p := doctor.Patient{From: doctor.Ambient}
-		if err := (&app{}).fromTarget(t.Context(), &p, target); err != nil || p.Management != want || p.From != doctor.Guessed {
+		if err := (&doctorCommand{app: &app{}}).fromTarget(t.Context(), &p, target); err != nil || p.Management != want || p.From != doctor.Guessed {
 			t.Errorf("%s: %q, %v", target, p.Management, err)
 		}
 	}

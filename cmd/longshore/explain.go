@@ -10,7 +10,7 @@ import (
 	"github.com/longshore-go/longshore/internal/cli"
 )
 
-func (a *app) explain() *cobra.Command {
+func newExplain(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain [CODE]",
 		Short: "Explain an error code; without one, list them",
@@ -20,9 +20,9 @@ func (a *app) explain() *cobra.Command {
 		ValidArgsFunction: completeCodes,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return a.listCodes()
+				return listCodes(a)
 			}
-			return a.explainCode(args[0])
+			return explainCode(a, args[0])
 		},
 	}
 }
@@ -37,7 +37,7 @@ func completeCodes(_ *cobra.Command, args []string, _ string) ([]string, cobra.S
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (a *app) listCodes() error {
+func listCodes(a *app) error {
 	pages := docs.ErrorPages()
 	if a.print.JSON {
 		return a.print.Document(pages)
@@ -49,7 +49,7 @@ func (a *app) listCodes() error {
 	return a.print.Printf("%s\n", strings.Join(t.Lines(), "\n"))
 }
 
-func (a *app) explainCode(asked string) error {
+func explainCode(a *app, asked string) error {
 	code := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(asked), "error["), "]")
 	page, ok := docs.ErrorPage(code)
 	if !ok {
@@ -62,11 +62,11 @@ func (a *app) explainCode(asked string) error {
 	if a.print.JSON {
 		return a.print.Document(page)
 	}
-	return a.print.Printf("%s\n\n%s\n", a.print.PaintOut(cli.Bold, page.Code+": "+page.Summary), a.plain(page.Text))
+	return a.print.Printf("%s\n\n%s\n", a.print.PaintOut(cli.Bold, page.Code+": "+page.Summary), plainPage(a, page.Text))
 }
 
 // plain is a page for a terminal: headings in bold, links by their text alone.
-func (a *app) plain(markdown string) string {
+func plainPage(a *app, markdown string) string {
 	links := regexp.MustCompile(`\[([^\]]+)\]\([^)]+\)`)
 	strong := regexp.MustCompile(`\*\*([^*]+)\*\*`)
 	return strong.ReplaceAllStringFunc(links.ReplaceAllString(markdown, "$1"), func(s string) string {

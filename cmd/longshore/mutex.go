@@ -7,7 +7,7 @@ import (
 	"github.com/longshore-go/longshore/middleware/mutex"
 )
 
-func (a *app) mutex() *cobra.Command {
+func newMutex(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mutex",
 		Short: "Print the tables for exactly-once effects",
@@ -16,11 +16,11 @@ func (a *app) mutex() *cobra.Command {
 			return &cli.UsageError{Text: "mutex needs to be told what to do", Hint: "use longshore mutex ddl --dialect postgres"}
 		},
 	}
-	cmd.AddCommand(a.mutexDDL())
+	cmd.AddCommand(newMutexDDL(a))
 	return cmd
 }
 
-func (a *app) mutexDDL() *cobra.Command {
+func newMutexDDL(a *app) *cobra.Command {
 	var db database
 	var dialect string
 	cmd := &cobra.Command{

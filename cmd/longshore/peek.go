@@ -16,14 +16,17 @@ import (
 	"github.com/longshore-go/longshore/transport/urls"
 )
 
-type peekFlags struct {
+// peekCommand is `longshore peek`.
+type peekCommand struct {
+	*app
+
 	n      int
 	format string
 	force  bool
 }
 
-func (a *app) peek() *cobra.Command {
-	var f peekFlags
+func newPeek(a *app) *cobra.Command {
+	f := peekCommand{app: a}
 	cmd := &cobra.Command{
 		Use:   "peek TARGET",
 		Short: "Look at waiting messages without taking them",
@@ -32,7 +35,7 @@ func (a *app) peek() *cobra.Command {
 		Example: "  longshore peek 'amqp://guest:guest@localhost/?queue=orders.dlq' -n 20\n" +
 			"  longshore peek 'amqp://guest:guest@localhost/?queue=orders' --format '%k %v'",
 		Args: withTarget(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runPeek(cmd.Context(), f, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), args[0]) },
 	}
 	fs := cmd.Flags()
 	fs.IntVarP(&f.n, "number", "n", 10, "`how many` to show")
@@ -41,18 +44,18 @@ func (a *app) peek() *cobra.Command {
 	return cmd
 }
 
-func (a *app) runPeek(ctx context.Context, f peekFlags, target string) error {
-	if f.n < 1 {
+func (p *peekCommand) run(ctx context.Context, target string) error {
+	if p.n < 1 {
 		return &cli.UsageError{Text: "-n must be at least 1", Hint: "it is the number of messages to show"}
 	}
-	if f.format != "" && a.print.JSON {
+	if p.format != "" && p.print.JSON {
 		return &cli.UsageError{Text: "--format and --json exclude each other", Hint: "give one of them"}
 	}
-	pattern, err := inspect.ParseFormat(f.format)
+	pattern, err := inspect.ParseFormat(p.format)
 	if err != nil {
 		return &cli.UsageError{Text: err.Error(), Hint: "see longshore peek --help"}
 	}
-	src, name, err := a.target(target, urls.Options{BrowseCounts: f.force, NoConsumer: true})
+	src, name, err := p.target(target, urls.Options{BrowseCounts: p.force, NoConsumer: true})
 	if err != nil {
 		return err
 	}
@@ -60,31 +63,31 @@ func (a *app) runPeek(ctx context.Context, f peekFlags, target string) error {
 	if !ok {
 		return &longshore.Error{Code: longshore.CodeUnsupported, Op: "peek into " + name, Err: errors.New("this source cannot be looked into")}
 	}
-	ctx, cancel := a.bounded(ctx)
+	ctx, cancel := p.bounded(ctx)
 	defer cancel()
 	var found []*longshore.Delivery
-	for next := ""; len(found) < f.n; {
+	for next := ""; len(found) < p.n; {
 		var page []*longshore.Delivery
 		began := time.Now()
-		page, next, err = browser.Browse(ctx, next, f.n-len(found))
+		page, next, err = browser.Browse(ctx, next, p.n-len(found))
 		if err != nil {
-			return errors.Join(a.showMessages(found, f.format != "", pattern), a.refusedLook(ctx, src, err, f.force))
+			return errors.Join(p.show(found, p.format != "", pattern), refusedLook(ctx, src, err, p.force))
 		}
-		a.log.Info("page read", zap.String("source", name), zap.Int("messages", len(page)), zap.Duration("took", time.Since(began)))
+		p.log.Info("page read", zap.String("source", name), zap.Int("messages", len(page)), zap.Duration("took", time.Since(began)))
 		found = append(found, page...)
 		if next == "" || len(page) == 0 {
 			break
 		}
 	}
 	if len(found) == 0 {
-		a.print.Notef("no messages wait in %s", name)
+		p.print.Notef("no messages wait in %s", name)
 	}
-	return a.showMessages(found, f.format != "", pattern)
+	return p.show(found, p.format != "", pattern)
 }
 
 // refusedLook says how to look all the same, in the words of this command; but
 // first, whether there is anything to look at.
-func (a *app) refusedLook(ctx context.Context, src transport.Source, err error, force bool) error {
+func refusedLook(ctx context.Context, src transport.Source, err error, force bool) error {
 	var refused *longshore.Error
 	if force || !errors.As(err, &refused) || refused.Code != longshore.CodeUnsupported {
 		return err
@@ -99,8 +102,8 @@ func (a *app) refusedLook(ctx context.Context, src transport.Source, err error, 
 	return &told
 }
 
-func (a *app) showMessages(found []*longshore.Delivery, formatted bool, pattern inspect.Format) error {
-	if !a.print.JSON && !formatted {
+func (p *peekCommand) show(found []*longshore.Delivery, formatted bool, pattern inspect.Format) error {
+	if !p.print.JSON && !formatted {
 		t := cli.Table{Right: map[int]bool{0: true, 4: true}}
 		for i, d := range found {
 			row := inspect.Row(i+1, d, 60)
@@ -112,18 +115,18 @@ func (a *app) showMessages(found []*longshore.Delivery, formatted bool, pattern 
 		if len(found) == 0 {
 			return nil
 		}
-		return a.print.Printf("%s\n", strings.Join(t.Lines(), "\n"))
+		return p.print.Printf("%s\n", strings.Join(t.Lines(), "\n"))
 	}
 	esc := cli.Printable
-	if !a.streams.OutTerminal {
+	if !p.streams.OutTerminal {
 		esc = nil // a pipe gets the bytes
 	}
 	for i, d := range found {
 		err := error(nil)
-		if a.print.JSON {
-			err = a.print.Line(inspect.NewDocument(i+1, d))
+		if p.print.JSON {
+			err = p.print.Line(inspect.NewDocument(i+1, d))
 		} else {
-			err = a.print.Printf("%s", pattern.Render(i+1, d, esc))
+			err = p.print.Printf("%s", pattern.Render(i+1, d, esc))
 		}
 		if err != nil {
 			return err

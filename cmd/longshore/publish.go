@@ -18,7 +18,10 @@ import (
 	"github.com/longshore-go/longshore/transport/urls"
 )
 
-type publishFlags struct {
+// publishCommand is `longshore publish`.
+type publishCommand struct {
+	*app
+
 	draft  inspect.Draft
 	to     string
 	hasTo  bool
@@ -34,8 +37,8 @@ type publishResult struct {
 	DryRun    bool   `json:"dry_run,omitempty"`
 }
 
-func (a *app) publish() *cobra.Command {
-	var f publishFlags
+func newPublish(a *app) *cobra.Command {
+	f := publishCommand{app: a}
 	cmd := &cobra.Command{
 		Use:   "publish TARGET [FILE|-]",
 		Short: "Publish a file, or what comes on standard input, and wait for the confirmation",
@@ -48,7 +51,7 @@ func (a *app) publish() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.draft.HasKey = cmd.Flags().Changed("key")
 			f.hasTo = cmd.Flags().Changed("to")
-			return a.runPublish(cmd.Context(), f, args)
+			return f.run(cmd.Context(), args)
 		},
 	}
 	fs := cmd.Flags()
@@ -63,8 +66,8 @@ func (a *app) publish() *cobra.Command {
 	return cmd
 }
 
-func (a *app) runPublish(ctx context.Context, f publishFlags, args []string) error {
-	src, name, err := a.target(args[0], urls.Options{NoConsumer: true})
+func (p *publishCommand) run(ctx context.Context, args []string) error {
+	src, name, err := p.target(args[0], urls.Options{NoConsumer: true})
 	if err != nil {
 		return err
 	}
@@ -72,10 +75,10 @@ func (a *app) runPublish(ctx context.Context, f publishFlags, args []string) err
 	if !ok {
 		return &longshore.Error{Code: longshore.CodeUnsupported, Op: "publish to " + name, Err: errors.New("this source has no publisher")}
 	}
-	if f.to == "" && f.hasTo {
+	if p.to == "" && p.hasTo {
 		return &cli.UsageError{Text: "--to is empty", Hint: "leave it out to publish to TARGET"}
 	}
-	msgs, err := cli.Await(ctx, func() ([]*longshore.Message, error) { return a.drafted(f.draft, args[1:]) })
+	msgs, err := cli.Await(ctx, func() ([]*longshore.Message, error) { return p.read(p.draft, args[1:]) })
 	if err != nil {
 		return err
 	}
@@ -86,23 +89,23 @@ func (a *app) runPublish(ctx context.Context, f publishFlags, args []string) err
 	if err != nil {
 		return err
 	}
-	if f.to != "" {
-		dest = f.to
+	if p.to != "" {
+		dest = p.to
 	}
-	res := publishResult{Target: destOf(src, dest), Published: len(msgs), DryRun: f.dryRun}
-	if f.dryRun {
-		return errors.Join(a.showPublished(res), a.closed(ctx, pub))
+	res := publishResult{Target: destOf(src, dest), Published: len(msgs), DryRun: p.dryRun}
+	if p.dryRun {
+		return errors.Join(p.show(res), p.close(ctx, pub))
 	}
-	err = a.send(ctx, pub, dest, msgs, &res)
+	err = p.send(ctx, pub, dest, msgs, &res)
 	if res.Unsure == len(msgs) && ctx.Err() == nil { // the error says it all
 		return err
 	}
-	return errors.Join(a.showPublished(res), err)
+	return errors.Join(p.show(res), err)
 }
 
 // drafted reads the messages. It may wait for somebody to type them.
-func (a *app) drafted(d inspect.Draft, args []string) ([]*longshore.Message, error) {
-	in, closeIn, err := a.input(args)
+func (p *publishCommand) read(d inspect.Draft, args []string) ([]*longshore.Message, error) {
+	in, closeIn, err := p.input(args)
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +118,8 @@ func (a *app) drafted(d inspect.Draft, args []string) ([]*longshore.Message, err
 }
 
 // closed closes a publisher within the time for an answer, also after a signal.
-func (a *app) closed(ctx context.Context, pub transport.Publisher) error {
-	bounded, cancel := a.bounded(context.WithoutCancel(ctx))
+func (p *publishCommand) close(ctx context.Context, pub transport.Publisher) error {
+	bounded, cancel := p.bounded(context.WithoutCancel(ctx))
 	defer cancel()
 	return pub.Close(bounded)
 }
@@ -125,12 +128,12 @@ func (a *app) closed(ctx context.Context, pub transport.Publisher) error {
 const publishBatch = 1000
 
 // send publishes batch by batch and counts in res what came of it.
-func (a *app) send(ctx context.Context, pub transport.Publisher, dest string, msgs []*longshore.Message, res *publishResult) (err error) {
+func (p *publishCommand) send(ctx context.Context, pub transport.Publisher, dest string, msgs []*longshore.Message, res *publishResult) (err error) {
 	failed := map[int]error{}
 	res.Published = 0
 	for at := 0; at < len(msgs); at += publishBatch {
 		part := msgs[at:min(at+publishBatch, len(msgs))]
-		err = a.sendPart(ctx, pub, dest, part)
+		err = p.sendPart(ctx, pub, dest, part)
 		var partial *transport.PartialError
 		if errors.As(err, &partial) {
 			for i, e := range partial.Failed {
@@ -156,26 +159,26 @@ func (a *app) send(ctx context.Context, pub transport.Publisher, dest string, ms
 			res.Failed++
 		}
 	}
-	err = errors.Join(err, a.closed(ctx, pub))
+	err = errors.Join(err, p.close(ctx, pub))
 	if err == nil && len(failed) > 0 {
 		err = &transport.PartialError{Failed: failed, Total: len(msgs)}
 	}
 	return err
 }
 
-func (a *app) sendPart(ctx context.Context, pub transport.Publisher, dest string, part []*longshore.Message) error {
-	ctx, cancel := a.bounded(ctx)
+func (p *publishCommand) sendPart(ctx context.Context, pub transport.Publisher, dest string, part []*longshore.Message) error {
+	ctx, cancel := p.bounded(ctx)
 	defer cancel()
 	began := time.Now()
-	a.log.Debug("publishing", zap.String("to", dest), zap.Int("messages", len(part)))
+	p.log.Debug("publishing", zap.String("to", dest), zap.Int("messages", len(part)))
 	err := pub.Publish(ctx, dest, part...)
-	a.log.Info("publish ended", zap.String("to", dest), zap.Int("messages", len(part)), zap.Duration("took", time.Since(began)), zap.Error(err))
+	p.log.Info("publish ended", zap.String("to", dest), zap.Int("messages", len(part)), zap.Duration("took", time.Since(began)), zap.Error(err))
 	return err
 }
 
-func (a *app) showPublished(res publishResult) error {
-	if a.print.JSON {
-		return a.print.Document(res)
+func (p *publishCommand) show(res publishResult) error {
+	if p.print.JSON {
+		return p.print.Document(res)
 	}
 	verb := "published"
 	if res.DryRun {
@@ -191,17 +194,17 @@ func (a *app) showPublished(res publishResult) error {
 	if res.NotSent > 0 {
 		line += fmt.Sprintf(", %d not sent", res.NotSent)
 	}
-	return a.print.Printf("%s\n", line)
+	return p.print.Printf("%s\n", line)
 }
 
 // input opens FILE or standard input.
-func (a *app) input(args []string) (io.Reader, func(), error) {
+func (p *publishCommand) input(args []string) (io.Reader, func(), error) {
 	none := func() {}
-	if len(args) == 0 && a.streams.InTerminal {
+	if len(args) == 0 && p.streams.InTerminal {
 		return nil, none, &cli.UsageError{Text: "no FILE and nothing on standard input", Hint: "name a file, or - to type the body"}
 	}
 	if len(args) == 0 || args[0] == "-" {
-		return a.streams.In, none, nil
+		return p.streams.In, none, nil
 	}
 	file, err := os.Open(args[0])
 	if err != nil {

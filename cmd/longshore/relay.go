@@ -15,7 +15,10 @@ import (
 	"github.com/longshore-go/longshore/transport/urls"
 )
 
-type relayFlags struct {
+// relayCommand is `longshore relay`.
+type relayCommand struct {
+	*app
+
 	db   database
 	cfg  mutex.OutboxConfig
 	once bool
@@ -28,8 +31,8 @@ type relayResult struct {
 	Parked    int64 `json:"parked"`
 }
 
-func (a *app) relay() *cobra.Command {
-	var f relayFlags
+func newRelay(a *app) *cobra.Command {
+	f := relayCommand{app: a}
 	cmd := &cobra.Command{
 		Use:   "relay TARGET",
 		Short: "Publish what an outbox holds",
@@ -38,7 +41,7 @@ func (a *app) relay() *cobra.Command {
 			"TARGET may name any queue or topic there: it counts for nothing.",
 		Example: "  LONGSHORE_DB=postgres://shop@db/shop longshore relay 'amqp://guest:guest@localhost/?queue=orders'",
 		Args:    withTarget(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.runRelay(cmd.Context(), f, args[0]) },
+		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), args[0]) },
 	}
 	f.db.flags(cmd)
 	fs := cmd.Flags()
@@ -49,8 +52,8 @@ func (a *app) relay() *cobra.Command {
 	return cmd
 }
 
-func (a *app) runRelay(ctx context.Context, f relayFlags, target string) (err error) {
-	src, name, err := a.target(target, urls.Options{NoConsumer: true})
+func (r *relayCommand) run(ctx context.Context, target string) (err error) {
+	src, name, err := r.target(target, urls.Options{NoConsumer: true})
 	if err != nil {
 		return err
 	}
@@ -58,12 +61,12 @@ func (a *app) runRelay(ctx context.Context, f relayFlags, target string) (err er
 	if !ok {
 		return &longshore.Error{Code: longshore.CodeUnsupported, Op: "publish to " + name, Err: errors.New("this source has no publisher")}
 	}
-	db, dialect, err := f.db.open(a.streams.Env)
+	db, dialect, err := r.db.open(r.streams.Env)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	if err := a.reach(ctx, db, &f.db); err != nil {
+	if err := ping(ctx, r.app, db, &r.db); err != nil {
 		return err
 	}
 	pub, _, err := outlet.Publisher(ctx)
@@ -71,24 +74,24 @@ func (a *app) runRelay(ctx context.Context, f relayFlags, target string) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, pub.Close(context.WithoutCancel(ctx))) }()
-	f.cfg.Tables, f.cfg.Logger = f.db.tables, a.relayLog()
-	outbox, err := mutex.NewOutbox(mutex.SQL(db, dialect), pub, f.cfg)
+	r.cfg.Tables, r.cfg.Logger = r.db.tables, r.logger()
+	outbox, err := mutex.NewOutbox(mutex.SQL(db, dialect), pub, r.cfg)
 	if err != nil {
 		return &cli.CodeError{Code: cli.ExitUsage, Err: err}
 	}
-	return a.serveRelay(ctx, outbox, f.once)
+	return r.serve(ctx, outbox, r.once)
 }
 
-func (a *app) serveRelay(ctx context.Context, outbox *mutex.Outbox, once bool) error {
+func (r *relayCommand) serve(ctx context.Context, outbox *mutex.Outbox, once bool) error {
 	// A database that cannot be used is said at once, not again and again in a log.
-	first, cancel := a.bounded(ctx)
+	first, cancel := r.bounded(ctx)
 	before, err := outbox.Backlog(first)
 	cancel()
 	if err != nil {
 		return &cli.CodeError{Code: cli.ExitUnreachable, Err: &longshore.Error{Code: longshore.CodeUnreachable, Op: "read the outbox", Err: err,
 			Hint: "check --db and the names of the tables; longshore mutex ddl prints them"}}
 	}
-	a.print.Notef("%d messages in the outbox, %d of them parked; Ctrl-C ends it", before.Pending, before.Parked)
+	r.print.Notef("%d messages in the outbox, %d of them parked; Ctrl-C ends it", before.Pending, before.Parked)
 	relay := outbox.Relay()
 	if err := relay.Start(ctx); err != nil {
 		return err
@@ -104,10 +107,10 @@ func (a *app) serveRelay(ctx context.Context, outbox *mutex.Outbox, once bool) e
 	err = errors.Join(err, relay.Stop(stop))
 	stats := relay.Stats()
 	end.Published, end.Refused = stats.Published, stats.Refused
-	if a.print.JSON {
-		err = errors.Join(err, a.print.Document(end))
+	if r.print.JSON {
+		err = errors.Join(err, r.print.Document(end))
 	} else {
-		err = errors.Join(err, a.print.Printf("published %d, refused %d\n", end.Published, end.Refused))
+		err = errors.Join(err, r.print.Printf("published %d, refused %d\n", end.Published, end.Refused))
 	}
 	if err == nil && end.Parked > 0 {
 		return &cli.CodeError{Code: cli.ExitNo}
@@ -138,12 +141,12 @@ func untilEmpty(ctx context.Context, outbox *mutex.Outbox) (end relayResult, err
 	}
 }
 
-func (a *app) relayLog() *zap.Logger {
-	if a.options.Quiet {
+func (r *relayCommand) logger() *zap.Logger {
+	if r.options.Quiet {
 		return zap.NewNop()
 	}
-	if a.options.Verbose {
-		return a.log
+	if r.options.Verbose {
+		return r.log
 	}
 	return nil // warnings on stderr
 }

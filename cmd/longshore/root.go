@@ -50,7 +50,7 @@ func (a *app) run(args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(a.interrupts.Soft)
 	if err != nil && !a.reached {
-		err = a.usage(root, args, err)
+		err = usageError(root, args, err)
 		// Of a verb that does not exist no flag is read.
 		a.options.JSON = a.options.JSON || slices.Contains(args, "--json")
 		a.print = cli.NewPrinter(a.streams, a.options) // as far as the flags were read
@@ -91,11 +91,41 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.options.Color, "color", "auto", "`when` to use colours: auto, always or never")
 	f.DurationVar(&a.timeout, "timeout", 30*time.Second, "longest `time` to wait for a broker's answer")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.prepare() }
-	root.AddCommand(a.demo(), a.takesTarget(a.publish()), a.takesTarget(a.peek()), a.explain(), a.version(), a.amqpServer(), a.sqsServer(), a.ctl(),
-		a.takesTarget(a.relay()), a.takesTarget(a.doctor()), a.mutex(), a.dlq(), a.config())
-	a.completion(root)
-	a.help(root)
+	for _, c := range commands() {
+		cmd := c.build(a)
+		if c.target {
+			a.takesTarget(cmd)
+		}
+		root.AddCommand(cmd)
+	}
+	addCompletion(root)
+	addHelp(root)
 	return root
+}
+
+// command is a row of the table of top-level commands.
+type command struct {
+	build  func(*app) *cobra.Command
+	target bool // the first argument is a TARGET: the command gets -c and completion of containers
+}
+
+// commands returns the top-level commands; --help sorts them by name.
+func commands() []command {
+	return []command{
+		{build: newDemo},
+		{build: newPublish, target: true},
+		{build: newPeek, target: true},
+		{build: newDoctor, target: true},
+		{build: newDLQ},
+		{build: newCtl},
+		{build: newConfig},
+		{build: newExplain},
+		{build: newMutex},
+		{build: newRelay, target: true},
+		{build: newAMQPServer},
+		{build: newSQSServer},
+		{build: newVersion},
+	}
 }
 
 // unbroken is for what cobra prints itself: it would tell of a reader that went away.

@@ -59,7 +59,7 @@ func TestManagementOfATLSBrokerIsAskedByTLS(t *testing.T) {
 		"amqps://u:p@h:7777/?queue=q": "",
 	} {
 		var p doctor.Patient
-		if err := new(app).fromTarget(t.Context(), &p, target); err != nil {
+		if err := (&doctorCommand{app: new(app)}).fromTarget(t.Context(), &p, target); err != nil {
 			t.Fatal(err)
 		}
 		u, err := url.Parse(p.Management)

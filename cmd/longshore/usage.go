@@ -13,7 +13,7 @@ import (
 )
 
 // usage makes what cobra says about a command line an error with a hint.
-func (a *app) usage(root *cobra.Command, args []string, err error) error {
+func usageError(root *cobra.Command, args []string, err error) error {
 	var own *cli.UsageError
 	if errors.As(err, &own) {
 		return err

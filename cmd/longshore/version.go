@@ -15,7 +15,7 @@ type versionInfo struct {
 	Platform string `json:"platform"`
 }
 
-func (a *app) version() *cobra.Command {
+func newVersion(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",

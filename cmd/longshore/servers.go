@@ -10,9 +10,10 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/transport/amqp/amqptest"
+	"github.com/longshore-go/longshore/transport/sqs/sqstest"
 )
 
-func (a *app) amqpServer() *cobra.Command {
+func newAMQPServer(a *app) *cobra.Command {
 	var addr, flavor string
 	cmd := &cobra.Command{
 		Use:   "amqp-server",
@@ -21,14 +22,14 @@ func (a *app) amqpServer() *cobra.Command {
 			"with password guest. Everything is in memory and gone at the end. Not for production.\n" +
 			"It runs until Ctrl-C.",
 		Args: atMost(0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runAMQPServer(cmd.Context(), addr, flavor) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runAMQPServer(cmd.Context(), a, addr, flavor) },
 	}
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:5672", "`host:port` to listen on; port 0 takes a free one")
 	cmd.Flags().StringVar(&flavor, "flavor", "3.10", "RabbitMQ `version` to behave like: 3.10, 4.0 or 4.3")
 	return cmd
 }
 
-func (a *app) runAMQPServer(ctx context.Context, addr, flavor string) error {
+func runAMQPServer(ctx context.Context, a *app, addr, flavor string) error {
 	flavors := map[string]amqptest.Flavor{"3.10": amqptest.V3_10, "4.0": amqptest.V4_0, "4.3": amqptest.V4_3}
 	version, ok := flavors[flavor]
 	if !ok {
@@ -38,7 +39,34 @@ func (a *app) runAMQPServer(ctx context.Context, addr, flavor string) error {
 	if err != nil {
 		return cannotListen(addr, err)
 	}
-	if err := a.announce("amqp", server.Addr, server.URL); err != nil {
+	if err := announce(a, "amqp", server.Addr, server.URL); err != nil {
+		return errors.Join(err, server.Close())
+	}
+	<-ctx.Done()
+	return server.Close()
+}
+
+func newSQSServer(a *app) *cobra.Command {
+	var addr string
+	cmd := &cobra.Command{
+		Use:   "sqs-server",
+		Short: "Run an in-memory SQS server, for tests and trying out",
+		Long: "sqs-server runs a server that speaks the JSON protocol of Amazon SQS and takes any\n" +
+			"credentials. Give its URL to an SDK as the endpoint (AWS_ENDPOINT_URL_SQS). Everything is\n" +
+			"in memory and gone at the end. Not for production. It runs until Ctrl-C.",
+		Args: atMost(0),
+		RunE: func(cmd *cobra.Command, _ []string) error { return runSQSServer(cmd.Context(), a, addr) },
+	}
+	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:9324", "`host:port` to listen on; port 0 takes a free one")
+	return cmd
+}
+
+func runSQSServer(ctx context.Context, a *app, addr string) error {
+	server, err := sqstest.Start(sqstest.Config{Addr: addr, CallLog: -1})
+	if err != nil {
+		return cannotListen(addr, err)
+	}
+	if err := announce(a, "sqs", server.Addr, server.URL); err != nil {
 		return errors.Join(err, server.Close())
 	}
 	<-ctx.Done()
@@ -46,7 +74,7 @@ func (a *app) runAMQPServer(ctx context.Context, addr, flavor string) error {
 }
 
 // announce prints where a server listens, once it does.
-func (a *app) announce(kind, addr, url string) error {
+func announce(a *app, kind, addr, url string) error {
 	if a.print.JSON {
 		return a.print.Line(map[string]string{"server": kind, "addr": addr, "url": url})
 	}
