@@ -33,6 +33,9 @@ type Config struct {
 	// Park is where messages go that the target refuses for good, on the source's broker.
 	// Zero: the source's name with ".parked", on SQS with "-parked".
 	Park string
+	// DeadLetterPlace is where the service's own dead letters are, on the source's broker:
+	// Route.Remaining counts them too. Zero: none. Move them with a route of their own.
+	DeadLetterPlace string
 	// Ledger records what was moved; it may serve several routes, and routes in opposite
 	// directions should share one. nil: none, so nothing can be verified, and a key is not
 	// held back behind a parked message.
@@ -52,10 +55,13 @@ type Config struct {
 // target has confirmed it. It is a component of package lifecycle. All methods are safe for
 // concurrent use.
 type Route struct {
-	name string
-	f    *forwarder
-	c    *container.ListenerContainer
-	out  transport.Outlet
+	name        string
+	f           *forwarder
+	c           *container.ListenerContainer
+	from        transport.Source // for counting what remains there
+	out         transport.Outlet
+	park        string // name of the parking place
+	deadLetters string // Config.DeadLetterPlace
 
 	mu  sync.Mutex
 	pub transport.Publisher // open between Start and Stop
@@ -99,7 +105,7 @@ func New(cfg Config) (*Route, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Route{name: cfg.Name, f: f, c: c, out: out}, nil
+	return &Route{name: cfg.Name, f: f, c: c, from: cfg.From, out: out, park: parkOf(&cfg, from), deadLetters: cfg.DeadLetterPlace}, nil
 }
 
 // newContainer makes the container that receives. Around the handler stands a breaker, so that

@@ -23,6 +23,8 @@ import (
 //	Scanner             Source    the same, one by one                       dlq                          RabbitMQ, SQS
 //	BrowseCoster        Source    what looking does to messages              cmd                          RabbitMQ, SQS
 //	DepthReader         Source    count of messages, none taken              cmd                          RabbitMQ, SQS
+//	Remainder           Source    all that has not passed through it yet     bridge                       always
+//	Neighbour           Source    another place of the same broker           bridge                       always
 //	SettingsReader      Source    the broker's settings of a queue           doctor                       RabbitMQ, Kafka, SQS
 //	Declarer            Source    arguments that it declares                 doctor                       RabbitMQ
 //	ProgressReader      Source    what a group has consumed of a log         dlq, doctor                  logs
@@ -71,6 +73,16 @@ type (
 	DepthReader interface {
 		Depth(ctx context.Context) (Depth, error)
 	}
+
+	// Remainder counts everything that has not passed through the source yet, wherever the
+	// broker keeps it, and takes none of it. Errors: those of Open.
+	Remainder interface {
+		Remaining(ctx context.Context) (Remaining, error)
+	}
+
+	// Neighbour makes a source of another queue or topic of the same broker, with the same
+	// login and the same settings but for those that declare.
+	Neighbour interface{ Neighbour(name string) Source }
 
 	// SettingsReader reads what the broker knows about the source, under the broker's own
 	// names: Vocabulary tells which. Errors: those of Open.

@@ -27,8 +27,14 @@ type Client struct {
 // Get decodes what is at the path below /api, each element as it is. It is false where
 // there is no such thing.
 func (c *Client) Get(ctx context.Context, into any, path ...string) (bool, error) {
+	return c.Find(ctx, into, nil, path...)
+}
+
+// Find is Get with a query.
+func (c *Client) Find(ctx context.Context, into any, query url.Values, path ...string) (bool, error) {
 	u := *c.Base
 	u.User = nil
+	u.RawQuery = query.Encode()
 	escaped := make([]string, len(path))
 	for i, p := range path {
 		escaped[i] = url.PathEscape(p)

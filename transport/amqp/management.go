@@ -60,7 +60,7 @@ func managementURL(raw string) (*url.URL, error) {
 // factsOf asks about a queue; nil without an error if there is no such queue.
 func (s *settings) factsOf(ctx context.Context, queue string) (*queueFacts, error) {
 	f := &queueFacts{}
-	found, err := s.askManagement(ctx, f, "queues", s.addr.VHost, queue)
+	found, err := s.askManagement(ctx, f, nil, "queues", s.addr.VHost, queue)
 	if err != nil || !found {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func (s *settings) factsOf(ctx context.Context, queue string) (*queueFacts, erro
 }
 
 // askManagement decodes what the management API has at a path; false if it has nothing.
-func (s *settings) askManagement(ctx context.Context, into any, path ...string) (bool, error) {
+func (s *settings) askManagement(ctx context.Context, into any, query url.Values, path ...string) (bool, error) {
 	base, err := managementURL(s.Management)
 	if err != nil {
 		return false, err
@@ -86,7 +86,7 @@ func (s *settings) askManagement(ctx context.Context, into any, path ...string) 
 	}
 	defer few.CloseIdleConnections()
 	c.HTTP = &http.Client{Transport: few}
-	return c.Get(ctx, into, path...)
+	return c.Find(ctx, into, query, path...)
 }
 
 // askFacts asks about the queues until the channel is gone. What could not be known is nil;

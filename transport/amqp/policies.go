@@ -45,9 +45,9 @@ func (s *Queue) learnPolicies(queues []string, deadLetter string, ordered bool, 
 
 // policies reads the policies and the operator policies of the virtual host.
 func (s *settings) policies(ctx context.Context) (policies, operator []rabbitapi.Policy, err error) {
-	_, err = s.askManagement(ctx, &policies, "policies", s.addr.VHost)
+	_, err = s.askManagement(ctx, &policies, nil, "policies", s.addr.VHost)
 	if err == nil {
-		_, err = s.askManagement(ctx, &operator, "operator-policies", s.addr.VHost)
+		_, err = s.askManagement(ctx, &operator, nil, "operator-policies", s.addr.VHost)
 	}
 	return policies, operator, err
 }

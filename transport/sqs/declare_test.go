@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
@@ -145,6 +146,25 @@ func TestDepth(t *testing.T) {
 		d, err := broker.Depth(t.Context(), "orders")
 		if err != nil || d != (sqs.Depth{Visible: 2, Hidden: 1}) {
 			t.Errorf("%+v, %v", d, err)
+		}
+	})
+}
+
+// F-M03: visible, in flight and delayed count, and that these are estimates is said.
+func TestRemaining(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sqstest.Server) {
+		s.CreateQueue(t, "orders", nil)
+		broker := sqs.New(s.Config())
+		publish(t, broker, "orders", "", numbered(4)...)
+		src := broker.Queue("orders", sqs.QueueConfig{})
+		c := open(t, src, nil)
+		ds := take(t, c, 2)
+		if err := ds[0].Nack(t.Context(), time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		r, err := src.(transport.Remainder).Remaining(t.Context()) //nolint:errcheck // it is one
+		if err != nil || r.Ready != 2 || r.Unsettled+r.Delayed != 2 || r.Consumers != -1 || r.Exact || r.Lag < time.Minute || len(r.Of) != 1 {
+			t.Errorf("%+v, %v", r, err)
 		}
 	})
 }

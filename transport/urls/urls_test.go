@@ -66,6 +66,7 @@ func TestBadURLSaysWhatIsKnownAndNoSecret(t *testing.T) {
 		"mem://q?a=%zz" + secret:        {longshore.CodeBadAddress, []string{"percent-encode"}},
 		"amqp://u:" + secret + "@h/v":   {longshore.CodeConfig, []string{`"queue" is missing`}},
 		"amqp://u:" + secret + "@h/v?queue=q&declare=" + secret: {longshore.CodeConfig, []string{"quorum or classic"}},
+		"amqp://u:" + secret + "@h/v?queue=q&key=" + secret:     {longshore.CodeConfig, []string{"header:NAME or routing-key"}},
 		"amqp://u:" + secret + "@h:99999/v?queue=q":             {longshore.CodeBadAddress, []string{"port"}},
 		"amqp://u:" + secret + "@h/v?queue=q&colour=" + secret:  {longshore.CodeConfig, []string{`"colour"`, "heartbeat"}},
 		"amqp://u:" + secret + "@h/v?que=q":                     {longshore.CodeConfig, []string{`"que" is unknown; did you mean "queue"?`, `"queue" is missing`}},
@@ -148,6 +149,37 @@ func TestMemorySourcesShareTheBrokerOfTheOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	one(t, src)
+}
+
+// key=header:NAME and key=routing-key give messages of other producers a key.
+func TestAMQPKeyFromHeaderOrRoutingKey(t *testing.T) {
+	srv := amqptest.New(t)
+	base, _, _ := strings.Cut(srv.URL, "?")
+	for key, want := range map[string]string{"": "", "&key=header:customer": "c7", "&key=routing-key": "orders"} {
+		src, err := urls.Source(base + "?queue=orders&declare=classic" + key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := src.Open(t.Context(), transport.OpenOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pub, dest, err := src.(transport.Outlet).Publisher(t.Context()) //nolint:errcheck // it is one
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &longshore.Message{Body: []byte("a"), Headers: longshore.Headers{{Name: "customer", Value: "c7"}}}
+		if err := errors.Join(pub.Publish(t.Context(), dest, m), pub.Close(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		ds, err := c.Receive(t.Context(), 1)
+		if err != nil || string(ds[0].Key) != want {
+			t.Errorf("%q: key %q, %v; want %q", key, ds[0].Key, err, want)
+		}
+		if err := errors.Join(ds[0].Ack(t.Context()), c.Flush(t.Context()), c.Close(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestAMQPSourceConsumes(t *testing.T) {

@@ -346,3 +346,15 @@ func MarkOf(clusterID string, id [16]byte, topic string) Mark {
 	}
 	return m
 }
+
+// Range is a run of offsets, the last one not included.
+type Range struct{ From, To int64 }
+
+// Done returns the runs of records that were done when the text was written.
+func (s *Saved) Done() []Range {
+	done := make([]Range, len(s.runs))
+	for i, r := range s.runs {
+		done[i] = Range{r.from, r.to}
+	}
+	return done
+}
