@@ -43,7 +43,7 @@ func (c *Config) source(s *sourceSection) (transport.Source, error) {
 func (s *sourceSection) rabbit() amqp.QueueConfig {
 	cfg := amqp.QueueConfig{Prefetch: s.Prefetch, SettleLinger: s.SettleLinger, Exclusive: s.Exclusive, SingleActive: s.SingleActive,
 		Priority: s.Priority, Tag: s.Tag, Arguments: amqp091.Table(s.Arguments), AutoAck: s.AutoAck, Pull: s.Pull, PullInterval: s.PullInterval,
-		Key: s.Key, DeadLettered: s.DeadLettered, BrowseCounts: s.BrowseCounts}
+		Key: s.keyHeader(), DeadLettered: s.DeadLettered, BrowseCounts: s.BrowseCounts}
 	if d := s.Declare; d != nil {
 		cfg.Declare = amqp.Declare{Type: amqp.QueueType(d.Type), Arguments: amqp091.Table(d.Arguments), Transient: d.Transient, AutoDelete: d.AutoDelete}
 		for _, b := range d.Bindings {

@@ -90,6 +90,8 @@ type Report struct {
 	Grace       time.Duration `json:"-"`
 	// Containers by name, in the order of the file.
 	Containers []string `json:"containers"`
+	// Routes of the bridge, by name.
+	Routes []string `json:"routes,omitempty"`
 }
 
 // Errors and Warnings count the problems.
@@ -112,7 +114,7 @@ func (o Options) Inspect(path string) (*Config, Report, error) {
 	c, problems, err := o.open(path, true)
 	r := Report{File: pathOf(path), Problems: problems}
 	if c != nil {
-		r.Containers = c.Names()
+		r.Containers, r.Routes = c.Names(), c.Routes()
 		r.StopTimeout, r.Drain, r.Grace = c.stop, c.slowest, c.stop+graceReserve
 	}
 	return c, r, err

@@ -99,7 +99,7 @@ func (l *loader) whole() {
 		l.report(l.spotOf(l.at[joinAll("defaults", "source")].key), Problem{Code: CodeUnknownKey, Path: joinAll("defaults", "source"),
 			Text: "defaults have no source", Hint: "each container names its own"})
 	}
-	if len(l.file.Containers) == 0 && !l.broken["containers"] {
+	if len(l.file.Containers) == 0 && len(l.file.Bridge) == 0 && !l.broken["containers"] && !l.broken["bridge"] {
 		l.report(l.place("containers"), Problem{Code: CodeMissing, Path: "containers", Text: "there is no container",
 			Hint: "write containers: {orders: {source: \"amqp://localhost/?queue=orders\"}}"})
 	}

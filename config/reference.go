@@ -78,7 +78,7 @@ func tableOf(name string) string {
 func docsOf(part string) []FieldDoc {
 	t := map[string]reflect.Type{
 		"file": reflect.TypeFor[root](), "brokers": reflect.TypeFor[brokerSection](), "lifecycle": reflect.TypeFor[lifecycleSection](),
-		"admin": reflect.TypeFor[adminSection](), "telemetry": reflect.TypeFor[telemetrySection](), "containers": reflect.TypeFor[containerSection](), "source": reflect.TypeFor[sourceSection](),
+		"admin": reflect.TypeFor[adminSection](), "telemetry": reflect.TypeFor[telemetrySection](), "containers": reflect.TypeFor[containerSection](), "source": reflect.TypeFor[sourceSection](), "bridge": reflect.TypeFor[routeSection](),
 	}[part]
 	return rows(nil, t, "", part)
 }

@@ -22,6 +22,7 @@ type root struct {
 	Telemetry  telemetrySection             `key:"telemetry" doc:"Metrics and traces of all containers."`
 	Defaults   *containerSection            `key:"defaults" doc:"Any field of a container except source, for all that do not say otherwise."`
 	Containers map[string]*containerSection `key:"containers" doc:"Containers by name. The code gives each its handler by this name."`
+	Bridge     map[string]*routeSection     `key:"bridge" doc:"Routes of longshore bridge by name, usually in a file of their own, bridge.yaml."`
 }
 
 type lifecycleSection struct {

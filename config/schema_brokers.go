@@ -65,6 +65,7 @@ type sourceSection struct {
 	Queues    []string `key:"queues" on:"rabbitmq" like:"[orders, returns]" doc:"In place of queue: several at once, with the same settings."`
 	Group     string   `key:"group" on:"kafka" like:"billing" doc:"Consumer group, under which offsets are committed."`
 	Topics    []string `key:"topics" on:"kafka" like:"[orders]" doc:"Topics; regular expressions with pattern."`
+	Topic     string   `key:"topic" on:"kafka" like:"orders" doc:"In place of topics: one topic."`
 	Broadcast bool     `key:"broadcast" on:"rabbitmq kafka" def:"false" doc:"Every instance gets everything. On Kafka in place of group, and nothing is committed; on RabbitMQ of exchange in place of queue, by a queue of its own that goes away with it."`
 	Exchange  string   `key:"exchange" on:"rabbitmq" like:"prices" doc:"Exchange, with broadcast."`
 	Kind      string   `key:"kind" oneof:"direct|fanout|topic|headers" on:"rabbitmq" def:"it must exist" doc:"With broadcast: declares the exchange, durable."`
@@ -82,7 +83,7 @@ type sourceSection struct {
 	AutoAck      bool          `key:"auto_ack" on:"rabbitmq" def:"false" doc:"The broker forgets messages when it has sent them: they are lost with the process."`
 	Pull         bool          `key:"pull" on:"rabbitmq" def:"false" doc:"Fetches messages one by one."`
 	PullInterval time.Duration `key:"pull_interval" on:"rabbitmq" def:"250ms" doc:"Pause after an empty queue was seen."`
-	Key          string        `key:"key" on:"rabbitmq" like:"customer" def:"longshore-key" doc:"Header that holds a message's key; :routing-key takes the routing key."`
+	Key          string        `key:"key" on:"rabbitmq" like:"customer" def:"longshore-key" doc:"Header that holds a message's key, with or without header: in front; routing-key takes the routing key."`
 	DeadLettered bool          `key:"dead_lettered" on:"rabbitmq" def:"false" doc:"The queue has a dead-letter exchange which declare does not show."`
 
 	Start            start         `key:"start" oneof:"earliest|latest" on:"kafka" def:"earliest" doc:"Where a partition without a committed position is read from: its first or last record, or the first one of that time or later."`

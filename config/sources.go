@@ -25,8 +25,29 @@ func (l *loader) source(path string, n *yaml.Node, v reflect.Value) {
 			kind = l.kindOfSource(path, n)
 		}
 		l.section(path, n, reflect.ValueOf(s).Elem(), kind)
+		l.oneTopic(path, s)
 	}
 	v.Set(reflect.ValueOf(s))
+}
+
+// oneTopic makes the list of topics from a single one.
+func (l *loader) oneTopic(path string, s *sourceSection) {
+	switch {
+	case s.Topic == "":
+	case len(s.Topics) > 0:
+		at := join(path, "topic")
+		l.report(l.spotOfEntry(l.at[at]), Problem{Code: CodeOutOfRange, Path: at, Text: "topic does not go with topics", Hint: "leave one of them out"})
+	default:
+		s.Topics = []string{s.Topic}
+	}
+}
+
+// keyHeader is the driver's word for where a message's key is.
+func (s *sourceSection) keyHeader() string {
+	if s.Key == "routing-key" {
+		return ":routing-key"
+	}
+	return strings.TrimPrefix(s.Key, headerPrefix)
 }
 
 // kindOfSource finds the kind of the broker that a source names.

@@ -41,6 +41,7 @@ func (c *Config) try() {
 			parts[name] = made
 		}
 	}
+	c.tryRoutes()
 	c.makeMeters()
 	c.tryAdmin()
 	c.tryStop(parts)

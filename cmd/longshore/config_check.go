@@ -52,7 +52,10 @@ func reportText(a *app, r *config.Report, errs, warnings int) string {
 		counts += ", " + counted(warnings, "warning")
 	}
 	fmt.Fprintf(&b, "%s: %s; no broker was contacted\n", r.File, counts)
-	if errs == 0 {
+	if errs == 0 && len(r.Routes) > 0 {
+		fmt.Fprintf(&b, "%s: %s\n", counted(len(r.Routes), "route"), strings.Join(r.Routes, ", "))
+	}
+	if errs == 0 && len(r.Containers) > 0 {
 		fmt.Fprintf(&b, "%s: %s\n", counted(len(r.Containers), "container"), strings.Join(r.Containers, ", "))
 		fmt.Fprintf(&b, "drain: up to %s; stop_timeout %s; give the process a grace of at least %s (terminationGracePeriodSeconds: %d)\n",
 			r.Drain, r.StopTimeout, r.Grace, int((r.Grace+time.Second-1)/time.Second))

@@ -1,0 +1,300 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/bridge"
+	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/middleware/throttle"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// BridgeFile is read by longshore bridge where no file is named.
+const BridgeFile = "bridge.yaml"
+
+// routeSection is one route of the bridge: bridge.yaml, or the section bridge of longshore.yaml.
+type routeSection struct {
+	From *sourceSection `key:"from" own:"true" whole:"true" like:"{broker: old, queue: orders, key: header:customer-id}" doc:"The place that is emptied, with the keys of a source. On Kafka group is the group of the old consumers."`
+	To   *sourceSection `key:"to" own:"true" whole:"true" like:"{broker: new, topic: orders, group: shop, declare: {partitions: 12}}" doc:"The place that is filled, with the keys of a source. On Kafka group is the group of the new consumers."`
+
+	DeadLetters *lettersSection `key:"dead_letters" like:"{from: orders.dlq, to: orders-dlq}" doc:"Where the dead letters are, and where they go. Absent: they stay."`
+
+	ID     string   `key:"id" def:"longshore-id, the broker's own id, or message-id" like:"header:order-id" doc:"What identifies a message: message-id, header:NAME or body. Two messages must not have one identity."`
+	Park   string   `key:"park" def:"the queue's name with .parked, on SQS with -parked" doc:"Where messages go that the target refuses for good, on the source's broker."`
+	Accept []string `key:"accept" like:"[PRIORITY]" doc:"Findings of longshore bridge check that are accepted."`
+	Ledger string   `key:"ledger" def:"./ledger" doc:"Directory of the record of what was moved, and of the state of the move; relative to the file. off: no record, so nothing can be verified."`
+
+	Rate    *float64      `key:"rate" like:"3000" doc:"Most messages a second. Absent: no limit."`
+	Workers int           `key:"workers" def:"64" doc:"Most messages on their way at once."`
+	Quiet   time.Duration `key:"quiet" def:"60s" doc:"How long nothing may arrive before the old side counts as empty."`
+}
+
+type lettersSection struct {
+	From string `key:"from" like:"orders.dlq" doc:"Queue or topic of the dead letters, on the source's broker."`
+	To   string `key:"to" like:"orders-dlq" doc:"Queue or topic that they go to, on the target's broker."`
+}
+
+// Route is one route of the section bridge.
+type Route struct {
+	Name string
+	// From and To are the two places. Each is both: a rollback goes from To to From.
+	From, To transport.Source
+	// LettersFrom and LettersTo are those of the dead letters; nil: they stay where they are.
+	LettersFrom, LettersTo transport.Source
+	// Identity is nil for the default rule; IdentityRule is what the file says.
+	Identity     bridge.IdentityRule
+	IdentityRule string
+	Park         string
+	// Parked is the place behind Park, to move on what is there.
+	Parked transport.Source
+	Accept []string
+	// Ledger is a directory; "" if the file says off.
+	Ledger string
+	// Container has the limits that the file sets.
+	Container container.Config
+	// Quiet is how long nothing may arrive before a side counts as empty.
+	Quiet time.Duration
+	// Seed tells how the group of the new consumers is known to Kafka; both are "" where the
+	// target is no Kafka topic.
+	Group, Topic string
+	// OldURL and NewURL are the brokers' URLs without secrets.
+	OldURL, NewURL string
+}
+
+// Findings are the codes that longshore bridge check knows and a file may accept.
+func Findings() []string {
+	return []string{"NO-ID", "NO-KEY", "HOT-KEY", "TOO-LARGE", "TTL", "PRIORITY", "REPLY-TO", "HEADERS-EXCHANGE", "DELAYED"}
+}
+
+// Routes are the routes in the order of their names.
+func (c *Config) Routes() []string { return slices.Sorted(maps.Keys(c.loader.file.Bridge)) }
+
+// Route is the route of that name. Its error is [CodeMissing] if the file has none.
+func (c *Config) Route(name string) (Route, error) {
+	s, ok := c.loader.file.Bridge[name]
+	if !ok {
+		hint := "the file has no bridge section: longshore bridge --help has an example"
+		if names := c.Routes(); len(names) > 0 {
+			hint = "known: " + strings.Join(names, ", ")
+		}
+		return Route{}, &longshore.Error{Code: CodeMissing, Op: "configuration " + c.loader.name, Source: name, Err: fmt.Errorf("there is no route %q", name), Hint: hint}
+	}
+	return c.route(name, s)
+}
+
+func (c *Config) route(name string, s *routeSection) (r Route, err error) {
+	r = Route{Name: name, Park: s.Park, Accept: s.Accept, Quiet: s.Quiet, IdentityRule: s.ID, Identity: s.identity(), Ledger: s.ledger(c.loader.surroundings),
+		OldURL: c.shownURL(s.From), NewURL: c.shownURL(s.To)}
+	if r.From, err = c.source(s.From); err != nil {
+		return r, err
+	}
+	if r.To, err = c.source(s.To); err != nil {
+		return r, err
+	}
+	if c.kindBehind(s.To) == onKafka && len(s.To.Topics) == 1 {
+		r.Group, r.Topic = s.To.Group, s.To.Topics[0]
+	}
+	if d := s.DeadLetters; d != nil {
+		r.LettersFrom, r.LettersTo = c.beside(s.From, d.From, "longshore-bridge."), c.beside(s.To, d.To, "longshore-bridge.")
+	}
+	if r.Park == "" {
+		r.Park = parkedName(c.kindBehind(s.From), describe(r.From).Name)
+	}
+	r.Parked = c.beside(s.From, r.Park, "longshore-bridge.")
+	if s.Rate != nil {
+		r.Container.Throttle = throttle.NewRate(*s.Rate)
+	}
+	r.Container.Workers = container.Workers{Min: min(8, max(s.Workers, 1)), Max: s.Workers}
+	if s.Workers == 0 {
+		r.Container.Workers = container.Workers{}
+	}
+	if r.Quiet == 0 {
+		r.Quiet = time.Minute
+	}
+	return r, nil
+}
+
+// parkedName is where a route parks without a word in the file; package bridge has the same.
+func parkedName(kind, name string) string {
+	if kind == onSQS {
+		return name + "-parked"
+	}
+	return name + ".parked"
+}
+
+func (s *routeSection) identity() bridge.IdentityRule {
+	switch name, isHeader := strings.CutPrefix(s.ID, headerPrefix); {
+	case isHeader:
+		return bridge.ByHeader(name)
+	case s.ID == "message-id":
+		return bridge.ByMessageID
+	case s.ID == "body":
+		return bridge.ByBody
+	}
+	return nil
+}
+
+func (s *routeSection) ledger(on *surroundings) string {
+	switch s.Ledger {
+	case "off":
+		return ""
+	case "":
+		return on.beside("ledger")
+	}
+	return on.beside(s.Ledger)
+}
+
+// kindBehind is the kind of broker of a source.
+func (c *Config) kindBehind(s *sourceSection) string {
+	if s.URL != "" {
+		return kindOf(s.URL)
+	}
+	if b := c.loader.file.Brokers[s.Broker]; b != nil {
+		return kindOf(b.URL)
+	}
+	return ""
+}
+
+// shownURL is the URL of a source's broker, without secrets.
+func (c *Config) shownURL(s *sourceSection) string {
+	if s.URL != "" {
+		return maskURL(s.URL)
+	}
+	if b := c.loader.file.Brokers[s.Broker]; b != nil {
+		return maskURL(b.URL)
+	}
+	return ""
+}
+
+// beside is another queue or topic on the broker of a source; nil if that is not known. On
+// Kafka it is read by a group of that prefix and its name.
+func (c *Config) beside(s *sourceSection, name, group string) transport.Source {
+	if s.Broker == "" || name == "" {
+		return nil
+	}
+	near := &sourceSection{Broker: s.Broker, Queue: name, Declare: nil}
+	if c.kindBehind(s) == onKafka {
+		near.Queue, near.Topics, near.Group = "", []string{name}, group+name
+	}
+	src, err := c.source(near)
+	if err != nil {
+		return nil
+	}
+	return src
+}
+
+// tryRoutes reports what is wrong with the routes, each and together.
+func (c *Config) tryRoutes() {
+	l := c.loader
+	sources := map[string]string{} // by place: the route that empties it
+	for _, name := range c.Routes() {
+		if s := l.file.Bridge[name]; s != nil && s.From != nil {
+			if at := c.placeOf(s.From); at != "" {
+				sources[at] = name
+			}
+		}
+	}
+	for _, name := range c.Routes() {
+		if s := l.file.Bridge[name]; s != nil {
+			c.tryRoute(name, s, sources)
+		}
+	}
+}
+
+func (c *Config) tryRoute(name string, s *routeSection, sources map[string]string) {
+	l, path := c.loader, joinAll("bridge", name)
+	whole := c.tryEnd(path, "from", s.From)
+	whole = c.tryEnd(path, "to", s.To) && whole
+	c.tryIdentity(path, s)
+	if d := s.DeadLetters; d != nil && (d.From == "" || d.To == "") {
+		at := join(path, "dead_letters")
+		l.report(l.place(at), Problem{Code: CodeMissing, Path: at, Text: "dead_letters needs from and to", Hint: "write dead_letters: {from: orders.dlq, to: orders-dlq}"})
+	}
+	for _, code := range s.Accept {
+		if !slices.Contains(Findings(), code) {
+			at := join(path, "accept")
+			l.report(l.place(at), Problem{Code: CodeUnknownValue, Path: at, Text: "there is no finding " + code, Hint: "the findings are " + strings.Join(Findings(), ", ")})
+		}
+	}
+	if s.Rate != nil && *s.Rate <= 0 {
+		at := join(path, "rate")
+		l.report(l.place(at), Problem{Code: CodeOutOfRange, Path: at, Text: "rate must be more than 0", Hint: "it is messages a second; leave it out for no limit"})
+	}
+	if !whole || l.brokenBelow(path) {
+		return
+	}
+	from, to := c.placeOf(s.From), c.placeOf(s.To)
+	at := join(path, "to")
+	switch other := sources[to]; {
+	case from == to:
+		l.report(l.place(at), Problem{Code: longshore.CodeConfig, Path: at, Text: "route `" + name + "` leads to itself", Hint: "name another queue, topic or broker"})
+	case other != "":
+		l.report(l.place(at), Problem{Code: longshore.CodeConfig, Path: at, Text: "the target of route `" + name + "` is the source of route `" + other + "`", Hint: "the way back is longshore bridge rollback; a chain needs a file for each route"})
+	default:
+		c.tryBridge(path, name, s)
+	}
+}
+
+// tryBridge has the bridge look at the route, without I/O.
+func (c *Config) tryBridge(path, name string, s *routeSection) {
+	r, err := c.route(name, s)
+	if err == nil {
+		cfg := r.Container
+		cfg.Logger = zap.NewNop()
+		_, err = bridge.New(bridge.Config{Name: name, From: r.From, To: r.To, Identity: r.Identity, Park: r.Park, Container: cfg})
+	}
+	c.loader.blame(path, path, c.unlessTold(s.From.Broker, c.unlessTold(s.To.Broker, err)))
+}
+
+// tryEnd looks at one end of a route.
+func (c *Config) tryEnd(path, key string, s *sourceSection) bool {
+	l, at := c.loader, join(path, key)
+	if s == nil {
+		if !l.broken[at] && !l.broken[path] {
+			l.report(l.spotOf(l.at[path].key), Problem{Code: CodeMissing, Path: at, Text: "route `" + last(path) + "` has no " + key, Hint: "add " + key + ": {broker: NAME, queue: NAME}"})
+		}
+		return false
+	}
+	complete := l.needs(at, s)
+	src, err := c.source(s)
+	if complete {
+		l.blame(at, at, c.checked(s, src, err))
+	}
+	if s.Broadcast || len(s.Queues) > 0 || len(s.Topics) > 1 || s.Pattern {
+		l.report(l.place(at), Problem{Code: longshore.CodeConfig, Path: at, Text: key + " must be one queue or one topic", Hint: "write a route for each"})
+		return false
+	}
+	return complete && src != nil && err == nil && !l.brokenBelow(at)
+}
+
+func (c *Config) tryIdentity(path string, s *routeSection) {
+	if header, ok := strings.CutPrefix(s.ID, headerPrefix); s.ID == "" || s.ID == "message-id" || s.ID == "body" || ok && header != "" {
+		return
+	}
+	at := join(path, "id")
+	c.loader.report(c.loader.place(at), Problem{Code: CodeUnknownValue, Path: at, Text: "id `" + s.ID + "` is not known", Hint: "write message-id, header:NAME or body"})
+}
+
+// placeOf names the place of a source, to compare it with others.
+func (c *Config) placeOf(s *sourceSection) string {
+	src, err := c.source(s)
+	if err != nil || src == nil {
+		return ""
+	}
+	d := describe(src)
+	return strings.Join([]string{d.Transport, d.Address, d.Namespace, d.Name}, sep)
+}
+
+func describe(s transport.Source) transport.Description {
+	if d, ok := s.(transport.Describer); ok {
+		return d.Describe()
+	}
+	return transport.Description{}
+}
