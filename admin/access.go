@@ -78,12 +78,22 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			fail(w, http.StatusForbidden, longshore.CodeForbidden, "the host "+clip(r.Host)+" is not served here", "add it to Hosts of the admin configuration")
 			return
 		}
-		if err := cross.Check(r); err != nil {
+		if err := cross.Check(r); err != nil || fromOtherSite(r) {
 			fail(w, http.StatusForbidden, longshore.CodeForbidden, "refused: a request from another site", "")
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// fromOtherSite tells whether a page of another site asks for data. It could not read the
+// answer, but open streams until none is left. A link to the page may be followed.
+func fromOtherSite(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+		return false
+	}
+	return !(r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" && !strings.HasPrefix(r.URL.Path, "/api/"))
 }
 
 // knownHost refuses names that a foreign page may have pointed at us; an address
@@ -124,14 +134,24 @@ func (s *Server) needs(least role, next http.HandlerFunc) http.Handler {
 	})
 }
 
-// caller finds out who it is by the token. Every token is compared, so that the time
-// tells nothing.
+// caller finds out who it is: by the token of the request, else by the cookie that a
+// browser got for one.
 func (s *Server) caller(ctx context.Context, r *http.Request) (name string, has role) {
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || given == "" {
-		return "", nobody
+	if ok && given != "" {
+		return s.owner(ctx, sha256.Sum256([]byte(given)))
 	}
-	sum := sha256.Sum256([]byte(given))
+	if c, err := r.Cookie(cookieName(r)); err == nil && r.Header.Get("Authorization") == "" {
+		if sum, ok := s.logins.find(c.Value, time.Now()); ok {
+			return s.owner(ctx, sum)
+		}
+	}
+	return "", nobody
+}
+
+// owner finds out whose token has this digest. Every token is compared, so that the time
+// tells nothing.
+func (s *Server) owner(ctx context.Context, sum [sha256.Size]byte) (name string, has role) {
 	look := func(people map[string]transport.Secret, as role) {
 		for n, secret := range people {
 			token, err := secret.Get(ctx)
@@ -147,6 +167,13 @@ func (s *Server) caller(ctx context.Context, r *http.Request) (name string, has 
 	look(s.cfg.Viewers, viewer)
 	look(s.operators(), operator)
 	return name, has
+}
+
+// stillMay tells whether the caller of a stream has the role with which it began.
+func (s *Server) stillMay(r *http.Request) bool {
+	began, _ := r.Context().Value(roleKey{}).(role)
+	_, has := s.caller(r.Context(), r)
+	return began <= local || has >= began
 }
 
 // refused counts a login that failed and logs it, once a minute.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 
 	"go.uber.org/zap"
@@ -27,6 +28,8 @@ type Config struct {
 	Addr string
 	// Containers are shown and steered, by their names.
 	Containers []*container.ListenerContainer
+	// Instance names this process where several are shown together. Zero: the host's name.
+	Instance string
 	// Fleet makes throttles with scope "fleet" possible; nil: they are refused.
 	Fleet *throttle.Fleet
 	// Operators may look and change, Viewers may look: names and their tokens, which
@@ -54,6 +57,9 @@ func (c *Config) check() error {
 	l := &problem.List{Op: "serve the admin API"}
 	if c.Addr == "" {
 		c.Addr = DefaultAddr
+	}
+	if c.Instance == "" {
+		c.Instance, _ = os.Hostname() // a process without a name is still one
 	}
 	if c.Logger == nil {
 		c.Logger = logs.Stderr(zapcore.InfoLevel) // rare, and who reads the log later has to know of it

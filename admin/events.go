@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"sync"
@@ -11,114 +12,81 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/internal/history"
 )
 
 // Event is one line of the stream.
 type Event struct {
 	ID        int64     `json:"id"`
 	Time      time.Time `json:"time"`
+	Instance  string    `json:"instance,omitempty"`
 	Container string    `json:"container"`
 	// Kind is a container.EventKind, or "operator" for what somebody did here.
 	Kind   string `json:"kind"`
 	Text   string `json:"text,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	Code   string `json:"code,omitempty"`
-	By     string `json:"by,omitempty"`
+	// Error is the text of what went wrong.
+	Error string `json:"error,omitempty"`
+	By    string `json:"by,omitempty"`
 	// MessageID and Key are of the delivery it is about.
 	MessageID string `json:"message_id,omitempty"`
 	Key       string `json:"key,omitempty"`
 	Attempt   int    `json:"attempt,omitempty"`
+	// From and To are the counts of workers of a "scaled".
+	From int `json:"from,omitempty"`
+	To   int `json:"to,omitempty"`
 }
 
 const (
-	keepEvents = 1000
-	streamBuf  = 256
 	statusTick = 500 * time.Millisecond
+	aliveEvery = 10 * time.Second // a sign of life, so that a dead client is noticed
 )
 
-// hub keeps the last events and hands new ones to the streams.
-type hub struct {
-	mu   sync.Mutex
-	last []Event
-	next int64
-	subs map[chan Event]struct{}
-}
-
-func newHub() *hub {
-	// Ids go on growing over a restart, so that a stream that resumes misses nothing.
-	return &hub{next: time.Now().UnixMilli(), subs: map[chan Event]struct{}{}}
-}
-
-func (h *hub) add(e Event) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.next++
-	e.ID = h.next
-	if len(h.last) == keepEvents {
-		h.last = append(h.last[:0], h.last[keepEvents/10:]...)
-	}
-	h.last = append(h.last, e)
-	for ch := range h.subs {
-		select {
-		case ch <- e:
-		default: // too slow: the gap in the ids shows it
-		}
-	}
-}
-
-// subscribe returns what came after id and a channel with the rest.
-func (h *hub) subscribe(after int64) (past []Event, ch chan Event, stop func()) {
-	ch = make(chan Event, streamBuf)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, e := range h.last {
-		if e.ID > after {
-			past = append(past, e)
-		}
-	}
-	h.subs[ch] = struct{}{}
-	return past, ch, func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		delete(h.subs, ch)
-	}
-}
-
-// watch collects the containers' events and their sums.
+// watch collects the containers' events, takes one sample a second of each, and hands out
+// what changed while somebody looks: once for all viewers.
 func (s *Server) watch(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, c := range s.cfg.Containers {
-		wg.Go(func() {
-			events, stop := c.Events(streamBuf)
-			defer stop()
-			for {
-				select {
-				case e := <-events:
-					s.hub.add(eventOf(e))
-				case <-ctx.Done():
-					return
-				}
-			}
-		})
+		wg.Go(func() { s.hear(ctx, c) })
 	}
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTicker(statusTick)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		select {
 		case <-tick.C:
-			for _, c := range s.cfg.Containers {
-				s.meters[c.Name()].rate(c.Stats(), time.Now())
-			}
+			s.tick(time.Now())
 		case <-ctx.Done():
 		}
 	}
 	wg.Wait()
 }
 
-func eventOf(e container.Event) Event {
-	v := Event{Time: e.Time, Container: e.Container, Kind: string(e.Kind), Text: e.Text, Reason: e.Reason}
+// hear follows the events of one container.
+func (s *Server) hear(ctx context.Context, c *container.ListenerContainer) {
+	events, stop := c.Events(streamBuf)
+	defer stop()
+	for {
+		select {
+		case e := <-events:
+			v := s.eventOf(e)
+			s.hub.add(v)
+			if e.Kind == container.EventScaled {
+				s.past[c.Name()].Mark(history.Mark{At: e.Time, From: e.From, To: e.To, Reason: e.Reason})
+			}
+			if e.Err != nil {
+				s.troubles[c.Name()].note(v)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Server) eventOf(e container.Event) Event {
+	v := Event{Time: e.Time, Instance: s.instance, Container: e.Container, Kind: string(e.Kind), Text: e.Text, Reason: e.Reason, From: e.From, To: e.To}
 	if e.Err != nil {
-		v.Code = string(longshore.CodeOf(e.Err))
+		v.Code, v.Error = string(longshore.CodeOf(e.Err)), clip(e.Err.Error())
 	}
 	if d := e.Delivery; d != nil {
 		v.MessageID, v.Key, v.Attempt = d.MessageID, d.Key, d.Attempt
@@ -126,8 +94,26 @@ func eventOf(e container.Event) Event {
 	return v
 }
 
+// bare leaves out ids, keys and texts that may have them.
+func (e Event) bare() Event {
+	return Event{ID: e.ID, Time: e.Time, Instance: e.Instance, Container: e.Container, Kind: e.Kind, Code: e.Code, Attempt: e.Attempt, From: e.From, To: e.To}
+}
+
+// sse is one event of the stream.
+func sse(kind string, id int64, v any) []byte {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil // not one of ours
+	}
+	head := ""
+	if id > 0 {
+		head = "id: " + strconv.FormatInt(id, 10) + "\n"
+	}
+	return fmt.Appendf(nil, "%sevent: %s\ndata: %s\n\n", head, kind, raw)
+}
+
 // events streams: a snapshot, then what changes, at most twice a second, and what
-// happens. Last-Event-ID resumes.
+// happens. Last-Event-ID resumes; ?after=0 begins with the events that are kept.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	select {
 	case s.streams <- struct{}{}:
@@ -139,70 +125,73 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	ctl := http.NewResponseController(w)
 	_ = ctl.SetReadDeadline(time.Time{}) // a stream has no end; not every writer can say so
-	after := int64(1<<63 - 1)
-	if id, err := strconv.ParseInt(r.Header.Get("Last-Event-ID"), 10, 64); err == nil {
-		after = id
-	}
-	past, ch, stop := s.hub.subscribe(after)
+	past, ch, stop := s.hub.subscribe(resumesAfter(r))
 	defer stop()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	all := sees(r.Context())
-	send := func(kind string, id int64, v any) bool {
-		if e, ok := v.(Event); ok && !all {
-			v = e.bare()
-		}
-		_ = ctl.SetWriteDeadline(time.Now().Add(writeTime)) // a reader that reads nothing for so long is cut off
-		raw, err := json.Marshal(v)
-		if err != nil {
-			return false
-		}
-		if id > 0 {
-			_, err = fmt.Fprintf(w, "id: %d\nevent: %s\ndata: %s\n\n", id, kind, raw)
-		} else {
-			_, err = fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind, raw)
-		}
-		return err == nil && ctl.Flush() == nil
-	}
-	if !send("snapshot", 0, map[string]any{"containers": s.shown(r.Context())}) {
+	v := viewing{w: w, ctl: ctl, all: sees(r.Context())}
+	if !v.write(s.now.snapshot(s, r.Context())) {
 		return
 	}
 	for _, e := range past {
-		if !send("event", e.ID, e) {
+		if !v.all {
+			e = e.bare()
+		}
+		if !v.put(sse("event", e.ID, e)) {
 			return
 		}
 	}
-	s.stream(r.Context(), ch, send)
+	if v.flush() {
+		v.follow(r.Context(), ch, func() bool { return s.stillMay(r) })
+	}
 }
 
-// bare leaves out ids, keys and texts that may have them.
-func (e Event) bare() Event {
-	return Event{ID: e.ID, Time: e.Time, Container: e.Container, Kind: e.Kind, Code: e.Code, Attempt: e.Attempt}
+// resumesAfter is the id of the last event that the client has.
+func resumesAfter(r *http.Request) int64 {
+	for _, text := range []string{r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")} {
+		if id, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return id
+		}
+	}
+	return math.MaxInt64
 }
 
-func (s *Server) stream(ctx context.Context, ch <-chan Event, send func(kind string, id int64, v any) bool) {
-	tick := time.NewTicker(statusTick)
-	defer tick.Stop()
-	var last string
-	quiet := 0
+// viewing writes one stream.
+type viewing struct {
+	w   http.ResponseWriter
+	ctl *http.ResponseController
+	all bool // the viewer may see ids, keys and texts
+}
+
+// put writes without sending. A reader that reads nothing for so long is cut off.
+func (v *viewing) put(raw []byte) bool {
+	_ = v.ctl.SetWriteDeadline(time.Now().Add(writeTime))
+	_, err := v.w.Write(raw)
+	return err == nil
+}
+
+func (v *viewing) flush() bool { return v.ctl.Flush() == nil }
+
+func (v *viewing) write(raw []byte) bool { return v.put(raw) && v.flush() }
+
+// follow writes what comes until the client or the server goes, or allowed says no.
+func (v *viewing) follow(ctx context.Context, ch <-chan frame, allowed func() bool) {
+	alive := time.NewTicker(aliveEvery)
+	defer alive.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case e := <-ch:
-			if !send("event", e.ID, e) {
+		case f, ok := <-ch:
+			if !ok || !v.put(f.of(v.all)) {
 				return
 			}
-		case <-tick.C:
-			now := s.shown(ctx)
-			raw, _ := json.Marshal(now) // what cannot be written is not sent either
-			quiet++
-			if string(raw) == last && quiet < 20 { // a sign of life now and then, so that a dead client is noticed
-				continue
+			if len(ch) == 0 && !v.flush() {
+				return
 			}
-			last, quiet = string(raw), 0
-			if !send("status", 0, map[string]any{"containers": now}) {
+		case <-alive.C:
+			if !allowed() || !v.write([]byte(": alive\n\n")) {
 				return
 			}
 		}

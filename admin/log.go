@@ -25,7 +25,7 @@ type deed struct {
 // note makes an event and a log line of what an operator did.
 func (s *Server) note(r *http.Request, c *container.ListenerContainer, d deed) {
 	d.reason = clip(d.reason)
-	s.hub.add(Event{Time: time.Now(), Container: c.Name(), Kind: "operator", Text: d.text, Reason: d.reason, By: who(r.Context())})
+	s.hub.add(Event{Time: time.Now(), Instance: s.instance, Container: c.Name(), Kind: "operator", Text: d.text, Reason: d.reason, By: who(r.Context())})
 	st := c.Stats()
 	fields := []zap.Field{zap.String("container", st.Name), zap.String("source", st.Source), zap.String("transport", st.Transport),
 		zap.String("by", who(r.Context())), zap.String("remote", remote(r))}

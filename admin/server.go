@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/internal/history"
 	"github.com/longshore-go/longshore/internal/logs"
 	"github.com/longshore-go/longshore/transport"
 )
@@ -25,6 +27,15 @@ type Server struct {
 	byName map[string]*container.ListenerContainer
 	hub    *hub
 	meters map[string]*meter
+
+	instance string    // the name of this process for people
+	version  string    // of the program; "" where it was not built from a module
+	started  time.Time // tells one run of the process from the next
+
+	past     map[string]*history.History
+	troubles map[string]*troubles
+	now      live
+	logins   logins
 
 	streams      chan struct{} // a place for each stream of events
 	failedLogins atomic.Int64
@@ -55,7 +66,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	host, _, _ := net.SplitHostPort(cfg.Addr) // checked
 	s := &Server{cfg: cfg, streams: make(chan struct{}, maxStreams), byName: map[string]*container.ListenerContainer{}, paused: map[string]pausedBy{},
-		meters: map[string]*meter{}, hub: newHub()}
+		meters: map[string]*meter{}, hub: newHub(), instance: cfg.Instance, started: time.Now(), version: version(),
+		past: map[string]*history.History{}, troubles: map[string]*troubles{}}
 	for _, h := range append([]string{host}, cfg.Hosts...) {
 		if h != "" {
 			s.hosts = append(s.hosts, strings.ToLower(h))
@@ -63,9 +75,17 @@ func New(cfg Config) (*Server, error) {
 	}
 	for _, c := range cfg.Containers {
 		s.byName[c.Name()] = c
-		s.meters[c.Name()] = &meter{}
+		s.meters[c.Name()], s.past[c.Name()], s.troubles[c.Name()] = &meter{}, &history.History{}, &troubles{}
 	}
 	return s, nil
+}
+
+// version is that of the program's module.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return ""
 }
 
 // Name is "admin".

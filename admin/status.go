@@ -14,6 +14,7 @@ import (
 // Container is how a container stands.
 type Container struct {
 	Name      string          `json:"name"`
+	Instance  string          `json:"instance,omitempty"`
 	Transport string          `json:"transport"`
 	Source    string          `json:"source"`
 	State     container.State `json:"state"`
@@ -23,6 +24,8 @@ type Container struct {
 	// Reason says why it is not ready, or what holds it.
 	Reason string    `json:"reason,omitempty"`
 	Paused *pausedBy `json:"paused,omitempty"`
+	// Level is how much it needs a person: ok, notice or problem.
+	Level Level `json:"level"`
 	// Limited is what limits it now, in one sentence.
 	Limited container.Bottleneck `json:"limited"`
 
@@ -35,6 +38,20 @@ type Container struct {
 	Oldest   float64 `json:"oldest"`
 	InFlight int     `json:"in_flight"`
 	Parked   int     `json:"parked"`
+	// Window is how much may be held, parked retries aside; Waiting could start now, Queued
+	// is behind others of its key, Blocked behind one whose handler does not return.
+	Window  int `json:"window"`
+	Waiting int `json:"waiting"`
+	Queued  int `json:"queued"`
+	Blocked int `json:"blocked"`
+	// Lanes are the keys or partitions with work; HotShare is the part of the window of the
+	// largest one.
+	Lanes    int     `json:"lanes"`
+	HotShare float64 `json:"hot_share"`
+	// LastDelivery is when something was received last; absent: never.
+	LastDelivery time.Time `json:"last_delivery,omitzero"`
+	// Standby: another consumer is the active one.
+	Standby bool `json:"standby,omitempty"`
 
 	Workers Workers `json:"workers"`
 	// Throttle is the limiter's state; null: the container has none.
@@ -43,6 +60,8 @@ type Container struct {
 	// HandlerP50 and HandlerP99 are how long handlers took lately, in seconds; 0: none ended.
 	HandlerP50 float64 `json:"handler_p50"`
 	HandlerP99 float64 `json:"handler_p99"`
+	// HandlerUsual is the median of before, which follows over hours; 0: not known.
+	HandlerUsual float64 `json:"handler_usual"`
 	// Failed are the failed calls of this run by the code of the error.
 	Failed map[longshore.Code]int64 `json:"failed,omitempty"`
 
@@ -76,13 +95,20 @@ func limiter(c *container.ListenerContainer) *throttle.Limiter {
 
 func (s *Server) status(c *container.ListenerContainer) Container {
 	st := c.Stats()
-	v := Container{Name: st.Name, Transport: st.Transport, Source: st.Source, State: st.State, Since: st.Since,
-		Live: st.Live, Ready: st.Ready, Reason: st.Reason, Rate: s.meters[st.Name].rate(st, time.Now()),
+	return s.statusOf(c, &st, time.Now())
+}
+
+// statusOf is the status from numbers that were read before.
+func (s *Server) statusOf(c *container.ListenerContainer, st *container.Stats, now time.Time) Container {
+	v := Container{Name: st.Name, Instance: s.instance, Level: levelOf(st), Transport: st.Transport, Source: st.Source, State: st.State, Since: st.Since,
+		Live: st.Live, Ready: st.Ready, Reason: st.Reason, Rate: s.meters[st.Name].rate(st, now),
 		Oldest: st.Oldest.Seconds(), InFlight: st.InFlight, Parked: st.Parked, BacklogAt: st.BacklogAt,
 		Workers:  Workers{Now: st.Workers, Busy: st.Busy, Min: st.Min, Max: st.Max, Limit: st.Scaling.Limit, Reason: st.Scaling.Reason},
 		Received: st.Received, Redelivered: st.Redelivered, Acked: st.Acked, Retried: st.Retried, Released: st.Released,
 		Lost: st.Lost, Stuck: st.Stuck, Generation: st.Generation, Limited: st.Bottleneck,
-		HandlerP50: st.Handler.P50.Seconds(), HandlerP99: st.Handler.P99.Seconds(), Failed: st.FailedBy}
+		HandlerP50: st.Handler.P50.Seconds(), HandlerP99: st.Handler.P99.Seconds(), Failed: st.FailedBy,
+		HandlerUsual: st.Handler.Usual.Seconds(), Window: st.Window, Waiting: st.ReadyToStart + st.Buffered, Queued: st.Queued, Blocked: st.Blocked,
+		Lanes: st.Lanes, HotShare: st.HotShare, LastDelivery: st.LastDelivery, Standby: st.Standby}
 	if !st.BacklogAt.IsZero() {
 		v.Backlog = &st.Backlog
 	}
@@ -134,7 +160,7 @@ func (v Container) bare() Container {
 }
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) {
-	answer(w, http.StatusOK, map[string]any{"containers": s.shown(r.Context())})
+	answer(w, http.StatusOK, map[string]any{"instance": s.instance, "containers": s.shown(r.Context())})
 }
 
 func (s *Server) show(w http.ResponseWriter, r *http.Request) {
@@ -211,7 +237,7 @@ type sample struct {
 const meterFor = 10 * time.Second
 
 // rate notes the sums of now and returns what was finished per second lately.
-func (m *meter) rate(st container.Stats, now time.Time) float64 {
+func (m *meter) rate(st *container.Stats, now time.Time) float64 {
 	done := st.Acked + st.Retried + st.Rejected + st.Discarded
 	m.mu.Lock()
 	defer m.mu.Unlock()
