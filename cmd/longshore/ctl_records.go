@@ -15,6 +15,7 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/admin"
 	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/internal/table"
 )
 
 // recordVerbs look at and steer single records.
@@ -141,9 +142,10 @@ func (c *ctl) printRecords(f found) error {
 		c.print.Notef("none")
 		return nil
 	}
-	t := cli.Table{Header: []string{"record", "state", "key", "attempt", "age", "due"}, Right: map[int]bool{3: true, 4: true}}
+	t := c.print.Table(table.Column{Name: "record", Min: 16, Wrap: true}, table.Column{Name: "state", Tone: recordTone}, table.Column{Name: "key", Min: 10},
+		table.Column{Name: "attempt", Right: true}, table.Column{Name: "age", Right: true}, table.Column{Name: "due", Right: true})
 	if several {
-		t.Header = append(t.Header, "instance")
+		t.Columns = append(t.Columns, table.Column{Name: "instance", Min: 12, Drop: 1})
 	}
 	for _, r := range list {
 		due := "–"
@@ -157,9 +159,9 @@ func (c *ctl) printRecords(f found) error {
 		for i := range row {
 			row[i] = cli.Printable(row[i])
 		}
-		t.Rows = append(t.Rows, row)
+		t.Add(row...)
 	}
-	if err := c.print.Printf("%s\n", strings.Join(t.Lines(), "\n")); err != nil {
+	if err := c.print.Rows(t); err != nil {
 		return err
 	}
 	if len(list) < total {

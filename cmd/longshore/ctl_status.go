@@ -20,6 +20,7 @@ import (
 	"github.com/longshore-go/longshore/admin"
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/internal/table"
 	"github.com/longshore-go/longshore/middleware/throttle"
 )
 
@@ -93,8 +94,11 @@ func (c *ctl) show(all []shown, instances bool) error {
 		c.print.Notef("no containers")
 		return nil
 	}
-	t := cli.Table{Header: []string{"container", "source", "state", "rate/s", "backlog", "oldest", "workers", "p50", "p99", "permits", "failed", "dead", ""},
-		Right: map[int]bool{3: true, 4: true, 5: true, 6: true, 7: true, 8: true, 10: true}}
+	t := c.print.Table(table.Column{Name: "container", Min: 12}, table.Column{Name: "source", Min: 12, Drop: 2}, table.Column{Name: "state", Tone: containerTone},
+		table.Column{Name: "rate/s", Right: true}, table.Column{Name: "backlog", Right: true}, table.Column{Name: "oldest", Right: true},
+		table.Column{Name: "workers", Right: true}, table.Column{Name: "p50", Right: true, Drop: 4}, table.Column{Name: "p99", Right: true, Drop: 3},
+		table.Column{Name: "permits", Right: true, Drop: 5}, table.Column{Name: "failed", Right: true, Min: 10, Drop: 1}, table.Column{Name: "dead", Right: true},
+		table.Column{Name: "why", Below: true})
 	for _, v := range all {
 		name := v.Name
 		if instances {
@@ -112,9 +116,10 @@ func (c *ctl) show(all []shown, instances bool) error {
 		for i := range row {
 			row[i] = cli.Printable(row[i])
 		}
-		t.Rows = append(t.Rows, row)
+		t.Add(row...)
 	}
-	return c.print.Printf("%s\n", strings.Join(t.Lines(), "\n"))
+	c.print.NoteHidden(t)
+	return c.print.Rows(t)
 }
 
 func age(seconds float64) string {

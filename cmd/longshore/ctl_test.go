@@ -81,7 +81,7 @@ func reach(ins ...*instance) world {
 func TestCtlStatus(t *testing.T) {
 	one, two := running(t, nil), running(t, nil)
 	got := reach(one).run(t, "ctl", "status")
-	want := regexp.MustCompile(`^container  source +state +rate/s  backlog  oldest  workers  p50 +p99 +permits  failed  dead\n` +
+	want := regexp.MustCompile(`^container  source +state +rate/s  backlog  oldest  workers  p50 +p99 +permits  failed  dead  why\n` +
 		`orders     memory orders  running +0 +\S+ +0.0 s +\d+/10 +– +– +20 +– +0\n$`)
 	if got.code != 0 || !want.MatchString(got.out) {
 		t.Errorf("%+v", got)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +12,7 @@ import (
 	"github.com/longshore-go/longshore/internal/dlq"
 	"github.com/longshore-go/longshore/internal/inspect"
 	"github.com/longshore-go/longshore/internal/keytext"
+	"github.com/longshore-go/longshore/internal/table"
 )
 
 // letterLine is a dead letter in JSON.
@@ -78,7 +78,7 @@ func (d *dlqList) run(ctx context.Context, filter dlq.Filter, target string) err
 	if err != nil {
 		return err
 	}
-	out := letterRows{print: d.print, said: time.Now()}
+	out := letterRows{print: d.print, table: lettersTable(d.print), said: time.Now()}
 	seen := tally{name: name}
 	var broken error
 	seen.whole, err = d.look(ctx, src, d.choose.force, d.choose.look, func(l dlq.Letter) bool {
@@ -162,9 +162,8 @@ const (
 type letterRows struct {
 	print *cli.Printer
 	n     int
-	table cli.Table
+	table *table.Table
 	said  time.Time // when the last part was printed
-	began bool      // the header is printed
 }
 
 func (r *letterRows) add(l dlq.Letter) error {
@@ -182,13 +181,13 @@ func (r *letterRows) add(l dlq.Letter) error {
 		}
 		row[i] = cli.Printable(row[i])
 	}
-	r.table.Rows = append(r.table.Rows, row)
+	r.table.Add(row...)
 	return nil
 }
 
 // due prints what has waited long enough.
 func (r *letterRows) due() error {
-	if len(r.table.Rows) < partRows && time.Since(r.said) < partTime {
+	if r.table.Len() < partRows && time.Since(r.said) < partTime {
 		return nil
 	}
 	return r.flush()
@@ -196,18 +195,13 @@ func (r *letterRows) due() error {
 
 func (r *letterRows) flush() error {
 	r.said = time.Now()
-	if len(r.table.Rows) == 0 {
-		return nil
-	}
-	r.table.Right = map[int]bool{3: true}
-	r.table.Header = nil
-	if !r.began {
-		r.table.Header = []string{"id", "key", "reason", "attempts", "at", "error"}
-	}
-	r.began = true
-	lines := r.table.Lines()
-	r.table.Widths, r.table.Rows = r.table.Spread(), nil
-	return r.print.Printf("%s\n", strings.Join(lines, "\n"))
+	return r.print.Rows(r.table)
+}
+
+// lettersTable is the table of dead letters. An id is never cut: show needs it whole.
+func lettersTable(p *cli.Printer) *table.Table {
+	return p.Table(table.Column{Name: "id", Min: 20, Wrap: true}, table.Column{Name: "key", Min: 8}, table.Column{Name: "reason", Min: 10, Wrap: true},
+		table.Column{Name: "attempts", Right: true}, table.Column{Name: "at", Right: true}, table.Column{Name: "error", Min: 24, Wrap: true, Below: true})
 }
 
 // when is a time of today by its hour, another by its date too.

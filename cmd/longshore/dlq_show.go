@@ -18,6 +18,7 @@ import (
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/internal/dlq"
 	"github.com/longshore-go/longshore/internal/keytext"
+	"github.com/longshore-go/longshore/internal/table"
 )
 
 // dlqShow is `longshore dlq show`.
@@ -92,7 +93,7 @@ func (d *dlqShow) run(ctx context.Context, target, id string) error {
 	case d.print.JSON:
 		return d.print.Document(maskedLine(*found, d.masks()))
 	}
-	return d.print.Printf("%s", letterText(*found, d.masks()))
+	return d.print.Printf("%s", letterText(*found, d.masks(), d.print.TableWidth()))
 }
 
 // maskedLine is the JSON of a letter without what is to be hidden.
@@ -113,12 +114,18 @@ func maskedLine(l dlq.Letter, mask []string) letterLine {
 	return line
 }
 
-func letterText(l dlq.Letter, mask []string) string {
+// pairs is a table of names and their values.
+func pairs(width int) *table.Table {
+	return &table.Table{Width: width, NoHeader: true, Columns: []table.Column{{Min: 16, Wrap: true}, {Min: 20, Wrap: true}}}
+}
+
+// letterText is a dead letter for people, at most width wide; 0 is no limit.
+func letterText(l dlq.Letter, mask []string, width int) string {
 	f := l.Facts
-	t := cli.Table{}
+	t := pairs(width)
 	add := func(name, value string) {
 		if value != "" {
-			t.Rows = append(t.Rows, []string{name, cli.Printable(value)})
+			t.Add(name, cli.Printable(value))
 		}
 	}
 	number := func(n int) string {
@@ -148,13 +155,13 @@ func letterText(l dlq.Letter, mask []string) string {
 	}
 	text := strings.Join(t.Lines(), "\n") + "\n"
 	if len(l.Headers) > 0 {
-		h := cli.Table{}
+		h := pairs(width)
 		for _, x := range l.Headers {
 			value := headerOf(x.Value)
 			if slices.Contains(mask, x.Name) {
 				value = masked
 			}
-			h.Rows = append(h.Rows, []string{"  " + cli.Printable(x.Name), cli.Printable(value)})
+			h.Add("  "+cli.Printable(x.Name), cli.Printable(value))
 		}
 		text += "headers\n" + strings.Join(h.Lines(), "\n") + "\n"
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/internal/doctor"
+	"github.com/longshore-go/longshore/internal/table"
 	"github.com/longshore-go/longshore/middleware/mutex"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/urls"
@@ -174,7 +175,8 @@ func (d *doctorCommand) show(checks []doctor.Check, r doctor.Report, done doctor
 		res.Unknown = []string{}
 	}
 	left := -done.Rerun - done.Deleted
-	t := cli.Table{Header: []string{"id", "row", "dead", "queue", "age", "meaning", "action", "safe"}, Right: map[int]bool{4: true}}
+	t := d.print.Table(table.Column{Name: "id", Min: 12, Wrap: true}, table.Column{Name: "row"}, table.Column{Name: "dead"}, table.Column{Name: "queue"},
+		table.Column{Name: "age", Right: true}, table.Column{Name: "meaning", Below: true}, table.Column{Name: "action"}, table.Column{Name: "safe"})
 	for _, f := range r.Found {
 		res.Findings = append(res.Findings, doctorLine{ID: f.ID, Row: f.Row.String(), Locked: f.Locked.String(), Outbox: f.Outbox.String(),
 			DeadLetter: f.DeadLetter.String(), Queue: f.Queue.String(), State: string(f.State), Meaning: f.Meaning,
@@ -183,8 +185,8 @@ func (d *doctorCommand) show(checks []doctor.Check, r doctor.Report, done doctor
 		if f.Safe {
 			safe = "yes"
 		}
-		t.Rows = append(t.Rows, []string{cli.Printable(f.ID), f.Row.String(), f.DeadLetter.String(), f.Queue.String(),
-			f.Age.Round(time.Second).String(), strings.TrimSuffix(f.Meaning, "."), string(f.Action), safe})
+		t.Add(cli.Printable(f.ID), f.Row.String(), f.DeadLetter.String(), f.Queue.String(),
+			f.Age.Round(time.Second).String(), strings.TrimSuffix(f.Meaning, "."), string(f.Action), safe)
 		if f.Action != mutex.ActionNone && f.Action != mutex.ActionWait {
 			left++
 		}
@@ -198,7 +200,7 @@ func (d *doctorCommand) show(checks []doctor.Check, r doctor.Report, done doctor
 	return nil
 }
 
-func (d *doctorCommand) printAll(res doctorResult, t cli.Table, rows bool) error {
+func (d *doctorCommand) printAll(res doctorResult, t *table.Table, rows bool) error {
 	if d.print.JSON {
 		return d.print.Document(res)
 	}
@@ -211,7 +213,7 @@ func (d *doctorCommand) printAll(res doctorResult, t cli.Table, rows bool) error
 	if res.Changed > 0 {
 		d.print.Notef("%d looked different the second time and are left out", res.Changed)
 	}
-	if len(t.Rows) == 0 {
+	if t.Len() == 0 {
 		return d.print.Printf("nothing outstanding\n")
 	}
 	text := strings.Join(t.Lines(), "\n") + "\n"

@@ -10,6 +10,7 @@ import (
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/internal/doctor"
 	"github.com/longshore-go/longshore/internal/hosts"
+	"github.com/longshore-go/longshore/internal/table"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/urls"
 )
@@ -136,9 +137,10 @@ func (d *doctorCommand) printChecks(lines []checkLine) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	t := cli.Table{Header: []string{"check", "state", "what", "do"}}
+	t := d.print.Table(table.Column{Name: "check"}, table.Column{Name: "state", Tone: levelTone},
+		table.Column{Name: "what", Min: 24, Wrap: true}, table.Column{Name: "do", Below: true})
 	for _, l := range lines {
-		t.Rows = append(t.Rows, []string{l.Area, l.Level, cli.Printable(l.Text), l.Hint})
+		t.Add(l.Area, l.Level, cli.Printable(l.Text), l.Hint)
 	}
-	return d.print.Printf("%s\n", strings.Join(t.Lines(), "\n"))
+	return d.print.Rows(t)
 }

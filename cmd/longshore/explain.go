@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-go/longshore/docs"
 	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/internal/table"
 )
 
 func newExplain(a *app) *cobra.Command {
@@ -42,11 +43,11 @@ func listCodes(a *app) error {
 	if a.print.JSON {
 		return a.print.Document(pages)
 	}
-	var t cli.Table
+	t := a.print.Table(table.Column{Name: "code"}, table.Column{Name: "meaning", Min: 30, Wrap: true})
 	for _, page := range pages {
-		t.Rows = append(t.Rows, []string{page.Code, page.Summary})
+		t.Add(page.Code, page.Summary)
 	}
-	return a.print.Printf("%s\n", strings.Join(t.Lines(), "\n"))
+	return a.print.Rows(t)
 }
 
 func explainCode(a *app, asked string) error {

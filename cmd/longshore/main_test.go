@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"os"
 	"strings"
@@ -26,6 +27,7 @@ type world struct {
 	typing   io.Reader // standard input is a terminal at which this is typed
 	head     int       // whoever reads stdout goes away after so many writes, -1: at once; 0: never
 	terminal bool
+	width    int // of the terminal; 0: 100
 	signals  chan os.Signal
 	source   func(string, urls.Options) (transport.Source, error)
 	wrote    func(stderr string) // hears of everything written to stderr so far
@@ -50,7 +52,7 @@ func (w world) run(t *testing.T, args ...string) outcome {
 			return all
 		},
 		OutTerminal: w.terminal, ErrTerminal: w.terminal,
-		Width:   func() int { return 100 },
+		Width:   func() int { return cmp.Or(w.width, 100) },
 		Signals: w.signals,
 	}}
 	if w.typing != nil {

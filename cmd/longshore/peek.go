@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,6 +11,7 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/internal/inspect"
+	"github.com/longshore-go/longshore/internal/table"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/urls"
 )
@@ -104,18 +104,16 @@ func refusedLook(ctx context.Context, src transport.Source, err error, force boo
 
 func (p *peekCommand) show(found []*longshore.Delivery, formatted bool, pattern inspect.Format) error {
 	if !p.print.JSON && !formatted {
-		t := cli.Table{Right: map[int]bool{0: true, 4: true}}
+		t := p.print.Table(table.Column{Name: "#", Right: true}, table.Column{Name: "key", Min: 8}, table.Column{Name: "at"}, table.Column{Name: "type", Min: 8, Drop: 1},
+			table.Column{Name: "size", Right: true}, table.Column{Name: "body", Min: 24})
 		for i, d := range found {
-			row := inspect.Row(i+1, d, 60)
+			row := inspect.Row(i+1, d, max(t.Width, 60))
 			for c := range row {
 				row[c] = cli.Printable(row[c])
 			}
-			t.Rows = append(t.Rows, row)
+			t.Add(row...)
 		}
-		if len(found) == 0 {
-			return nil
-		}
-		return p.print.Printf("%s\n", strings.Join(t.Lines(), "\n"))
+		return p.print.Rows(t)
 	}
 	esc := cli.Printable
 	if !p.streams.OutTerminal {

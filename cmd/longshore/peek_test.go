@@ -34,8 +34,9 @@ func TestPeek(t *testing.T) {
 	w, b := filled(t, &longshore.Message{Key: []byte("c-91"), ContentType: "application/json", Body: []byte(`{"id":"o-17"}`)},
 		&longshore.Message{Body: []byte("\x1b]0;owned\x07\nx")}, &longshore.Message{Body: []byte("third")})
 	w.run(t, "peek", "x", "-n", "2").want(t, 0,
-		"1  c-91  -  application/json  13 B  {\"id\":\"o-17\"}\n"+
-			"2  -     -  -                 12 B  \\x1b]0;owned\\x07\\nx\n", "")
+		"#  key   at  type              size  body\n"+
+			"1  c-91  -   application/json  13 B  {\"id\":\"o-17\"}\n"+
+			"2  -     -   -                 12 B  \\x1b]0;owned\\x07\\nx\n", "")
 	if info := b.Inspect("orders"); info.Ready != 3 {
 		t.Errorf("%+v", info)
 	}

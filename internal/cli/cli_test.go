@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"reflect"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -104,15 +103,6 @@ func TestPrintableLeavesTextAlone(t *testing.T) {
 	}
 	if got := Printable("a\xffb"); got != "a\uFFFDb" {
 		t.Errorf("invalid UTF-8 became %q", got)
-	}
-}
-
-func TestTables(t *testing.T) {
-	table := Table{Header: []string{"name", "n", "state"}, Right: map[int]bool{1: true},
-		Rows: [][]string{{"größe", "1,000", "ok"}, {"x", "7", ""}}}
-	want := []string{"name       n  state", "größe  1,000  ok", "x          7"}
-	if got := table.Lines(); !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
 	}
 }
 

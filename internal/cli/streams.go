@@ -17,7 +17,7 @@ type Streams struct {
 	Environ func() []string
 	// Terminal of each stream.
 	InTerminal, OutTerminal, ErrTerminal bool
-	// Width of the terminal behind Err in columns; 0 = unknown.
+	// Width of the terminal in columns; 0 = unknown.
 	Width func() int
 	// Signals delivers interrupts: the first ends a job cleanly, the second at once.
 	Signals <-chan os.Signal
@@ -31,11 +31,12 @@ func System() Streams {
 		OutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		ErrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
 		Width: func() int {
-			w, _, err := term.GetSize(int(os.Stderr.Fd()))
-			if err != nil {
-				return 0
+			for _, f := range []*os.File{os.Stdout, os.Stderr} { // either may be redirected
+				if w, _, err := term.GetSize(int(f.Fd())); err == nil {
+					return w
+				}
 			}
-			return w
+			return 0
 		},
 	}
 }

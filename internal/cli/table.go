@@ -2,56 +2,61 @@ package cli
 
 import (
 	"strings"
-	"unicode/utf8"
+
+	"github.com/longshore-go/longshore/internal/table"
 )
 
-// Table aligns columns with two spaces between them and no borders, so that awk
-// can read it. Columns whose header is in Right are aligned right.
-type Table struct {
-	Header []string
-	Right  map[int]bool
-	Rows   [][]string
-	// Widths are the least of the columns, in characters, for a table that is printed in
-	// parts; Spread gives those of the part before.
-	Widths []int
+// defaultWidth is that of a terminal that does not report its own.
+const defaultWidth = 80
+
+// Table starts a table for the answer. On a terminal it fits the terminal's width and its
+// states have glyphs; in a file or a pipe each row is one line in full.
+func (p *Printer) Table(columns ...table.Column) *table.Table {
+	return &table.Table{Columns: columns, Width: p.TableWidth(), Paint: p.paintTone}
 }
 
-// Spread returns the widths of the columns.
-func (t Table) Spread() []int {
-	widths := append([]int(nil), t.Widths...)
-	for _, row := range append([][]string{t.Header}, t.Rows...) {
-		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+// TableWidth is the width that a table of the answer has; 0 is no limit.
+func (p *Printer) TableWidth() int {
+	if !p.OutTerminal {
+		return 0
+	}
+	if p.Width != nil {
+		if w := p.Width(); w > 0 {
+			return w
 		}
 	}
-	return widths
+	return defaultWidth
 }
 
-// Lines returns the header, if there is one, and the rows, without trailing spaces.
-func (t Table) Lines() []string {
-	rows := t.Rows
-	if t.Header != nil {
-		rows = append([][]string{t.Header}, rows...)
+// paintTone colours a cell of the answer.
+func (p *Printer) paintTone(t table.Tone, s string) string {
+	switch t {
+	case table.Good:
+		return p.PaintOut(Green, s)
+	case table.Note:
+		return p.PaintOut(Cyan, s)
+	case table.Warn:
+		return p.PaintOut(Yellow, s)
+	case table.Bad:
+		return p.PaintOut(Red, s)
+	case table.Header:
+		return p.PaintOut(Bold, s)
+	case table.Plain:
 	}
-	widths := t.Spread()
-	lines := make([]string, len(rows))
-	for n, row := range rows {
-		var b strings.Builder
-		for i, cell := range row {
-			if i > 0 {
-				b.WriteString("  ")
-			}
-			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-			if t.Right[i] {
-				b.WriteString(pad + cell)
-			} else {
-				b.WriteString(cell + pad)
-			}
-		}
-		lines[n] = strings.TrimRight(b.String(), " ")
+	return s
+}
+
+// Rows prints the rows of t that were not printed yet.
+func (p *Printer) Rows(t *table.Table) error {
+	if t.Len() == 0 {
+		return nil
 	}
-	return lines
+	return p.Printf("%s\n", strings.Join(t.Lines(), "\n"))
+}
+
+// NoteHidden names the columns that the terminal was too narrow for.
+func (p *Printer) NoteHidden(t *table.Table) {
+	if names := t.Hidden(); len(names) > 0 {
+		p.Notef("the terminal is too narrow for %s; --json has everything", strings.Join(names, ", "))
+	}
 }

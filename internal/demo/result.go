@@ -8,6 +8,7 @@ import (
 
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/internal/table"
 )
 
 // Result is what was measured.
@@ -85,11 +86,14 @@ func (r Result) Write(w io.Writer, paint func(cli.Color, string) string) error {
 }
 
 func (r Result) table() []string {
-	t := cli.Table{Header: []string{"", "published", "handled", "dead", "redelivered", "lost", "settled twice", "out of order"},
-		Right: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true, 6: true, 7: true, 8: true}}
+	t := table.Table{Columns: []table.Column{{}}}
 	left := r.total(func(c Count) int { return c.Left }) > 0
+	names := []string{"published", "handled", "dead", "redelivered", "lost", "settled twice", "out of order"}
 	if left {
-		t.Header = append(t.Header, "still queued")
+		names = append(names, "still queued")
+	}
+	for _, name := range names {
+		t.Columns = append(t.Columns, table.Column{Name: name, Right: true})
 	}
 	for _, b := range r.Brokers {
 		row := []string{b.Name}
@@ -99,7 +103,7 @@ func (r Result) table() []string {
 		if left {
 			row = append(row, thousands(b.Left))
 		}
-		t.Rows = append(t.Rows, row)
+		t.Add(row...)
 	}
 	return t.Lines()
 }

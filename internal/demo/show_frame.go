@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/internal/table"
 )
 
 // Frame redraws the state at the bottom of a terminal while events scroll above.
@@ -61,12 +62,12 @@ func (f *Frame) table() []string {
 	if len(f.rows) == 0 {
 		return nil
 	}
-	t := cli.Table{Header: []string{"", "rate/s", "backlog", "running", "workers", "", "retried", "dead", "state"},
-		Right: map[int]bool{1: true, 2: true, 3: true, 4: true, 6: true, 7: true}}
+	t := table.Table{Columns: []table.Column{{}, {Name: "rate/s", Right: true}, {Name: "backlog", Right: true}, {Name: "running", Right: true},
+		{Name: "workers", Right: true}, {}, {Name: "retried", Right: true}, {Name: "dead", Right: true}, {Name: "state"}}}
 	for _, r := range f.rows {
-		t.Rows = append(t.Rows, []string{r.Broker, thousands(r.Rate), thousands(r.Backlog), fmt.Sprint(r.Running),
+		t.Add(r.Broker, thousands(r.Rate), thousands(r.Backlog), fmt.Sprint(r.Running),
 			fmt.Sprintf("%d of %d", r.Workers, r.Max), fmt.Sprintf("%-*s", historySize, spark(r.History, r.Max)),
-			thousands(r.Retried), thousands(r.Dead), r.State})
+			thousands(r.Retried), thousands(r.Dead), r.State)
 	}
 	lines := t.Lines()
 	for i := range lines {
