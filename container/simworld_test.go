@@ -158,8 +158,11 @@ func newSimWorld(seed uint64, seen *simCoverage) (*simWorld, error) {
 		StartPaused:  one(5),
 		OnEvent:      w.event,
 	})
-	if !one(3) && w.queue.Lease == 0 { // leases that end one by one keep no order
+	if !one(3) {
 		w.cfg.Order = container.ByKey
+		if w.queue.Lease > 0 { // a retry waits here and must come before its lease ends
+			w.cfg.Redelivery.Backoff.Max = w.queue.Lease / 2
+		}
 	}
 	if one(4) {
 		w.cfg.Lookahead = -1
@@ -178,6 +181,7 @@ func newSimWorld(seed uint64, seen *simCoverage) (*simWorld, error) {
 		w.cfg.Stuck = container.Stuck{After: 500 * time.Millisecond, Action: container.StuckAction(rnd.IntN(2))}
 	}
 	w.batch = w.cfg.Settle == container.SettleAuto && one(5)
+	w.queue.FIFO = w.queue.Lease > 0 && w.cfg.Order == container.Order(container.ByKey) && one(2) // as on SQS: one of a key at a time
 	w.b = memory.New(memory.Config{})
 	w.src = &simSource{Source: w.b.Queue("q", w.queue), b: w.b}
 	var err error

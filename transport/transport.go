@@ -94,8 +94,10 @@ type Publisher interface {
 // called from the transport's goroutines, must not block and must not call the
 // consumer.
 type Observer interface {
-	// Lost: the broker has taken these deliveries back. They were told already
-	// (Delivery.Lose).
+	// Lost: the broker has taken these deliveries back, and each of them knows it already
+	// (Delivery.Lose). Where the source keeps an order, the later deliveries of the same key
+	// or partition must be lost with the first one, or must not have been handed out yet:
+	// otherwise they overtake it.
 	Lost(ds []*longshore.Delivery, cause error)
 	// SettleFailed: an accepted settlement was not carried out.
 	SettleFailed(d *longshore.Delivery, s longshore.Settlement, err error)

@@ -69,7 +69,8 @@ type QueueConfig struct {
 	// consumer holds the queue, and keeps others out.
 	Exclusive bool
 	// Lease is how long a delivery may stay unsettled before the broker takes it
-	// back. Zero: as long as the consumer lives.
+	// back, and with it the later messages of its key or partition that the consumer
+	// holds, so that the order is kept. Zero: as long as the consumer lives.
 	Lease time.Duration
 	// KeepLease extends the lease of what is unsettled for as long as the
 	// consumer lives, at the most MaxLease (zero: no limit).

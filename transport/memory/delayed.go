@@ -57,6 +57,6 @@ func (q *queue) fire() {
 // endLease takes a message back whose lease has ended and was not extended since.
 func (q *queue) endLease(d due, now time.Time) {
 	if idx, s := d.c.held.find(d.token); s != nil && !s.pending && !s.until.After(now) {
-		d.c.lose(idx)
+		d.c.loseFrom(idx)
 	}
 }

@@ -224,6 +224,33 @@ func TestLeaseEndsUnlessExtendedOrKept(t *testing.T) {
 	})
 }
 
+// A lease that ends takes the later messages of its key along, whether they were handed out
+// or not: they must come again behind it. Other keys stay.
+func TestLeaseThatEndsKeepsTheOrderOfItsKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(Config{})
+		obs := &observer{}
+		c := open(t, b.Queue("q", QueueConfig{Lease: 10 * time.Second}), transport.OpenOptions{Observer: obs})
+		publish(t, b, "q", "a1", "b1", "a2")
+		ds := receive(t, c, 3)
+		<-time.After(5 * time.Second)
+		publish(t, b, "q", "a3", "b2") // buffered, with leases that end later
+		for _, d := range ds[1:] {
+			if err := d.Extend(t.Context(), 10*time.Second); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-time.After(6 * time.Second)
+		synctest.Wait()
+		want(t, "the head", ds[0].Owned(), false)
+		want(t, "another key", ds[1].Owned(), true)
+		want(t, "behind the head", ds[2].Owned(), false)
+		lost, _, _ := obs.counts()
+		want(t, "reported", lost, 2)
+		want(t, "in order again", bodies(receive(t, c, 4)), "b2 a1 a2 a3")
+	})
+}
+
 func TestFIFOHoldsBackTheGroupOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(Config{})

@@ -46,6 +46,14 @@ type entry struct {
 	group       *group // nil: no order is kept for it
 }
 
+// precedes reports whether the order of a key, or of a partition, puts e before other.
+func (e *entry) precedes(other *entry, partitioned bool) bool {
+	if e.seq >= other.seq {
+		return false
+	}
+	return len(e.msg.Key) > 0 && string(e.msg.Key) == string(other.msg.Key) || partitioned && e.partition == other.partition
+}
+
 // group holds back the messages of one key behind the one that is out.
 type group struct {
 	key     string

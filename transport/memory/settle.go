@@ -170,6 +170,19 @@ func (c *consumer) lose(idx uint32) {
 	}
 }
 
+// loseFrom loses a message and, with it, the later ones of its key or partition. They must
+// go back at the same moment: what is buffered, and what is returned only after the loss is
+// known, would otherwise reach the handler before the lost message is delivered again.
+func (c *consumer) loseFrom(idx uint32) {
+	first := c.held.at(idx).e
+	c.lose(idx)
+	for _, later := range c.held.unsettled() {
+		if e := c.held.at(later).e; first.precedes(e, c.q.props.partitions > 0) {
+			c.lose(later)
+		}
+	}
+}
+
 // Backlog returns how many messages wait in the queue, without delayed ones.
 func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
 	if err := c.b.slow(ctx, OpBacklog); err != nil {
