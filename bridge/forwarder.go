@@ -25,12 +25,14 @@ type forwarder struct {
 	fromID      uint64 // their hashes
 	toID        uint64
 	identity    IdentityRule
-	deadLetters bool             // what is moved are dead letters: they do not expire again
-	log         bool             // the source is a partitioned log: a position belongs to one message
-	ordered     bool             // the source keeps an order, so that of each key is recorded and kept
-	ledger      *ledger.Ledger   // nil: none
-	attempts    int              // after so many a message that the target refuses is parked
-	now         func() time.Time // for the age of messages
+	deadLetters bool                 // what is moved are dead letters: they do not expire again
+	log         bool                 // the source is a partitioned log: a position belongs to one message
+	ordered     bool                 // the source keeps an order, so that of each key is recorded and kept
+	ledger      *ledger.Ledger       // nil: none
+	attempts    int                  // after so many a message that the target refuses is parked
+	returns     bool                 // messages go back to where they came from, see Config.Return
+	stop        chan<- *StoppedError // takes why the route must stop; nil: unsendable messages are parked
+	now         func() time.Time     // for the age of messages
 	count       counters
 
 	// target is set by Start, before the container's.
@@ -67,6 +69,9 @@ func (f *forwarder) Handle(ctx context.Context, d *longshore.Delivery) error {
 		known := f.ledger.Ask(rec)
 		what.loops, what.done, what.copied = known == ledger.Loops, known == ledger.Done, copied || known == ledger.Differs
 		what.keyParked = f.ledger.KeyParked(rec)
+	}
+	if f.returns {
+		path, what.viaTarget, what.loops = path.back(f.to), false, false
 	}
 	switch what.decide() {
 	case drop:
@@ -119,7 +124,12 @@ func (f *forwarder) deliver(ctx context.Context, m *longshore.Message, path via,
 	if rec.ID != "" {
 		m.Headers = append(m.Headers, longshore.Header{Name: longshore.HeaderID, Value: rec.ID})
 	}
-	m.Headers = append(m.Headers, longshore.Header{Name: longshore.HeaderVia, Value: path.through(f.from)})
+	if !f.returns {
+		path = path.through(f.from)
+	}
+	if len(path.places) > 0 {
+		m.Headers = append(m.Headers, longshore.Header{Name: longshore.HeaderVia, Value: path.String()})
+	}
 	if f.deadLetters {
 		m.Expiration = 0
 	}
@@ -144,8 +154,16 @@ func (f *forwarder) send(ctx context.Context, m *longshore.Message, rec ledger.R
 	}
 	to := f.target.Load()
 	switch err := own(to.pub.Publish(ctx, to.dest, m)); {
+	case err == nil && f.returns:
+		return f.record(ctx, rec, ledger.Returned)
 	case err == nil:
 		return f.record(ctx, rec, ledger.Confirmed)
+	case (transport.Permanent(err) || refused(err) && attempt >= f.attempts) && f.stop != nil:
+		select {
+		case f.stop <- &StoppedError{Reason: Unsendable, Err: fmt.Errorf("message %q: %w", rec.ID, err)}:
+		default: // another message has stopped it
+		}
+		return breaker.Unavailable(err) // it goes back as it is
 	case transport.Permanent(err), refused(err) && attempt >= f.attempts:
 		return f.park(ctx, rec, err)
 	case refused(err): // it may be full, or this message may be at fault

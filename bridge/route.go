@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"hash/fnv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/middleware/breaker"
+	"github.com/longshore-go/longshore/middleware/throttle"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -43,6 +45,30 @@ type Config struct {
 	// DeadLetters says that the messages are dead letters: their expiration is not applied
 	// again at the target.
 	DeadLetters bool
+	// OnUnsendable is what happens to a message that the target refuses for good. Zero: Park.
+	OnUnsendable Unsendables
+	// Rate is how many messages a second are forwarded at the most. Zero: no limit. It can be
+	// changed while the route runs, as any container's throttle.
+	Rate float64
+	// UntilEmpty makes the route end once its source has been empty for so long: nothing ready,
+	// unsettled or delayed, and for no shorter time than the broker's counts may be behind
+	// (transport.Remaining.Lag: RabbitMQ 10 s with its management API, SQS 1 min). Zero: it runs
+	// until it is stopped.
+	UntilEmpty time.Duration
+	// Return makes the route take messages back that an earlier route has forwarded: the last
+	// place is taken off their list instead of stopping them as a loop, and they keep their
+	// identities. With a Kafka group as source it begins at the group's committed positions, and
+	// skips what the group has done above them.
+	Return bool
+	// Share lets several instances of the route take messages of one ordered RabbitMQ queue at a
+	// time, which keeps no order among them. Zero: one is active, the others stand by and take
+	// over within seconds. Instances on Kafka and SQS always share the work.
+	Share bool
+	// Alone refuses to start while the source has consumers, and on Kafka stops the route when
+	// another one joins the group.
+	Alone bool
+	// Guard is asked every 5 s while the route runs; its error stops the route. nil: none.
+	Guard func(ctx context.Context) error
 	// Container tunes the container: workers, window, throttle, logger, clock. Its Name and
 	// DeadLetter are the route's. Zero Workers: 1 to 64. nil Order: by key.
 	Container container.Config
@@ -50,6 +76,15 @@ type Config struct {
 	// up to a minute. Zero: 1 s.
 	OpenFor time.Duration
 }
+
+// Unsendables is what a route does with messages that the target refuses for good.
+type Unsendables uint8
+
+// The ways.
+const (
+	Park      Unsendables = iota // move them to Config.Park
+	StopRoute                    // stop the route and leave them at the source
+)
 
 // Route moves messages from one place to another, each acknowledged at the source once the
 // target has confirmed it. It is a component of package lifecycle. All methods are safe for
@@ -62,9 +97,23 @@ type Route struct {
 	out         transport.Outlet
 	park        string // name of the parking place
 	deadLetters string // Config.DeadLetterPlace
+	watch       *watch
+	locked      bool         // one instance at a time: the source has a lock
+	standby     *atomic.Bool // another instance has it
+	alone       bool         // Config.Alone
+	refused     chan *StoppedError
 
-	mu  sync.Mutex
-	pub transport.Publisher // open between Start and Stop
+	mu    sync.Mutex
+	pub   transport.Publisher // open between Start and Stop
+	cur   *running            // the run that goes on or was the last; nil before Start
+	ready chan struct{}       // what Done returns before the first Start
+}
+
+// running is one run of a route, from Start to its end.
+type running struct {
+	cancel context.CancelFunc // ends the watch
+	over   chan struct{}      // closed when the run has ended
+	err    error              // why it ended by itself; read after over is closed
 }
 
 // defaultAttempts is how often a message is sent to a target that refuses it and may be full.
@@ -94,23 +143,33 @@ func New(cfg Config) (*Route, error) {
 	}
 	f := &forwarder{name: cfg.Name, from: token(from), to: token(to), fromID: hashOf(token(from)), toID: hashOf(token(to)),
 		identity: cfg.Identity, deadLetters: cfg.DeadLetters, attempts: cmp.Or(cfg.Container.Redelivery.MaxAttempts, defaultAttempts), now: time.Now,
-		ordered: cfg.From.Capabilities().Ordering != longshore.OrderNone, log: cfg.From.Capabilities().Partitions}
+		ordered: cfg.From.Capabilities().Ordering != longshore.OrderNone, log: cfg.From.Capabilities().Partitions, returns: cfg.Return}
 	if cfg.Container.Clock != nil {
 		f.now = cfg.Container.Clock.Now
 	}
 	if cfg.Ledger != nil {
 		f.ledger = cfg.Ledger.l
 	}
-	c, err := newContainer(&cfg, from, f)
-	if err != nil {
+	r := &Route{name: cfg.Name, f: f, from: cfg.From, out: out, park: parkOf(&cfg, from), deadLetters: cfg.DeadLetterPlace,
+		standby: &atomic.Bool{}, alone: cfg.Alone, refused: make(chan *StoppedError, 1), ready: make(chan struct{})}
+	if cfg.OnUnsendable == StopRoute {
+		f.stop = r.refused
+	}
+	if l, ok := cfg.From.(transport.Locker); ok && !cfg.Share && f.ordered && !f.log {
+		cfg.From, r.locked = l.Locked("longshore.bridge."+cfg.Name), true
+	}
+	if r.c, err = r.newContainer(&cfg); err != nil {
 		return nil, err
 	}
-	return &Route{name: cfg.Name, f: f, c: c, from: cfg.From, out: out, park: parkOf(&cfg, from), deadLetters: cfg.DeadLetterPlace}, nil
+	r.watch = &watch{alone: cfg.Alone, guard: cfg.Guard, ending: ending{quiet: cfg.UntilEmpty},
+		sides: []*incarnation{{src: r.from, gone: SourceGone, other: SourceRecreated}, {src: cfg.To, gone: TargetGone, other: TargetRecreated}},
+		r:     &view{from: r.from, now: f.now, stats: r.Stats, busy: r.busy, refused: r.refused, ended: r.c.Done}}
+	return r, nil
 }
 
 // newContainer makes the container that receives. Around the handler stands a breaker, so that
 // an outage of the target stops the intake and costs no message an attempt.
-func newContainer(cfg *Config, from transport.Description, f *forwarder) (*container.ListenerContainer, error) {
+func (r *Route) newContainer(cfg *Config) (*container.ListenerContainer, error) {
 	guard := breaker.Config{Name: "target of " + cfg.Name, OpenFor: cfg.OpenFor, Logger: cfg.Container.Logger}
 	if guard.OpenFor == 0 {
 		guard.OpenFor = time.Second
@@ -124,8 +183,8 @@ func newContainer(cfg *Config, from transport.Description, f *forwarder) (*conta
 	}
 	own := cfg.Container
 	own.Name = "bridge:" + cfg.Name
-	own.DeadLetter = container.DeadLetter{To: parkOf(cfg, from)}
-	own.Redelivery.MaxAttempts = f.attempts
+	own.DeadLetter = container.DeadLetter{To: r.park}
+	own.Redelivery.MaxAttempts = r.f.attempts
 	own.Middleware = append(own.Middleware[:len(own.Middleware):len(own.Middleware)], b)
 	if own.Workers == (container.Workers{}) {
 		own.Workers = container.Workers{Min: 1, Max: 64}
@@ -133,7 +192,42 @@ func newContainer(cfg *Config, from transport.Description, f *forwarder) (*conta
 	if own.Order == nil {
 		own.Order = container.ByKey
 	}
-	return container.New(cfg.From, f, own)
+	switch {
+	case cfg.Rate > 0 && own.Throttle != nil:
+		return nil, bad("Rate", "Container.Throttle is set too", "set one of them")
+	case cfg.Rate < 0:
+		return nil, bad("Rate", fmt.Sprintf("it is %v", cfg.Rate), "set how many messages a second are forwarded at the most, or 0 for no limit")
+	case cfg.Rate > 0:
+		own.Throttle = throttle.NewRate(cfg.Rate)
+	case own.Throttle == nil:
+		own.Throttle = throttle.NewUnlimited() // for operators
+	}
+	if r.locked {
+		own.OnEvent = r.notesStandby(own.OnEvent)
+		if own.Reopen == (container.Backoff{}) {
+			own.Reopen = container.Backoff{Initial: 250 * time.Millisecond, Max: takeOver}
+		}
+	}
+	return container.New(cfg.From, r.f, own)
+}
+
+// takeOver is how long an instance that stands by waits before it tries to get the lock.
+const takeOver = 2 * time.Second
+
+// notesStandby notes whether another instance has the lock, and passes the events on.
+func (r *Route) notesStandby(next func(container.Event)) func(container.Event) {
+	standby := r.standby
+	return func(e container.Event) {
+		switch {
+		case e.Kind == container.EventDown:
+			standby.Store(errors.Is(e.Err, longshore.CodeExclusive))
+		case e.Kind == container.EventSubscribed:
+			standby.Store(false)
+		}
+		if next != nil {
+			next(e)
+		}
+	}
 }
 
 func parkOf(cfg *Config, from transport.Description) string {
@@ -174,28 +268,69 @@ func (r *Route) Name() string { return r.c.Name() }
 // Container is what receives: to pause, scale, throttle and watch the route.
 func (r *Route) Container() *container.ListenerContainer { return r.c }
 
-// Start opens a publisher at the target and starts to move messages.
+// Start opens a publisher at the target and starts to move messages. It returns also when
+// another instance has the lock, and this one stands by.
 func (r *Route) Start(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.pub == nil {
-		pub, dest, err := r.out.Publisher(ctx)
-		if err != nil {
-			return fmt.Errorf("open the target of route %q: %w", r.name, err)
-		}
-		r.pub = pub
-		r.f.target.Store(&target{pub: pub, dest: dest})
+	if r.cur != nil && r.pub != nil {
+		return r.c.Start(ctx)
 	}
-	if err := r.c.Start(ctx); err != nil {
-		err = errors.Join(err, r.pub.Close(ctx))
-		r.pub = nil
+	if err := r.unattended(ctx); err != nil {
 		return err
 	}
+	pub, dest, err := r.out.Publisher(ctx)
+	if err != nil {
+		return fmt.Errorf("open the target of route %q: %w", r.name, err)
+	}
+	r.f.target.Store(&target{pub: pub, dest: dest})
+	if err := r.c.Start(ctx); err != nil {
+		return errors.Join(err, pub.Close(ctx))
+	}
+	r.pub = pub
+	watched, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	one := &running{cancel: cancel, over: r.ready}
+	if r.cur != nil {
+		one.over = make(chan struct{})
+	}
+	r.cur = one
+	go r.end(watched, one)
 	return nil
 }
 
-// Stop drains: what was received is confirmed by the target and acknowledged, or goes back.
-func (r *Route) Stop(ctx context.Context) error {
+// unattended refuses to start beside other consumers where Config.Alone says so.
+func (r *Route) unattended(ctx context.Context) error {
+	if !r.alone {
+		return nil
+	}
+	left, err := left(ctx, r.from)
+	if err == nil && left.Consumers > 0 {
+		why := &StoppedError{Route: r.name, Reason: OtherConsumers, Err: fmt.Errorf("the source has %d consumers", left.Consumers)}
+		err = why.typed()
+	}
+	return err
+}
+
+// end watches a run, and ends it if it is finished or must stop.
+func (r *Route) end(ctx context.Context, one *running) {
+	defer close(one.over)
+	defer one.cancel()
+	why, finished := r.watch.run(ctx)
+	if why == nil && !finished {
+		return // Stop does the rest
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.StopBudget())
+	defer cancel()
+	err := r.shut(stop)
+	if why != nil {
+		why.Route = r.name
+		err = errors.Join(why.typed(), err)
+	}
+	one.err = err
+}
+
+// shut drains and closes.
+func (r *Route) shut(ctx context.Context) error {
 	err := r.c.Stop(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -204,6 +339,78 @@ func (r *Route) Stop(ctx context.Context) error {
 		r.pub = nil
 	}
 	return err
+}
+
+// Stop drains: what was received is confirmed by the target and acknowledged, or goes back.
+func (r *Route) Stop(ctx context.Context) error {
+	r.mu.Lock()
+	one := r.cur
+	r.mu.Unlock()
+	if one != nil {
+		one.cancel()
+		<-one.over
+	}
+	return r.shut(ctx)
+}
+
+// Done returns a channel that is closed when the route has ended: finished, stopped by itself,
+// or stopped by Stop.
+func (r *Route) Done() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cur == nil {
+		return r.ready
+	}
+	return r.cur.over
+}
+
+// Err is why the route stopped by itself: a [StoppedError] in it says what differs. nil while it
+// runs, when it is finished, and after Stop.
+func (r *Route) Err() error {
+	select {
+	case <-r.Done():
+	default:
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cur.err
+}
+
+// Run starts the route and returns when it is finished, has stopped by itself or ctx has ended;
+// then it drains. Errors: those of Start, Err and Stop.
+func (r *Route) Run(ctx context.Context) error {
+	if err := r.Start(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-r.Done():
+		return r.Err()
+	case <-ctx.Done():
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.StopBudget())
+	defer cancel()
+	return r.Stop(stop)
+}
+
+// busy: the container holds messages.
+func (r *Route) busy() bool {
+	s := r.c.Stats()
+	return s.InFlight+s.Parked+s.Buffered > 0
+}
+
+// Progress is how far the route has come. It asks no broker: the counts of the source are read
+// every 5 s while the route runs, those of the route are of now.
+func (r *Route) Progress() Progress {
+	p := r.watch.last()
+	p.Stats, p.Standby = r.Stats(), r.standby.Load()
+	p.Moved, p.Age = p.Stats.moved(), p.Stats.Age
+	if p.Known >= 0 {
+		p.Known = max(p.Known, p.Moved)
+	}
+	s := r.c.Stats()
+	p.Limit, p.Why = limit(&s, p.Lag), s.Bottleneck.Text
+	return p
 }
 
 // StopBudget is how long Stop may take.

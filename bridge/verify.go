@@ -43,6 +43,7 @@ type Verification struct {
 	Confirmed  int // messages that targets confirmed, each counted once
 	Parked     int // messages set aside
 	Looped     int // messages dropped because they came from the target
+	Returned   int // messages that a return route took back
 	Copies     int // confirmations beyond the first of a message
 	Anonymous  int // messages without an identity, which cannot be compared
 	Keys       int // ordering keys
@@ -84,11 +85,15 @@ func Verify(ctx context.Context, dir string, target transport.Source) (*Verifica
 		if target != nil && r.Kind == ledger.Confirmed && r.ID != "" {
 			confirmed[r.ID] = r.Digest
 		}
+		if r.Kind == ledger.Returned {
+			delete(confirmed, r.ID)
+		}
 	}))
 	if err != nil {
 		return nil, err
 	}
 	v.Taken, v.Confirmed, v.Parked, v.Looped, v.Copies, v.Anonymous = a.Taken, a.Confirmed, a.Parked, a.Looped, a.Copies, a.Anonymous
+	v.Returned = a.Returned
 	v.Keys, v.Inversions, v.Missing, v.Changed = a.Keys, a.Inversions, a.Missing, a.Changed
 	if target == nil {
 		return v, nil

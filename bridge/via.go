@@ -48,7 +48,21 @@ func pad(b []byte) []byte {
 
 func (v via) has(token string) bool { return slices.Contains(v.places, token) }
 
-// through returns the header's value for the next place.
-func (v via) through(token string) string {
-	return hex.EncodeToString(v.digest[:]) + " " + strings.Join(append(slices.Clone(v.places), token), " ")
+// through is the list at the next place.
+func (v via) through(token string) via {
+	return via{digest: v.digest, places: append(slices.Clone(v.places), token)}
+}
+
+// back is the list of a message that goes back to the place it came from last. One that was
+// published where it is now has not passed anything.
+func (v via) back(to string) via {
+	if n := len(v.places); n > 0 && v.places[n-1] == to {
+		v.places = v.places[:n-1]
+	}
+	return v
+}
+
+// String is the header's value.
+func (v via) String() string {
+	return hex.EncodeToString(v.digest[:]) + " " + strings.Join(v.places, " ")
 }

@@ -25,6 +25,8 @@ import (
 //	DepthReader         Source    count of messages, none taken              cmd                          RabbitMQ, SQS
 //	Remainder           Source    all that has not passed through it yet     bridge                       always
 //	Neighbour           Source    another place of the same broker           bridge                       always
+//	Locker              Source    one active instance, the others stand by   bridge                       RabbitMQ
+//	Incarnated          Source    tells a place from one made later          bridge                       Kafka, SQS
 //	SettingsReader      Source    the broker's settings of a queue           doctor                       RabbitMQ, Kafka, SQS
 //	Declarer            Source    arguments that it declares                 doctor                       RabbitMQ
 //	ProgressReader      Source    what a group has consumed of a log         dlq, doctor                  logs
@@ -83,6 +85,17 @@ type (
 	// Neighbour makes a source of another queue or topic of the same broker, with the same
 	// login and the same settings but for those that declare.
 	Neighbour interface{ Neighbour(name string) Source }
+
+	// Locker returns the source with a lock: of all consumers in the world with a lock of that
+	// name one is open. Open of the others fails with longshore.CodeExclusive until that one is
+	// closed or its process or connection has ended.
+	Locker interface{ Locked(name string) Source }
+
+	// Incarnated identifies the queue or topic as it is now: the text changes if it is deleted
+	// and made again under its name. Errors: those of Open, longshore.CodeNotFound if it is gone.
+	Incarnated interface {
+		Incarnation(ctx context.Context) (string, error)
+	}
 
 	// SettingsReader reads what the broker knows about the source, under the broker's own
 	// names: Vocabulary tells which. Errors: those of Open.

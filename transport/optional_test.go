@@ -175,7 +175,7 @@ func assertionsIn(path string, f *ast.File) (found assertions) {
 // optionalMethod reports whether a method belongs to an ability of transports.
 func optionalMethod(name string) bool {
 	return slices.Contains([]string{"Backlog", "BlockedPartitions", "Browse", "BrowseCost", "Buffered", "Capabilities", "Check", "Declares", "Depth", "Describe", "Done",
-		"Leaving", "Neighbour", "Partitions", "Pause", "Prepare", "Probe", "Publisher", "Remaining", "Resize", "Resume", "Scan", "Seek", "Settings", "Truncate", "ValidateOpen", "Vocabulary"}, name)
+		"Incarnation", "Leaving", "Locked", "Neighbour", "Partitions", "Pause", "Prepare", "Probe", "Publisher", "Remaining", "Resize", "Resume", "Scan", "Seek", "Settings", "Truncate", "ValidateOpen", "Vocabulary"}, name)
 }
 
 // embedded reports whether an interface is asked for as a part of another one.

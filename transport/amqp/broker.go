@@ -19,6 +19,7 @@ type Broker struct {
 
 	mu        sync.Mutex
 	listeners map[*notify.Notifier]struct{} // of open consumers, which may have to publish
+	locks     map[string]bool               // that consumers of this process hold, see Queue.Locked
 }
 
 // New describes a broker; it does no I/O. The URL is
@@ -29,7 +30,7 @@ type Broker struct {
 // means "/shop". A wrong URL or configuration is reported by the source's Check
 // and Open and by [Broker.Publisher].
 func New(url string, cfg Config) *Broker {
-	b := &Broker{set: newSettings(url, cfg), listeners: map[*notify.Notifier]struct{}{}}
+	b := &Broker{set: newSettings(url, cfg), listeners: map[*notify.Notifier]struct{}{}, locks: map[string]bool{}}
 	b.consume = conn.NewShared(b.set.login, "consume", b.shuffled(), nil)
 	b.publish = conn.NewShared(b.set.login, "publish", b.shuffled(), b.announce)
 	return b

@@ -269,6 +269,11 @@ func (c *consumer) failSettlements(ps []tags.Pending, what string, cause error) 
 
 // giveBackConnections gives back the connections, once.
 func (c *consumer) giveBackConnections(ctx context.Context) (err error) {
-	c.release.Do(func() { err = errors.Join(c.copies.close(ctx), c.src.b.consume.Release(ctx, c.sess)) })
+	c.release.Do(func() {
+		if c.src.lock != "" {
+			c.src.b.unlock(ctx, c.sess, c.src.lock)
+		}
+		err = errors.Join(c.copies.close(ctx), c.src.b.consume.Release(ctx, c.sess))
+	})
 	return err
 }

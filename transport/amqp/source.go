@@ -22,6 +22,7 @@ type Queue struct {
 	queues []string
 	cfg    QueueConfig
 	cast   *broadcast // the queue of a broadcast, in place of queues
+	lock   string     // an exclusive queue that must be had to consume; "": none
 
 	// What earlier openings have shown.
 	opened   atomic.Bool  // once at least: what is reported once has been
@@ -46,6 +47,11 @@ func (s *Queue) Open(ctx context.Context, o transport.OpenOptions) (transport.Co
 	sess, err := s.b.consume.Acquire(ctx)
 	if err != nil {
 		return nil, s.opening(err)
+	}
+	if s.lock != "" {
+		if err := s.b.lock(ctx, sess, s.lock); err != nil {
+			return nil, errors.Join(err, s.b.consume.Release(ctx, sess))
+		}
 	}
 	c := newConsumer(s, sess, o) //nolint:contextcheck // a consumer outlives its opening
 	sess.Go(c.writer.run)

@@ -2,10 +2,14 @@ package kafka
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/longshore-go/longshore"
@@ -84,4 +88,30 @@ func (s *Group) Neighbour(name string) transport.Source {
 		return s.b.Broadcast([]string{name}, BroadcastConfig{Start: Earliest, Isolation: cfg.Isolation, Window: cfg.Window})
 	}
 	return s.b.Group(group, []string{name}, cfg)
+}
+
+// Incarnation names the topics' identities, which brokers give from 2.8 on. Errors: those of
+// Open.
+func (s *Group) Incarnation(ctx context.Context) (string, error) {
+	return withAdmin(s.b, func(cl *kgo.Client, _ *kadm.Client) (string, error) {
+		resp, err := cluster.Metadata(ctx, cl, s.topics...)
+		if err != nil {
+			return "", s.b.failure("look at "+s.title()+" at "+s.b.address(), s.name(), err)
+		}
+		ids := map[string]string{}
+		for _, t := range resp.Topics {
+			switch err := kerr.ErrorForCode(t.ErrorCode); {
+			case errors.Is(err, kerr.UnknownTopicOrPartition):
+				return "", s.notFound(ctx, cl, []string{orEmpty(t.Topic)})
+			case err != nil:
+				return "", topicError(s, t.Topic, err)
+			}
+			ids[orEmpty(t.Topic)] = hex.EncodeToString(t.TopicID[:])
+		}
+		all := make([]string, 0, len(ids))
+		for _, topic := range slices.Sorted(maps.Keys(ids)) {
+			all = append(all, topic+"="+ids[topic])
+		}
+		return strings.Join(all, " "), nil
+	})
 }

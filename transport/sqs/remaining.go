@@ -43,3 +43,9 @@ func (s *queueSource) Neighbour(name string) transport.Source {
 	cfg.Declare, cfg.Envelope = Declare{}, None
 	return s.b.Queue(Beside(first(s.ref.url, s.ref.arn, s.ref.name), name), cfg)
 }
+
+// Incarnation is when the queue was made. Errors: those of Open.
+func (s *queueSource) Incarnation(ctx context.Context) (string, error) {
+	attrs, err := s.Settings(ctx)
+	return attrs["CreatedTimestamp"], err
+}

@@ -9,6 +9,7 @@ import (
 type Account struct {
 	Taken, Confirmed int // messages, each counted once
 	Parked, Looped   int // messages, each counted once
+	Returned         int // messages that were taken back to where they came from
 	Copies           int // confirmations beyond the first of a message: a crash repeats some
 	Anonymous        int // messages without an identity; they are counted and cannot be compared
 	Keys             int // ordering keys with confirmed messages
@@ -26,10 +27,10 @@ type passage struct {
 
 // life is what one message went through.
 type life struct {
-	digest                   [16]byte
-	taken, confirmed, parked bool
-	looped, changed          bool
-	order                    uint64 // number of the record by which it was taken
+	digest                    [16]byte
+	taken, confirmed, parked  bool
+	looped, changed, returned bool
+	order                     uint64 // number of the record by which it was taken
 }
 
 // Sum adds up records; those of one process must come in the order in which they were written.
@@ -56,6 +57,9 @@ func Sum(records iter.Seq2[Record, error]) (Account, error) {
 			lives[p] = m
 		}
 		a.step(m, &r, order, newest)
+		if r.Kind == Returned { // it may be forwarded again, as a new one
+			delete(lives, passage{r.ID, r.From})
+		}
 	}
 	a.Keys = len(newest)
 	for p, m := range lives {
@@ -91,6 +95,8 @@ func (a *Account) step(m *life, r *Record, order uint64, newest map[lane]uint64)
 		m.parked = true
 	case Looped:
 		m.looped = true
+	case Returned:
+		m.returned = true
 	case Released:
 	}
 }
@@ -105,7 +111,8 @@ func (a *Account) end(id string, m *life) {
 	count(&a.Confirmed, m.confirmed)
 	count(&a.Parked, m.parked && !m.confirmed)
 	count(&a.Looped, m.looped)
-	if m.taken && !m.confirmed && !m.parked {
+	count(&a.Returned, m.returned)
+	if m.taken && !m.confirmed && !m.parked && !m.returned {
 		a.Missing = append(a.Missing, id)
 	}
 	if m.changed {

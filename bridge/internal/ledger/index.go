@@ -45,8 +45,12 @@ func (x *index) put(r *Record) {
 	if e.digest != r.Digest {
 		*e = entry{digest: r.Digest}
 	}
-	if r.Kind == Confirmed && r.Pos != 0 {
+	if (r.Kind == Confirmed || r.Kind == Returned) && r.Pos != 0 {
 		e.done = passed{r.From, r.To, r.Pos}
+	}
+	if r.Kind == Returned { // from there it may be forwarded again
+		e.places = []uint64{r.To}
+		return
 	}
 	for _, place := range []uint64{r.From, r.To} {
 		if !slices.Contains(e.places, place) {

@@ -73,7 +73,7 @@ func Open(dir string, now func() time.Time) (*Ledger, error) {
 // note takes a record into the index. The caller holds mu, or is Open.
 func (l *Ledger) note(r *Record) {
 	switch r.Kind {
-	case Taken, Confirmed: // taken: its copy may come back before its confirmation does
+	case Taken, Confirmed, Returned: // taken: its copy may come back before its confirmation does
 		l.index.put(r)
 	case Parked:
 		if r.Key != 0 {

@@ -16,6 +16,7 @@ const (
 	Parked    Kind = 3 // set aside on the source's broker
 	Looped    Kind = 4 // dropped: it came from the target in the first place
 	Released  Kind = 5 // the key's messages are no longer parked behind an earlier one
+	Returned  Kind = 6 // confirmed by the place that it came from: the move was taken back
 )
 
 // maxID is the length up to which an identity is kept as it is.

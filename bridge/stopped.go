@@ -1,0 +1,103 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// Reason is why a route stopped by itself.
+type Reason string
+
+// The reasons.
+const (
+	SourceGone      Reason = "source-gone"      // the queue or topic that was emptied does not exist any more
+	SourceRecreated Reason = "source-recreated" // it was deleted and made again
+	TargetGone      Reason = "target-gone"      // the queue or topic that was filled does not exist any more
+	TargetRecreated Reason = "target-recreated" // it was deleted and made again
+	OtherConsumers  Reason = "other-consumers"  // Config.Alone, and another consumer takes messages of the source
+	Unsendable      Reason = "unsendable"       // Config.OnUnsendable is StopRoute, and the target refused a message
+	Guarded         Reason = "guard"            // Config.Guard returned an error
+	ContainerEnded  Reason = "container-ended"  // the container of the route ended, see its log
+)
+
+// StoppedError is why a route stopped by itself before it was finished. What it had received and
+// not forwarded is back at the source.
+type StoppedError struct {
+	Route  string
+	Reason Reason
+	Err    error // what differs from what the route began with
+}
+
+func (e *StoppedError) Error() string { return fmt.Sprintf("%s: %v", e.Reason, e.Err) }
+
+func (e *StoppedError) Unwrap() error { return e.Err }
+
+// stopped wraps it in the error that Err and Run return.
+func (e *StoppedError) typed() error {
+	hints := map[Reason]string{
+		SourceGone:      "check who deleted it; what it held cannot be moved",
+		SourceRecreated: "run verify to see what was moved, then start the route again for the new one",
+		TargetGone:      "create it again; verify shows what was lost with it",
+		TargetRecreated: "run verify to see what was lost with the old one",
+		OtherConsumers:  "stop the other consumers, then start the route again",
+		Unsendable:      "correct or remove the message at the source, or let the route park such messages",
+		Guarded:         "correct what differs, then start the route again",
+		ContainerEnded:  "correct the cause, then start the route again",
+	}
+	code := longshore.CodeOf(e.Err)
+	if code == "" || code == longshore.CodeHandler {
+		code = longshore.CodeState
+	}
+	return &longshore.Error{Code: code, Op: fmt.Sprintf("route %q stopped", e.Route), Source: e.Route, Err: e, Hint: hints[e.Reason]}
+}
+
+// identity of a place at one moment.
+type incarnation struct {
+	src   transport.Source
+	first string // what it was when the route began
+	gone  Reason
+	other Reason // it is another one under the same name
+	away  int    // answers in a row that it does not exist
+}
+
+// goneTwice: a broker that restarts may say once that a queue or topic does not exist.
+const goneTwice = 2
+
+// begin notes what the place is now. A place that cannot be reached is looked at later.
+func (i *incarnation) begin(ctx context.Context) {
+	if x, ok := i.src.(transport.Incarnated); ok {
+		i.first, _ = x.Incarnation(ctx) // read again by check
+	}
+}
+
+// check compares the place with what it was; nil while it cannot be reached.
+func (i *incarnation) check(ctx context.Context) *StoppedError {
+	now, err := i.first, error(nil)
+	switch x := i.src.(type) {
+	case transport.Incarnated:
+		now, err = x.Incarnation(ctx)
+	case transport.Prober:
+		err = x.Probe(ctx)
+	}
+	switch {
+	case errors.Is(err, longshore.CodeNotFound):
+		if i.away++; i.away >= goneTwice {
+			return &StoppedError{Reason: i.gone, Err: err}
+		}
+		return nil
+	case err != nil:
+		return nil // the container and the breaker deal with outages
+	}
+	i.away = 0
+	if i.first == "" {
+		i.first = now
+	}
+	if now != i.first {
+		return &StoppedError{Reason: i.other, Err: fmt.Errorf("it was %s and is %s", i.first, now)}
+	}
+	return nil
+}
