@@ -1,0 +1,135 @@
+package workflow
+
+import (
+	"fmt"
+	"time"
+)
+
+// Side is one broker's side of a route.
+type Side struct {
+	Ready     int64 // messages that could be delivered now, or that the group has not done
+	Unsettled int64 // delivered and not settled
+	Delayed   int64 // retries and delayed messages, to be ready later
+	Consumers int64 // besides the bridge itself; -1 = the broker does not count them
+}
+
+// Messages is all that is there.
+func (s Side) Messages() int64 { return s.Ready + s.Unsettled + s.Delayed }
+
+// Observation is what a decision is made of.
+type Observation struct {
+	Old, New    Side
+	Parked      int64         // messages that the target refused
+	DeadLetters int64         // on the side that is emptied, where the route has a place for them
+	Rate        float64       // messages moved in the last seconds, per second
+	Silence     time.Duration // since the last message arrived at the side that is emptied
+	Assured     bool          // the operator says that the consumers are as they should be
+}
+
+// Verdict is what a phase does next.
+type Verdict uint8
+
+// The verdicts.
+const (
+	Wait    Verdict = iota // not yet
+	Advance                // the phase is over
+	Refuse                 // it cannot end: somebody has to do something first
+	Ask                    // the broker cannot tell: the operator has to
+)
+
+// Decision is a verdict with its reason.
+type Decision struct {
+	Verdict Verdict
+	Why     string // what is awaited, or refused; for people
+	Hint    string // with Refuse: what to do
+}
+
+// Decide tells whether a phase is over. quiet is how long nothing may have arrived.
+func (p Phase) Decide(o Observation, quiet time.Duration) Decision {
+	switch p {
+	case Planned:
+		return Decision{Verdict: Advance}
+	case Seeded:
+		return ended(o.Old, o.Assured, "old")
+	case Returning:
+		return ended(o.New, o.Assured, "new")
+	case OldEnded:
+		return caught(o.Old, o.Rate)
+	case NewEnded:
+		return caught(o.New, o.Rate)
+	case Caught:
+		return started(o.New, o.Assured, "new")
+	case CaughtBack:
+		return started(o.Old, o.Assured, "old")
+	case NewRuns:
+		return silent(o.Old, o, quiet)
+	case OldRuns:
+		return silent(o.New, o, quiet)
+	case Quiet:
+		return empty(o.Old, o)
+	case QuietBack:
+		return empty(o.New, o)
+	case Drained, Finished, phases:
+	}
+	return Decision{Verdict: Wait, Why: "nothing follows by itself"}
+}
+
+// ended: the consumers of a side are gone, and with them what they held.
+func ended(s Side, assured bool, which string) Decision {
+	switch {
+	case s.Consumers > 0:
+		return Decision{Wait, fmt.Sprintf("%s consumers: %d still there", which, s.Consumers), ""}
+	case s.Unsettled > 0:
+		return Decision{Wait, fmt.Sprintf("%d messages are with a consumer of the %s side", s.Unsettled, which), ""}
+	case s.Consumers < 0 && !assured:
+		return Decision{Ask, "the broker does not count consumers: have all " + which + " consumers ended?", ""}
+	}
+	return Decision{Verdict: Advance}
+}
+
+// caught: less waits than about two seconds' worth, so the gap that consumers see is short.
+func caught(s Side, rate float64) Decision {
+	if s.Ready == 0 || float64(s.Ready) <= 2*rate {
+		return Decision{Verdict: Advance}
+	}
+	return Decision{Wait, fmt.Sprintf("%d messages to move", s.Ready), ""}
+}
+
+func started(s Side, assured bool, which string) Decision {
+	switch {
+	case s.Consumers > 0:
+		return Decision{Verdict: Advance}
+	case s.Consumers < 0 && !assured:
+		return Decision{Ask, "the broker does not count consumers: do the " + which + " consumers run?", ""}
+	case s.Consumers < 0:
+		return Decision{Verdict: Advance}
+	}
+	return Decision{Wait, "no " + which + " consumer yet", ""}
+}
+
+// silent: nothing has arrived for long enough, and nothing waits. Delayed messages are left to
+// the next phase.
+func silent(s Side, o Observation, quiet time.Duration) Decision {
+	switch {
+	case s.Ready+s.Unsettled > 0:
+		return Decision{Wait, fmt.Sprintf("%d messages to move", s.Ready+s.Unsettled), ""}
+	case o.Silence < quiet:
+		return Decision{Wait, fmt.Sprintf("quiet for %s of %s", o.Silence.Round(time.Second), quiet), ""}
+	}
+	return Decision{Verdict: Advance}
+}
+
+// empty: nothing is left anywhere.
+func empty(s Side, o Observation) Decision {
+	switch {
+	case s.Messages() > 0 && s.Delayed == s.Messages():
+		return Decision{Wait, fmt.Sprintf("%d messages wait for their delay", s.Delayed), ""}
+	case s.Messages() > 0:
+		return Decision{Wait, fmt.Sprintf("%d messages to move", s.Messages()), ""}
+	case o.Parked > 0:
+		return Decision{Refuse, fmt.Sprintf("%d messages are parked", o.Parked), "remove the cause and run longshore bridge unpark, or move them away"}
+	case o.DeadLetters > 0:
+		return Decision{Wait, fmt.Sprintf("%d dead letters to move", o.DeadLetters), ""}
+	}
+	return Decision{Verdict: Advance}
+}
