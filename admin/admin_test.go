@@ -276,7 +276,7 @@ func TestVerbs(t *testing.T) {
 		t.Errorf("pause: %v", a)
 	}
 	s.wants(http.StatusOK, http.MethodGet, "/health/ready/orders", "")
-	if a = s.wants(http.StatusOK, http.MethodPost, orders+"/resume", ""); a["state"] != "running" || a["paused"] != nil {
+	if a = s.wants(http.StatusOK, http.MethodPost, orders+"/resume", ""); a["state"] != "running" || a["paused"] != nil || a["before"] != "paused" {
 		t.Errorf("resume: %v", a)
 	}
 	s.wants(http.StatusOK, http.MethodPut, orders+"/workers", `{"max":50}`)

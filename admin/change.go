@@ -34,7 +34,15 @@ func (s *Server) pause(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	c.PauseBy(longshore.Intervention{By: who(r.Context()), Reason: b.Reason})
 	s.note(r, c, deed{verb: "pause", text: "paused", reason: b.Reason, from: string(was), to: string(c.State())})
-	answer(w, http.StatusOK, s.status(c))
+	answer(w, http.StatusOK, switched{Container: s.status(c), Before: was})
+}
+
+// switched is the answer to a pause or resume: the container as it is now.
+type switched struct {
+	Container
+
+	// Before is the state that the container had.
+	Before container.State `json:"before"`
 }
 
 func (s *Server) resume(w http.ResponseWriter, r *http.Request) {
@@ -52,7 +60,7 @@ func (s *Server) resume(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	c.Resume()
 	s.note(r, c, deed{verb: "resume", text: "resumed", reason: b.Reason, from: string(was), to: string(c.State())})
-	answer(w, http.StatusOK, s.status(c))
+	answer(w, http.StatusOK, switched{Container: s.status(c), Before: was})
 }
 
 // ended answers a change that makes no sense on a container that stops or has stopped.

@@ -213,8 +213,11 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 		if only != "" && st.Name != only {
 			continue
 		}
-		if st.Reason != "" {
+		switch {
+		case st.Reason != "":
 			reasons[st.Name] = said(r.Context(), &st)
+		case st.Ready:
+			reasons[st.Name] = "ready"
 		}
 		if !st.Ready {
 			status = http.StatusServiceUnavailable

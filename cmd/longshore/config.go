@@ -24,7 +24,7 @@ func newConfig(a *app) *cobra.Command {
 }
 
 func fileFlag(cmd *cobra.Command, file *string) {
-	cmd.Flags().StringVarP(file, "config", "c", "", "`FILE` to read (default $LONGSHORE_CONFIG, else ./"+config.DefaultFile+")")
+	cmd.Flags().StringVarP(file, "config", "c", "", "`file` to read (default $LONGSHORE_CONFIG, else ./"+config.DefaultFile+")")
 }
 
 func newConfigCheck(a *app) *cobra.Command {

@@ -37,10 +37,10 @@ func newCtl(a *app) *cobra.Command {
 		},
 	}
 	f := cmd.PersistentFlags()
-	f.StringVar(&c.admin, "admin", "", "`addresses` of the admin APIs, separated by commas (default admin.listen of the file, "+admin.DefaultAddr+")")
-	f.StringVarP(&c.app.file, "config", "c", "", "`FILE` of the service, whose admin.listen is used (default $LONGSHORE_CONFIG, else ./"+config.DefaultFile+")")
-	f.StringVar(&c.tokenFile, "token-file", "", "`file` with the token")
-	f.BoolVar(&c.dryRun, "dry-run", false, "say what would be asked for, and ask for nothing")
+	f.StringVar(&c.admin, "admin", "", "admin APIs as `host:port`, separated by commas (default admin.listen of the file, "+admin.DefaultAddr+")")
+	f.StringVarP(&c.app.file, "config", "c", "", "configuration `file` of the service, whose admin.listen is used (default $LONGSHORE_CONFIG, else ./"+config.DefaultFile+")")
+	f.StringVar(&c.tokenFile, "token-file", "", "`file` that holds the token")
+	f.BoolVar(&c.dryRun, "dry-run", false, "show the request without sending it")
 	cmd.AddCommand(c.statusVerb(), c.pauseVerb(), c.resumeVerb(), c.scaleVerb(), c.throttleVerb(), c.drainVerb(), c.eventsVerb())
 	cmd.AddCommand(c.recordVerbs()...)
 	for _, verb := range cmd.Commands() {
@@ -127,24 +127,44 @@ func (c *ctl) wouldAsk(targets []target, method, path string, body map[string]an
 func containerPath(name, verb string) string { return "/api/containers/" + escape(name) + "/" + verb }
 
 func (c *ctl) pauseVerb() *cobra.Command {
-	return c.simple("pause", "Take nothing more from the broker until resume", "paused")
+	return c.simple("pause", "Stop receiving until resume; what was received is finished")
 }
 
 func (c *ctl) resumeVerb() *cobra.Command {
-	return c.simple("resume", "End a pause", "resumed")
+	return c.simple("resume", "End a pause")
 }
 
-func (c *ctl) simple(verb, short, done string) *cobra.Command {
+func (c *ctl) simple(verb, short string) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use: verb + " CONTAINER", Short: short, Args: exactly("CONTAINER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.change(cmd.Context(), change{method: "POST", path: containerPath(args[0], verb), body: with(nil, "reason", reason),
-				tell: func(a map[string]any) string { return fmt.Sprintf("%s     %s, now %v", args[0], done, a["state"]) }})
+				tell: func(a map[string]any) string { return args[0] + "     " + tellState(a) }})
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "`why`, for the events")
+	cmd.Flags().StringVar(&reason, "reason", "", "recorded with the event")
 	return cmd
+}
+
+// tellState says what a pause or a resume has changed, and what goes on.
+func tellState(a map[string]any) string {
+	before, now := a["before"], a["state"]
+	if before == nil { // a service of an older version
+		return fmt.Sprintf("now %v", now)
+	}
+	if before == now {
+		return fmt.Sprintf("already %v, nothing changed", now)
+	}
+	text := fmt.Sprintf("%v → %v", before, now)
+	held := int(number(a["in_flight"]))
+	switch {
+	case now != "paused":
+		return text + fmt.Sprintf("; receiving again, %s held", messages(held))
+	case held == 0:
+		return text + "; receives nothing until resume, no message is held"
+	}
+	return text + fmt.Sprintf("; receives nothing until resume, %s in work will be finished", messages(held))
 }
 
 func (c *ctl) drainVerb() *cobra.Command {
@@ -167,7 +187,7 @@ func (c *ctl) drainVerb() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "`why`, for the events")
+	cmd.Flags().StringVar(&reason, "reason", "", "recorded with the event")
 	return cmd
 }
 
@@ -190,8 +210,8 @@ func (c *ctl) scaleVerb() *cobra.Command {
 				}})
 		},
 	}
-	cmd.Flags().StringVar(&workers, "workers", "", "the least and the most, `MIN:MAX`; one number is both")
-	cmd.Flags().StringVar(&reason, "reason", "", "`why`, for the events")
+	cmd.Flags().StringVar(&workers, "workers", "", "minimum and maximum, `min:max`; one number sets both")
+	cmd.Flags().StringVar(&reason, "reason", "", "recorded with the event")
 	return cmd
 }
 

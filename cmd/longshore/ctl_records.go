@@ -123,7 +123,7 @@ func (c *ctl) inflightVerb() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().IntVarP(&n, "number", "n", 100, "at most `how many` of each instance")
+	cmd.Flags().IntVarP(&n, "number", "n", 100, "show at most this many records of each instance")
 	return cmd
 }
 
@@ -209,9 +209,9 @@ func (c *ctl) oneVerb(verb, short string, interrupts bool) *cobra.Command {
 			return c.oneRecord(cmd.Context(), args[0], verb, with(body, "reason", reason))
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "`why`, for the events and a dead letter's headers")
+	cmd.Flags().StringVar(&reason, "reason", "", "recorded with the event and in a dead letter's headers")
 	if interrupts {
-		cmd.Flags().BoolVar(&interrupt, "interrupt", false, "also if its handler runs: its context ends, and this counts whatever it returns")
+		cmd.Flags().BoolVar(&interrupt, "interrupt", false, "even if its handler is running: cancel the handler's context and ignore its result")
 	}
 	return cmd
 }
@@ -274,10 +274,10 @@ func (c *ctl) seekVerb() *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.to, "to", "", "`where`: start, end, the offset in one --partition, or a time as 2026-01-31T06:00:00Z")
-	fs.StringVar(&f.topic, "topic", "", "only of this `topic`")
-	fs.Int32Var(&f.partition, "partition", 0, "only this `partition`")
-	fs.StringVar(&f.reason, "reason", "", "`why`, for the events")
+	fs.StringVar(&f.to, "to", "", "new `position`: start, end, an offset in one --partition, or a time such as 2026-01-31T06:00:00Z")
+	fs.StringVar(&f.topic, "topic", "", "only this topic")
+	fs.Int32Var(&f.partition, "partition", 0, "only this partition")
+	fs.StringVar(&f.reason, "reason", "", "recorded with the event")
 	fs.BoolVar(&f.yes, "yes", false, "do it")
 	return cmd
 }

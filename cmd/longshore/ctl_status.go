@@ -210,7 +210,7 @@ func (c *ctl) eventsVerb() *cobra.Command {
 		Long: "events prints one line for each event of the first instance until it is interrupted, or --number were printed.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.events(cmd.Context(), n) },
 	}
-	cmd.Flags().IntVarP(&n, "number", "n", 0, "end after `how many`; 0: never")
+	cmd.Flags().IntVarP(&n, "number", "n", 0, "end after this many events; 0: never")
 	return cmd
 }
 

@@ -130,7 +130,14 @@ func TestCtlChanges(t *testing.T) {
 	one, two := running(t, nil), running(t, nil)
 	w := reach(one, two)
 	got := w.run(t, "ctl", "pause", "orders", "--reason", "ledger down")
-	if got.code != 0 || one.c.State() != container.StatePaused || two.c.State() != container.StatePaused || !strings.Contains(got.err, "2 instances, applied in") {
+	if got.code != 0 || one.c.State() != container.StatePaused || two.c.State() != container.StatePaused || !strings.Contains(got.err, "2 instances, applied in") ||
+		!strings.HasPrefix(got.out, "orders     running → paused; receives nothing until resume, no message is held\n") {
+		t.Errorf("%+v", got)
+	}
+	if got = w.run(t, "ctl", "pause", "orders"); !strings.HasPrefix(got.out, "orders     already paused, nothing changed\n") {
+		t.Errorf("%+v", got)
+	}
+	if got = w.run(t, "ctl", "pause", "orders", "--reason", "ledger down"); got.code != 0 {
 		t.Errorf("%+v", got)
 	}
 	if got = w.run(t, "ctl", "status"); !strings.Contains(got.out, "paused by anna (ledger down), since ") || !strings.Contains(got.out, "longshore ctl resume orders") {

@@ -41,15 +41,15 @@ func (c *ctl) throttleVerb() *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.IntVar(&f.permits, "permits", 0, "`how many` may be worked on at once; 0 holds everything")
-	fs.IntVar(&f.add, "add", 0, "`how many` permits more than now; negative: fewer; with --fleet more than the fleet was told")
-	fs.Float64Var(&f.rate, "rate", 0, "how many may start per `second`; 0 holds everything")
-	fs.IntVar(&f.burst, "burst", 0, "`how many` of an unused rate may start at once")
-	fs.BoolVar(&f.clear, "clear", false, "back to what is configured")
-	fs.DurationVar(&f.hold, "for", 0, "`how long`, then back")
-	fs.BoolVar(&f.fleet, "fleet", false, "on all instances, through the control topic")
-	fs.StringVar(&f.share, "share", "", "with --fleet: `each` instance gets the numbers, or all share a total")
-	fs.StringVar(&f.reason, "reason", "", "`why`, for the events")
+	fs.IntVar(&f.permits, "permits", 0, "how many messages may be handled at once; 0 holds everything")
+	fs.IntVar(&f.add, "add", 0, "change the permits by this many; negative: fewer; with --fleet relative to the fleet's value")
+	fs.Float64Var(&f.rate, "rate", 0, "messages that may start per second; 0 holds everything")
+	fs.IntVar(&f.burst, "burst", 0, "how many starts saved up while idle may happen at once")
+	fs.BoolVar(&f.clear, "clear", false, "return to the configured limits")
+	fs.DurationVar(&f.hold, "for", 0, "return to the previous value after this time")
+	fs.BoolVar(&f.fleet, "fleet", false, "for all instances, through the control topic")
+	fs.StringVar(&f.share, "share", "", "with --fleet: each (every instance gets the numbers) or total (all instances share them)")
+	fs.StringVar(&f.reason, "reason", "", "recorded with the event")
 	return cmd
 }
 

@@ -27,17 +27,17 @@ type database struct {
 }
 
 func (db *database) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&db.url, "db", "", "`URL` of the database (default from LONGSHORE_DB): postgres://…, mysql://user@host:port/name, sqlite:FILE")
+	cmd.Flags().StringVar(&db.url, "db", "", "database `URL` (default from LONGSHORE_DB): postgres://…, mysql://user@host:port/name, sqlite:FILE")
 	db.names(cmd)
 }
 
 func (db *database) names(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&db.tables.Mutex, "mutex-table", "", "`name` of the mutex table (default longshore_mutex)")
-	f.StringVar(&db.tables.ID, "mutex-id", "", "`name` of its id column (default id)")
-	f.StringVar(&db.tables.CreatedAt, "mutex-created", "", "`name` of its column of creation, - for none (default created_at)")
-	f.StringVar(&db.tables.Outbox, "outbox-table", "", "`name` of the outbox table (default longshore_outbox)")
-	f.StringVar(&db.tables.Shards, "relay-table", "", "`name` of the relay table (default longshore_relay)")
+	f.StringVar(&db.tables.Mutex, "mutex-table", "", "mutex table (default longshore_mutex)")
+	f.StringVar(&db.tables.ID, "mutex-id", "", "its id column (default id)")
+	f.StringVar(&db.tables.CreatedAt, "mutex-created", "", "its column with the time of creation, - for none (default created_at)")
+	f.StringVar(&db.tables.Outbox, "outbox-table", "", "outbox table (default longshore_outbox)")
+	f.StringVar(&db.tables.Shards, "relay-table", "", "relay table (default longshore_relay)")
 }
 
 // open reads the URL. The password belongs into LONGSHORE_DB, or into the files that the

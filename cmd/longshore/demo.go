@@ -38,12 +38,12 @@ func newDemo(a *app) *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.DurationVar(&f.cfg.For, "for", 15*time.Second, "`time` it takes, at least 1s")
-	fs.Uint64Var(&f.cfg.Seed, "seed", 0, "`number` that decides keys and failures (default: random)")
+	fs.DurationVar(&f.cfg.For, "for", 15*time.Second, "how long it runs, at least 1s")
+	fs.Uint64Var(&f.cfg.Seed, "seed", 0, "seed of keys and failures (default: random)")
 	fs.StringVar(&f.cfg.AMQP, "amqp", "", "`URL` of a RabbitMQ to use instead of the embedded server")
-	fs.StringSliceVar(&f.cfg.Kafka, "kafka", nil, "`addresses` host:port,host:port of a Kafka cluster to use instead of the embedded one")
-	fs.StringVar(&f.cfg.SQS, "sqs", "", "`endpoint` of an SQS to use instead of the embedded server")
-	fs.BoolVar(&f.plain, "plain", false, "lines instead of a redrawn frame, also on a terminal")
+	fs.StringSliceVar(&f.cfg.Kafka, "kafka", nil, "brokers `host:port`,… of a Kafka cluster to use instead of the embedded one")
+	fs.StringVar(&f.cfg.SQS, "sqs", "", "endpoint `URL` of an SQS to use instead of the embedded server")
+	fs.BoolVar(&f.plain, "plain", false, "print lines instead of redrawing, even on a terminal")
 	return cmd
 }
 

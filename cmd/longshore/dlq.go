@@ -64,16 +64,16 @@ type dlqFilter struct {
 
 func (f *dlqFilter) flags(cmd *cobra.Command, number int, what string) {
 	fs := cmd.Flags()
-	fs.StringArrayVar(&f.ids, "id", nil, "only the one with this `id`, as list or the consumer's log shows it; repeat for more")
-	fs.StringVar(&f.reason, "reason", "", "only those that failed for this `reason`: an error code, the broker's reason, an exception's class")
-	fs.StringVar(&f.source, "from", "", "only those that came from this `queue` or topic")
-	fs.StringVar(&f.key, "key", "", "only those with this ordering `key`")
-	fs.StringVar(&f.text, "error", "", "only those whose error contains this `text`")
-	fs.DurationVar(&f.since, "since", 0, "only those that died within this `time`")
-	fs.DurationVar(&f.older, "older", 0, "only those that died longer than this `time` ago")
-	fs.BoolVar(&f.force, "force", false, "look also where that has a cost")
+	fs.StringArrayVar(&f.ids, "id", nil, "only the message with this id, as shown by list or the consumer's log; repeat for more")
+	fs.StringVar(&f.reason, "reason", "", "only those that failed for this reason: an error code, the broker's reason or an exception class")
+	fs.StringVar(&f.source, "from", "", "only those from this queue or topic")
+	fs.StringVar(&f.key, "key", "", "only those with this ordering key")
+	fs.StringVar(&f.text, "error", "", "only those whose error contains this text")
+	fs.DurationVar(&f.since, "since", 0, "only those dead-lettered within this time")
+	fs.DurationVar(&f.older, "older", 0, "only those dead-lettered longer ago than this")
+	fs.BoolVar(&f.force, "force", false, "look even if that changes the queue")
 	fs.IntVarP(&f.number, "number", "n", number, what)
-	fs.IntVar(&f.look, "look", 10_000, "look at `how many` at most")
+	fs.IntVar(&f.look, "look", 10_000, "look at no more than this many messages")
 }
 
 // filter checks the flags.
@@ -122,6 +122,22 @@ func (d *deadLetters) look(ctx context.Context, src transport.Source, force bool
 		d.print.Notef("note: %s", cost)
 	}
 	return err == nil && whole && !d.unseen(ctx, src, seen), err
+}
+
+// lookAsking is look where a person is asked before a look that has a cost.
+func (d *deadLetters) lookAsking(ctx context.Context, raw string, force bool, limit int, each func(dlq.Letter) bool) (src transport.Source, whole bool, err error) {
+	src, name, err := d.open(raw, force)
+	if err != nil {
+		return nil, false, err
+	}
+	whole, err = d.look(ctx, src, force, limit, each)
+	if err == nil || force {
+		return src, whole, err
+	}
+	if err = d.askToLook(ctx, src, name, err); err != nil {
+		return src, false, err
+	}
+	return d.lookAsking(ctx, raw, true, limit, each)
 }
 
 // unseen reports whether the broker counts more messages than a look has brought, and notes
@@ -176,34 +192,4 @@ func (d *deadLetters) harmless(ctx context.Context, raw string, src transport.So
 	told.Op = "choose from " + nameOf(src)
 	told.Hint = "what is not chosen is taken and given back; --force does it all the same"
 	return &told
-}
-
-// confirmed asks before something is changed. hint is for where nobody can be asked.
-func (a *app) confirmed(ctx context.Context, yes bool, question, hint string) error {
-	if yes {
-		return nil
-	}
-	if !a.streams.InTerminal || a.print.JSON {
-		return &cli.UsageError{Text: "this changes the broker", Hint: hint}
-	}
-	fmt.Fprintf(a.streams.Err, "%s [y/N] ", question)
-	answer, err := cli.Await(ctx, func() (typed string, _ error) {
-		_, _ = fmt.Fscanln(a.streams.In, &typed) // nothing typed is a no
-		return typed, nil
-	})
-	if err != nil {
-		a.print.Notef("\nnothing was done")
-		return err
-	}
-	if answer != "y" && answer != "Y" && answer != "yes" {
-		return &cli.CodeError{Code: cli.ExitPrecondition, Err: &longshore.Error{Code: longshore.CodeState, Op: "nothing was done", Hint: "answer y, or give --yes"}}
-	}
-	return nil
-}
-
-func messages(n int) string {
-	if n == 1 {
-		return "1 message"
-	}
-	return fmt.Sprintf("%d messages", n)
 }

@@ -68,20 +68,20 @@ func newDLQList(a *app) *cobra.Command {
 			return f.run(cmd.Context(), filter, args[0])
 		},
 	}
-	f.choose.flags(cmd, 20, "`how many` to show")
-	cmd.Flags().BoolVar(&f.replayed, "replayed", false, "list what was replayed too")
+	f.choose.flags(cmd, 20, "show this many")
+	cmd.Flags().BoolVar(&f.replayed, "replayed", false, "include what was already replayed")
 	return cmd
 }
 
 func (d *dlqList) run(ctx context.Context, filter dlq.Filter, target string) error {
-	src, name, err := d.open(target, d.choose.force)
+	_, name, err := d.open(target, d.choose.force)
 	if err != nil {
 		return err
 	}
 	out := letterRows{print: d.print, table: lettersTable(d.print), said: time.Now()}
 	seen := tally{name: name}
 	var broken error
-	seen.whole, err = d.look(ctx, src, d.choose.force, d.choose.look, func(l dlq.Letter) bool {
+	src, whole, err := d.lookAsking(ctx, target, d.choose.force, d.choose.look, func(l dlq.Letter) bool {
 		switch {
 		case l.Replayed && !d.replayed:
 			seen.replayed++
@@ -102,7 +102,7 @@ func (d *dlqList) run(ctx context.Context, filter dlq.Filter, target string) err
 	if broken != nil {
 		return broken
 	}
-	seen.full = seen.shown >= d.choose.number
+	seen.whole, seen.full = whole, seen.shown >= d.choose.number
 	if err == nil && seen.full && filter.All() {
 		if n, counted, derr := d.depth(ctx, src); counted && derr == nil {
 			seen.there = max(n, seen.shown)

@@ -36,8 +36,8 @@ func newDLQPurge(a *app) *cobra.Command {
 			return f.run(cmd.Context(), filter, args[0])
 		},
 	}
-	f.choose.flags(cmd, 0, "`how many` to remove at most; 0 = all")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "say what would be removed")
+	f.choose.flags(cmd, 0, "remove no more than this many; 0: all")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "show what would be removed")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
 	return cmd
 }
@@ -51,7 +51,7 @@ func (d *dlqPurge) run(ctx context.Context, filter dlq.Filter, target string) er
 	if d.dryRun {
 		return d.dryRunOf(ctx, src, name, job)
 	}
-	if err := d.confirmed(ctx, d.yes, "remove dead letters from "+name+" for good?", dryHint(src, job.Filter)); err != nil {
+	if err := d.confirmed(ctx, d.yes, "permanently remove "+d.countFor(ctx, src, filter, d.choose.number)+" from "+name+"?", dryHint(src, job.Filter)); err != nil {
 		return err
 	}
 	if !filter.All() && !d.choose.force {
@@ -111,17 +111,11 @@ func (d *dlqPurge) dryRunOf(ctx context.Context, src transport.Source, name stri
 	return d.show(name, res, true)
 }
 
-// depth is how many messages the broker counts, without touching them; counted is false if
-// it cannot count them.
+// depth is depthOf within --timeout.
 func (d *deadLetters) depth(ctx context.Context, src transport.Source) (n int, counted bool, err error) {
 	ctx, cancel := d.bounded(ctx)
 	defer cancel()
-	s, ok := src.(transport.DepthReader)
-	if !ok {
-		return 0, false, nil
-	}
-	counts, err := s.Depth(ctx)
-	return counts.Ready, err == nil, err
+	return depthOf(ctx, src)
 }
 
 func (d *dlqPurge) show(name string, res dlq.Result, dry bool) error {

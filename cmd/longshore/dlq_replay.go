@@ -59,13 +59,13 @@ func newDLQReplay(a *app) *cobra.Command {
 			return f.run(cmd.Context(), filter, args[0])
 		},
 	}
-	f.choose.flags(cmd, 0, "`how many` to send at most; 0 = all")
+	f.choose.flags(cmd, 0, "send no more than this many; 0: all")
 	fs := cmd.Flags()
-	fs.StringVar(&f.to, "to", "", "another `destination` on the same broker, for all")
-	fs.StringVar(&f.rate, "rate", "", "how many to send, for example 50/s or 100/m")
-	fs.IntVar(&f.hops, "max-hops", hops.Limit, "leave what was moved to dead-letter places and put back `so often`")
-	fs.IntVar(&f.batch, "batch", 100, "`how many` are sent before they are settled")
-	fs.BoolVar(&f.dryRun, "dry-run", false, "say what would be sent")
+	fs.StringVar(&f.to, "to", "", "send all of them to this destination on the same broker")
+	fs.StringVar(&f.rate, "rate", "", "`rate` limit, for example 50/s or 100/m")
+	fs.IntVar(&f.hops, "max-hops", hops.Limit, "skip messages that were already moved this many times")
+	fs.IntVar(&f.batch, "batch", 100, "settle after this many are sent")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "show what would be sent")
 	fs.BoolVar(&f.yes, "yes", false, "do not ask")
 	return cmd
 }
@@ -91,7 +91,7 @@ func (d *dlqReplay) run(ctx context.Context, filter dlq.Filter, target string) e
 	if d.dryRun {
 		return d.dryRunOf(ctx, src, name, filter)
 	}
-	if err := d.confirmed(ctx, d.yes, "send dead letters from "+name+" to where they came from?", dryHint(src, filter)); err != nil {
+	if err := d.confirmed(ctx, d.yes, d.question(ctx, src, name, filter), dryHint(src, filter)); err != nil {
 		return err
 	}
 	if !filter.All() && !d.choose.force {
@@ -110,6 +110,15 @@ func (d *dlqReplay) run(ctx context.Context, filter dlq.Filter, target string) e
 		d.print.Notef("it ended before all was done: what is left stays where it is, and the same command goes on with it")
 	}
 	return errors.Join(d.show(name, res), err, verdictOf(res, err))
+}
+
+// question asks for a replay.
+func (d *dlqReplay) question(ctx context.Context, src transport.Source, name string, filter dlq.Filter) string {
+	to := "where they came from"
+	if d.to != "" {
+		to = cli.Printable(d.to)
+	}
+	return "replay " + d.countFor(ctx, src, filter, d.choose.number) + " from " + name + " to " + to + "?"
 }
 
 // verdictOf is the exit code 1 of a replay that left something behind that should

@@ -42,9 +42,9 @@ func newDLQShow(a *app) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&f.raw, "raw", false, "print the body only, as it is")
-	fs.StringArrayVar(&f.mask, "mask", nil, "hide this `field` of a JSON body, and a header of this name; repeat for more")
-	fs.BoolVar(&f.force, "force", false, "look also where that has a cost")
-	fs.IntVar(&f.most, "look", 10_000, "look at `how many` at most")
+	fs.StringArrayVar(&f.mask, "mask", nil, "hide this field of a JSON body and the header of this name; repeat for more")
+	fs.BoolVar(&f.force, "force", false, "look even if that changes the queue")
+	fs.IntVar(&f.most, "look", 10_000, "look at no more than this many messages")
 	return cmd
 }
 
@@ -70,12 +70,12 @@ func (d *dlqShow) run(ctx context.Context, target, id string) error {
 	if d.most < 1 {
 		return &cli.UsageError{Text: "--look must be at least 1", Hint: "it is the number of messages to look at"}
 	}
-	src, name, err := d.open(target, d.force)
+	_, name, err := d.open(target, d.force)
 	if err != nil {
 		return err
 	}
 	var found *dlq.Letter
-	_, err = d.look(ctx, src, d.force, d.most, func(l dlq.Letter) bool {
+	_, _, err = d.lookAsking(ctx, target, d.force, d.most, func(l dlq.Letter) bool {
 		if dlq.Named(l.Delivery, id) {
 			found = &l
 		}

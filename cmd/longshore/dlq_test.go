@@ -409,3 +409,26 @@ func TestReplayWhoseLinkBreaksTellsTheTruth(t *testing.T) {
 		t.Errorf("%d are left of %d", now, left)
 	}
 }
+
+// A prompt says how many messages it is about.
+func TestPromptsStateTheCount(t *testing.T) {
+	w, b := dead(t)
+	w.source = func(_ string, o urls.Options) (transport.Source, error) {
+		return costlyCounted{costlyOutlet{costly{b.Queue("orders.dlq", memory.QueueConfig{}), o.BrowseCounts}}, 3}, nil
+	}
+	for want, args := range map[string][]string{
+		"permanently remove 3 messages from":                       {"purge", "x"},
+		"permanently remove 2 of 3 messages from":                  {"purge", "x", "-n", "2"},
+		"replay 3 messages from":                                   {"replay", "x"},
+		"replay at most 2 of the matching ones of 3 messages from": {"replay", "x", "--reason", "panic", "-n", "2"},
+		"to orders/again? [y/N] ":                                  {"replay", "x", "--to", "orders/again"},
+	} {
+		w.typing = strings.NewReader("n\n")
+		if got := w.run(t, append([]string{"dlq"}, args...)...); got.code != 4 || !strings.Contains(got.err, want) {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+	if b.Inspect("orders.dlq").Ready != 3 {
+		t.Error("something was done")
+	}
+}

@@ -81,17 +81,17 @@ func newDoctor(a *app) *cobra.Command {
 	}
 	f.db.flags(cmd)
 	fs := cmd.Flags()
-	fs.StringVar(&f.deadAt, "dead", "", "`TARGET` of the dead-letter queue")
-	fs.StringArrayVar(&f.ids, "id", nil, "explain only this mutex `id`; repeat for more")
-	fs.StringArrayVar(&f.headers, "header", []string{mutex.HeaderMutex, "x-mutex-id"}, "`names` of the header with the id")
-	fs.DurationVar(&f.older, "older", 5*time.Minute, "leave out rows that are younger")
+	fs.StringVar(&f.deadAt, "dead", "", "dead-letter queue as a `TARGET`")
+	fs.StringArrayVar(&f.ids, "id", nil, "explain only this mutex id; repeat for more")
+	fs.StringArrayVar(&f.headers, "header", []string{mutex.HeaderMutex, "x-mutex-id"}, "header that holds the id; repeat for more")
+	fs.DurationVar(&f.older, "older", 5*time.Minute, "skip rows younger than this")
 	fs.DurationVar(&f.again, "again", 5*time.Second, "pause before the second look; 0 looks once")
-	fs.IntVar(&f.limit, "limit", 1000, "`how many` rows, and messages of each queue, to look at")
+	fs.IntVar(&f.limit, "limit", 1000, "look at no more than this many rows, and messages of each queue")
 	fs.BoolVar(&f.outbox, "outbox", false, "the outbox is in the same database")
-	fs.BoolVar(&f.force, "force", false, "look also where that has a cost")
-	fs.BoolVar(&f.apply, "apply", false, "do what is safe")
-	fs.DurationVar(&f.handler, "handler-time", 0, "longest `time` that a handler takes, to be checked against leases")
-	fs.StringVar(&f.management, "management", "", "`URL` of RabbitMQ's HTTP API (default AMQP_MANAGEMENT if it is of the same cluster, or port 15672 of TARGET's host if TARGET has the standard port)")
+	fs.BoolVar(&f.force, "force", false, "look even if that changes the queue")
+	fs.BoolVar(&f.apply, "apply", false, "carry out the safe actions")
+	fs.DurationVar(&f.handler, "handler-time", 0, "longest time a handler takes; checked against leases")
+	fs.StringVar(&f.management, "management", "", "`URL` of RabbitMQ's HTTP API (default: AMQP_MANAGEMENT if it belongs to the same cluster, or port 15672 of TARGET's host if TARGET has the standard port)")
 	return cmd
 }
 

@@ -58,7 +58,11 @@ func TestDoctorChecksSettings(t *testing.T) {
 	for _, c := range res.Checks {
 		levels[c.Area] = c.Level
 	}
-	if levels["broker"] != "ok" || levels["queue"] != "ok" || levels["limit"] != "bad" || levels["lease"] != "bad" {
+	if levels["broker"] != "ok" || levels["limit"] != "bad" || levels["lease"] != "bad" {
+		t.Errorf("%+v", res.Checks)
+	}
+	// The counts are the broker's own: those of the management API are up to 5 s old.
+	if !strings.Contains(got.out, "quorum, 0 ready, 0 unacknowledged, 0 consumers") {
 		t.Errorf("%+v", res.Checks)
 	}
 	if len(asked) < 2 || asked[1] != "boss:secret /api/queues/team%2Fa/orders" {

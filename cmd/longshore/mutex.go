@@ -48,8 +48,8 @@ func newMutexDDL(a *app) *cobra.Command {
 			return a.print.Printf("%s", text)
 		},
 	}
-	cmd.Flags().StringVar(&dialect, "dialect", "", "`kind` of database: postgres, mysql (MariaDB too), sqlite or oracle")
+	cmd.Flags().StringVar(&dialect, "dialect", "", "database: postgres, mysql (MariaDB too), sqlite or oracle")
 	db.names(cmd)
-	cmd.Flags().StringVar(&db.tables.Inbox, "inbox-table", "", "`name` of the inbox table (default longshore_inbox)")
+	cmd.Flags().StringVar(&db.tables.Inbox, "inbox-table", "", "inbox table (default longshore_inbox)")
 	return cmd
 }

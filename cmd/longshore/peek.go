@@ -38,9 +38,9 @@ func newPeek(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), args[0]) },
 	}
 	fs := cmd.Flags()
-	fs.IntVarP(&f.n, "number", "n", 10, "`how many` to show")
-	fs.StringVar(&f.format, "format", "", "print each by a pattern: "+inspect.Verbs)
-	fs.BoolVar(&f.force, "force", false, "look also where that has a cost")
+	fs.IntVarP(&f.n, "number", "n", 10, "show this many messages")
+	fs.StringVar(&f.format, "format", "", "print each message by a pattern: "+inspect.Verbs)
+	fs.BoolVar(&f.force, "force", false, "look even if that changes the queue")
 	return cmd
 }
 
@@ -55,23 +55,46 @@ func (p *peekCommand) run(ctx context.Context, target string) error {
 	if err != nil {
 		return &cli.UsageError{Text: err.Error(), Hint: "see longshore peek --help"}
 	}
-	src, name, err := p.target(target, urls.Options{BrowseCounts: p.force, NoConsumer: true})
+	src, found, err := p.look(ctx, target, p.force)
+	if err == nil && len(found) == 0 {
+		p.print.Notef("no messages wait in %s", nameOf(src))
+	}
+	return errors.Join(p.show(found, p.format != "", pattern), err)
+}
+
+// look reads up to p.n messages. On a terminal it asks before a look that has a cost.
+func (p *peekCommand) look(ctx context.Context, target string, force bool) (src transport.Source, found []*longshore.Delivery, err error) {
+	src, name, err := p.target(target, urls.Options{BrowseCounts: force, NoConsumer: true})
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	browser, ok := src.(transport.Browser)
 	if !ok {
-		return &longshore.Error{Code: longshore.CodeUnsupported, Op: "peek into " + name, Err: errors.New("this source cannot be looked into")}
+		return src, nil, &longshore.Error{Code: longshore.CodeUnsupported, Op: "peek into " + name, Err: errors.New("this source cannot be looked into")}
 	}
+	found, err = p.pages(ctx, browser, name)
+	if err == nil || force || len(found) > 0 {
+		return src, found, err
+	}
+	if err = refusedLook(ctx, src, err, force); err != nil {
+		err = p.askToLook(ctx, src, name, err)
+	}
+	if err != nil {
+		return src, nil, err
+	}
+	return p.look(ctx, target, true)
+}
+
+// pages reads page after page; what was read before an error counts.
+func (p *peekCommand) pages(ctx context.Context, browser transport.Browser, name string) (found []*longshore.Delivery, err error) {
 	ctx, cancel := p.bounded(ctx)
 	defer cancel()
-	var found []*longshore.Delivery
 	for next := ""; len(found) < p.n; {
 		var page []*longshore.Delivery
 		began := time.Now()
 		page, next, err = browser.Browse(ctx, next, p.n-len(found))
 		if err != nil {
-			return errors.Join(p.show(found, p.format != "", pattern), refusedLook(ctx, src, err, p.force))
+			return found, err
 		}
 		p.log.Info("page read", zap.String("source", name), zap.Int("messages", len(page)), zap.Duration("took", time.Since(began)))
 		found = append(found, page...)
@@ -79,14 +102,11 @@ func (p *peekCommand) run(ctx context.Context, target string) error {
 			break
 		}
 	}
-	if len(found) == 0 {
-		p.print.Notef("no messages wait in %s", name)
-	}
-	return p.show(found, p.format != "", pattern)
+	return found, nil
 }
 
-// refusedLook says how to look all the same, in the words of this command; but
-// first, whether there is anything to look at.
+// refusedLook puts the refusal of a look that has a cost into the words of this command. If
+// there is nothing to look at, it says so instead.
 func refusedLook(ctx context.Context, src transport.Source, err error, force bool) error {
 	var refused *longshore.Error
 	if force || !errors.As(err, &refused) || refused.Code != longshore.CodeUnsupported {
@@ -98,7 +118,7 @@ func refusedLook(ctx context.Context, src transport.Source, err error, force boo
 		}
 	}
 	told := *refused
-	told.Hint = "--force looks all the same"
+	told.Hint = "--force looks anyway"
 	return &told
 }
 

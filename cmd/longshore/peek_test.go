@@ -97,12 +97,37 @@ func (s costly) Browse(ctx context.Context, from string, n int) ([]*longshore.De
 	return browse(ctx, s.Source, from, n)
 }
 
+func (s costly) BrowseCost() string {
+	if s.counts {
+		return "each look has counted"
+	}
+	return ""
+}
+
 func TestPeekWhereLookingHasACost(t *testing.T) {
 	w, b := filled(t, &longshore.Message{Body: []byte("a")})
 	w.source = func(_ string, o urls.Options) (transport.Source, error) {
-		return costly{b.Queue("orders", memory.QueueConfig{}), o.BrowseCounts}, nil
+		return costlyCounted{costlyOutlet{costly{b.Queue("orders", memory.QueueConfig{}), o.BrowseCounts}}, 1}, nil
 	}
-	w.run(t, "peek", "x").want(t, 1, "", "error[unsupported]: browse: each look counts\nhelp: --force looks all the same\n")
+	w.run(t, "peek", "x").want(t, 1, "", "error[unsupported]: browse: each look counts\nhelp: --force looks anyway\n")
+	// At a terminal it names the cost and the count, and asks.
+	w.typing = strings.NewReader("y\n")
+	if got := w.run(t, "peek", "x"); got.code != 0 || !strings.HasSuffix(got.out, "1 B  a\n") || !strings.HasPrefix(got.err, "each look counts\n1 message in ") || !strings.Contains(got.err, "look at them anyway? [y/N]") {
+		t.Errorf("%+v", got)
+	}
+	w.typing = strings.NewReader("y\n")
+	if got := w.run(t, "dlq", "list", "x"); got.code != 0 || !strings.Contains(got.err, "look at them anyway? [y/N]") || !strings.Contains(got.err, "1 of 1 shown") {
+		t.Errorf("%+v", got)
+	}
+	w.typing = strings.NewReader("\n")
+	if got := w.run(t, "peek", "x"); got.code != 4 || got.out != "" || !strings.Contains(got.err, "answer y, or give --force") {
+		t.Errorf("%+v", got)
+	}
+	w.typing = strings.NewReader("y\n") // a program that reads JSON is not asked
+	if got := w.run(t, "peek", "x", "--json"); got.code != 1 || strings.Contains(got.err, "[y/N]") {
+		t.Errorf("%+v", got)
+	}
+	w.typing = nil
 	if got := w.run(t, "peek", "x", "--force"); got.code != 0 || !strings.HasSuffix(got.out, "1 B  a\n") {
 		t.Errorf("%+v", got)
 	}

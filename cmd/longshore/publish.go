@@ -57,12 +57,12 @@ func newPublish(a *app) *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringVar(&f.draft.Key, "key", "", "ordering key")
 	fs.StringArrayVarP(&f.draft.Headers, "header", "H", nil, "header as `name=value`; repeat for more")
-	fs.StringVar(&f.draft.HeadersJSON, "headers-json", "", "more headers as a JSON `object`, for names with = and values that are numbers or true")
-	fs.StringVar(&f.draft.ID, "id", "", "message id; with --lines a number is added")
+	fs.StringVar(&f.draft.HeadersJSON, "headers-json", "", "more headers as a `JSON` object, for names with = and values that are numbers or true")
+	fs.StringVar(&f.draft.ID, "id", "", "message id; --lines appends a number")
 	fs.StringVar(&f.draft.ContentType, "content-type", "", "media type of the body")
-	fs.BoolVarP(&f.draft.Lines, "lines", "l", false, "one message for each line, empty lines left out")
-	fs.StringVar(&f.to, "to", "", "another destination on the same broker, for example exchange/routing.key")
-	fs.BoolVar(&f.dryRun, "dry-run", false, "say what would be published")
+	fs.BoolVarP(&f.draft.Lines, "lines", "l", false, "publish each line as a message; empty lines are skipped")
+	fs.StringVar(&f.to, "to", "", "publish to this destination on the same broker, for example exchange/routing.key")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "show what would be published")
 	return cmd
 }
 

@@ -45,9 +45,9 @@ func newRelay(a *app) *cobra.Command {
 	}
 	f.db.flags(cmd)
 	fs := cmd.Flags()
-	fs.BoolVar(&f.once, "once", false, "end when nothing is left but what is parked")
-	fs.IntVar(&f.cfg.Batch, "batch", 0, "`rows` at once (default 100)")
-	fs.IntVar(&f.cfg.Relays, "parts", 0, "parts of the outbox at the same time, at most 8, a connection each (default 4)")
+	fs.BoolVar(&f.once, "once", false, "end when only parked messages are left")
+	fs.IntVar(&f.cfg.Batch, "batch", 0, "rows fetched at once (default 100)")
+	fs.IntVar(&f.cfg.Relays, "parts", 0, "parts of the outbox relayed in parallel, at most 8, one connection each (default 4)")
 	fs.IntVar(&f.cfg.MaxAttempts, "max-attempts", 0, "refusals before a message is parked (default 10)")
 	return cmd
 }

@@ -85,11 +85,11 @@ func (a *app) root() *cobra.Command {
 	root.SetOut(unbroken{a.out})
 	root.SetErr(a.streams.Err)
 	f := root.PersistentFlags()
-	f.BoolVar(&a.options.JSON, "json", false, "print JSON: one document, streams one object a line")
-	f.BoolVarP(&a.options.Quiet, "quiet", "q", false, "print the answer and errors only")
+	f.BoolVar(&a.options.JSON, "json", false, "print JSON: one document, or one object per line for streams")
+	f.BoolVarP(&a.options.Quiet, "quiet", "q", false, "print only the result and errors")
 	f.BoolVarP(&a.options.Verbose, "verbose", "v", false, "print a debug log on stderr")
-	f.StringVar(&a.options.Color, "color", "auto", "`when` to use colours: auto, always or never")
-	f.DurationVar(&a.timeout, "timeout", 30*time.Second, "longest `time` to wait for a broker's answer")
+	f.StringVar(&a.options.Color, "color", "auto", "use colours: auto, always or never")
+	f.DurationVar(&a.timeout, "timeout", 30*time.Second, "how long to wait for the broker's response")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error { return a.prepare() }
 	for _, c := range commands() {
 		cmd := c.build(a)

@@ -24,8 +24,8 @@ func newAMQPServer(a *app) *cobra.Command {
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runAMQPServer(cmd.Context(), a, addr, flavor) },
 	}
-	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:5672", "`host:port` to listen on; port 0 takes a free one")
-	cmd.Flags().StringVar(&flavor, "flavor", "3.10", "RabbitMQ `version` to behave like: 3.10, 4.0 or 4.3")
+	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:5672", "`host:port` to listen on; port 0 picks a free one")
+	cmd.Flags().StringVar(&flavor, "flavor", "3.10", "RabbitMQ version to emulate: 3.10, 4.0 or 4.3")
 	return cmd
 }
 
@@ -57,7 +57,7 @@ func newSQSServer(a *app) *cobra.Command {
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runSQSServer(cmd.Context(), a, addr) },
 	}
-	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:9324", "`host:port` to listen on; port 0 takes a free one")
+	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:9324", "`host:port` to listen on; port 0 picks a free one")
 	return cmd
 }
 

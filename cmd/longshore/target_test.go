@@ -45,7 +45,7 @@ func TestPublishAndPeekOnRabbitMQ(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	got = w.run(t, "peek", target)
-	if got.code != 1 || !strings.Contains(got.err, "error[unsupported]: browse rabbitmq queue \"orders\": ") || !strings.HasSuffix(got.err, "help: --force looks all the same\n") {
+	if got.code != 1 || !strings.Contains(got.err, "error[unsupported]: browse rabbitmq queue \"orders\": ") || !strings.HasSuffix(got.err, "help: --force looks anyway\n") {
 		t.Errorf("without --force: %+v", got)
 	}
 	for range 2 {

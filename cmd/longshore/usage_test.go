@@ -3,6 +3,11 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/longshore-go/longshore/internal/cli"
 )
 
 // A flag with a wrong value says what it takes. A time without a unit is the usual
@@ -62,4 +67,24 @@ func TestDryRunIsTheAnswer(t *testing.T) {
 		`{"dry_run":true,"instance":"127.0.0.1:8391","method":"PUT","path":"/api/containers/orders/workers","body":{"max":8,"min":8}}`+"\n", "")
 	world{}.run(t, "ctl", "release", "orders", "r1", "--dry-run").want(t, 0,
 		`would ask 127.0.0.1:8391: POST /api/containers/orders/records/release {"record":"r1"}`+"\n", "")
+}
+
+// The word behind a flag in --help says what to write: a type, or the form of the value.
+func TestFlagsHaveTypes(t *testing.T) {
+	types := map[string]bool{"": true, "string": true, "stringArray": true, "int": true, "int32": true, "uint": true, "float": true, "duration": true,
+		"rate": true, "file": true, "URL": true, "TARGET": true, "host:port": true, "min:max": true, "name=value": true, "JSON": true, "position": true}
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if name, _ := pflag.UnquoteUsage(f); !types[name] {
+				t.Errorf("%s --%s %s", cmd.CommandPath(), f.Name, name)
+			}
+		})
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	a := &app{streams: cli.Streams{Env: func(string) (string, bool) { return "", false }}}
+	a.out = &cli.Outlet{}
+	walk(a.root())
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,22 @@ type rabbitQueue struct {
 	Stats     *rabbitStats     `json:"message_stats"`
 	Wanted    map[string]any   `json:"-"` // arguments that the source declares; nil: none
 	Counted   bool             `json:"-"` // Stats were asked for: what is absent is 0
+}
+
+// count takes over what the broker counts now. What was ready a moment ago and is neither
+// ready nor unacknowledged now may be either: the API's count of unacknowledged messages stays.
+func (q *rabbitQueue) count(live map[string]string) {
+	if n, err := strconv.Atoi(live["messages"]); err == nil {
+		q.Ready = n
+	}
+	if n, err := strconv.Atoi(live["consumers"]); err == nil {
+		q.Consumers = n
+	}
+}
+
+// ours reports whether a Longshore container consumes from the queue.
+func (q *rabbitQueue) ours() bool {
+	return slices.ContainsFunc(q.Details, func(c rabbitConsumer) bool { return strings.HasPrefix(c.Tag, tagOfOurs) })
 }
 
 // setting finds an argument, or what a policy says instead. Where both do, the broker
@@ -79,7 +96,7 @@ func judgeRabbit(q *rabbitQueue, handler time.Duration) []Check {
 	if q.Consumers == 0 && q.Ready > 0 {
 		f.add("queue", Warn, "start a consumer", "%s, %d ready and no consumer", q.Type, q.Ready)
 	} else {
-		f.add("queue", OK, "", "%s, %d ready, %d unacked, %s", q.Type, q.Ready, q.Unacked, several(strconv.Itoa(q.Consumers), "consumer"))
+		f.add("queue", OK, "", "%s, %d ready, %d unacknowledged, %s", q.Type, q.Ready, q.Unacked, several(strconv.Itoa(q.Consumers), "consumer"))
 	}
 	rabbitConsumers(&f, q.Details)
 	rabbitArguments(&f, q.Arguments, q.Wanted)
@@ -108,6 +125,8 @@ func rabbitDeadLetters(f *findings, q *rabbitQueue) {
 		f.add("limit", OK, "", "dead-lettered after %d returns, crashes of consumers among them", limit)
 	case !has && q.Own:
 		f.add("limit", OK, "", "no delivery limit; the container sees to its dead letters itself")
+	case !has && q.ours():
+		f.add("limit", Unknown, "name it with --dead, or the container instead of the URL; if no DeadLetter.To is set, RabbitMQ drops what is rejected", "no dead-letter exchange; a dead-letter queue set in the code of the container cannot be seen from here")
 	case !has:
 		f.add("limit", Warn, "set x-dead-letter-exchange, or DeadLetter.To of the container; where that is set, name the container instead of the URL", "no dead-letter exchange: RabbitMQ drops what is rejected")
 	default:

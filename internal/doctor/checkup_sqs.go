@@ -24,7 +24,8 @@ func checkSQS(queue, dead map[string]string, own bool, handler time.Duration, no
 	case policy.Target == "" && own:
 		f.add("limit", OK, "", "no redrive policy; the container sees to its dead letters itself")
 	case policy.Target == "":
-		f.add("limit", Warn, "set a redrive policy, or DeadLetter.To of the container; where that is set, name the container instead of the URL", "no redrive policy: what fails comes back until the retention deletes it")
+		f.add("limit", Unknown, "set a redrive policy or DeadLetter.To; if DeadLetter.To is set in code, name that queue with --dead, or name the container instead of the URL",
+			"no redrive policy; without DeadLetter.To in the code of the container, failing messages return until the retention deletes them")
 	case limit < 3:
 		f.add("limit", Warn, "set maxReceiveCount to 5 or more", "maxReceiveCount %d: a crash or two of consumers dead-letters messages that never failed", limit)
 	default:

@@ -124,7 +124,7 @@ func TestSQSSettings(t *testing.T) {
 		want         []string
 	}{
 		"all well":               {nil, map[string]string{"MessageRetentionPeriod": "1209600"}, time.Minute, nil},
-		"no redrive":             {map[string]string{"RedrivePolicy": ""}, nil, 0, []string{"warn limit: no redrive policy"}},
+		"no redrive":             {map[string]string{"RedrivePolicy": ""}, nil, 0, []string{"unknown limit: no redrive policy"}},
 		"moved by the container": {map[string]string{"RedrivePolicy": ""}, map[string]string{"MessageRetentionPeriod": "1209600"}, 0, nil},
 		"one receive, as text":   {map[string]string{"RedrivePolicy": fmt.Sprintf(redrive, `"1"`)}, nil, 0, []string{"warn limit: maxReceiveCount 1"}},
 		"an hour hidden":         {map[string]string{"VisibilityTimeout": "3600"}, nil, 0, []string{"warn lease: visibility timeout 1h0m0s"}},

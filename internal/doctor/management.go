@@ -12,9 +12,9 @@ import (
 	"github.com/longshore-go/longshore/transport"
 )
 
-// askManagement asks the management API about a queue of the cluster, "" if its name
-// is not known.
-func askManagement(ctx context.Context, p Patient, cluster, name string) ([]Check, error) {
+// askManagement queries the management API about a queue. live are the settings read over AMQP;
+// they name the cluster, and their counts win, because those of the API are up to five seconds old.
+func askManagement(ctx context.Context, p Patient, live map[string]string, name string) ([]Check, error) {
 	base, err := url.Parse(p.Management)
 	if err != nil || base.Host == "" {
 		return nil, &longshore.Error{Code: longshore.CodeBadAddress, Op: "ask RabbitMQ's management API", Err: errors.New("its address cannot be read"),
@@ -30,7 +30,7 @@ func askManagement(ctx context.Context, p Patient, cluster, name string) ([]Chec
 	if err != nil {
 		return nil, err
 	}
-	if cluster != "" && about.Cluster != "" && about.Cluster != cluster {
+	if cluster := live["cluster_name"]; cluster != "" && about.Cluster != "" && about.Cluster != cluster {
 		return nil, &strangerError{host: base.Host, have: about.Cluster, want: cluster}
 	}
 	q, err := m.queue(ctx, p.VHost, name)
@@ -41,6 +41,7 @@ func askManagement(ctx context.Context, p Patient, cluster, name string) ([]Chec
 		return noQueue(p.VHost, name), nil
 	}
 	q.Version, q.Own = about.Version, p.own()
+	q.count(live)
 	if d, ok := p.Source.(transport.Declarer); ok {
 		q.Wanted = d.Declares()
 	}

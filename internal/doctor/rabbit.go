@@ -28,7 +28,7 @@ func checkRabbit(ctx context.Context, p Patient, name string) ([]Check, error) {
 	if p.Management == "" {
 		return bare(told, "where its management API is cannot be told from TARGET", nameManagement), nil
 	}
-	checks, err := askManagement(ctx, p, told["cluster_name"], name)
+	checks, err := askManagement(ctx, p, told, name)
 	var stranger *strangerError
 	switch {
 	case err == nil:

@@ -71,7 +71,7 @@ func (s *Queue) browsable(from string) (at position, err error) {
 		return at, &longshore.Error{Code: longshore.CodeUnsupported, Op: op, Source: s.name(), Err: errors.New("its queue exists only while it is open")}
 	case s.cfg.Declare.Type != Classic && !s.cfg.BrowseCounts:
 		return at, &longshore.Error{Code: longshore.CodeUnsupported, Op: op, Source: s.name(),
-			Err:  errors.New("looking takes each message and gives it back, which a quorum queue counts towards its delivery limit"),
+			Err:  errors.New(s.costAhead()),
 			Hint: "set BrowseCounts to accept that, or Declare.Type to Classic if it is one"}
 	case from == "":
 		return at, nil
@@ -180,7 +180,23 @@ func (browsed) Nack(context.Context, uint64, time.Duration, int) error { return 
 func (browsed) Reject(context.Context, uint64, error) error            { return errBrowsed }
 func (browsed) Extend(context.Context, uint64, time.Duration) error    { return errBrowsed }
 
+// costAhead is what a look would cost.
+func (s *Queue) costAhead() string {
+	if s.cfg.Declare.Type == Quorum {
+		return "looking takes each message and gives it back, which the quorum queue counts towards its delivery limit"
+	}
+	return "looking takes each message and gives it back, which a quorum queue counts towards its delivery limit; the type of this queue is not known"
+}
+
 // BrowseCost is what a look leaves behind.
 func (s *Queue) BrowseCost() string {
-	return "peeking took each message and gave it back: the messages are now marked as redelivered, and a quorum queue has counted a delivery"
+	const marked = "peeking took each message and gave it back: the messages are now marked as redelivered"
+	switch s.cfg.Declare.Type {
+	case Classic:
+		return marked
+	case Quorum:
+		return marked + ", and the queue has counted a delivery of each"
+	case "", Stream:
+	}
+	return marked + ", and a quorum queue has counted a delivery of each"
 }
