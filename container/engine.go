@@ -37,6 +37,7 @@ func newRun(c *ListenerContainer) *engine {
 	}
 	d.sub.opensPaused = c.src.Capabilities().OpensPaused
 	d.axes.Holds = state.None.With(state.Operator, c.paused)
+	d.gate.doubts = c.doubted
 	d.dead = newDeadLetters(c.set, c.src, life)
 	r.settler = newSettler(c, d, life)
 	r.caller = &caller{d, r.settler}

@@ -13,6 +13,7 @@ type gatekeeper struct {
 	clock  longshore.Clock // wakes us when the gate said to ask again
 	batch  int             // deliveries in a call: a permit is for one call
 	opened func()          // called, without the lock, when the gate may have another answer
+	doubts func() bool     // whether a middleware lets only a few through, to find out if the rest may follow
 
 	shut   bool            // it refused a permit, and is not asked before it reports a change
 	limits gateLimits      // what it reported last, which the broker's window follows
@@ -43,7 +44,7 @@ func (l gateLimits) window(batch, running int) int {
 }
 
 func newGatekeeper(s *settings) gatekeeper {
-	return gatekeeper{gate: s.gate, clock: s.clock, batch: s.batch, opened: func() {}}
+	return gatekeeper{gate: s.gate, clock: s.clock, batch: s.batch, opened: func() {}, doubts: func() bool { return false }}
 }
 
 // admit reports whether the item may start. If there is no permit, the gate is asked

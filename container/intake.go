@@ -107,7 +107,18 @@ func (r *dispatcher) mayReceive() bool {
 	if r.intake.by != nobodyReceives || !r.axes.Receives() || !g.delivers() || g.ctx.Err() != nil {
 		return false
 	}
-	return !r.gate.shut && r.free() > 0
+	return !r.gate.shut && r.free() > 0 && !r.triesHeld()
+}
+
+// trialSoon is how near a parked retry has to be for a trial to wait for it.
+const trialSoon = time.Second
+
+// triesHeld says whether a middleware only tries if work may start, and what is held is
+// enough to find out. To receive more for each trial would fill the memory for as long as
+// the trials fail: behind parked heads, followers take no place in the window.
+func (r *dispatcher) triesHeld() bool {
+	due, parked := r.sched.NextDue()
+	return parked && (r.sched.InWindow() > 0 || due.Sub(r.now()) < trialSoon) && r.gate.doubts()
 }
 
 // mayFetch says whether to receive beside the workers, all of which are busy: when
