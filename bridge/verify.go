@@ -37,7 +37,7 @@ func (l *Ledger) Close() error { return l.l.Close() }
 // forwarded again. Forward the parked messages first, with a route from the parking place.
 func (l *Ledger) ReleaseKeys(ctx context.Context) error { return l.l.ReleaseKeys(ctx) }
 
-// Verification is the account of a ledger.
+// Verification is the account of a ledger. The lists hold identities in order.
 type Verification struct {
 	Taken      int // messages taken from sources
 	Confirmed  int // messages that targets confirmed, each counted once
@@ -49,13 +49,27 @@ type Verification struct {
 	Keys       int // ordering keys
 	Inversions int // first copies confirmed before an earlier message of their key
 
-	Missing []string // identities that were taken and never arrived
-	Changed []string // identities whose content differs between two copies, or between ledger and target
-	Extra   []string // identities at the target that the ledger does not know
-	Torn    int64    // bytes at the end of files that a killed process left unfinished
+	Missing  []string // taken and never arrived
+	Changed  []string // content differs between two copies, or between ledger and target
+	Extra    []string // at the target, and not known to the ledger
+	Repeated []string // more than one copy was confirmed, or is at the target
+	Aside    []string // parked: the order of their keys is not known until they are forwarded
+	Round    []string // looped
+	Inverted []string // arrived before an earlier message of their key
+	// At is where the target has the messages of Changed, Extra and Repeated: topic, partition
+	// and offset of each copy, where the target is a log.
+	At   map[string][]Place
+	Torn int64 // bytes at the end of files that a killed process left unfinished
 
 	Reread  int // messages read at the target; 0 = the target was not read
 	Foreign int // of these, messages that no bridge forwarded
+}
+
+// Place is where a log has a message.
+type Place struct {
+	Topic     string
+	Partition int32
+	Offset    uint64
 }
 
 // OK says that nothing is missing, changed, added or out of order.
@@ -76,16 +90,46 @@ func (v *Verification) String() string {
 }
 
 // Verify adds up what the ledger in dir says. With a target that keeps what was read from it, as
-// a Kafka topic does, the target is read again as independent evidence; nil trusts the
-// confirmations. It may run while routes write, and be repeated.
+// a Kafka topic does, the target is read again as independent evidence, up to its end as it is
+// then; nil trusts the confirmations. It may run while routes write, and be repeated: a message
+// on its way is not missing.
 func Verify(ctx context.Context, dir string, target transport.Source) (*Verification, error) {
 	v := &Verification{}
-	confirmed := map[string][16]byte{} // by identity: content that the target confirmed
-	a, err := ledger.Sum(v.records(ctx, dir, func(r *ledger.Record) {
-		if target != nil && r.Kind == ledger.Confirmed && r.ID != "" {
-			confirmed[r.ID] = r.Digest
+	at, err := v.add(ctx, dir, target)
+	for range settleLooks {
+		if err != nil || len(v.Missing) == 0 {
+			break
 		}
-		if r.Kind == ledger.Returned {
+		var more bool
+		if more, err = v.settle(ctx, dir); !more {
+			break
+		}
+	}
+	if err != nil || target == nil {
+		return v, err
+	}
+	return v, v.reread(ctx, dir, target, at)
+}
+
+// While routes write, messages are on their way: Verify looks again so often, with this pause.
+const (
+	settleLooks = 10
+	settlePause = 500 * time.Millisecond
+)
+
+// add reads the ledger, and returns what it says the target must have.
+func (v *Verification) add(ctx context.Context, dir string, target transport.Source) (map[string][16]byte, error) {
+	confirmed := map[string][16]byte{}
+	only, err := v.placeOf(ctx, dir, target)
+	if err != nil {
+		return nil, err
+	}
+	a, err := ledger.Sum(v.records(ctx, dir, func(r *ledger.Record) {
+		switch {
+		case target == nil || r.ID == "":
+		case r.Kind == ledger.Confirmed && (only == 0 || r.To == only):
+			confirmed[r.ID] = r.Digest
+		case r.Kind == ledger.Returned && (only == 0 || r.From == only):
 			delete(confirmed, r.ID)
 		}
 	}))
@@ -93,12 +137,60 @@ func Verify(ctx context.Context, dir string, target transport.Source) (*Verifica
 		return nil, err
 	}
 	v.Taken, v.Confirmed, v.Parked, v.Looped, v.Copies, v.Anonymous = a.Taken, a.Confirmed, a.Parked, a.Looped, a.Copies, a.Anonymous
-	v.Returned = a.Returned
-	v.Keys, v.Inversions, v.Missing, v.Changed = a.Keys, a.Inversions, a.Missing, a.Changed
-	if target == nil {
-		return v, nil
+	v.Returned, v.Keys, v.Inversions = a.Returned, a.Keys, a.Inversions
+	v.Missing, v.Changed, v.Repeated, v.Aside, v.Round, v.Inverted = a.Missing, a.Changed, a.Repeated, a.Aside, a.Round, a.Inverted
+	return confirmed, nil
+}
+
+// placeOf is the target's number in the ledger, which may be of several routes; 0 if the ledger
+// does not know the target under this address.
+func (v *Verification) placeOf(ctx context.Context, dir string, target transport.Source) (uint64, error) {
+	d, ok := target.(transport.Describer)
+	if !ok {
+		return 0, nil
 	}
-	return v, v.reread(ctx, dir, target, confirmed)
+	is := hashOf(token(d.Describe()))
+	for r, err := range v.records(ctx, dir, func(*ledger.Record) {}) {
+		if err != nil {
+			return 0, err
+		}
+		if r.To == is {
+			return is, nil
+		}
+	}
+	return 0, nil
+}
+
+// settle takes from the missing what has arrived since. more: the ledger grew meanwhile, so it
+// is worth another look.
+func (v *Verification) settle(ctx context.Context, dir string) (more bool, err error) {
+	before, err := ledger.Size(dir)
+	if err != nil {
+		return false, err
+	}
+	select {
+	case <-time.After(settlePause):
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+	after, err := ledger.Size(dir)
+	if err != nil || after == before {
+		return false, err
+	}
+	missing := map[string]bool{}
+	for _, id := range v.Missing {
+		missing[id] = true
+	}
+	for r, err := range v.records(ctx, dir, func(*ledger.Record) {}) {
+		if err != nil {
+			return false, err
+		}
+		if r.Kind != ledger.Taken {
+			delete(missing, r.ID)
+		}
+	}
+	v.Missing = slices.Sorted(maps.Keys(missing))
+	return len(v.Missing) > 0, nil
 }
 
 // records reads the ledger and shows each record to look.
@@ -119,34 +211,50 @@ func (v *Verification) records(ctx context.Context, dir string, look func(*ledge
 	}
 }
 
+// copies is what the target has of one identity.
+type copies struct {
+	n     int
+	first Place
+}
+
 // reread compares the target with what the ledger says it confirmed. The ledger was read
 // first, so what it says must be there by now; what the target has beyond it may have been
 // forwarded since, and is looked up in the ledger again.
 func (v *Verification) reread(ctx context.Context, dir string, target transport.Source, confirmed map[string][16]byte) error {
-	seen, beyond := map[string]bool{}, map[string]bool{}
+	seen, beyond := make(map[string]copies, len(confirmed)), map[string]bool{}
+	places := map[string][]Place{}
 	err := scan(ctx, target, func(d *longshore.Delivery) {
 		m := d.Received()
-		id := ledger.ShortID(m.Headers.String(longshore.HeaderID))
 		v.Reread++
-		sum, known := confirmed[id]
-		switch {
-		case !m.Headers.Has(longshore.HeaderVia):
+		if !m.Headers.Has(longshore.HeaderVia) {
 			v.Foreign++
-		case id == "":
+			return
+		}
+		id := ledger.ShortID(m.Headers.String(longshore.HeaderID))
+		if id == "" {
+			return
+		}
+		here := Place{d.Origin.Topic, d.Origin.Partition, d.Origin.Position}
+		sum, known := confirmed[id]
+		c := seen[id]
+		if c.n++; c.n == 1 {
+			c.first = here
+		} else {
+			places[id] = append(places[id], here)
+		}
+		seen[id] = c
+		switch {
 		case !known:
 			beyond[id] = true
 		case sum != digest(m):
 			v.Changed = append(v.Changed, id)
-			seen[id] = true
-		default:
-			seen[id] = true
 		}
 	})
 	if err != nil {
 		return err
 	}
 	for id := range confirmed {
-		if !seen[id] {
+		if seen[id].n == 0 {
 			v.Missing = append(v.Missing, id)
 		}
 	}
@@ -157,11 +265,25 @@ func (v *Verification) reread(ctx context.Context, dir string, target transport.
 		delete(beyond, r.ID)
 	}
 	v.Extra = slices.AppendSeq(v.Extra, maps.Keys(beyond))
-	slices.Sort(v.Extra)
-	slices.Sort(v.Missing)
-	slices.Sort(v.Changed)
-	v.Missing, v.Changed = slices.Compact(v.Missing), slices.Compact(v.Changed)
+	v.Repeated = slices.AppendSeq(v.Repeated, maps.Keys(places))
+	for _, ids := range []*[]string{&v.Extra, &v.Missing, &v.Changed, &v.Repeated} {
+		slices.Sort(*ids)
+		*ids = slices.Compact(*ids)
+	}
+	v.locate(seen, places)
 	return nil
+}
+
+// locate notes where the target has what is listed.
+func (v *Verification) locate(seen map[string]copies, more map[string][]Place) {
+	v.At = map[string][]Place{}
+	for _, ids := range [][]string{v.Changed, v.Extra, v.Repeated} {
+		for _, id := range ids {
+			if c := seen[id]; c.n > 0 {
+				v.At[id] = append([]Place{c.first}, more[id]...)
+			}
+		}
+	}
 }
 
 // scan shows every message that is at a place now, without taking any.

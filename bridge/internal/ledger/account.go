@@ -15,8 +15,12 @@ type Account struct {
 	Keys             int // ordering keys with confirmed messages
 	Inversions       int // first copies confirmed before an earlier message of their key
 
-	Missing []string // taken, and neither confirmed nor parked
-	Changed []string // confirmed with different contents under one identity
+	Missing  []string // taken, and neither confirmed nor parked
+	Changed  []string // confirmed with different contents under one identity
+	Repeated []string // confirmed more than once
+	Aside    []string // parked and not confirmed since
+	Round    []string // dropped as loops
+	Inverted []string // confirmed before an earlier message of their key
 }
 
 // passage is one message on its way to one place.
@@ -30,6 +34,7 @@ type life struct {
 	digest                    [16]byte
 	taken, confirmed, parked  bool
 	looped, changed, returned bool
+	repeated, inverted        bool
 	order                     uint64 // number of the record by which it was taken
 }
 
@@ -65,8 +70,9 @@ func Sum(records iter.Seq2[Record, error]) (Account, error) {
 	for p, m := range lives {
 		a.end(p.id, m)
 	}
-	slices.Sort(a.Missing)
-	slices.Sort(a.Changed)
+	for _, ids := range [][]string{a.Missing, a.Changed, a.Repeated, a.Aside, a.Round, a.Inverted} {
+		slices.Sort(ids)
+	}
 	return a, nil
 }
 
@@ -79,6 +85,7 @@ func (a *Account) step(m *life, r *Record, order uint64, newest map[lane]uint64)
 	case Confirmed:
 		if m.confirmed {
 			a.Copies++
+			m.repeated = true
 			m.changed = m.changed || m.digest != r.Digest
 			return
 		}
@@ -88,6 +95,7 @@ func (a *Account) step(m *life, r *Record, order uint64, newest map[lane]uint64)
 		}
 		if k := laneOf(r); m.order < newest[k] {
 			a.Inversions++
+			m.inverted = true
 		} else {
 			newest[k] = m.order
 		}
@@ -107,15 +115,21 @@ func (a *Account) end(id string, m *life) {
 			*n++
 		}
 	}
+	list := func(ids *[]string, is bool) {
+		if is {
+			*ids = append(*ids, id)
+		}
+	}
+	aside := m.parked && !m.confirmed
 	count(&a.Taken, m.taken)
 	count(&a.Confirmed, m.confirmed)
-	count(&a.Parked, m.parked && !m.confirmed)
+	count(&a.Parked, aside)
 	count(&a.Looped, m.looped)
 	count(&a.Returned, m.returned)
-	if m.taken && !m.confirmed && !m.parked && !m.returned {
-		a.Missing = append(a.Missing, id)
-	}
-	if m.changed {
-		a.Changed = append(a.Changed, id)
-	}
+	list(&a.Missing, m.taken && !m.confirmed && !m.parked && !m.returned)
+	list(&a.Changed, m.changed)
+	list(&a.Repeated, m.repeated)
+	list(&a.Aside, aside)
+	list(&a.Round, m.looped)
+	list(&a.Inverted, m.inverted)
 }

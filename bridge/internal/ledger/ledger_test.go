@@ -219,14 +219,16 @@ func TestTheAccount(t *testing.T) {
 		want    ledger.Account
 	}{
 		"in order":        {[]ledger.Record{taken("a", 1), taken("b", 1), confirmed("a", 1), confirmed("b", 1)}, ledger.Account{Taken: 2, Confirmed: 2, Keys: 1}},
-		"out of order":    {[]ledger.Record{taken("a", 1), taken("b", 1), confirmed("b", 1), confirmed("a", 1)}, ledger.Account{Taken: 2, Confirmed: 2, Keys: 1, Inversions: 1}},
+		"out of order":    {[]ledger.Record{taken("a", 1), taken("b", 1), confirmed("b", 1), confirmed("a", 1)}, ledger.Account{Taken: 2, Confirmed: 2, Keys: 1, Inversions: 1, Inverted: []string{"a"}}},
 		"two keys":        {[]ledger.Record{taken("a", 1), taken("b", 2), confirmed("b", 2), confirmed("a", 1)}, ledger.Account{Taken: 2, Confirmed: 2, Keys: 2}},
-		"a crash":         {[]ledger.Record{taken("a", 1), confirmed("a", 1), taken("a", 1), confirmed("a", 1)}, ledger.Account{Taken: 1, Confirmed: 1, Copies: 1, Keys: 1}},
+		"a crash":         {[]ledger.Record{taken("a", 1), confirmed("a", 1), taken("a", 1), confirmed("a", 1)}, ledger.Account{Taken: 1, Confirmed: 1, Copies: 1, Keys: 1, Repeated: []string{"a"}}},
+		"taken back":      {[]ledger.Record{taken("a", 1), taken("b", 1), confirmed("a", 1), confirmed("b", 1), {Kind: ledger.Taken, ID: "b", From: 1}, {Kind: ledger.Returned, ID: "b", From: 1}, {Kind: ledger.Taken, ID: "a", From: 1}, {Kind: ledger.Returned, ID: "a", From: 1}}, ledger.Account{Taken: 2, Returned: 2, Keys: 1}},
+		"and on again":    {[]ledger.Record{taken("a", 1), taken("b", 1), confirmed("a", 1), confirmed("b", 1), {Kind: ledger.Returned, ID: "b", From: 1}, {Kind: ledger.Returned, ID: "a", From: 1}, taken("b", 1), taken("a", 1), confirmed("b", 1), confirmed("a", 1)}, ledger.Account{Taken: 2, Confirmed: 2, Returned: 2, Keys: 1}},
 		"lost":            {[]ledger.Record{taken("a", 1), taken("b", 1), confirmed("b", 1)}, ledger.Account{Taken: 2, Confirmed: 1, Keys: 1, Missing: []string{"a"}}},
-		"parked":          {[]ledger.Record{taken("a", 1), {Kind: ledger.Parked, ID: "a", Key: 1, To: 1}}, ledger.Account{Taken: 1, Parked: 1}},
+		"parked":          {[]ledger.Record{taken("a", 1), {Kind: ledger.Parked, ID: "a", Key: 1, To: 1}}, ledger.Account{Taken: 1, Parked: 1, Aside: []string{"a"}}},
 		"parked, then on": {[]ledger.Record{{Kind: ledger.Parked, ID: "a", Key: 1, To: 1}, taken("a", 1), confirmed("a", 1)}, ledger.Account{Taken: 1, Confirmed: 1, Keys: 1}},
-		"changed":         {[]ledger.Record{taken("a", 1), confirmed("a", 1), changed}, ledger.Account{Taken: 1, Confirmed: 1, Copies: 1, Keys: 1, Changed: []string{"a"}}},
-		"looped":          {[]ledger.Record{{Kind: ledger.Looped, ID: "a"}}, ledger.Account{Looped: 1}},
+		"changed":         {[]ledger.Record{taken("a", 1), confirmed("a", 1), changed}, ledger.Account{Taken: 1, Confirmed: 1, Copies: 1, Keys: 1, Changed: []string{"a"}, Repeated: []string{"a"}}},
+		"looped":          {[]ledger.Record{{Kind: ledger.Looped, ID: "a"}}, ledger.Account{Looped: 1, Round: []string{"a"}}},
 		"anonymous":       {[]ledger.Record{taken("", 0), confirmed("", 0)}, ledger.Account{Anonymous: 1}},
 	} {
 		got, err := ledger.Sum(sequence(like.records))

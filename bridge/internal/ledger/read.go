@@ -94,3 +94,19 @@ func readSegment(name string, torn func(Torn), each func(Record) bool) (bool, er
 		}
 	}
 }
+
+// Size is how many bytes the segments of a directory have. It grows with each record.
+func Size(dir string) (sum int64, err error) {
+	names, err := segments(dir)
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range names {
+		f, err := os.Stat(name)
+		if err != nil {
+			return 0, fmt.Errorf("look at the ledger: %w", err)
+		}
+		sum += f.Size()
+	}
+	return sum, nil
+}
