@@ -61,9 +61,7 @@ func (c *Config) check() error {
 	if c.Instance == "" {
 		c.Instance, _ = os.Hostname() // a process without a name is still one
 	}
-	if c.Logger == nil {
-		c.Logger = logs.Stderr(zapcore.InfoLevel) // rare, and who reads the log later has to know of it
-	}
+	c.Logger = logs.OrStderr(c.Logger, zapcore.InfoLevel) // changes are rare, and the log has to show them
 	host, port, err := net.SplitHostPort(c.Addr)
 	if err == nil {
 		if _, perr := strconv.ParseUint(port, 10, 16); perr != nil {

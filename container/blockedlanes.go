@@ -128,7 +128,12 @@ func (a *asideWatch) rise(share float64) (percent int) {
 
 // reportAside emits an event when what waits in blocked lanes reaches a share of its space.
 func (m *monitor) reportAside() {
+	before := m.aside.level
 	percent := m.aside.rise(m.sched.AsideShare())
+	if before > 0 && m.aside.level == 0 {
+		n := m.sched.Aside().N
+		m.emit(Event{Kind: EventLanesFree, Count: n, Text: fmt.Sprintf("%d deliveries wait behind blocked ones", n)})
+	}
 	if percent == 0 {
 		return
 	}

@@ -110,13 +110,20 @@ type parking struct {
 	due   time.Time       // when it fires
 }
 
-// note follows how full the space is, and reports whether to emit that it is.
-func (p *parking) note(full bool, n, limit int) (report bool) {
-	report = full && !p.full
+// note follows how full the space is, and returns the kind of the event to emit when it
+// fills up and when there is room again; "": none.
+func (p *parking) note(full bool, n, limit int) (report EventKind) {
+	was := p.full
 	if full || n < limit*9/10 {
 		p.full = full
 	}
-	return report
+	switch {
+	case p.full == was:
+		return ""
+	case p.full:
+		return EventParkingFull
+	}
+	return EventParkingFree
 }
 
 // arm sets the timer to the time at which the first one is due.
@@ -134,7 +141,10 @@ func (p *parking) arm(clock longshore.Clock, due time.Time, fire func()) {
 // parkingFull reports whether the space for waiting retries is used up.
 func (r *dispatcher) parkingFull() bool {
 	full, n := r.sched.RetriesFull(), r.sched.Retries().N
-	if r.parking.note(full, n, r.s.parked) {
+	switch r.parking.note(full, n, r.s.parked) {
+	case EventParkingFree:
+		r.emit(Event{Kind: EventParkingFree, Count: n, Text: fmt.Sprintf("%d retries wait, fewer than Redelivery.Parked allows", n)})
+	case EventParkingFull:
 		r.emit(Event{Kind: EventParkingFull, Count: n,
 			Text: fmt.Sprintf("%d retries wait, as many as Redelivery.Parked allows; new failures go to the broker or the dead-letter place early, and while nearly all fail nothing more is received", n)})
 	}

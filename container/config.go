@@ -69,8 +69,9 @@ type Config struct {
 
 	// Logger gets everything: at Info the start, what was declared, subscriptions,
 	// recoveries and the drain. What repeats within a minute is one line with its
-	// number, at the latest when the container has drained. nil: warnings and errors
-	// on stderr; zap.NewNop() is silence.
+	// number, at the latest when the container has drained. nil: on stderr a line at the
+	// start and at the end, with warnings, errors and their all-clear between; zap.NewNop()
+	// is silence, logging.Slog takes a slog logger.
 	Logger *zap.Logger
 	// Clock is for tests. nil: the system's.
 	Clock longshore.Clock

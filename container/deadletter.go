@@ -53,6 +53,19 @@ func (l *deadLetters) policyNow() Policy {
 	return l.policy
 }
 
+// place says for people where messages go that are given up.
+func (l *deadLetters) place() string {
+	switch policy := l.policyNow(); {
+	case l.s.dead.To != "":
+		return l.s.dead.To
+	case policy == DeadLetterNative:
+		return "by the broker"
+	case policy == DeadLetterDiscard:
+		return "discarded"
+	}
+	return "kept"
+}
+
 // mover changes items whose messages are being moved, under the dispatcher's lock.
 type mover interface {
 	// renew gives the item a new attempt for the same delivery.

@@ -124,6 +124,12 @@ func (l *eventLog) failed(d *longshore.Delivery, j judgement, policy Policy) {
 	}
 	e.Err = l.failure(d, j)
 	e.Text = e.Err.Error()
+	switch j.verdict {
+	case longshore.VerdictRetry:
+		e.Text += fmt.Sprintf("; retried in %v", round(j.delay))
+	case longshore.VerdictDiscard:
+		e.Text += "; discarded"
+	}
 	l.emit(e)
 }
 
@@ -133,12 +139,6 @@ func (l *eventLog) failure(d *longshore.Delivery, j judgement) error {
 		Op: fmt.Sprintf("handle %q message %.64s (%s)", l.s.about.Name, idOf(d), attemptText(d.Attempt, l.s.attempts))}
 	if e.Code == "" {
 		e.Code = longshore.CodeHandler
-	}
-	switch j.verdict {
-	case longshore.VerdictRetry:
-		e.Hint = fmt.Sprintf("retried in %v", round(j.delay))
-	case longshore.VerdictDiscard:
-		e.Hint = "discarded"
 	}
 	return e
 }

@@ -16,7 +16,7 @@ type EventKind string
 // The kinds of events.
 const (
 	EventState            EventKind = "state"              // the state changed; Text is the new one
-	EventSubscribed       EventKind = "subscribed"         // Generation, Workers, Window; Took since the start or the loss before it
+	EventSubscribed       EventKind = "subscribed"         // Generation, Workers, Window, Prefetch; Took since the start or the loss before it; Reason = where dead letters go
 	EventDeclared         EventKind = "declared"           // queues, topics or exchanges were declared; see Text
 	EventDown             EventKind = "down"               // the consumer was lost (with Count deliveries), or could not be opened; Delay until the next try, which is Attempt
 	EventLost             EventKind = "lost"               // Count deliveries were taken back by the broker
@@ -27,9 +27,11 @@ const (
 	EventDeadLetterFailed EventKind = "dead-letter-failed" // it stays; Delivery, Err, Delay, Reason = where to
 	EventDelayCut         EventKind = "delay-cut"          // a delay was longer than can be held
 	EventParkingFull      EventKind = "parking-full"       // no more retries can wait here
+	EventParkingFree      EventKind = "parking-free"       // and they can again
 	EventGivenBack        EventKind = "given-back"         // a message is released again and again, uncounted; Delivery, Err, Delay, Count of such messages; once a minute for each code
 	EventLaneFull         EventKind = "lane-full"          // one key holds half of the window or more; Count
 	EventLaneBlocked      EventKind = "lane-blocked"       // what waits behind blocked deliveries has reached 10, 50, 90 or 100 % of its space; Count, Reason = the key with the most
+	EventLanesFree        EventKind = "lanes-free"         // and little waits behind them now
 	EventStuck            EventKind = "stuck"              // a handler does not return; Delivery, Stack
 	EventUnstuck          EventKind = "unstuck"            // it returned after all
 	EventHeld             EventKind = "held"               // a middleware holds the intake; Reason
@@ -42,6 +44,7 @@ const (
 	EventUnblocked        EventKind = "unblocked"          // and no longer does
 	EventSkipped          EventKind = "skipped"            // messages were skipped by the broker; see Text
 	EventNotice           EventKind = "notice"             // anything else; see Text
+	EventCleared          EventKind = "cleared"            // what notices of this Condition reported is over; see Text
 )
 
 // Event is something that happened in a container. Fields that its kind does not
@@ -53,16 +56,19 @@ type Event struct {
 	Text      string // one line
 	Err       error
 	Reason    string
+	// Condition names a state that lasts. The event that ends it has the same one.
+	Condition string
 	From, To  int
 	Count     int
-	// Generation, Workers and Window are those of a new subscription.
-	Generation, Workers, Window int
-	Took                        time.Duration
-	Delay                       time.Duration
-	Attempt                     int // to open the consumer
-	Delivery                    *DeliveryFacts
-	Report                      *Report
-	Stack                       string
+	// Generation, Workers and Window are those of a new subscription. Prefetch is what the
+	// broker was asked to send ahead, where it has such a limit.
+	Generation, Workers, Window, Prefetch int
+	Took                                  time.Duration
+	Delay                                 time.Duration
+	Attempt                               int // to open the consumer
+	Delivery                              *DeliveryFacts
+	Report                                *Report
+	Stack                                 string
 	// Dropped is how many events this subscriber missed before this one.
 	Dropped int
 }
@@ -161,7 +167,7 @@ func (h *eventHub) wake() {
 func (h *eventHub) emit(e Event) {
 	e.Container = h.name
 	h.mu.Lock()
-	if len(h.queue) < eventQueue {
+	if room := eventQueue; len(h.queue) < room || len(h.queue) < 2*room && !phrases[e.Kind].limited { // what is rare has room of its own
 		h.queue = append(h.queue, e)
 	} else {
 		h.drop(e)

@@ -31,10 +31,10 @@ func (h *holds) follow(watcher int, name string, held bool, reason string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	before := h.reported()
-	e := Event{Kind: EventIntakeResumed, Reason: name, Text: "released by " + name}
+	e := Event{Kind: EventIntakeResumed, Reason: name, Condition: name, Text: "released by " + name}
 	if held {
 		reason = name + ": " + reason
-		e = Event{Kind: EventHeld, Reason: reason, Text: "held by " + reason}
+		e = Event{Kind: EventHeld, Reason: reason, Condition: name, Text: "held by " + reason}
 	}
 	switch {
 	case held && h.held.set(watcher, reason, h.s.clock.Now()):

@@ -13,12 +13,15 @@ type limitedLog struct {
 	log     *zap.Logger
 	clock   longshore.Clock
 	repeats *repeats
-	paused  bool // the last state written; only the pump uses it
+	alarms  alarms // what the log has reported and not yet cleared; only the pump uses it
+	paused  bool   // the last state written; only the pump uses it
+	brief   bool   // no logger was given: beside warnings only the start, pauses and the end
+	address string // of the broker
 }
 
 func newLimitedLog(s *settings) *limitedLog {
 	log := s.log.With(zap.String("container", s.name), zap.String("source", s.about.Name), zap.String("transport", s.about.Transport))
-	return &limitedLog{log: log, clock: s.clock, repeats: newRepeats(s.clock)}
+	return &limitedLog{log: log, clock: s.clock, repeats: newRepeats(s.clock), brief: s.briefLog, address: s.about.Address}
 }
 
 // phrases are the fixed messages of the lines; the facts are fields.
@@ -40,11 +43,13 @@ var phrases = map[EventKind]struct {
 	EventDeadLetterFailed: {"dead-letter failed", zapcore.ErrorLevel, true},
 	EventDelayCut:         {"retry delay cut", zapcore.WarnLevel, true},
 	EventParkingFull:      {"parking full", zapcore.WarnLevel, true},
+	EventParkingFree:      {"parking has room again", zapcore.WarnLevel, true},
 	EventGivenBack:        {"message given back again and again", zapcore.WarnLevel, false}, // rare by itself
 	EventLaneFull:         {"lane fills the window", zapcore.WarnLevel, true},
 	EventLaneBlocked:      {"lane blocked", zapcore.WarnLevel, false},
+	EventLanesFree:        {"lanes unblocked", zapcore.WarnLevel, false},
 	EventStuck:            {"handler stuck", zapcore.ErrorLevel, true},
-	EventUnstuck:          {"handler returned after all", zapcore.WarnLevel, true},
+	EventUnstuck:          {"stuck handler returned", zapcore.WarnLevel, true},
 	EventHeld:             {"intake held", zapcore.WarnLevel, false},
 	EventIntakeResumed:    {"intake released", zapcore.InfoLevel, false},
 	EventSettleFailed:     {"settlement failed", zapcore.WarnLevel, true},
@@ -52,25 +57,29 @@ var phrases = map[EventKind]struct {
 	EventStandby:          {"consumer on standby", zapcore.InfoLevel, false},
 	EventActive:           {"consumer active", zapcore.InfoLevel, false},
 	EventBlocked:          {"broker blocks publishers", zapcore.WarnLevel, false},
-	EventUnblocked:        {"broker takes messages again", zapcore.InfoLevel, false},
+	EventUnblocked:        {"broker unblocked publishers", zapcore.InfoLevel, false},
 	EventSkipped:          {"messages skipped", zapcore.WarnLevel, true},
 	EventDeclared:         {"topology declared", zapcore.InfoLevel, false},
 	EventNotice:           {"container notice", zapcore.WarnLevel, true},
+	EventCleared:          {"container notice cleared", zapcore.InfoLevel, false},
 }
 
 // event writes the line of an event.
 func (l *limitedLog) event(e Event) {
+	p := phrases[e.Kind]
+	n := note{event: e, level: l.level(e, p.level), limited: p.limited}
+	l.follow(&n)
 	if e.Kind == EventDrained || e.Kind == EventSubscribed { // what came before has its lines before it
 		l.summaries(true)
 	}
-	p := phrases[e.Kind]
-	text, level := p.text, l.level(e, p.level)
-	text = phrase(e, text)
-	ce := l.log.Check(level, text)
+	if n.dropped || l.brief && n.level < zapcore.WarnLevel && !routine(e) {
+		return
+	}
+	ce := l.log.Check(n.level, phrase(e, p.text, n.ended))
 	if ce == nil {
 		return
 	}
-	if p.limited {
+	if n.limited {
 		alone, due := l.repeats.note(e)
 		if due != nil {
 			l.summary(due)
@@ -79,16 +88,105 @@ func (l *limitedLog) event(e Event) {
 			return
 		}
 	}
-	ce.Write(fields(e)...)
+	l.alarms.wrote(n.condition)
+	if e.Kind == EventSubscribed && l.address != "" {
+		n.extra = append(n.extra, zap.String("address", l.address))
+	}
+	ce.Write(logs.Unique(append(fields(e), n.extra...), "container", "source", "transport")...)
+}
+
+// note is an event on its way to its line.
+type note struct {
+	event   Event
+	level   zapcore.Level
+	limited bool
+	dropped bool // it ends what the log has not reported
+	ended   bool // it ends an alarm
+	// condition is the alarm that it raises or repeats; "": none
+	condition string
+	extra     []zap.Field // facts of the alarm
+}
+
+// follow keeps the alarms: the line that ends one has the level of its report and is
+// always written, and what was held back about it is not written after it.
+func (l *limitedLog) follow(n *note) {
+	condition, part := alarmOf(n.event)
+	switch part {
+	case alarmRaised:
+		n.condition = condition
+		if a := l.alarms.raise(condition, n.event, n.level); a.tries > 0 {
+			n.extra = append(n.extra, zap.Int("attempt", a.tries))
+		}
+	case alarmOver:
+		for _, s := range l.repeats.flush(condition, n.event.Kind == EventUnstuck) {
+			l.summary(s)
+		}
+		a, over := l.alarms.clear(condition, n.event.Kind)
+		held := 0
+		if over {
+			held = l.repeats.forget(condition, condition == alarmSubscription)
+		}
+		if n.event.Kind == EventSubscribed {
+			for _, c := range l.alarms.clearTransport() {
+				l.repeats.forget(c, true)
+			}
+		}
+		n.end(a, over, held)
+	case alarmNone:
+		if n.event.Kind == EventDrained {
+			l.alarms = alarms{}
+		}
+	}
+}
+
+// end makes n the end of an alarm.
+func (n *note) end(a *alarm, over bool, held int) {
+	switch {
+	case a == nil:
+		n.dropped = n.event.Kind == EventCleared
+		return
+	case !a.written:
+		n.dropped = n.event.Kind != EventDeadLettered && n.event.Kind != EventSubscribed // which say more than the end of an alarm
+		return
+	}
+	n.level = max(n.level, a.level)
+	if !over {
+		return
+	}
+	n.ended, n.limited = true, false
+	if n.event.Kind != EventSubscribed { // which has took
+		n.extra = append(n.extra, zap.Duration("after", n.event.Time.Sub(a.since)))
+	}
+	if a.tries > 0 {
+		n.extra = append(n.extra, zap.Int("attempts", a.tries))
+	}
+	if held > 0 {
+		n.extra = append(n.extra, zap.Int("suppressed", held))
+	}
+}
+
+// routine says which lines without a warning show a person that the container works.
+func routine(e Event) bool {
+	switch e.Kind {
+	case EventState:
+		return e.Text == string(StatePaused) || e.Text == string(StateRunning)
+	case EventSubscribed, EventDrained, EventStandby, EventActive:
+		return true
+	}
+	return false
 }
 
 // phrase is the message of an event's line.
-func phrase(e Event, usual string) string {
+func phrase(e Event, usual string, ended bool) string {
 	switch {
 	case e.Kind == EventState:
 		return "container " + e.Text
 	case e.Kind == EventLost && longshore.CodeOf(e.Err) == longshore.CodeLeaseLost:
 		return "lease lost"
+	case e.Kind == EventDown && e.Attempt > 0:
+		return "cannot subscribe"
+	case e.Kind == EventSubscribed && ended && e.Generation > 1:
+		return "consumer reconnected"
 	}
 	return usual
 }
@@ -104,8 +202,9 @@ func (l *limitedLog) summaries(all bool) {
 // summary is the line of the last event held back, and says how many it stands
 // for.
 func (l *limitedLog) summary(s *repeat) {
+	l.alarms.wrote(s.about)
 	p := phrases[s.event.Kind]
-	ce := l.log.Check(l.level(s.event, p.level), phrase(s.event, p.text))
+	ce := l.log.Check(l.level(s.event, p.level), phrase(s.event, p.text, false))
 	if ce == nil {
 		return
 	}
@@ -158,7 +257,14 @@ func kindFields(e Event) []zap.Field {
 	count := "count"
 	switch e.Kind {
 	case EventSubscribed:
-		return []zap.Field{zap.Int("generation", e.Generation), zap.Int("workers", e.Workers), zap.Int("window", e.Window), zap.Duration("took", e.Took)}
+		fs = append(fs, zap.Int("generation", e.Generation), zap.Int("workers", e.Workers), zap.Int("window", e.Window), zap.Duration("took", e.Took))
+		if e.Prefetch > 0 {
+			fs = append(fs, zap.Int("prefetch", e.Prefetch))
+		}
+		if e.Reason != "" {
+			fs = append(fs, zap.String("dead_letter", e.Reason))
+		}
+		return fs
 	case EventScaled:
 		fs = append(fs, zap.Int("from", e.From), zap.Int("to", e.To))
 	case EventDeadLettered:
@@ -175,9 +281,6 @@ func kindFields(e Event) []zap.Field {
 		return []zap.Field{zap.String("key", e.Reason), zap.Int("waiting", e.Count)}
 	case EventDown:
 		count = "lost"
-		if e.Attempt > 0 {
-			fs = append(fs, zap.Int("attempt", e.Attempt))
-		}
 	case EventLost:
 		count = "lost"
 	}
@@ -198,7 +301,7 @@ func fields(e Event) []zap.Field {
 			fs = append(fs, zap.String(name, v))
 		}
 	}
-	if e.Kind != EventState && e.Kind != EventSubscribed && (e.Err == nil || e.Kind == EventNotice) {
+	if e.Kind != EventState && e.Kind != EventSubscribed && (e.Err == nil || e.Kind == EventNotice && e.Text != e.Err.Error()) {
 		text("text", e.Text)
 	}
 	fs = append(fs, kindFields(e)...)

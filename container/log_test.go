@@ -154,7 +154,7 @@ func TestLogTellsTheLifeOfAContainer(t *testing.T) {
 			got = append(got, line)
 		}
 		want := []string{"info container starting", "info container subscribed 0s", "info container recovering", "warn consumer lost",
-			"info container subscribed 3s", "info container paused", "info container running", "info container draining",
+			"warn consumer reconnected 3s", "info container paused", "info container running", "info container draining",
 			"info container drained 0s", "info container stopped"}
 		if !slices.Equal(got, want) {
 			t.Errorf("got  %q\nwant %q", got, want)

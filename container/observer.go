@@ -66,6 +66,8 @@ func (o *observer) Event(e transport.Event) {
 	case transport.EventSkipped:
 		kind = EventSkipped
 		r.log.skipped(e.Skipped)
+	case transport.EventCleared:
+		kind = EventCleared
 	case transport.EventDeclared:
 		kind, r.count.vitals.declared = EventDeclared, true
 	}
@@ -73,7 +75,7 @@ func (o *observer) Event(e transport.Event) {
 	if e.Repeats > 0 {
 		r.log.drained(tally{repeats: e.Repeats})
 	}
-	r.emit(Event{Kind: kind, Err: e.Err, Text: e.Text, Count: e.Repeats})
+	r.emit(Event{Kind: kind, Err: e.Err, Text: e.Text, Condition: e.Condition, Count: e.Repeats})
 }
 
 // Operation implements longshore.OperationObserver, for the middlewares that do.

@@ -34,6 +34,7 @@ type repeat struct {
 	since time.Time // of the last line
 	held  int       // events since then
 	event Event     // the last of them
+	about string    // the condition that it reports; "": none
 	ids   []string  // of the first messages among them
 }
 
@@ -41,11 +42,21 @@ func newRepeats(clock longshore.Clock) *repeats {
 	return &repeats{clock: clock, wake: func() {}, seen: map[string]*repeat{}}
 }
 
+func newRepeat(e Event) *repeat {
+	about, _ := alarmOf(e)
+	return &repeat{since: e.Time, about: about}
+}
+
 // repeatKey tells what counts as the same.
 func repeatKey(e Event) string {
 	key := string(e.Kind) + " " + string(longshore.CodeOf(e.Err))
-	if e.Kind == EventNotice {
+	switch {
+	case e.Condition != "":
+		key += " " + e.Condition
+	case e.Kind == EventNotice:
 		key += " " + e.Text
+	case e.Kind == EventDown && e.Attempt > 0: // not opened, which is not the same as lost
+		key += " attempt"
 	}
 	return key
 }
@@ -59,14 +70,14 @@ func (r *repeats) note(e Event) (alone bool, due *repeat) {
 	s := r.seen[key]
 	switch {
 	case s == nil:
-		r.seen[key] = &repeat{since: e.Time}
+		r.seen[key] = newRepeat(e)
 		return true, nil
 	case e.Time.Sub(s.since) < repeatEvery:
 		s.hold(e, 1)
 		r.arm()
 		return false, nil
 	}
-	r.seen[key] = &repeat{since: e.Time}
+	r.seen[key] = newRepeat(e)
 	if s.held == 0 {
 		return true, nil
 	}
@@ -81,7 +92,7 @@ func (r *repeats) add(e Event, n int) {
 	key := repeatKey(e)
 	s := r.seen[key]
 	if s == nil {
-		s = &repeat{since: e.Time}
+		s = newRepeat(e)
 		r.seen[key] = s
 	}
 	s.hold(e, n)
@@ -94,6 +105,37 @@ func (s *repeat) hold(e Event, n int) {
 	if e.Delivery != nil && len(s.ids) < repeatIDs && !slices.Contains(s.ids, e.Delivery.MessageID) {
 		s.ids = append(s.ids, e.Delivery.MessageID)
 	}
+}
+
+// flush returns what was held back about a condition, if it is wanted.
+func (r *repeats) flush(condition string, wanted bool) (out []*repeat) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, s := range r.seen {
+		if wanted && s.held > 0 && s.about == condition && s.event.Kind != EventUnstuck {
+			out = append(out, s)
+			r.seen[key] = &repeat{since: r.clock.Now(), about: condition}
+		}
+	}
+	return out
+}
+
+// forget drops what was held back about a condition that is over, and returns how many
+// lines that were. With again the next report of it is written at once; otherwise the minute
+// since the last one counts on, so that a condition that comes and goes fills no disk.
+func (r *repeats) forget(condition string, again bool) (held int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, s := range r.seen {
+		if s.about != condition {
+			continue
+		}
+		held += s.held
+		if delete(r.seen, key); !again {
+			r.seen[key] = &repeat{since: s.since, about: condition}
+		}
+	}
+	return held
 }
 
 // take returns what was held back long enough, or all, and forgets what is old.
@@ -111,7 +153,7 @@ func (r *repeats) take(all bool) []*repeat {
 		switch {
 		case s.held > 0 && (old || all):
 			out = append(out, s)
-			r.seen[key] = &repeat{since: now}
+			r.seen[key] = &repeat{since: now, about: s.about}
 		case old:
 			delete(r.seen, key)
 		}

@@ -91,16 +91,16 @@ func TestRoutesAreSound(t *testing.T) {
 	}
 }
 
-// A full parking space is reported once, and again after a tenth is free.
+// A full parking space is reported once, its end when a tenth is free, and then again.
 func TestParkingIsReportedOnce(t *testing.T) {
 	var p parking
 	for i, step := range []struct {
 		full bool
 		n    int
-		want bool
-	}{{false, 9, false}, {true, 10, true}, {true, 10, false}, {false, 9, false}, {true, 10, false}, {false, 8, false}, {true, 10, true}} {
+		want EventKind
+	}{{false, 9, ""}, {true, 10, EventParkingFull}, {true, 10, ""}, {false, 9, ""}, {true, 10, ""}, {false, 8, EventParkingFree}, {true, 10, EventParkingFull}} {
 		if got := p.note(step.full, step.n, 10); got != step.want {
-			t.Errorf("step %d: %v", i, got)
+			t.Errorf("step %d: %q", i, got)
 		}
 	}
 }

@@ -78,6 +78,7 @@ type settings struct {
 	clock       longshore.Clock
 	system      bool // it is the system's
 	log         *zap.Logger
+	briefLog    bool // no logger was given: stderr gets what a person needs
 	onEvent     func(Event)
 	warnings    []string
 }
@@ -111,10 +112,8 @@ func resolve(src transport.Source, cfg Config, batch bool) (*settings, Workers, 
 	}
 	s.name = first(cfg.Name, s.about.Name)
 	p := problemsOf(s.name)
-	s.clock, s.log, s.system = clock.Or(cfg.Clock), cfg.Logger, cfg.Clock == nil
-	if s.log == nil {
-		s.log = logs.Stderr(zapcore.WarnLevel)
-	}
+	s.clock, s.system = clock.Or(cfg.Clock), cfg.Clock == nil
+	s.log, s.briefLog = logs.OrStderr(cfg.Logger, zapcore.InfoLevel), cfg.Logger == nil
 	w := s.workers(p, cfg)
 	s.intake(p, cfg, w, batch)
 	whole := p.Len() == 0

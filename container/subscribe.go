@@ -84,13 +84,17 @@ func (v *supervisor) subscribed(g *generation) {
 			v.notice(err, "pausing failed")
 		}
 	}
+	prefetch := 0
+	if p, ok := g.c.(transport.Prefetcher); ok {
+		prefetch = p.Prefetch()
+	}
 	v.mu.Lock()
 	if pause {
 		g.pause(true) // a resume is the supervisor's next step
 	}
 	v.enter(g, pause)
 	live, window, took := v.pool.target, v.s.window(v.pool.target), g.since.Sub(v.sub.downAt)
-	v.emit(Event{Kind: EventSubscribed, Generation: g.id, Workers: live, Window: window, Took: took,
+	v.emit(Event{Kind: EventSubscribed, Generation: g.id, Workers: live, Window: window, Prefetch: prefetch, Took: took, Reason: v.dead.place(),
 		Text: fmt.Sprintf("subscribed after %v, generation %d, %d workers, window %d", round(took), g.id, live, window)})
 	v.emit(Event{Kind: EventState, Text: string(v.reported())})
 	v.mu.Unlock()

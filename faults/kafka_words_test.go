@@ -53,7 +53,7 @@ func TestKafkaOutageIsToldInOrder(t *testing.T) {
 		switch {
 		case strings.HasPrefix(line, "consumer lost") && lost < 0:
 			lost = i
-		case strings.HasPrefix(line, "container subscribed"):
+		case strings.HasPrefix(line, "container subscribed"), strings.HasPrefix(line, "consumer reconnected"):
 			back = i
 		}
 		for _, never := range []string{"code=handler", "gives it to somebody else", "wait at the broker", "let handlers obey", "look why the partition's leader"} {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/hops"
+	"github.com/longshore-go/longshore/internal/logs"
 )
 
 // Config of a [Manager]. The zero value is what the comments say.
@@ -77,10 +78,7 @@ type phase struct {
 // longshore.CodeDrainBudget if they cannot stop in time, and one with longshore.CodeConfig
 // for two components with one name and for containers whose dead letters go round.
 func New(cfg Config, parts ...Component) (*Manager, error) {
-	m := &Manager{cfg: cfg, log: cfg.Logger, parts: slices.Clone(parts)}
-	if m.log == nil {
-		m.log = zap.NewNop()
-	}
+	m := &Manager{cfg: cfg, log: logs.Of(cfg.Logger), parts: slices.Clone(parts)}
 	var budget error
 	m.stopTimeout, budget = cfg.stopTimeout(parts)
 	return m, errors.Join(checkNames(parts), checkDeadLetters(parts), budget)

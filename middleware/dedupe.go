@@ -51,9 +51,7 @@ func Dedupe(cfg DedupeConfig) longshore.Middleware {
 	if cfg.ID == nil {
 		cfg.ID = longshore.Identity
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = logs.Stderr(zapcore.WarnLevel)
-	}
+	cfg.Logger = logs.OrStderr(cfg.Logger, zapcore.WarnLevel)
 	return &deduper{cfg: cfg, done: map[string]time.Time{}, running: map[string]struct{}{}}
 }
 

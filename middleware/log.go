@@ -16,10 +16,7 @@ import (
 // Outside a container it does nothing: it lives on the verdicts that a container
 // tells its middlewares. A nil logger is zap's no-op.
 func Log(l *zap.Logger) longshore.Middleware {
-	if l == nil {
-		l = zap.NewNop()
-	}
-	return logger{l}
+	return logger{logs.Of(l)}
 }
 
 type logger struct{ log *zap.Logger }
@@ -44,5 +41,5 @@ func (l logger) Outcome(d *longshore.Delivery, o longshore.Outcome) {
 	if key := d.Received().Key; key != nil {
 		fields = append(fields, zap.ByteString("key", key[:min(len(key), 64)]))
 	}
-	line.Write(append(fields, logs.Failure(o.Err)...)...)
+	line.Write(logs.Unique(append(fields, logs.Failure(o.Err)...))...)
 }

@@ -33,6 +33,7 @@ import (
 //	Truncater           Source    remove the oldest part of a log            dlq                          logs
 //	Resizer             Consumer  hold more or fewer deliveries              container, dlq               LiveResize
 //	Bufferer            Consumer  deliveries not handed out yet              container, dlq               always
+//	Prefetcher          Consumer  how much the broker sends ahead            container                    RabbitMQ
 //	Pauser              Consumer  stop fetching, keep role and leases        container                    OpensPaused, KeepsPlace
 //	Backlogger          Consumer  messages that wait at the broker           container, dlq               where it is cheap
 //	CapabilityReporter  Consumer  what this very queue can do                container                    where it differs
@@ -155,6 +156,10 @@ type (
 	// Bufferer tells how many deliveries the transport holds that Receive has not
 	// handed out.
 	Bufferer interface{ Buffered() int }
+
+	// Prefetcher tells how many deliveries the broker sends ahead of their settlement, as
+	// the broker shows it.
+	Prefetcher interface{ Prefetch() int }
 
 	// Pauser stops fetching but keeps membership and leases, with Capabilities.KeepsPlace
 	// also its role. The wanted state is kept over reopens by the container.

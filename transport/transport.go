@@ -121,6 +121,10 @@ type Event struct {
 	Kind EventKind
 	Text string // one line for the log
 	Err  error  // may be nil
+	// Condition names a state that lasts, such as polls that fail. A notice that has one
+	// begins or repeats it, and EventCleared with the same Condition ends it; a new
+	// subscription ends all of them.
+	Condition string
 	// Skipped says why, with EventSkipped.
 	Skipped SkipReason
 	// Repeats is how many messages are settled here and will be handled again all the
@@ -149,6 +153,7 @@ const (
 	EventActive                     // now the active one
 	EventSkipped                    // messages were skipped (truncated, expired); see Text
 	EventDeclared                   // queues, topics or exchanges were created, or found as wanted; see Text
+	EventCleared                    // a Condition that notices have reported is over; see Text
 )
 
 // Description names a source for logs, metrics and errors.

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"net"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,11 +19,28 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
-// Stderr is for who was given no logger: lines for people, on stderr.
+// Stderr is the logger of a part that was given none: lines for people, on stderr.
 func Stderr(level zapcore.Level) *zap.Logger {
 	cfg := zap.NewProductionEncoderConfig()
 	cfg.EncodeTime = zapcore.ISO8601TimeEncoder
 	return zap.New(zapcore.NewCore(zapcore.NewConsoleEncoder(cfg), zapcore.Lock(os.Stderr), level))
+}
+
+// Of is how Longshore writes with a logger that it was given: a caller or a stack would only
+// show frames of Longshore, the same at every line. nil is no log.
+func Of(given *zap.Logger) *zap.Logger {
+	if given == nil {
+		return zap.NewNop()
+	}
+	return given.WithOptions(zap.WithCaller(false), zap.AddStacktrace(zapcore.FatalLevel))
+}
+
+// OrStderr is Of; nil is Stderr from that level on.
+func OrStderr(given *zap.Logger, level zapcore.Level) *zap.Logger {
+	if given == nil {
+		return Stderr(level)
+	}
+	return Of(given)
 }
 
 // Failure are the fields of an error: code, error, help if it has a hint, and its own.
@@ -29,15 +48,32 @@ func Failure(err error) []zap.Field {
 	if err == nil {
 		return nil
 	}
-	fs := []zap.Field{zap.String("code", string(codeOf(err))), zap.String("error", err.Error())}
+	text := err.Error()
 	var e *longshore.Error
-	if errors.As(err, &e) && e.Hint != "" {
+	found := errors.As(err, &e)
+	if found && e.Hint != "" {
+		text = strings.TrimSuffix(text, "; "+e.Hint) // it has a field of its own
+	}
+	text = strings.TrimPrefix(text, "longshore: ")
+	fs := []zap.Field{zap.String("code", string(codeOf(err))), zap.String("error", text)}
+	if found && e.Hint != "" {
 		fs = append(fs, zap.String("help", e.Hint))
 	}
 	for _, f := range longshore.FieldsOf(err) {
 		fs = append(fs, zap.String(f.Name, f.Value))
 	}
 	return fs
+}
+
+// Unique drops fields whose name an earlier one has, or one of taken.
+func Unique(fs []zap.Field, taken ...string) []zap.Field {
+	out := fs[:0]
+	for _, f := range fs {
+		if f.Type != zapcore.SkipType && !slices.Contains(taken, f.Key) {
+			out, taken = append(out, f), append(taken, f.Key)
+		}
+	}
+	return out
 }
 
 // codeOf is longshore.CodeOf, but an error of the network that has no code yet is not

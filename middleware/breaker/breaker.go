@@ -132,7 +132,7 @@ func (b *Breaker) opens(from gobreaker.State) {
 func (b *Breaker) closes() {
 	b.state, b.probing, b.tries, b.reason = Closed, false, 0, ""
 	b.startRamp()
-	b.cfg.Logger.Info("breaker closed", zap.String("breaker", b.cfg.Name), zap.Duration("ramp", b.cfg.Ramp))
+	b.cfg.Logger.Warn("breaker closed", zap.String("breaker", b.cfg.Name), zap.Duration("ramp", b.cfg.Ramp))
 }
 
 // move lets those who wait look again. The caller holds mu.

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/longshore-go/longshore/internal/logs"
 	"github.com/longshore-go/longshore/internal/problem"
 )
 
@@ -39,7 +40,7 @@ type Config struct {
 	// IsFailure says whether a handler's error counts. nil: as the package says. It
 	// is not asked about nil, longshore.Release, and what was cut short.
 	IsFailure func(err error) bool
-	// Logger hears of openings as warnings, of the rest as info. nil: nothing.
+	// Logger gets a warning when the breaker opens and one when it closes. nil: nothing.
 	Logger *zap.Logger
 }
 
@@ -79,9 +80,7 @@ func (c *Config) fill() {
 	or(&c.ProbeTimeout, 10*time.Second)
 	or(&c.Trials, 1)
 	or(&c.Ramp, 10*time.Second)
-	if c.Logger == nil {
-		c.Logger = zap.NewNop()
-	}
+	c.Logger = logs.Of(c.Logger)
 }
 
 // or sets the default where nothing is set.

@@ -141,9 +141,7 @@ func (c Config) defaults() Config {
 	if c.Identity == nil {
 		c.Identity = longshore.Identity
 	}
-	if c.Logger == nil {
-		c.Logger = logs.Stderr(zapcore.WarnLevel)
-	}
+	c.Logger = logs.OrStderr(c.Logger, zapcore.WarnLevel)
 	c.Tables = c.Tables.defaults()
 	return c
 }

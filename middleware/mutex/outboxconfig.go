@@ -85,9 +85,7 @@ func (c OutboxConfig) defaults() OutboxConfig {
 	orInt(&c.Batch, defaultBatch)
 	orInt(&c.Relays, defaultRelays)
 	orInt(&c.MaxAttempts, defaultMaxAttempts)
-	if c.Logger == nil {
-		c.Logger = logs.Stderr(zapcore.WarnLevel)
-	}
+	c.Logger = logs.OrStderr(c.Logger, zapcore.WarnLevel)
 	return c
 }
 

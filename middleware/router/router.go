@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/logs"
 )
 
 // Policy says what becomes of messages that no route takes.
@@ -103,7 +104,7 @@ func New(cfg Config, routes ...Route) (*Router, error) {
 		r.cfg.ReleaseDelay = defaultReleaseDelay
 	}
 	if cfg.Logger != nil {
-		r.log = &missed{log: cfg.Logger, policy: cfg.Unmatched, types: map[string]*miss{}}
+		r.log = &missed{log: logs.Of(cfg.Logger), policy: cfg.Unmatched, types: map[string]*miss{}}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

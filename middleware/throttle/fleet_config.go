@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/logs"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -134,9 +135,7 @@ func (c *FleetConfig) fill() {
 	if c.MaxRate == 0 {
 		c.MaxRate = 1e6
 	}
-	if c.Logger == nil {
-		c.Logger = zap.NewNop()
-	}
+	c.Logger = logs.Of(c.Logger)
 }
 
 // everybodyReads refuses sources of which each message goes to one instance.

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/logs"
 )
 
 // reporter tells of what could not be sent: the first time at once, then one line a
@@ -25,10 +26,7 @@ type reporter struct {
 const reportEvery = time.Minute
 
 func newReporter(signal string, log *zap.Logger) *reporter {
-	if log == nil {
-		log = zap.NewNop()
-	}
-	return &reporter{signal: signal, log: log}
+	return &reporter{signal: signal, log: logs.Of(log)}
 }
 
 func (r *reporter) result(err error) {
@@ -37,7 +35,7 @@ func (r *reporter) result(err error) {
 	switch {
 	case err == nil && r.told.IsZero():
 	case err == nil:
-		r.log.Info("telemetry is sent again", zap.String("signal", r.signal), zap.Int("repeated", r.unsaid))
+		r.log.Warn("telemetry is sent again", zap.String("signal", r.signal), zap.Int("repeated", r.unsaid))
 		r.told, r.unsaid = time.Time{}, 0
 	default:
 		r.last = err

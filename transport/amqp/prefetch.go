@@ -213,6 +213,13 @@ func (w *prefetch) size() (sum int) {
 	return sum
 }
 
+// Prefetch is what the broker was asked to send ahead: the sum of its consumers' prefetch
+// counts in the management interface.
+func (c *consumer) Prefetch() (n int) {
+	c.window.mark(func() { n = c.window.size() })
+	return n
+}
+
 // pump moves deliveries of one consumer from the client to the ring.
 func (w *prefetch) pump(p *part, in <-chan amqp091.Delivery) {
 	defer close(p.done)

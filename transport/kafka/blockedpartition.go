@@ -101,11 +101,12 @@ func (p *partition) warn(now time.Time) {
 	}
 	title, head := p.with.src.title(), p.t.Head()
 	if age := p.head.passed(head, now); age > 0 {
-		p.with.reports.notice(fmt.Sprintf("%s: %s is no longer held back; its oldest record was done after %s", title, p.key, age.Round(time.Second)), nil)
+		p.with.reports.over("head "+p.key.String(), fmt.Sprintf("%s: %s is no longer held back; its oldest record was done after %s", title, p.key, age.Round(time.Second)))
 	}
 	h := p.oldest(now)
 	if used, warn := p.head.warns(head, h, now); warn {
-		p.with.reports.notice(fmt.Sprintf("%s: offset %d of %s (key %.64q) has not been done for %s and holds back %d %% of the partition's window of %d; look at its handler, or dead-letter it",
+		p.with.reports.ended("head " + p.key.String()) // each step is reported at once
+		p.with.reports.troubled("head "+p.key.String(), fmt.Sprintf("%s: offset %d of %s (key %.64q) has not been done for %s and holds back %d %% of the partition's window of %d; look at its handler, or dead-letter it",
 			title, h.Position, p.key, h.Key, now.Sub(h.Since).Round(time.Second), used, h.Window), nil)
 	}
 }

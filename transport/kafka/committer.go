@@ -229,8 +229,10 @@ func (c *committer) send(ctx context.Context, batch map[tp]*pending) error {
 	if !errors.Is(failed, cluster.ErrJoining) { // otherwise nothing was sent
 		c.operations.End(longshore.OperationAck, began, codeOr(failed))
 	}
-	if failed != nil && !errors.Is(failed, context.Canceled) {
-		c.reports.repeated("commit", fmt.Sprintf("%s: a commit failed: %v; the next commit carries it too", c.src.title(), failed), failed)
+	if failed == nil {
+		c.reports.over(conditionCommit, c.src.title()+": commits work again")
+	} else if !errors.Is(failed, context.Canceled) {
+		c.reports.troubled(conditionCommit, fmt.Sprintf("%s: a commit failed: %v; the next commit carries it too", c.src.title(), failed), failed)
 	}
 	return failed
 }

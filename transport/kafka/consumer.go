@@ -52,7 +52,7 @@ func newConsumer(s *Group, o transport.OpenOptions) *consumer {
 		c.with.base = context.Background()
 	}
 	c.assignments = newAssignments(c.life, c.flow)
-	c.health = &topicHealth{src: s, life: c.life, topics: c.topics, assignments: c.assignments, reports: c.reports}
+	c.health = &topicHealth{src: s, life: c.life, topics: c.topics, assignments: c.assignments, reports: c.reports, opened: time.Now()}
 	c.start = &startpoints{src: s, with: c.with, topics: c.topics, life: c.life, reports: c.reports, recreated: c.health.recreated}
 	if s.cast {
 		c.broadcast = &broadcast{src: s, life: c.life, topics: c.topics, start: c.start, assignments: c.assignments}

@@ -34,15 +34,18 @@ func (h *topicHealth) fetchFailed(e kgo.FetchError) {
 	case errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.InconsistentTopicID),
 		errors.Is(err, kerr.TopicAuthorizationFailed):
 		h.markBroken(e.Topic)
+		if h.src.cfg.Declare.Partitions > 0 && time.Since(h.opened) < declaredSince && !errors.Is(err, kerr.TopicAuthorizationFailed) {
+			return // not every broker knows yet what was just declared
+		}
 		why := h.src.b.failure(fmt.Sprintf("%s: topic %q", h.src.title(), e.Topic), e.Topic, err)
-		h.reports.repeated("topic "+e.Topic, longshoreError(why).Text()+"; retrying, and resubscribing once it can be read", why)
+		h.reports.troubled(conditionTopic(e.Topic), longshoreError(why).Text()+"; retrying, and resubscribing once it can be read", why)
 	case errors.Is(err, kerr.OffsetOutOfRange) && h.src.cfg.OutOfRange == Fail:
 		h.life.fail(&longshore.Error{Code: longshore.CodeRefused, Op: fmt.Sprintf("read %s/%d for %s", e.Topic, e.Partition, h.src.title()), Source: h.src.name(),
 			Err: errors.New("the position is not in the log any more (OFFSET_OUT_OF_RANGE)"), Hint: "set the group's offset by hand, or OutOfRange to ToEarliest or ToLatest"})
 	case kerr.IsRetriable(err):
 	default:
 		at := tp{Topic: e.Topic, Num: e.Partition}
-		h.reports.repeated(fmt.Sprintf("fetch %s/%d", e.Topic, e.Partition),
+		h.reports.troubled(conditionFetch(at),
 			fmt.Sprintf("%s: reading %s/%d failed%s: %v", h.src.title(), e.Topic, e.Partition, h.failedAt(at), err), err)
 	}
 }
@@ -73,5 +76,5 @@ func (h *topicHealth) sessionFailed(err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}
-	h.reports.repeated("session", fmt.Sprintf("%s: not in the group: %v; joining again", h.src.title(), err), err)
+	h.reports.troubled(conditionSession, fmt.Sprintf("%s: not in the group: %v; joining again", h.src.title(), err), err)
 }

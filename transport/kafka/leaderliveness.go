@@ -96,9 +96,10 @@ func (w *watcher) leaderAnswered(p *partition) {
 	w.mu.Lock()
 	s := w.silent[p]
 	delete(w.silent, p)
+	none := len(w.silent) == 0
 	w.mu.Unlock()
-	if s.reported {
-		w.reports.notice(fmt.Sprintf("%s: the leader of %s answers again, after %s", w.src.title(), p.key, time.Since(s.since).Round(time.Second)), nil)
+	if s.reported && none {
+		w.reports.over(conditionLeaders, fmt.Sprintf("%s: the leader of %s answers again, after %s", w.src.title(), p.key, time.Since(s.since).Round(time.Second)))
 	}
 }
 
@@ -134,7 +135,7 @@ func (w *watcher) reportSilent(ps []*partition, now time.Time) {
 	}
 	w.mu.Unlock()
 	err := longshoreError(w.src.silentError(ps))
-	w.reports.repeated("leaders", fmt.Sprintf("%s, for %s; %s", err.Text(), now.Sub(since).Round(time.Second), err.Hint), err)
+	w.reports.troubled(conditionLeaders, fmt.Sprintf("%s, for %s; %s", err.Text(), now.Sub(since).Round(time.Second), err.Hint), err)
 }
 
 // logEndsAt takes the end of the log.

@@ -154,7 +154,7 @@ func TestSilentLeaderIsToldAndIsNoEmptyBacklog(t *testing.T) {
 	m.mute(addr)
 	said := func(text string) func() bool {
 		return func() bool {
-			return strings.Contains(strings.Join(g.told(transport.EventNotice), "\n"), text)
+			return strings.Contains(strings.Join(append(g.told(transport.EventNotice), g.told(transport.EventCleared)...), "\n"), text)
 		}
 	}
 	eventually(t, "its questions are not answered", func() bool { _, _, err := backlog(t.Context()); return err != nil })

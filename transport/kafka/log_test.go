@@ -105,8 +105,7 @@ func TestStuckRecordHoldsItsPartitionOnly(t *testing.T) {
 	}
 	ack(t, stuck)
 	eventually(t, "a notice of its end", func() bool {
-		told := m.told(transport.EventNotice)
-		return strings.Contains(told[len(told)-1], "no longer held back")
+		return strings.Contains(strings.Join(m.told(transport.EventCleared), "\n"), "no longer held back")
 	})
 	for range 2900 {
 		ack(t, m.take(1)...)

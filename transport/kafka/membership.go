@@ -130,6 +130,7 @@ func (m *membership) assigned(ctx context.Context, positions map[string]map[int3
 		}
 	}
 	m.assignments.install(made)
+	m.reports.over(conditionSession, m.src.title()+": in the group again")
 	return positions, nil
 }
 
@@ -193,6 +194,7 @@ func (m *membership) lost(_ context.Context, _ *kgo.Client, parts map[string][]i
 		p.forfeit()
 	}
 	m.assignments.remove(ps)
-	m.reports.notice(fmt.Sprintf("%s: member fenced; %d partitions lost, %d handlers cancelled (ErrLost), nothing committed for them; %s",
+	m.reports.ended(conditionSession)
+	m.reports.troubled(conditionSession, fmt.Sprintf("%s: member fenced; %d partitions lost, %d handlers cancelled (ErrLost), nothing committed for them; %s",
 		m.src.title(), len(ps), handlers, fencedHint), cause)
 }

@@ -156,6 +156,10 @@ func (o *poller) acceptPartition(topic string, fp *kgo.FetchPartition, at time.T
 		}
 	}
 	p.accept(fp, at)
+	if fp.Err == nil && len(fp.Records) > 0 && o.reports.troubles.Load() > 0 {
+		o.reports.over(conditionFetch(p.key.tp()), fmt.Sprintf("%s: %s is read again", o.src.title(), p.key))
+		o.reports.over(conditionTopic(topic), fmt.Sprintf("%s: topic %q is read again", o.src.title(), topic))
+	}
 	return len(fp.Records)
 }
 

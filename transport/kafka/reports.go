@@ -1,7 +1,9 @@
 package kafka
 
 import (
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/longshore-go/longshore"
@@ -16,6 +18,10 @@ type reports struct {
 
 	mu   sync.Mutex
 	last map[string]time.Time // when each kind of repeated notice was reported last
+	// lasting are the conditions that were reported and are not over; troubles is how many,
+	// to be read without the lock for each fetch.
+	lasting  map[string]bool
+	troubles atomic.Int32
 }
 
 func newReports(obs transport.Observer) *reports {
@@ -62,20 +68,52 @@ func (r *reports) notice(text string, err error) {
 
 // repeated is notice for what happens again and again: each kind at most once a minute.
 func (r *reports) repeated(kind, text string, err error) {
-	now := time.Now()
-	r.mu.Lock()
-	last, known := r.last[kind]
-	quiet := known && now.Sub(last) < time.Minute
-	if !quiet {
-		if r.last == nil {
-			r.last = map[string]time.Time{}
-		}
-		r.last[kind] = now
-	}
-	r.mu.Unlock()
-	if !quiet {
+	if r.due(kind, false) {
 		r.notice(text, err)
 	}
+}
+
+// troubled is repeated for a condition that lasts until over is called for it.
+func (r *reports) troubled(condition, text string, err error) {
+	if r.due(condition, true) {
+		r.Event(transport.Event{Kind: transport.EventNotice, Condition: condition, Text: text, Err: err})
+	}
+}
+
+// over reports the end of a condition, if it was reported.
+func (r *reports) over(condition, text string) {
+	if r.troubles.Load() == 0 {
+		return
+	}
+	r.mu.Lock()
+	was := r.lasting[condition]
+	if was {
+		delete(r.lasting, condition)
+		r.troubles.Add(-1)
+	}
+	r.mu.Unlock()
+	if was {
+		r.Event(transport.Event{Kind: transport.EventCleared, Condition: condition, Text: text})
+	}
+}
+
+// due notes a report of a kind, and says whether it is the first within a minute.
+func (r *reports) due(kind string, lasts bool) bool {
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last, known := r.last[kind]; known && now.Sub(last) < time.Minute {
+		return false
+	}
+	if r.last == nil {
+		r.last, r.lasting = map[string]time.Time{}, map[string]bool{}
+	}
+	r.last[kind] = now
+	if lasts && !r.lasting[kind] {
+		r.lasting[kind] = true
+		r.troubles.Add(1)
+	}
+	return true
 }
 
 // ended lets the next notice of a kind through at once: what it reported is over.
@@ -84,3 +122,10 @@ func (r *reports) ended(kind string) {
 	defer r.mu.Unlock()
 	delete(r.last, kind)
 }
+
+// The conditions that are reported in more than one place.
+const conditionCommit, conditionSession, conditionLeaders = "commit", "session", "leaders"
+
+func conditionTopic(topic string) string { return "topic " + topic }
+
+func conditionFetch(at tp) string { return fmt.Sprintf("fetch %s/%d", at.Topic, at.Num) }

@@ -29,6 +29,8 @@ type topicHealth struct {
 	subscribe   subscriber
 	reports     *reports
 
+	opened time.Time // the topics that this consumer declares may be younger than a broker's view of them
+
 	mu       sync.Mutex
 	broken   map[string]*recovery // topics that are looked for, by name
 	refused  map[string]refusal   // topics that may not be read, by name
@@ -52,6 +54,9 @@ type recovery struct {
 type refusal struct{ since, last time.Time }
 
 const (
+	// declaredSince is how long a declared topic may be unknown to a broker without a notice.
+	declaredSince = 5 * time.Second
+
 	recoverFirst = time.Second // pauses between looks double from this
 	recoverMost  = 15 * time.Second
 
@@ -116,7 +121,8 @@ func (h *topicHealth) markHealthy(topic string) {
 	h.mu.Lock()
 	delete(h.broken, topic)
 	h.mu.Unlock()
-	h.reports.ended("topic " + topic)
+	h.reports.ended(conditionTopic(topic))
+	h.reports.over(conditionTopic(topic), fmt.Sprintf("%s: topic %q exists again; resubscribed", h.src.title(), topic))
 }
 
 // surveySoon lets the next look ask for all topics.
@@ -204,7 +210,6 @@ func (h *topicHealth) lookFor(topic string, renewed bool) {
 	h.cl.PurgeTopicsFromConsuming(topic)
 	h.subscribe.subscribe(ctx, topic)
 	h.markHealthy(topic)
-	h.reports.notice(fmt.Sprintf("%s: topic %q exists again; resubscribed", h.src.title(), topic), nil)
 }
 
 // missed counts a look that did not find a topic. Without any topic the consumer ends, so
@@ -234,7 +239,8 @@ func (h *topicHealth) missed(topic string) {
 	case none:
 		h.life.fail(err)
 	case n == missedEnough:
-		h.reports.notice(fmt.Sprintf("%s: topic %q was deleted; it is read again once it exists, and the other topics are read on", h.src.title(), topic), err)
+		h.reports.ended(conditionTopic(topic)) // more is known of it than that it cannot be read
+		h.reports.troubled(conditionTopic(topic), fmt.Sprintf("%s: topic %q was deleted; it is read again once it exists, and the other topics are read on", h.src.title(), topic), err)
 	}
 }
 

@@ -93,6 +93,7 @@ func (p *partition) unblock() {
 	if !p.buf.blocked || p.with.room(&p.t, &p.buf, &p.ledger) <= 0 {
 		return
 	}
+	p.with.reports.over("remember "+p.key.String(), fmt.Sprintf("%s: %s hands out records again", p.with.src.title(), p.key))
 	p.buf.block(false)
 	p.enqueue()
 	p.buf.feed()
@@ -112,7 +113,7 @@ func (p *partition) reportUnremembered() {
 	if p.with.canRemember(&p.t, &p.buf, &p.ledger, 1) > 0 || p.t.Len() == 0 {
 		return // the window is full instead
 	}
-	p.with.reports.repeated("remember "+p.key.String(),
+	p.with.reports.troubled("remember "+p.key.String(),
 		fmt.Sprintf("%s: %s hands out no more: offset %d is not done, %d records after it are done and %d are not, and the %d characters of a commit's metadata can describe no more; look at the oldest record's handler, or dead-letter it",
 			p.with.src.title(), p.key, p.t.Offset(p.t.Head()), p.t.Done(), p.t.Unfinished()-1, p.ledger.budget), nil)
 }

@@ -59,6 +59,7 @@ type poller struct {
 	failing   time.Time     // since when polls fail; zero: they do not
 	failures  int           // in a row
 	reported  time.Time     // when a failure was last reported, which is done once a minute
+	troubled  bool          // and no poll has succeeded since then
 	patience  time.Duration // of a poll where something on the way allows less than SQS does; 0: nothing does
 	impatient time.Time     // when that was last seen
 }
@@ -126,8 +127,9 @@ func (p *poller) ended(o *poll) {
 
 // answered takes the answer of a poll: n messages. atOnce says that it came without
 // waiting for them.
-func (p *poller) answered(o *poll, n int, atOnce bool, now time.Time) {
+func (p *poller) answered(o *poll, n int, atOnce bool, now time.Time) (recovered bool) {
 	p.ended(o)
+	recovered, p.troubled = p.troubled, false
 	p.failing, p.failures = time.Time{}, 0
 	if now.Sub(p.impatient) > time.Hour { // perhaps it was only a bad time
 		p.patience = 0
@@ -139,6 +141,7 @@ func (p *poller) answered(o *poll, n int, atOnce bool, now time.Time) {
 	case p.loaded:
 		p.wanted = min(p.wanted*2, p.most)
 	}
+	return recovered
 }
 
 // pollFailure is what follows from a poll that failed.
@@ -162,7 +165,7 @@ func (p *poller) failed(o *poll, code longshore.Code, passing bool, took time.Du
 	p.failures++
 	p.wanted, p.loaded = 1, false
 	if f.report = now.Sub(p.reported) >= time.Minute; f.report {
-		p.reported = now
+		p.reported, p.troubled = now, true
 	}
 	if code == longshore.CodeBlocked { // a broker that asks for fewer calls is there, and what it gave us is ours
 		p.failing = now

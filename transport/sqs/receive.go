@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
 )
 
 // This file is the consumer's way in: from a poll to Receive.
@@ -78,12 +79,17 @@ func (c *consumer) poll(p *poll) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.poller.answered(p, len(arrived), took < c.calls.pace.atOnce(), now)
+	if c.poller.answered(p, len(arrived), took < c.calls.pace.atOnce(), now) {
+		c.reports.Event(transport.Event{Kind: transport.EventCleared, Condition: receiving, Text: c.src.title() + ": receiving works again"})
+	}
 	c.admit(arrived, now)
 	c.startPolls()
 	c.changed.announce()
 	c.wake()
 }
+
+// receiving is the condition of polls that fail.
+const receiving = "receive"
 
 // pollFailed waits before the next poll, or ends the consumer.
 func (c *consumer) pollFailed(p *poll, err error, took time.Duration) {
@@ -96,7 +102,7 @@ func (c *consumer) pollFailed(p *poll, err error, took time.Duration) {
 		c.fail(failure)
 	default:
 		if f.report {
-			c.reports.notice("receiving fails and is tried again", failure)
+			c.reports.Event(transport.Event{Kind: transport.EventNotice, Condition: receiving, Text: "receiving fails and is tried again", Err: failure})
 		}
 		pause(p.ctx, f.delay)
 	}

@@ -148,7 +148,7 @@ func TestFirstReceivesFailAndItGoesOn(t *testing.T) {
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("went on after %s", took)
 		}
-		if _, _, downs := w.counts(); downs != 0 || len(w.events) != 1 {
+		if _, _, downs := w.counts(); downs != 0 || len(w.events) != 2 || w.events[1].Condition != w.events[0].Condition { // one notice, and its end
 			t.Errorf("%d downs, events %v", downs, w.events)
 		}
 		must(t, c.Close(t.Context()))
