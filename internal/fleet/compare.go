@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/admin"
@@ -63,6 +64,12 @@ type Total struct {
 	Acked, Lost    int64
 	Received       int64
 	Failed         map[longshore.Code]int64
+	// Window, Queued, Blocked and HotShare say how full it is, and by whom; of the share and
+	// of Usual, the median handler time of before, the largest counts. Last is the newest
+	// message; zero: none ever came.
+	Window, Queued, Blocked int
+	HotShare, Usual         float64
+	Last                    time.Time
 }
 
 // Total adds the numbers of a group up.

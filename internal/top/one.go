@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/fleet"
 	"github.com/longshore-go/longshore/middleware/throttle"
 )
@@ -213,7 +214,7 @@ func (s *Screen) limits(p *fleet.Part) string {
 // errors are the failed calls by their code, the most frequent first, and the last text.
 func (s *Screen) errors(r *row) string {
 	codes := slices.Collect(maps.Keys(r.total.Failed))
-	slices.SortFunc(codes, func(a, b code) int {
+	slices.SortFunc(codes, func(a, b longshore.Code) int {
 		if n := r.total.Failed[b] - r.total.Failed[a]; n != 0 {
 			return int(max(min(n, 1), -1))
 		}
