@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"slices"
 	"time"
 
@@ -24,6 +25,7 @@ type app struct {
 	print      *cli.Printer
 	interrupts *cli.Interrupts
 	out        *cli.Outlet // stdout
+	terminal   *os.File    // behind stdout, for a program that draws on it; nil: there is none
 	reached    bool        // the command line was understood
 	log        *zap.Logger // of -v, else nowhere
 	// source turns a TARGET into a source.
@@ -43,6 +45,7 @@ func (a *app) run(args []string) int {
 	}
 	a.interrupts = cli.Watch(a.streams.Signals)
 	defer a.interrupts.Stop()
+	a.terminal = terminalOf(a.streams.Out)
 	a.out = a.interrupts.Outlet(a.streams.Out)
 	a.streams.Out, a.streams.Err = a.out, a.interrupts.Outlet(a.streams.Err)
 	a.print = cli.NewPrinter(a.streams, cli.Options{Color: "auto"})
@@ -118,6 +121,7 @@ func commands() []command {
 		{build: newDoctor, target: true},
 		{build: newDLQ},
 		{build: newCtl},
+		{build: newTop},
 		{build: newConfig},
 		{build: newExplain},
 		{build: newMutex},

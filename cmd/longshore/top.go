@@ -70,7 +70,7 @@ func (w *watcher) run(ctx context.Context, args []string) error {
 		return w.lines(ctx, f, every)
 	}
 	return top.Run(ctx, f, top.Config{In: w.app.streams.In, Out: w.app.terminal, Env: w.app.streams.Environ(),
-		Look: top.Look{Color: w.app.print.OutColored(), ASCII: !utf8Locale(w.env)}})
+		Look: top.Look{Color: w.app.print.PaintOut(cli.Bold, "x") != "x", ASCII: !utf8Locale(w.env)}})
 }
 
 func cmpOr(a, b time.Duration) time.Duration {
@@ -106,7 +106,7 @@ func (w *watcher) lines(ctx context.Context, f *fleet.Fleet, every time.Duration
 	defer tick.Stop()
 	for printed := 0; ; {
 		s := f.Snapshot()
-		if asked(s) {
+		if allAsked(s) {
 			if err := w.round(s); err != nil {
 				return err
 			}
@@ -128,7 +128,7 @@ func (w *watcher) lines(ctx context.Context, f *fleet.Fleet, every time.Duration
 	}
 }
 
-func asked(s fleet.Snapshot) bool {
+func allAsked(s fleet.Snapshot) bool {
 	for _, in := range s.Instances {
 		if in.Status == fleet.Asking {
 			return false
@@ -184,4 +184,3 @@ func terminalOf(stream any) *os.File {
 	}
 	return f
 }
-

@@ -161,13 +161,26 @@ func (p *Part) Restarting() bool {
 	return p.State == container.StateStarting || p.State == container.StateDraining || p.State == container.StateStopped
 }
 
-// Worst is the part that needs a person most, and how much it does.
+// Worst is the part that needs a person most, and how much the group does. An instance that
+// does not answer is the worst only where none does: of the others it says nothing.
 func (g *Group) Worst() (*Part, Urgency) {
-	worst, most := &g.Parts[0], Urgent(&g.Parts[0])
-	for i := range g.Parts[1:] {
-		if u := Urgent(&g.Parts[i+1]); u > most {
-			worst, most = &g.Parts[i+1], u
+	var worst *Part
+	most, silent := Fine, false
+	for i := range g.Parts {
+		p := &g.Parts[i]
+		if p.Instance.Status != Live {
+			silent = true
+			continue
 		}
+		if u := Urgent(p); worst == nil || u > most {
+			worst, most = p, u
+		}
+	}
+	switch {
+	case worst == nil:
+		return &g.Parts[0], Urgent(&g.Parts[0])
+	case silent:
+		most = max(most, Held)
 	}
 	return worst, most
 }

@@ -84,6 +84,10 @@ func (l Look) in(text string) string {
 			return '#'
 		case '○':
 			return 'o'
+		case '≠':
+			return '~'
+		case 'µ':
+			return 'u'
 		}
 		if r > 0x7e {
 			return '?'

@@ -89,8 +89,8 @@ func (s *Screen) charts(r *row) []string {
 		if c.most {
 			of = largest
 		}
-		w := s.Width - side - 10
-		lines = append(lines, s.Look.fit(c.name, 8, false)+s.Look.spark(of(r.group, c.of), w)+"  "+s.Look.cut(c.text, side))
+		w := s.Width - side - 11
+		lines = append(lines, s.Look.fit(c.name, 9, false)+s.Look.spark(of(r.group, c.of), w)+"  "+s.Look.cut(c.text, side))
 	}
 	return lines
 }
@@ -118,8 +118,7 @@ func recent(g *fleet.Group, of func(fleet.Point) float64) float64 {
 // largest is the largest value of a group's instances at each time; −1 where none knows it.
 func largest(g *fleet.Group, of func(fleet.Point) float64) []float64 {
 	var out []float64
-	for _, p := range g.Parts {
-		points := p.Instance.Series[g.Name]
+	for _, points := range current(g) {
 		for len(out) < len(points) {
 			out = append([]float64{-1}, out...)
 		}
@@ -135,7 +134,7 @@ func largest(g *fleet.Group, of func(fleet.Point) float64) []float64 {
 func (s *Screen) facts(r *row) []string {
 	var lines []string
 	add := func(as tone, name, text string) {
-		lines = append(lines, s.Look.fit(name, 8, false)+s.Look.paint(as, s.Look.cut(text, s.Width-8)))
+		lines = append(lines, s.Look.fit(name, 9, false)+s.Look.paint(as, s.Look.cut(text, s.Width-9)))
 	}
 	for i := range r.group.Parts {
 		p := &r.group.Parts[i]

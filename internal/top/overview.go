@@ -197,8 +197,7 @@ func (s *Screen) sparkOf(g *fleet.Group, w int, of func(fleet.Point) float64) st
 // summed adds up the series of a group's instances, the newest with the newest.
 func summed(g *fleet.Group, of func(fleet.Point) float64) []float64 {
 	var out []float64
-	for _, p := range g.Parts {
-		points := p.Instance.Series[g.Name]
+	for _, points := range current(g) {
 		if len(points) > len(out) {
 			out = append(make([]float64, len(points)-len(out)), out...)
 		}
@@ -207,6 +206,21 @@ func summed(g *fleet.Group, of func(fleet.Point) float64) []float64 {
 		}
 	}
 	return out
+}
+
+// current are the series of a group's instances that answer; of all where none does.
+func current(g *fleet.Group) (all [][]fleet.Point) {
+	for _, status := range []fleet.Status{fleet.Live, fleet.Silent} {
+		for _, p := range g.Parts {
+			if p.Instance.Status == status {
+				all = append(all, p.Instance.Series[g.Name])
+			}
+		}
+		if len(all) > 0 {
+			return all
+		}
+	}
+	return all
 }
 
 // visible cuts blocks to n lines around the one at which the selection is.
