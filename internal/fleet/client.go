@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -128,6 +129,10 @@ func (r *reader) unreachable(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
+	}
+	var call *os.SyscallError
+	if errors.As(err, &call) { // the address is in Op already
+		err = call.Err
 	}
 	return &longshore.Error{Code: longshore.CodeUnreachable, Op: "ask " + r.target.Name, Err: err, Hint: "is the service running, with an admin server?"}
 }

@@ -73,8 +73,8 @@ func (r *reader) note(l list, err error, now time.Time) {
 		}
 		k.Code, k.Problem, k.Help = string(longshore.CodeOf(err)), err.Error(), ""
 		var e *longshore.Error
-		if errors.As(err, &e) {
-			k.Problem, k.Help = e.Text(), e.Hint
+		if errors.As(err, &e) && e.Err != nil {
+			k.Problem, k.Help = e.Err.Error(), e.Hint
 		}
 		return
 	}

@@ -73,7 +73,7 @@ func two() fleet.Snapshot {
 	second := instance("shop-2:8391", well("orders", func(c *admin.Container) { c.Workers.Max = 50; c.Rate = 400 }))
 	second.Version, second.Restarted = "v1.3.0", noon.Add(-40*time.Second)
 	silent := instance("shop-3:8391", well("orders"))
-	silent.Status, silent.Since, silent.Heard, silent.Problem, silent.Help = fleet.Silent, noon.Add(-50*time.Second), noon.Add(-51*time.Second), "ask shop-3:8391: connection refused", "is the service running, with an admin server?"
+	silent.Status, silent.Since, silent.Heard, silent.Problem, silent.Help = fleet.Silent, noon.Add(-50*time.Second), noon.Add(-51*time.Second), "connection refused", "is the service running, with an admin server?"
 	s.Instances = append(s.Instances, second, silent)
 	return s
 }
