@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -143,6 +144,22 @@ func (d *display) shows(expr string) {
 	d.t.Fatalf("never %q:\n%s", expr, d.emu.String())
 }
 
+// until waits until something was written and returns all that was.
+func (d *display) until(text string) string {
+	end := time.Now().Add(5 * time.Second)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		d.mu.Lock()
+		all := d.all.String()
+		d.mu.Unlock()
+		if strings.Contains(all, text) || time.Now().After(end) {
+			return all
+		}
+		<-tick.C
+	}
+}
+
 func (d *display) ends(code int) {
 	d.t.Helper()
 	select {
@@ -186,13 +203,16 @@ func TestTopOnATerminal(t *testing.T) {
 	}
 	d.press("\r")
 	d.shows(`› orders .*\n‖ paused`)
-	d.shows(`0x1b5b33316d726564e280ae +running +1/`)
+	d.shows(`0x1b5b33316d726564e2… running +1/`)
 	d.press("t\x7f\x7f4\t2m\t\t")
 	d.press("\r")
 	d.shows(`throttle 1 of 4 permits in use, set by anna`)
 	d.press("r\r")
 	d.shows(`● running|▲ running`)
 	d.resize(130, 30)
+	if err := syscall.Kill(os.Getpid(), syscall.SIGWINCH); err != nil { // the kernel sends it to those whose terminal it is
+		t.Fatal(err)
+	}
 	d.press("\x1b")
 	d.shows(`p99 +source`)
 	d.press("\x03")
@@ -200,9 +220,7 @@ func TestTopOnATerminal(t *testing.T) {
 	if after, err := term.GetState(int(tty.Fd())); err != nil || !reflect.DeepEqual(before, after) {
 		t.Errorf("the terminal was %+v and is %+v, %v", before, after, err)
 	}
-	d.mu.Lock()
-	all := d.all.String()
-	d.mu.Unlock()
+	all := d.until("\x1b[?1049l")
 	for _, want := range []string{"\x1b[?1049h", "\x1b[?1049l", "\x1b[?25h"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q was not written", want)

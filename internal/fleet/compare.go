@@ -88,6 +88,11 @@ func (g *Group) Total() Total {
 		t.Oldest = max(t.Oldest, p.Oldest)
 		t.InFlight, t.Parked, t.Stuck = t.InFlight+p.InFlight, t.Parked+p.Parked, t.Stuck+p.Stuck
 		t.Now, t.Busy, t.Min, t.Max = t.Now+p.Workers.Now, t.Busy+p.Workers.Busy, t.Min+p.Workers.Min, t.Max+p.Workers.Max
+		t.Window, t.Queued, t.Blocked = t.Window+p.Window, t.Queued+p.Queued, t.Blocked+p.Blocked
+		t.HotShare, t.Usual = max(t.HotShare, p.HotShare), max(t.Usual, p.HandlerUsual)
+		if p.LastDelivery.After(t.Last) {
+			t.Last = p.LastDelivery
+		}
 		t.P50, t.P99 = max(t.P50, p.HandlerP50), max(t.P99, p.HandlerP99)
 		t.Received, t.Acked, t.Retried, t.Dead, t.Lost = t.Received+p.Received, t.Acked+p.Acked, t.Retried+p.Retried, t.Dead+p.Dead, t.Lost+p.Lost
 		for code, n := range p.Failed {
@@ -124,41 +129,24 @@ type Urgency int
 const (
 	Fine     Urgency = iota // nothing to do
 	Limited                 // something limits it, which may be all right
-	Held                    // a person or a setting holds it
+	Held                    // it is unusual, often on purpose: a pause, a throttle
 	Troubled                // it does less than it should
 	Broken                  // it does nothing, or what is shown is old
 )
 
-// Urgent tells how much a container needs a person.
+// Urgent tells how much a container needs a person: by the level that its instance reports.
 func Urgent(p *Part) Urgency {
 	switch {
-	case p.Instance.Status == Silent:
+	case p.Instance.Status == Silent, !p.Live, p.State == container.StateRecovering:
 		return Broken
-	case !p.Live, p.State == container.StateRecovering, p.Limited.By == container.ByStuck && p.Rate == 0:
-		return Broken
-	case !p.Ready, p.Stuck > 0, p.Restarting():
+	case p.Level == admin.LevelProblem, p.Level == "" && !p.Ready: // "": of a version without levels
 		return Troubled
-	}
-	switch p.Limited.By {
-	case container.ByStuck, container.ByFailures, container.BySlow, container.ByParking, container.ByBlocked, container.ByAlarm, container.ByDeadLetter,
-		container.ByReleases, container.ByAside, container.ByUnused, container.ByBroker:
-		return Troubled
-	case container.ByHold, container.ByState, container.ByHotKey:
+	case p.Level == admin.LevelNotice:
 		return Held
-	case container.ByPermits, container.ByRate:
-		if p.Limited.Who != "" || p.Throttle != nil && (p.Throttle.Permits == 0 || p.Throttle.Operator != nil || p.Throttle.Fleet != nil) {
-			return Held
-		}
-		return Limited
-	case "", container.ByPolicy:
+	case p.Limited.By == "", p.Limited.By == container.ByPolicy:
 		return Fine
 	}
 	return Limited
-}
-
-// Restarting tells whether the container is on its way up or down.
-func (p *Part) Restarting() bool {
-	return p.State == container.StateStarting || p.State == container.StateDraining || p.State == container.StateStopped
 }
 
 // Worst is the part that needs a person most, and how much the group does. An instance that
@@ -236,7 +224,7 @@ func Differences(s *Snapshot) []Difference {
 			all = append(all, Difference{Container: container, What: what, Values: d})
 		}
 	}
-	add("", "version", func(in *Instance) (string, bool) { return in.Version, in.Version != "" })
+	add("", "version", func(in *Instance) (string, bool) { return in.Session.Version, in.Session.Version != "" })
 	for _, g := range Groups(s) {
 		find := func(in *Instance) *admin.Container {
 			at := slices.IndexFunc(in.Containers, func(c admin.Container) bool { return c.Name == g.Name })

@@ -20,7 +20,7 @@ func on(set ...func(*admin.Container)) *Snapshot {
 		if f != nil {
 			f(&c)
 		}
-		s.Instances = append(s.Instances, Instance{Name: string(rune('a' + i)), Status: Live, Version: "v1", Containers: []admin.Container{c}})
+		s.Instances = append(s.Instances, Instance{Name: string(rune('a' + i)), Status: Live, Session: admin.Session{Version: "v1"}, Containers: []admin.Container{c}})
 	}
 	return s
 }
@@ -40,9 +40,9 @@ func TestDifferencesOfInstances(t *testing.T) {
 		"rate":   {on(nil, func(c *admin.Container) { c.Throttle.Rate = 2.5 }), []string{"orders rate limit: no limit on a; 2.5 on b"}},
 		"source": {on(nil, func(c *admin.Container) { c.Source = "orders2" }), []string{"orders source: rabbitmq orders on a; rabbitmq orders2 on b"}},
 		"pause":  {on(nil, func(c *admin.Container) { c.State = container.StatePaused }), []string{"orders pause: not paused on a; paused on b"}},
-		"version": {func() *Snapshot { s := on(nil, nil); s.Instances[1].Version = "v2"; return s }(),
+		"version": {func() *Snapshot { s := on(nil, nil); s.Instances[1].Session.Version = "v2"; return s }(),
 			[]string{"version: v1 on a; v2 on b"}},
-		"a version that is not known is none": {func() *Snapshot { s := on(nil, nil); s.Instances[1].Version = ""; return s }(), nil},
+		"a version that is not known is none": {func() *Snapshot { s := on(nil, nil); s.Instances[1].Session.Version = ""; return s }(), nil},
 		"missing": {func() *Snapshot { s := on(nil, nil); s.Instances[1].Containers = nil; return s }(),
 			[]string{"orders container: present on a; missing on b"}},
 		"what is old is not compared": {func() *Snapshot {
@@ -112,22 +112,35 @@ func TestTheWorstComesFirst(t *testing.T) {
 	s := on(nil)
 	by := func(name string, f func(*admin.Container)) {
 		c := s.Instances[0].Containers[0]
-		c.Name = name
+		c.Name, c.Level = name, admin.LevelOK
 		f(&c)
 		s.Instances[0].Containers = append(s.Instances[0].Containers, c)
 	}
-	by("b-limited", func(c *admin.Container) { c.Limited.By = container.ByMax })
-	by("c-held", func(c *admin.Container) { c.State, c.Limited.By = container.StatePaused, container.ByState })
-	by("d-stuck", func(c *admin.Container) { c.Stuck = 1 })
+	by("b-limited", func(c *admin.Container) { c.Limited.By = container.ByLanes })
+	by("c-held", func(c *admin.Container) { c.Level = admin.LevelNotice })
+	by("d-stuck", func(c *admin.Container) { c.Level = admin.LevelProblem })
 	by("e-recovering", func(c *admin.Container) { c.State, c.Ready = container.StateRecovering, false })
 	by("a-scaling", func(c *admin.Container) { c.Limited.By = container.ByPolicy })
+	by("f-old-and-not-ready", func(c *admin.Container) { c.Level, c.Ready = "", false })
 	groups := Groups(s)
 	ByUrgency(groups)
 	var names []string
 	for _, g := range groups {
 		names = append(names, g.Name)
 	}
-	if got, want := strings.Join(names, " "), "e-recovering d-stuck c-held b-limited a-scaling orders"; got != want {
+	if got, want := strings.Join(names, " "), "e-recovering d-stuck f-old-and-not-ready c-held b-limited a-scaling orders"; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+	// One that does not answer says nothing of those that do, but is to be seen.
+	s = on(nil, nil)
+	s.Instances[0].Status = Silent
+	g := Groups(s)[0]
+	if p, u := g.Worst(); p.Instance.Name != "b" || u != Held {
+		t.Errorf("%s, %d", p.Instance.Name, u)
+	}
+	s.Instances[1].Status = Silent
+	g = Groups(s)[0]
+	if _, u := g.Worst(); u != Broken {
+		t.Errorf("none answers: %d", u)
 	}
 }

@@ -6,12 +6,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/longshore-go/longshore/admin"
+	"github.com/longshore-go/longshore/internal/history"
 )
 
 const (
@@ -19,6 +21,9 @@ const (
 	// quiet is how long a stream may bring nothing: an instance sends a sign of life every
 	// ten seconds.
 	quiet = 30 * time.Second
+	// seedFor is how many seconds of the past are read of all containers; of one that is
+	// looked at more are.
+	seedFor = 120
 	// The pauses between two attempts to open the stream.
 	firstPause, lastPause = time.Second, 15 * time.Second
 )
@@ -51,7 +56,7 @@ func (r *reader) stream(ctx context.Context) bool {
 	if r.lastID > 0 {
 		q.LastEventID = strconv.FormatInt(r.lastID, 10)
 	} else {
-		q.LastEventID = "0" // what it still has of the past
+		q.Path += "?after=0" // what it still has of the past
 	}
 	r.mu.Unlock()
 	res, err := r.send(ctx, q)
@@ -65,12 +70,53 @@ func (r *reader) stream(ctx context.Context) bool {
 	_ = ReadStream(res.Body, func(kind string, data []byte) error { // it ends with ctx, or is opened again
 		watch.Reset(quiet)
 		var e admin.Event
-		if kind == "event" && json.Unmarshal(data, &e) == nil {
+		var who admin.Session
+		switch {
+		case kind == "event" && json.Unmarshal(data, &e) == nil:
 			r.noteEvent(e)
+		case kind == "snapshot" && json.Unmarshal(data, &who) == nil:
+			r.noteSession(who)
+			r.seed(ctx)
 		}
 		return nil
 	})
 	return true
+}
+
+// noteSession takes who is at the other end.
+func (r *reader) noteSession(who admin.Session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := &r.known
+	if !k.Session.Started.IsZero() && !who.Started.Equal(k.Session.Started) {
+		r.begin(time.Now())
+	}
+	k.Session = who
+}
+
+// seed reads the past of all containers, for the first pictures.
+func (r *reader) seed(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
+	defer cancel()
+	var past struct {
+		Containers []history.Series `json:"containers"`
+	}
+	if r.call(ctx, http.MethodGet, fmt.Sprintf("/api/history?seconds=%d", seedFor), nil, &past) != nil {
+		return // of an older version, or gone again
+	}
+	r.notePast(past.Containers)
+}
+
+func (r *reader) notePast(list []history.Series) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range list {
+		if s := r.series[list[i].Container]; s != nil {
+			s.before(pointsOf(&list[i]))
+		} else {
+			r.series[list[i].Container] = &series{points: pointsOf(&list[i])}
+		}
+	}
 }
 
 func (r *reader) noteEvent(e admin.Event) {

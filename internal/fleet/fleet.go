@@ -3,10 +3,12 @@ package fleet
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
 	"github.com/longshore-go/longshore/admin"
+	"github.com/longshore-go/longshore/internal/history"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -29,8 +31,6 @@ type Config struct {
 	Every time.Duration
 	// Timeout ends a read. Zero: 3 s.
 	Timeout time.Duration
-	// Events reads the stream of events as well.
-	Events bool
 }
 
 func (c Config) withDefaults() Config {
@@ -63,8 +63,8 @@ type Instance struct {
 	Code    string `json:"code,omitempty"`
 	Problem string `json:"problem,omitempty"`
 	Help    string `json:"help,omitempty"`
-	// Version is that of its build.
-	Version string `json:"version,omitempty"`
+	// Session is what the instance says of itself and of the operator.
+	Session admin.Session `json:"session"`
 	// Restarted is when a restart was noticed; zero: none was.
 	Restarted time.Time `json:"restarted,omitzero"`
 	// Containers are the last that it reported, also while it is silent.
@@ -112,9 +112,7 @@ func (f *Fleet) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, r := range f.readers {
 		wg.Go(func() { r.run(ctx) })
-		if r.cfg.Events {
-			wg.Go(func() { r.follow(ctx) })
-		}
+		wg.Go(func() { r.follow(ctx) })
 	}
 	wg.Wait()
 	for _, r := range f.readers {
@@ -129,6 +127,21 @@ func (f *Fleet) Snapshot() Snapshot {
 		s.Instances = append(s.Instances, r.instance())
 	}
 	return s
+}
+
+// Past reads the last 15 minutes of a container from all instances that answer.
+func (f *Fleet) Past(ctx context.Context, container string) {
+	var wg sync.WaitGroup
+	for _, r := range f.readers {
+		wg.Go(func() {
+			var past history.Series
+			if r.call(ctx, http.MethodGet, "/api/containers/"+url.PathEscape(container)+"/history", nil, &past) == nil {
+				past.Container = container
+				r.notePast([]history.Series{past})
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // Names returns the names of the instances.

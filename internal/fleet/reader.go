@@ -46,7 +46,6 @@ func (r *reader) run(ctx context.Context) {
 
 // list is the answer of GET /api/containers.
 type list struct {
-	Version    string            `json:"version"`
 	Containers []admin.Container `json:"containers"`
 }
 
@@ -82,11 +81,10 @@ func (r *reader) note(l list, err error, now time.Time) {
 		k.Status, k.Since = Live, now
 	}
 	if restarted(k.Containers, l.Containers) {
-		k.Restarted = now
-		clear(r.series) // of another process: its sums begin at 0
+		r.begin(now)
 	}
 	k.Code, k.Problem, k.Help = "", "", ""
-	k.Heard, k.Containers, k.Version = now, l.Containers, l.Version
+	k.Heard, k.Containers = now, l.Containers
 	for _, c := range l.Containers {
 		if r.series[c.Name] == nil {
 			r.series[c.Name] = &series{}
@@ -96,6 +94,12 @@ func (r *reader) note(l list, err error, now time.Time) {
 	maps.DeleteFunc(r.series, func(name string, _ *series) bool {
 		return !slices.ContainsFunc(l.Containers, func(c admin.Container) bool { return c.Name == name })
 	})
+}
+
+// begin notes that another process answers: its sums begin at 0. The caller holds mu.
+func (r *reader) begin(now time.Time) {
+	r.known.Restarted = now
+	clear(r.series)
 }
 
 // restarted tells whether the containers belong to a later run than before. A container that

@@ -143,7 +143,7 @@ func (s *Screen) header() string {
 	default:
 		list, needs := s.groups(), 0
 		for i := range list {
-			if _, u := list[i].Worst(); u >= fleet.Held {
+			if _, u := list[i].Worst(); u >= fleet.Troubled {
 				needs++
 			}
 		}

@@ -38,7 +38,7 @@ func well(name string, set ...func(*admin.Container)) admin.Container {
 
 // instance is one whose numbers rise.
 func instance(name string, cs ...admin.Container) fleet.Instance {
-	in := fleet.Instance{Name: name, Status: fleet.Live, Since: noon.Add(-time.Hour), Heard: noon, Version: "v1.2.0", Containers: cs, Series: map[string][]fleet.Point{}}
+	in := fleet.Instance{Name: name, Status: fleet.Live, Since: noon.Add(-time.Hour), Heard: noon, Session: admin.Session{Version: "v1.2.0"}, Containers: cs, Series: map[string][]fleet.Point{}}
 	for _, c := range cs {
 		for i := range 60 {
 			share := float64(i) / 59
@@ -58,6 +58,7 @@ func shop() fleet.Snapshot {
 	})
 	paused := well("audit", func(c *admin.Container) {
 		c.Transport, c.State, c.Rate, c.Backlog, c.Oldest, c.InFlight = "sqs", container.StatePaused, 0, count(77), 0, 0
+		c.Level = admin.LevelNotice
 		c.Workers, c.Dead = admin.Workers{Now: 0, Min: 1, Max: 1}, 0
 		c.Limited = container.Bottleneck{By: container.ByState, Who: "anna", Text: "it is paused by anna (deploy) since 13:59:02; longshore ctl resume audit ends that"}
 	})
@@ -71,7 +72,7 @@ func shop() fleet.Snapshot {
 func two() fleet.Snapshot {
 	s := shop()
 	second := instance("shop-2:8391", well("orders", func(c *admin.Container) { c.Workers.Max = 50; c.Rate = 400 }))
-	second.Version, second.Restarted = "v1.3.0", noon.Add(-40*time.Second)
+	second.Session.Version, second.Restarted = "v1.3.0", noon.Add(-40*time.Second)
 	silent := instance("shop-3:8391", well("orders"))
 	silent.Status, silent.Since, silent.Heard, silent.Problem, silent.Help = fleet.Silent, noon.Add(-50*time.Second), noon.Add(-51*time.Second), "connection refused", "is the service running, with an admin server?"
 	s.Instances = append(s.Instances, second, silent)
@@ -88,7 +89,7 @@ func one() Screen {
 	o.Failed = map[longshore.Code]int64{longshore.CodeHandler: 31, longshore.CodeTimeout: 7}
 	o.Throttle.Operator = &throttle.Override{By: "anna", Reason: "ledger slow", At: noon.Add(-5 * time.Minute), Until: noon.Add(5 * time.Minute)}
 	o.Limited = container.Bottleneck{By: container.ByStuck, Text: `1 handler does not return: record 01J9QK4F (key "c-91") has run for 41s since 14:01:30, p99 is 95ms; longshore ctl stuck orders shows its stack`}
-	o.Stuck = 1
+	o.Stuck, o.Level, o.Window, o.Queued, o.Blocked, o.HotShare, o.LastDelivery, o.HandlerUsual = 1, admin.LevelProblem, 80, 11, 3, 0.31, noon.Add(-200*time.Millisecond), 0.017
 	s.Held = Held{Container: "orders", Total: 16, Records: []HeldRecord{
 		{"shop-1:8391", admin.Record{Record: "01J9QK4F", Key: "c-91", State: container.HeldStuck, Attempt: 1, Of: 5, Age: 41, Stack: "goroutine 71 [select]:\nruntime.gopark(0x0)\n\t/go/runtime/proc.go:400 +0x1\nnet/http.(*Client).Do(0x0)\n\t/go/net/http/client.go:585 +0x1\nshop.example/ledger.(*Client).Book(0x1)\n\t/src/ledger/client.go:88 +0x2\n"}},
 		{"shop-1:8391", admin.Record{Record: "01J9QK51", Key: "c-02", State: container.HeldRunning, Attempt: 2, Of: 5, Age: 0.05}},
