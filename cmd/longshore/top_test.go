@@ -60,8 +60,8 @@ func rabbit(t *testing.T, handler longshore.HandlerFunc) *instance {
 type display struct {
 	t    *testing.T
 	pty  *os.File
-	emu  *vt.SafeEmulator
-	mu   sync.Mutex
+	mu   sync.Mutex // guards the rest
+	emu  *vt.Emulator
 	all  bytes.Buffer
 	code chan int
 }
@@ -76,7 +76,7 @@ func play(t *testing.T, env map[string]string, w, h int, args ...string) (d *dis
 	if before, err = term.GetState(int(tty.Fd())); err != nil {
 		t.Fatal(err)
 	}
-	d = &display{t: t, pty: ptmx, emu: vt.NewSafeEmulator(w, h), code: make(chan int, 1)}
+	d = &display{t: t, pty: ptmx, emu: vt.NewEmulator(w, h), code: make(chan int, 1)}
 	d.resize(w, h)
 	signals := make(chan os.Signal, 2)
 	var wg sync.WaitGroup
@@ -89,8 +89,8 @@ func play(t *testing.T, env map[string]string, w, h int, args ...string) (d *dis
 			}
 			d.mu.Lock()
 			d.all.Write(buf[:n])
-			d.mu.Unlock()
 			_, _ = d.emu.Write(buf[:n])
+			d.mu.Unlock()
 		}
 	})
 	wg.Go(func() { _, _ = io.Copy(ptmx, d.emu) }) // what the terminal answers to its questions
@@ -109,7 +109,7 @@ func play(t *testing.T, env map[string]string, w, h int, args ...string) (d *dis
 		<-done
 		_ = tty.Close()
 		_ = ptmx.Close()
-		_ = d.emu.Close()
+		_ = d.emu.InputPipe().(io.Closer).Close() // ends the reads; Close itself races with them
 		wg.Wait()
 	})
 	return d, tty, before
@@ -117,10 +117,19 @@ func play(t *testing.T, env map[string]string, w, h int, args ...string) (d *dis
 
 func (d *display) resize(w, h int) {
 	d.t.Helper()
+	d.mu.Lock()
 	d.emu.Resize(w, h)
+	d.mu.Unlock()
 	if err := pty.Setsize(d.pty, &pty.Winsize{Cols: uint16(w), Rows: uint16(h)}); err != nil {
 		d.t.Fatal(err)
 	}
+}
+
+// text is what the display shows.
+func (d *display) text() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.emu.String()
 }
 
 func (d *display) press(keys string) {
@@ -136,12 +145,12 @@ func (d *display) shows(expr string) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for time.Now().Before(end) {
-		if re.MatchString(d.emu.String()) {
+		if re.MatchString(d.text()) {
 			return
 		}
 		<-tick.C
 	}
-	d.t.Fatalf("never %q:\n%s", expr, d.emu.String())
+	d.t.Fatalf("never %q:\n%s", expr, d.text())
 }
 
 // until waits until something was written and returns all that was.

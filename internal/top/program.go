@@ -132,7 +132,11 @@ func (p *program) press(key, text string) (tea.Model, tea.Cmd) {
 	case e.Act != nil:
 		return p, p.act(*e.Act)
 	case p.screen.Page == One && was != One:
-		return p, p.look()
+		name := p.screen.Selected
+		return p, tea.Batch(p.look(), p.asking(heldFor, func(ctx context.Context) tea.Msg {
+			p.fleet.Past(ctx, name)
+			return nil // it is in the next snapshot
+		}))
 	}
 	return p, nil
 }

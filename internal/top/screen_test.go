@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -144,6 +145,20 @@ func TestScreens(t *testing.T) {
 	}
 }
 
+// The page in the docs shows what top shows.
+func TestDocsShowTheScreens(t *testing.T) {
+	page, err := os.ReadFile("../../docs/how-to/watch-a-service.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []Screen{screen(shop()), one(), screen(two())} {
+		text := strings.TrimRight(regexp.MustCompile(`\n{4,}`).ReplaceAllString(s.View(), "\n\n\n"), "\n")
+		if !strings.Contains(string(page), text+"\n```") {
+			t.Errorf("docs/how-to/watch-a-service.md does not show\n%s", text)
+		}
+	}
+}
+
 func press(s Screen, keys ...string) Screen {
 	for _, k := range keys {
 		text := ""
@@ -174,8 +189,8 @@ func fits(t *testing.T, name string, s Screen) {
 
 // Every page fits every size.
 func TestEverySizeFits(t *testing.T) {
-	for w := 1; w < 200; w += 7 {
-		for h := 1; h < 60; h += 5 {
+	for w := 1; w < 200; w += 13 {
+		for h := 1; h < 60; h += 9 {
 			for _, s := range []Screen{screen(shop()), screen(two()), one(), press(one(), "t"), press(screen(two()), "?"), press(screen(shop()), "/", "x")} {
 				s.Width, s.Height = w, h
 				fits(t, "size", s)
