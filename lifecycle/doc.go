@@ -15,7 +15,8 @@
 //
 // [Main] exits with 0 after a clean drain, 1 if starting failed or the drain left
 // something behind, 130 or 143 after a second signal, which ends the waiting for
-// handlers and says what it abandons. A signal during the start ends the start and drains
+// handlers and says what it abandons. Signals within a second of each other count as one:
+// supervisors signal a process and its group. A signal during the start ends the start and drains
 // what runs already, with the same codes. [Run] knows no signals and prints nothing: it
 // ends with a context, [Manager] leaves the waiting to the caller, [Hosted] serves a
 // framework with a lifecycle of its own, and package lifecyclefx wires all of it into an fx

@@ -104,16 +104,19 @@ func watchSignals(ctx context.Context, notify func(chan<- os.Signal) func(), dow
 		defer end(nil)
 		defer silence()
 		over := ctx.Done()
-		for seen := 0; seen < 2; {
+		for seen := (stopSignals{}); ; {
 			select {
 			case <-signals:
-				if seen++; seen == 2 {
+				switch seen.next(time.Now()) {
+				case stopSame:
+				case stopBegins:
+					end(errSignal)
+					over = nil
+					down()
+				case stopRushes, stopNow:
 					hurry()
-					continue
+					return
 				}
-				end(errSignal)
-				over = nil
-				down()
 			case <-over:
 				return
 			case <-w.quit:

@@ -196,15 +196,19 @@ func TestMainReportsAndExits(t *testing.T) {
 		signals []os.Signal
 		code    int
 		text    string
+		apart   time.Duration // between signals; 0: they come together
 	}{
-		"clean drain":        {part{}, []os.Signal{syscall.SIGTERM}, 0, "orders: drained, report of orders"},
-		"something left":     {part{stopErr: errors.New("abandoned 3")}, []os.Signal{os.Interrupt}, 1, "abandoned 3"},
-		"start failed":       {part{startErr: errors.New("no such queue")}, nil, 1, "no such queue"},
-		"second signal":      {part{stopFor: time.Hour}, []os.Signal{os.Interrupt, os.Interrupt}, 130, "orders: drained, report of orders"},
-		"third signal":       {part{stopFor: time.Hour, deaf: true}, []os.Signal{os.Interrupt, os.Interrupt, os.Interrupt}, 130, ""},
-		"deaf":               {part{stopFor: time.Hour, deaf: true}, []os.Signal{os.Interrupt, os.Interrupt}, 130, "does not return"},
-		"signal at start":    {part{startTime: time.Hour}, []os.Signal{os.Interrupt}, 0, ""},
-		"second signal TERM": {part{stopFor: time.Hour}, []os.Signal{syscall.SIGTERM, syscall.SIGTERM}, 143, ""},
+		"clean drain":         {part{}, []os.Signal{syscall.SIGTERM}, 0, "orders: drained, report of orders", sameStop},
+		"something left":      {part{stopErr: errors.New("abandoned 3")}, []os.Signal{os.Interrupt}, 1, "abandoned 3", sameStop},
+		"start failed":        {part{startErr: errors.New("no such queue")}, nil, 1, "no such queue", sameStop},
+		"second signal":       {part{stopFor: time.Hour}, []os.Signal{os.Interrupt, os.Interrupt}, 130, "orders: drained, report of orders", sameStop},
+		"third signal":        {part{stopFor: time.Hour, deaf: true}, []os.Signal{os.Interrupt, os.Interrupt, os.Interrupt}, 130, "", sameStop},
+		"deaf":                {part{stopFor: time.Hour, deaf: true}, []os.Signal{os.Interrupt, os.Interrupt}, 130, "does not return", sameStop},
+		"signal at start":     {part{startTime: time.Hour}, []os.Signal{os.Interrupt}, 0, "", sameStop},
+		"second signal TERM":  {part{stopFor: time.Hour}, []os.Signal{syscall.SIGTERM, syscall.SIGTERM}, 143, "", sameStop},
+		"child and group":     {part{stopFor: 5 * time.Second}, []os.Signal{syscall.SIGTERM, syscall.SIGTERM}, 0, "orders: drained, report of orders", 0},
+		"just within":         {part{stopFor: 5 * time.Second}, []os.Signal{os.Interrupt, os.Interrupt}, 0, "", sameStop - 1},
+		"the second, doubled": {part{stopFor: time.Hour}, []os.Signal{os.Interrupt, os.Interrupt, os.Interrupt}, 130, "", sameStop / 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -215,6 +219,7 @@ func TestMainReportsAndExits(t *testing.T) {
 					for _, s := range tc.signals {
 						synctest.Wait()
 						signals <- s
+						<-time.After(tc.apart)
 					}
 				}()
 				var out bytes.Buffer

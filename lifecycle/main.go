@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Exit codes of [Main]. After a second signal it is 128 plus the signal's number:
+// Exit codes of [Main]. After a second signal, a second or more after the first, it is 128 plus the signal's number:
 // 130 for Ctrl-C, 143 for SIGTERM.
 const (
 	ExitOK     = 0
@@ -80,7 +80,7 @@ func run(signals <-chan os.Signal, stderr io.Writer, parts []Component) int {
 
 // run obeys signals from the beginning. The first ends the start or the service, and what
 // runs drains; the second ends the waiting for handlers, and what that abandons is reported
-// all the same; the third does not even wait for that.
+// all the same; the third does not even wait for that. Signals within a second count as one.
 func (m *Manager) run(signals <-chan os.Signal, stderr io.Writer) int {
 	run, end := context.WithCancel(context.Background())
 	defer end()
@@ -88,20 +88,22 @@ func (m *Manager) run(signals <-chan os.Signal, stderr io.Writer) int {
 	defer hurry()
 	result := make(chan error, 1)
 	go func() { result <- m.serve(run, rush) }()
-	code, seen := ExitOK, 0
+	code := ExitOK
+	var seen stopSignals
 	var late <-chan time.Time
 	for {
 		select {
 		case err := <-result:
 			return max(m.report(stderr, err), code)
 		case s := <-signals:
-			switch seen++; seen {
-			case 1:
+			switch seen.next(time.Now()) {
+			case stopSame:
+			case stopBegins:
 				end()
-			case 2:
+			case stopRushes:
 				code, late = exitOfSignal(s), time.After(lastWords)
 				hurry()
-			default:
+			case stopNow:
 				return code
 			}
 		case <-late:

@@ -49,6 +49,7 @@ func TestSignalDuringTheStartDrainsAndReports(t *testing.T) {
 					for _, s := range tc.signals {
 						synctest.Wait()
 						signals <- s
+						<-time.After(sameStop)
 					}
 				}()
 				var out bytes.Buffer
