@@ -26,6 +26,7 @@ import (
 //	Remainder           Source    all that has not passed through it yet     bridge                       always
 //	Neighbour           Source    another place of the same broker           bridge                       always
 //	Locker              Source    one active instance, the others stand by   bridge                       RabbitMQ
+//	Follower            Source    copies of new messages, none taken         cmd                          RabbitMQ, Kafka
 //	Incarnated          Source    tells a place from one made later          bridge                       Kafka, SQS
 //	SettingsReader      Source    the broker's settings of a queue           doctor                       RabbitMQ, Kafka, SQS
 //	Declarer            Source    arguments that it declares                 doctor                       RabbitMQ
@@ -91,6 +92,14 @@ type (
 	// name one is open. Open of the others fails with longshore.CodeExclusive until that one is
 	// closed or its process or connection has ended.
 	Locker interface{ Locked(name string) Source }
+
+	// Follower copies the messages that arrive from now on and takes none from the source: what
+	// the copy settles means nothing. missing says in a sentence which messages the copy does
+	// not see; "" for none. Errors: longshore.CodeUnsupported with the reason, where the broker
+	// allows no copy, and those of Open.
+	Follower interface {
+		Follow(ctx context.Context) (copies Source, missing string, err error)
+	}
 
 	// Incarnated identifies the queue or topic as it is now: the text changes if it is deleted
 	// and made again under its name. Errors: those of Open, longshore.CodeNotFound if it is gone.

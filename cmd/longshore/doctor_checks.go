@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net"
 	"net/url"
 	"strings"
 
@@ -100,13 +99,9 @@ func (d *doctorCommand) fromTarget(ctx context.Context, p *doctor.Patient, targe
 		return nil
 	}
 	p.From = doctor.Guessed
-	scheme, port := "http", "15672"
-	if u.Scheme == "amqps" { // the login is not sent in clear because nobody named the address
-		scheme, port = "https", "15671"
-	}
-	switch u.Port() {
-	case "", "5672", "5671": // at a port of its own it may be any of the brokers of that host
-		p.Management = (&url.URL{Scheme: scheme, User: login(ctx, u, at), Host: net.JoinHostPort(u.Hostname(), port)}).String()
+	if api, err := url.Parse(managementBeside(u)); err == nil && api.Host != "" {
+		api.User = login(ctx, u, at)
+		p.Management = api.String()
 	}
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/internal/cli"
 	"github.com/longshore-go/longshore/internal/inspect"
-	"github.com/longshore-go/longshore/internal/table"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/urls"
 )
@@ -48,18 +47,15 @@ func (p *peekCommand) run(ctx context.Context, target string) error {
 	if p.n < 1 {
 		return &cli.UsageError{Text: "-n must be at least 1", Hint: "it is the number of messages to show"}
 	}
-	if p.format != "" && p.print.JSON {
-		return &cli.UsageError{Text: "--format and --json exclude each other", Hint: "give one of them"}
-	}
-	pattern, err := inspect.ParseFormat(p.format)
+	out, err := newMessagePrinter(p.print, p.format, p.streams.OutTerminal)
 	if err != nil {
-		return &cli.UsageError{Text: err.Error(), Hint: "see longshore peek --help"}
+		return err
 	}
 	src, found, err := p.look(ctx, target, p.force)
 	if err == nil && len(found) == 0 {
 		p.print.Notef("no messages wait in %s", nameOf(src))
 	}
-	return errors.Join(p.show(found, p.format != "", pattern), err)
+	return errors.Join(show(out, found), err)
 }
 
 // look reads up to p.n messages. On a terminal it asks before a look that has a cost.
@@ -122,33 +118,11 @@ func refusedLook(ctx context.Context, src transport.Source, err error, force boo
 	return &told
 }
 
-func (p *peekCommand) show(found []*longshore.Delivery, formatted bool, pattern inspect.Format) error {
-	if !p.print.JSON && !formatted {
-		t := p.print.Table(table.Column{Name: "#", Right: true}, table.Column{Name: "key", Min: 8}, table.Column{Name: "at"}, table.Column{Name: "type", Min: 8, Drop: 1},
-			table.Column{Name: "size", Right: true}, table.Column{Name: "body", Min: 24})
-		for i, d := range found {
-			row := inspect.Row(i+1, d, max(t.Width, 60))
-			for c := range row {
-				row[c] = cli.Printable(row[c])
-			}
-			t.Add(row...)
-		}
-		return p.print.Rows(t)
-	}
-	esc := cli.Printable
-	if !p.streams.OutTerminal {
-		esc = nil // a pipe gets the bytes
-	}
-	for i, d := range found {
-		err := error(nil)
-		if p.print.JSON {
-			err = p.print.Line(inspect.NewDocument(i+1, d))
-		} else {
-			err = p.print.Printf("%s", pattern.Render(i+1, d, esc))
-		}
-		if err != nil {
+func show(out *messagePrinter, found []*longshore.Delivery) error {
+	for _, d := range found {
+		if err := out.add(d); err != nil {
 			return err
 		}
 	}
-	return nil
+	return out.flush()
 }

@@ -118,6 +118,7 @@ func commands() []command {
 		{build: newDemo},
 		{build: newPublish, target: true},
 		{build: newPeek, target: true},
+		{build: newTail, target: true},
 		{build: newDoctor, target: true},
 		{build: newDLQ},
 		{build: newCtl},

@@ -31,6 +31,9 @@ type BroadcastConfig struct {
 type broadcast struct {
 	exchange string
 	cfg      BroadcastConfig
+	// bindings take the place of exchange and Keys where a queue is followed; exchange is
+	// the name of that queue then.
+	bindings []Binding
 }
 
 // Broadcast is a source of which every consumer, so every instance of a program,
@@ -81,16 +84,22 @@ func (s *broadcast) prepare(b *Broker, ch conn.Channel) ([]amqp091.Queue, error)
 	if len(name) > 200 {
 		name = name[:200]
 	}
-	q, err := ch.QueueDeclare(name+"."+rand.Text()[:10], false, false, true, false, nil)
+	q, err := ch.QueueDeclare(name+"."+rand.Text()[:10], false, false, true, false, s.limits())
 	if err != nil {
 		return nil, b.set.brokerError(fmt.Sprintf("declare a queue for rabbitmq broadcast %q", s.exchange), s.exchange, err)
 	}
-	if err := b.declareExchange(ch, s.exchange, s.cfg.Kind); err != nil {
-		return nil, err
+	bindings := s.bindings
+	if bindings == nil {
+		if err := b.declareExchange(ch, s.exchange, s.cfg.Kind); err != nil {
+			return nil, err
+		}
+		for _, key := range s.keys() {
+			bindings = append(bindings, Binding{Exchange: s.exchange, Key: key})
+		}
 	}
-	for _, key := range s.keys() {
-		if err := ch.QueueBind(q.Name, key, s.exchange, false, nil); err != nil {
-			return nil, b.set.brokerError(fmt.Sprintf("bind to rabbitmq exchange %q", s.exchange), s.exchange, err)
+	for _, to := range bindings {
+		if err := ch.QueueBind(q.Name, to.Key, to.Exchange, false, to.Arguments); err != nil {
+			return nil, b.set.brokerError(fmt.Sprintf("bind to rabbitmq exchange %q", to.Exchange), to.Exchange, err)
 		}
 	}
 	return []amqp091.Queue{q}, nil

@@ -25,7 +25,7 @@ func openAMQP(a *address, o Options) (transport.Source, error) {
 		a.beside("exchange", "leave one of them out: every instance has a queue of its own on an exchange", "queue", "queues", "declare", "browse_counts")
 		cast := amqp.BroadcastConfig{Prefetch: cfg.Prefetch, Key: cfg.Key, Keys: a.list("keys"),
 			Kind: amqp.ExchangeKind(a.choice("kind", string(amqp.Direct), string(amqp.Fanout), string(amqp.Topic), string(amqp.HeadersKind)))}
-		return amqp.New(a.rest(), amqp.Config{Password: o.Password}).Broadcast(exchange, cast), nil
+		return amqp.New(a.rest(), amqp.Config{Password: o.Password, Management: o.Management}).Broadcast(exchange, cast), nil
 	}
 	a.beside("a queue", "add exchange=NAME to read what is published there, or leave it out", "kind", "keys")
 	names := a.list("queues")
@@ -39,7 +39,7 @@ func openAMQP(a *address, o Options) (transport.Source, error) {
 	}
 	cfg.Declare.Type = amqp.QueueType(a.choice("declare", string(amqp.Quorum), string(amqp.Classic)))
 	cfg.BrowseCounts = cfg.BrowseCounts || a.choice("browse_counts", "true", "false") == "true"
-	return amqp.New(a.rest(), amqp.Config{Password: o.Password}).Queues(cfg, names...), nil
+	return amqp.New(a.rest(), amqp.Config{Password: o.Password, Management: o.Management}).Queues(cfg, names...), nil
 }
 
 // amqpKey takes the place of a message's key, as amqp.QueueConfig has it.

@@ -38,6 +38,8 @@ type Options struct {
 	// Password is that of the user in an amqp or kafka URL, asked for at each connect,
 	// and wins over one in the URL. SQS and mem have no place for one.
 	Password transport.Secret
+	// Management is the URL of RabbitMQ's management API, see amqp.Config.Management.
+	Management string
 	// NoConsumer: the source is not opened, only published to or looked into. What
 	// only a consumer needs, a Kafka group, may then be missing.
 	NoConsumer bool
