@@ -12,8 +12,8 @@ import (
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/bridge"
 	"github.com/longshore-go/longshore/container"
-	"github.com/longshore-go/longshore/middleware/throttle"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/kafka"
 )
 
 // BridgeFile is read by longshore bridge where no file is named.
@@ -26,10 +26,11 @@ type routeSection struct {
 
 	DeadLetters *lettersSection `key:"dead_letters" like:"{from: orders.dlq, to: orders-dlq}" doc:"Where the dead letters are, and where they go. Absent: they stay."`
 
-	ID     string   `key:"id" def:"longshore-id, the broker's own id, or message-id" like:"header:order-id" doc:"What identifies a message: message-id, header:NAME or body. Two messages must not have one identity."`
-	Park   string   `key:"park" def:"the queue's name with .parked, on SQS with -parked" doc:"Where messages go that the target refuses for good, on the source's broker."`
-	Accept []string `key:"accept" like:"[PRIORITY]" doc:"Findings of longshore bridge check that are accepted."`
-	Ledger string   `key:"ledger" def:"./ledger" doc:"Directory of the record of what was moved, and of the state of the move; relative to the file. off: no record, so nothing can be verified."`
+	ID         string   `key:"id" def:"longshore-id, the broker's own id, or message-id" like:"header:order-id" doc:"What identifies a message: message-id, header:NAME or body. Two messages must not have one identity."`
+	Unsendable string   `key:"on_unsendable" oneof:"park|stop" def:"park" doc:"What happens to a message that the target refuses for good: it goes to park, or the route stops and it stays."`
+	Park       string   `key:"park" def:"the queue's name with .parked, on SQS with -parked" doc:"Where messages go that the target refuses for good, on the source's broker."`
+	Accept     []string `key:"accept" like:"[PRIORITY]" doc:"Findings of longshore bridge check that are accepted."`
+	Ledger     string   `key:"ledger" def:"./ledger" doc:"Directory of the record of what was moved, and of the state of the move; relative to the file. off: no record, so nothing can be verified."`
 
 	Rate    *float64      `key:"rate" like:"3000" doc:"Most messages a second. Absent: no limit."`
 	Workers int           `key:"workers" def:"64" doc:"Most messages on their way at once."`
@@ -46,6 +47,8 @@ type Route struct {
 	Name string
 	// From and To are the two places. Each is both: a rollback goes from To to From.
 	From, To transport.Source
+	// Look is From for a look at its messages that counts as a delivery.
+	Look transport.Source
 	// LettersFrom and LettersTo are those of the dead letters; nil: they stay where they are.
 	LettersFrom, LettersTo transport.Source
 	// Identity is nil for the default rule; IdentityRule is what the file says.
@@ -61,9 +64,22 @@ type Route struct {
 	Container container.Config
 	// Quiet is how long nothing may arrive before a side counts as empty.
 	Quiet time.Duration
-	// Seed tells how the group of the new consumers is known to Kafka; both are "" where the
-	// target is no Kafka topic.
-	Group, Topic string
+	// Declare are sources to open once, so that what they declare exists.
+	Declare []transport.Source
+	// Spare are made if they are missing, and used as they are if not: the parking place and the
+	// target's dead-letter place.
+	Spare []transport.Source
+	// Tap and Shadow are the ends of a mirror: a second queue with the bindings of the first,
+	// and a topic or queue to be thrown away. Tap is nil where no bindings are in the file.
+	Tap, Shadow transport.Source
+	// HeadersExchange: the source's bindings in the file use one.
+	HeadersExchange bool
+	// Seed has the positions of the new consumers' group; nil where the target is no Kafka topic.
+	Seed *kafka.GroupSeed
+	// OnUnsendable is what happens to a message that the target refuses for good.
+	OnUnsendable bridge.Unsendables
+	// Rate is in messages a second; 0 = no limit.
+	Rate float64
 	// OldURL and NewURL are the brokers' URLs without secrets.
 	OldURL, NewURL string
 }
@@ -98,18 +114,31 @@ func (c *Config) route(name string, s *routeSection) (r Route, err error) {
 	if r.To, err = c.source(s.To); err != nil {
 		return r, err
 	}
-	if c.kindBehind(s.To) == onKafka && len(s.To.Topics) == 1 {
-		r.Group, r.Topic = s.To.Group, s.To.Topics[0]
+	seen := *s.From
+	seen.BrowseCounts = true
+	if r.Look, err = c.source(&seen); err != nil {
+		return r, err
+	}
+	if c.kindBehind(s.To) == onKafka && len(s.To.Topics) == 1 && s.To.Broker != "" {
+		r.Seed = c.brokers[s.To.Broker].kafka.Seed(s.To.Group, s.To.Topics[0])
+	}
+	if s.Unsendable == "stop" {
+		r.OnUnsendable = bridge.StopRoute
 	}
 	if d := s.DeadLetters; d != nil {
-		r.LettersFrom, r.LettersTo = c.beside(s.From, d.From, "longshore-bridge."), c.beside(s.To, d.To, "longshore-bridge.")
+		r.LettersFrom, r.LettersTo = c.near(s.From, d.From, nil), c.near(s.To, d.To, nil)
 	}
 	if r.Park == "" {
 		r.Park = parkedName(c.kindBehind(s.From), describe(r.From).Name)
 	}
-	r.Parked = c.beside(s.From, r.Park, "longshore-bridge.")
+	r.Parked = c.near(s.From, r.Park, nil)
+	r.Declare, r.Spare = c.declared(s, r.Park)
+	r.Tap, r.Shadow = c.mirror(s)
+	if d := s.From.Declare; d != nil {
+		r.HeadersExchange = slices.ContainsFunc(d.Bindings, func(b bindingSection) bool { return b.Kind == "headers" })
+	}
 	if s.Rate != nil {
-		r.Container.Throttle = throttle.NewRate(*s.Rate)
+		r.Rate = *s.Rate
 	}
 	r.Container.Workers = container.Workers{Min: min(8, max(s.Workers, 1)), Max: s.Workers}
 	if s.Workers == 0 {
@@ -173,21 +202,76 @@ func (c *Config) shownURL(s *sourceSection) string {
 	return ""
 }
 
-// beside is another queue or topic on the broker of a source; nil if that is not known. On
-// Kafka it is read by a group of that prefix and its name.
-func (c *Config) beside(s *sourceSection, name, group string) transport.Source {
+// near is another queue or topic on the broker of a source, made if it is missing where
+// declare says how; nil if the broker has no name in the file. On Kafka a group of the bridge's
+// own reads it.
+func (c *Config) near(s *sourceSection, name string, declare *declareSection) transport.Source {
 	if s.Broker == "" || name == "" {
 		return nil
 	}
-	near := &sourceSection{Broker: s.Broker, Queue: name, Declare: nil}
+	n := &sourceSection{Broker: s.Broker, Queue: name, Declare: declare, Key: s.Key}
 	if c.kindBehind(s) == onKafka {
-		near.Queue, near.Topics, near.Group = "", []string{name}, group+name
+		n.Queue, n.Topics, n.Group = "", []string{name}, "longshore-bridge."+name
 	}
-	src, err := c.source(near)
+	src, err := c.source(n)
 	if err != nil {
 		return nil
 	}
 	return src
+}
+
+// declared are the sources that make what is missing: the target, and as spare ones the parking
+// place and the target's dead-letter place.
+func (c *Config) declared(s *routeSection, park string) (declare, spare []transport.Source) {
+	add := func(to *[]transport.Source, at *sourceSection, name string, d *declareSection) {
+		if src := c.near(at, name, d); src != nil {
+			*to = append(*to, src)
+		}
+	}
+	add(&spare, s.From, park, plainDeclare(c.kindBehind(s.From), s.From.Declare))
+	if s.To.Declare == nil {
+		return nil, spare
+	}
+	add(&declare, s.To, s.To.place(), s.To.Declare)
+	if s.DeadLetters != nil {
+		add(&spare, s.To, s.DeadLetters.To, plainDeclare(c.kindBehind(s.To), s.To.Declare))
+	}
+	return declare, spare
+}
+
+// place is the queue or the topic of a source.
+func (s *sourceSection) place() string {
+	if len(s.Topics) > 0 {
+		return s.Topics[0]
+	}
+	return s.Queue
+}
+
+// mirror makes the ends of a mirror. The tap goes away with its consumer.
+func (c *Config) mirror(s *routeSection) (tap, shadow transport.Source) {
+	if d := s.From.Declare; c.kindBehind(s.From) == onRabbit && d != nil && len(d.Bindings) > 0 {
+		tap = c.near(s.From, s.From.Queue+".bridge-tap", &declareSection{Type: "classic", Bindings: d.Bindings, AutoDelete: true})
+	}
+	suffix := ".shadow"
+	if c.kindBehind(s.To) == onSQS {
+		suffix = "-shadow"
+	}
+	return tap, c.near(s.To, s.To.place()+suffix, plainDeclare(c.kindBehind(s.To), s.To.Declare))
+}
+
+// plainDeclare makes a place like another one that is declared, without its bindings.
+func plainDeclare(kind string, like *declareSection) *declareSection {
+	switch {
+	case kind == onRabbit && (like == nil || like.Type == ""):
+		return &declareSection{Type: "quorum"}
+	case kind == onRabbit:
+		return &declareSection{Type: like.Type}
+	case kind == onKafka && like == nil:
+		return &declareSection{Partitions: 1}
+	case kind == onKafka:
+		return &declareSection{Partitions: like.Partitions, Replicas: like.Replicas}
+	}
+	return &declareSection{}
 }
 
 // tryRoutes reports what is wrong with the routes, each and together.
@@ -248,7 +332,7 @@ func (c *Config) tryBridge(path, name string, s *routeSection) {
 	if err == nil {
 		cfg := r.Container
 		cfg.Logger = zap.NewNop()
-		_, err = bridge.New(bridge.Config{Name: name, From: r.From, To: r.To, Identity: r.Identity, Park: r.Park, Container: cfg})
+		_, err = bridge.New(bridge.Config{Name: name, From: r.From, To: r.To, Identity: r.Identity, Park: r.Park, Rate: r.Rate, Container: cfg})
 	}
 	c.loader.blame(path, path, c.unlessTold(s.From.Broker, c.unlessTold(s.To.Broker, err)))
 }

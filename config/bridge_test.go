@@ -31,7 +31,7 @@ func TestRoutesOfAFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Group != "shop" || r.Topic != "orders" || r.Park != "orders.parked" || r.Ledger != filepath.Join("deploy", "ledger") || r.Quiet != 5*time.Second || r.Identity == nil {
+	if r.Seed == nil || len(r.Declare) != 1 || len(r.Spare) != 2 || r.Rate != 3000 || r.Park != "orders.parked" || r.Ledger != filepath.Join("deploy", "ledger") || r.Quiet != 5*time.Second || r.Identity == nil {
 		t.Errorf("the route is %+v", r)
 	}
 	if describe(r.LettersFrom).Name != "orders.dlq" || describe(r.LettersTo).Name != "orders-dlq" || describe(r.Parked).Name != "orders.parked" {

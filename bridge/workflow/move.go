@@ -33,6 +33,8 @@ type Mover interface {
 	Limits() string
 	// Age is how old the message is that was moved last; 0 = unknown.
 	Age() time.Duration
+	// Err is why the mover has stopped by itself; nil while it runs.
+	Err() error
 	Stop(ctx context.Context) error
 }
 
@@ -352,6 +354,11 @@ func (w *walk) moved() int64 {
 
 // look observes both sides and measures.
 func (w *walk) look(ctx context.Context) (Observation, error) {
+	if w.mover != nil {
+		if err := w.mover.Err(); err != nil {
+			return Observation{}, err
+		}
+	}
 	o, err := w.m.cfg.Ends.Look(ctx, w.running)
 	if err != nil {
 		return o, err

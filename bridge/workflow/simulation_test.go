@@ -45,6 +45,7 @@ type fakeMover struct {
 func (f *fakeMover) Moved() int64       { return f.n }
 func (f *fakeMover) Limits() string     { return "" }
 func (f *fakeMover) Age() time.Duration { return 0 }
+func (f *fakeMover) Err() error         { return nil }
 func (f *fakeMover) Stop(context.Context) error {
 	f.w.running = nil
 	return nil

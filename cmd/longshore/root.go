@@ -121,6 +121,7 @@ func commands() []command {
 		{build: newTail, target: true},
 		{build: newDoctor, target: true},
 		{build: newDLQ},
+		{build: newBridge},
 		{build: newCtl},
 		{build: newTop},
 		{build: newConfig},

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/bridge"
+	"github.com/longshore-go/longshore/bridge/workflow"
+	"github.com/longshore-go/longshore/config"
+	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/transport"
+)
+
+func (b *bridgeCommand) verify() *cobra.Command {
+	var out string
+	var noReread bool
+	cmd := b.verb("verify", "Compare what was taken with what has arrived",
+		"verify adds up the ledger: missing, changed, extra, repeated and parked messages, and the order by key.\n"+
+			"A Kafka target is read again as independent evidence. It works while messages are moved, and can be\n"+
+			"repeated. Exit code 3: there are differences.",
+		func(ctx context.Context, r *config.Route) error { return b.runVerify(ctx, r, out, !noReread) })
+	cmd.Flags().StringVar(&out, "out", "", "write every identity that differs into this `FILE`, a line each")
+	cmd.Flags().BoolVar(&noReread, "no-reread", false, "trust the target's confirmations, do not read it again")
+	return cmd
+}
+
+// verifyResult is what verify prints in JSON.
+type verifyResult struct {
+	Route  string `json:"route"`
+	Reread bool   `json:"reread"`
+	OK     bool   `json:"ok"`
+	*bridge.Verification
+}
+
+func (b *bridgeCommand) runVerify(ctx context.Context, r *config.Route, out string, reread bool) error {
+	if r.Ledger == "" {
+		return workflow.Precondition(r.Name, "it has no ledger", "write ledger: DIRECTORY before the move; without one nothing can be verified")
+	}
+	if _, err := os.Stat(r.Ledger); err != nil {
+		return workflow.Precondition(r.Name, "there is no ledger in "+r.Ledger, "run it where the move was run, or name the file by -c")
+	}
+	var target transport.Source
+	if reread && r.Seed != nil { // a topic keeps what was read; a queue's consumers take it away
+		target = r.To
+	}
+	v, err := bridge.Verify(ctx, r.Ledger, target)
+	if unsupported(err) {
+		v, err = bridge.Verify(ctx, r.Ledger, nil)
+	}
+	if err != nil {
+		return err
+	}
+	if out != "" {
+		if err := os.WriteFile(out, []byte(differences(v)), 0o600); err != nil {
+			return &cli.UsageError{Text: "--out cannot be written: " + err.Error(), Hint: "name a file in a directory that exists"}
+		}
+	}
+	if b.print.JSON {
+		err = b.print.Document(verifyResult{r.Name, v.Reread > 0, v.OK(), v})
+	} else {
+		err = b.print.Printf("%s\n%s", v, first(v))
+	}
+	if err == nil && !v.OK() {
+		return &cli.CodeError{Code: cli.ExitDiffers}
+	}
+	return err
+}
+
+// shownIDs is how many identities of each kind are printed.
+const shownIDs = 20
+
+func first(v *bridge.Verification) string {
+	var t strings.Builder
+	for _, kind := range differing(v) {
+		for i, id := range kind.ids {
+			if i == shownIDs {
+				fmt.Fprintf(&t, "%s  and %d more: --out FILE has all\n", kind.name, len(kind.ids)-i)
+				break
+			}
+			fmt.Fprintf(&t, "%s  %s\n", kind.name, cli.Printable(id))
+		}
+	}
+	return t.String()
+}
+
+func differences(v *bridge.Verification) string {
+	var t strings.Builder
+	for _, kind := range differing(v) {
+		for _, id := range kind.ids {
+			fmt.Fprintf(&t, "%s\t%s\n", kind.name, cli.Printable(id))
+		}
+	}
+	return t.String()
+}
+
+type difference struct {
+	name string
+	ids  []string
+}
+
+func differing(v *bridge.Verification) []difference {
+	return []difference{{"missing", v.Missing}, {"changed", v.Changed}, {"extra", v.Extra}}
+}
+
+func (b *bridgeCommand) remaining() *cobra.Command {
+	var quiet time.Duration
+	var watch bool
+	cmd := b.verb("remaining", "Count what is left on the old side",
+		"remaining counts ready, unsettled and delayed messages, dead letters, parked messages and consumers of\n"+
+			"the old side. Exit code 0: all are 0, and stay 0 for --quiet. Exit code 1: something is left, or arrived.",
+		func(ctx context.Context, r *config.Route) error {
+			if quiet < 0 {
+				quiet = r.Quiet
+			}
+			return b.runRemaining(ctx, r, quiet, watch)
+		})
+	cmd.Flags().DurationVar(&quiet, "quiet", -1, "`how long` nothing may arrive (default: quiet of the route, 60s)")
+	cmd.Flags().BoolVar(&watch, "watch", false, "go on until something arrives, or Ctrl-C")
+	return cmd
+}
+
+// remainingResult is what remaining prints in JSON.
+type remainingResult struct {
+	Route       string            `json:"route"`
+	Phase       string            `json:"phase"`
+	Empty       bool              `json:"empty"`
+	Ready       int64             `json:"ready"`
+	Unsettled   int64             `json:"unsettled"`
+	Delayed     int64             `json:"delayed"`
+	DeadLetters int64             `json:"dead_letters"`
+	Parked      int64             `json:"parked"`
+	Consumers   int64             `json:"consumers"`
+	Uncounted   string            `json:"uncounted,omitempty"`
+	Places      []transport.Place `json:"places,omitempty"`
+	QuietFor    float64           `json:"quiet_seconds"`
+}
+
+func (b *bridgeCommand) runRemaining(ctx context.Context, r *config.Route, quiet time.Duration, watch bool) error {
+	state, err := workflow.Load(stateDir(r), r.Name)
+	if err != nil {
+		return err
+	}
+	began, noted := time.Now(), false
+	for {
+		left, err := b.left(ctx, r, state.Phase)
+		if err != nil {
+			return err
+		}
+		left.QuietFor = time.Since(began).Seconds()
+		over := time.Since(began) >= quiet && !watch
+		if !left.Empty || over {
+			return b.showRemaining(&left)
+		}
+		if !noted {
+			noted = true
+			b.print.Notef("all counts are 0; watching for %s", map[bool]string{true: "arrivals until Ctrl-C", false: quiet.String()}[watch])
+		}
+		t := time.NewTimer(min(time.Second, max(quiet, 100*time.Millisecond)))
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return context.Cause(ctx)
+		case <-t.C:
+		}
+	}
+}
+
+// left counts once.
+func (b *bridgeCommand) left(ctx context.Context, r *config.Route, phase string) (remainingResult, error) {
+	ctx, cancel := b.bounded(ctx)
+	defer cancel()
+	out := remainingResult{Route: r.Name, Phase: phase}
+	source, err := countAt(ctx, r.From)
+	if err != nil {
+		return out, err
+	}
+	letters, err := countAt(ctx, r.LettersFrom)
+	if err != nil {
+		return out, err
+	}
+	parked, err := countAt(ctx, r.Parked)
+	if err != nil {
+		return out, err
+	}
+	out.Ready, out.Unsettled, out.Delayed, out.Consumers, out.Uncounted, out.Places = source.Ready, source.Unsettled, source.Delayed, source.Consumers, source.Uncounted, source.Of
+	out.DeadLetters, out.Parked = letters.Messages(), parked.Messages()
+	out.Empty = source.Messages()+out.DeadLetters+out.Parked == 0
+	return out, nil
+}
+
+func countAt(ctx context.Context, src transport.Source) (transport.Remaining, error) {
+	if src == nil {
+		return transport.Remaining{}, nil
+	}
+	c, ok := src.(transport.Remainder)
+	if !ok {
+		return transport.Remaining{}, &longshore.Error{Code: longshore.CodeUnsupported, Op: "count what remains at " + nameOf(src), Err: errors.New("it does not count its messages")}
+	}
+	left, err := c.Remaining(ctx)
+	if errors.Is(err, longshore.CodeNotFound) {
+		return transport.Remaining{}, nil
+	}
+	return left, err
+}
+
+func (b *bridgeCommand) showRemaining(left *remainingResult) error {
+	var err error
+	if b.print.JSON {
+		err = b.print.Document(left)
+	} else {
+		consumers := fmt.Sprint(left.Consumers)
+		if left.Consumers < 0 {
+			consumers = "unknown"
+		}
+		err = b.print.Printf("%s (%s): ready %d, unsettled %d, delayed %d, dead letters %d, parked %d, consumers %s\n", left.Route, left.Phase,
+			left.Ready, left.Unsettled, left.Delayed, left.DeadLetters, left.Parked, consumers)
+		if left.Uncounted != "" {
+			b.print.Notef("note: not counted: %s", left.Uncounted)
+		}
+	}
+	if err == nil && !left.Empty {
+		return &cli.CodeError{Code: cli.ExitNo}
+	}
+	return err
+}
