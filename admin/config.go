@@ -45,6 +45,10 @@ type Config struct {
 	TLS *tls.Config
 	// Metrics is served at /metrics; nil: not found.
 	Metrics http.Handler
+	// Around returns a handler that serves more, or serves differently, and leaves the rest to
+	// the API's. It is behind the checks of hosts and sites; who asks is its own business. nil:
+	// the API alone.
+	Around func(api http.Handler) http.Handler
 	// Logger gets a line for each change, at level info. nil: stderr.
 	Logger *zap.Logger
 }

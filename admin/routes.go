@@ -68,6 +68,9 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("/", s.needs(local, func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, longshore.CodeNotFound, "there is no "+r.Method+" "+clip(r.URL.Path), "see GET /api/openapi.json")
 	}))
+	if s.cfg.Around != nil {
+		return s.guard(s.cfg.Around(mux))
+	}
 	return s.guard(mux)
 }
 

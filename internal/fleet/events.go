@@ -25,7 +25,7 @@ const (
 	// looked at more are.
 	seedFor = 120
 	// The pauses between two attempts to open the stream.
-	firstPause, lastPause = time.Second, 15 * time.Second
+	firstPause, lastPause = time.Second, 3 * time.Second
 )
 
 // follow reads the stream of events until ctx ends, and opens it again after its end.
@@ -69,6 +69,9 @@ func (r *reader) stream(ctx context.Context) bool {
 	}
 	_ = ReadStream(res.Body, func(kind string, data []byte) error { // it ends with ctx, or is opened again
 		watch.Reset(quiet)
+		if r.cfg.Frames != nil {
+			r.cfg.Frames(r.target.Name, kind, data)
+		}
 		var e admin.Event
 		var who admin.Session
 		switch {

@@ -31,6 +31,9 @@ type Config struct {
 	Every time.Duration
 	// Timeout ends a read. Zero: 3 s.
 	Timeout time.Duration
+	// Frames hears of everything that instances stream, one call at a time for each. nil:
+	// nothing does.
+	Frames func(instance, kind string, data []byte)
 }
 
 func (c Config) withDefaults() Config {
