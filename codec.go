@@ -107,21 +107,9 @@ func Typed[T any](codec Codec, f func(ctx context.Context, v T, d *Delivery) err
 		option.typed(&o)
 	}
 	return HandlerFunc(func(ctx context.Context, d *Delivery) error {
-		var v T
-		done, skip, err := decodeTyped(o, &d.Message, &v)
-		switch {
-		case err != nil:
-			return Reject(tombstoned(d, fmt.Sprintf("%T", v)))
-		case skip:
-			return nil
-		case done:
-			return f(ctx, v, d)
-		}
-		if err := codec.Decode(ctx, &d.Message, &v); err != nil {
-			if verdict, _ := VerdictOf(err); verdict != VerdictNone {
-				return err
-			}
-			return Reject(undecodable(d, fmt.Sprintf("%T", v), err))
+		v, skip, err := decodeOne[T](ctx, codec, o, d)
+		if err != nil || skip {
+			return err
 		}
 		return f(ctx, v, d)
 	})
