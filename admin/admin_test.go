@@ -219,13 +219,36 @@ func TestClosedByDefault(t *testing.T) {
 	s.wants(http.StatusOK, http.MethodGet, orders, "")
 }
 
-// Off loopback there is no server without a token, and looking needs one too.
-func TestOffLoopback(t *testing.T) {
-	for _, addr := range []string{":8391", "0.0.0.0:0", "[::]:0", "192.0.2.1:80", "example.com:80"} {
-		if _, err := admin.New(admin.Config{Addr: addr}); err == nil {
-			t.Errorf("%s without operators was accepted", addr)
-		}
+// A pod's address without operators: probes and metrics for all, the made token for this
+// host alone.
+func TestPodAddressWithoutOperators(t *testing.T) {
+	s := serve(t, admin.Config{Addr: "0.0.0.0:0", Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })})
+	_, port, _ := net.SplitHostPort(s.a.Addr())
+	local := func(r *http.Request) { r.URL.Host, r.Host = "127.0.0.1:"+port, "" }
+	remote := func(r *http.Request) { // by a proxy, for a peer on another host
+		local(r)
+		r.Header.Set("X-Forwarded-For", "192.0.2.7")
 	}
+	made, err := os.ReadFile(s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.token = strings.TrimSpace(string(made))
+	s.wants(http.StatusOK, http.MethodGet, "/api/containers", "", local)
+	s.wants(http.StatusOK, http.MethodPost, orders+"/pause", "", local)
+	for _, path := range []string{"/api/containers", orders, "/api/events"} {
+		s.wants(http.StatusUnauthorized, http.MethodGet, path, "", remote)
+	}
+	s.wants(http.StatusUnauthorized, http.MethodPost, orders+"/resume", "", remote)
+	s.token = ""
+	s.wants(http.StatusOK, http.MethodGet, "/health/live", "", remote)
+	s.wants(http.StatusOK, http.MethodGet, "/metrics", "", remote)
+	s.wants(http.StatusOK, http.MethodGet, "/health/live", "", func(r *http.Request) { local(r); r.Host = "orders.shop.svc.cluster.local" })
+	s.wants(http.StatusForbidden, http.MethodGet, "/api/containers", "", func(r *http.Request) { local(r); r.Host = "evil.example" })
+}
+
+// Off loopback looking needs a token too.
+func TestOffLoopback(t *testing.T) {
 	for _, addr := range []string{"127.0.0.1:99999", "127.0.0.1:-1", "localhost:x y"} {
 		if _, err := admin.New(admin.Config{Addr: addr}); err == nil || !strings.Contains(err.Error(), "port") {
 			t.Errorf("%s: %v", addr, err)

@@ -24,7 +24,8 @@ const DefaultAddr = "127.0.0.1:8391"
 // Config says what is served where and to whom. The zero value listens on
 // [DefaultAddr] and has nothing to show.
 type Config struct {
-	// Addr is host and port. Zero: DefaultAddr. Port 0 is any free one.
+	// Addr is host and port. Zero: DefaultAddr. Port 0 is any free one. At an address that
+	// other hosts can reach and without Operators, those hosts get health and metrics only.
 	Addr string
 	// Containers are shown and steered, by their names.
 	Containers []*container.ListenerContainer
@@ -51,6 +52,10 @@ type Config struct {
 	Around func(api http.Handler) http.Handler
 	// Logger gets a line for each change, at level info. nil: stderr.
 	Logger *zap.Logger
+
+	// localToken: other hosts can reach Addr and no operator is configured, so the token
+	// that is made at the start counts for this host alone.
+	localToken bool
 }
 
 // MinToken is the least number of characters of a token. A shorter one is refused.
@@ -72,12 +77,10 @@ func (c *Config) check() error {
 			l.Bad("Addr", "write for example "+DefaultAddr, "%q has a port that is not a number from 0 to 65535", c.Addr)
 		}
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		l.Bad("Addr", "write for example "+DefaultAddr, "%q is not host:port", c.Addr)
-	case !loopback(host) && len(c.Operators) == 0:
-		l.Bad("Addr", "set {Operators}, or listen on "+DefaultAddr, "%q can be reached from other hosts, and no operator has a token", c.Addr)
 	}
+	c.localToken = !loopback(host) && len(c.Operators) == 0
 	seen := map[string]bool{}
 	for i, c := range c.Containers {
 		switch {

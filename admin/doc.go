@@ -14,9 +14,10 @@
 // without a token may see is decided by its connection, on a mux of one's own too: a
 // process of this host sees names and numbers, but no ids, keys or texts; any other peer,
 // and a proxy of this host that forwards, only health and metrics. Without an operator's
-// token configured [New] refuses to serve an address of other hosts at all.
+// token configured, other hosts get no more than that with any token, so probes and
+// scrapes work on a pod's address without configuration.
 //
-// Foreign Host headers and cross-site requests of browsers are refused, no GET changes
+// Foreign Host headers, except on health, and cross-site requests of browsers are refused, no GET changes
 // anything, and there is no profiling. Each change is an event that says who and why.
 //
 // The routes are described by GET /api/openapi.json. Errors are JSON: code, message
