@@ -5,6 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/longshore-go/longshore/internal/logs"
 )
 
 // Outcome is what an attempt to take a row found.
@@ -32,22 +37,21 @@ type claim struct {
 type statements struct {
 	dialect Dialect
 	lock    string // one query with two counts on PostgreSQL, else a locking select
+	last    bool   // the row is deleted after the handler
 	delete  string
 	seen    string // inbox: is it there
 	insert  string // inbox; on PostgreSQL with two counts, as lock
 	purge   string
 }
 
-func statementsFor(d Dialect, t Tables) statements {
-	n := t.in(d)
-	s := statements{dialect: d, delete: fmt.Sprintf("DELETE FROM %s WHERE %s = %s", n.Mutex, n.ID, d.arg(1))}
+func statementsFor(d Dialect, cfg *Config) statements {
+	n := cfg.Tables.in(d)
+	s := statements{dialect: d, last: cfg.Delete == DeleteLast, delete: fmt.Sprintf("DELETE FROM %s WHERE %s = %s", n.Mutex, n.ID, d.arg(1))}
 	switch d {
 	case Postgres:
 		// One statement, and no error when the row is held: an error would end the
 		// transaction and fill the server's log.
-		s.lock = fmt.Sprintf(`WITH l AS (SELECT %[2]s FROM %[1]s WHERE %[2]s = $1 FOR UPDATE SKIP LOCKED),
-d AS (DELETE FROM %[1]s m USING l WHERE m.%[2]s = l.%[2]s RETURNING 1)
-SELECT (SELECT count(*) FROM d), EXISTS (SELECT 1 FROM %[1]s WHERE %[2]s = $1)`, n.Mutex, n.ID)
+		s.lock = fmt.Sprintf(pgLock(cfg), n.Mutex, n.ID)
 		s.insert = fmt.Sprintf(`WITH l AS MATERIALIZED (SELECT pg_try_advisory_xact_lock(hashtextextended($1::text || '/' || $2::text, 0)) AS got),
 i AS (INSERT INTO %s (consumer, id, at) SELECT $1::text, $2::text, %s FROM l WHERE got ON CONFLICT DO NOTHING RETURNING 1)
 SELECT (SELECT count(*) FROM i), NOT (SELECT got FROM l)`, n.Inbox, d.now())
@@ -68,6 +72,27 @@ SELECT (SELECT count(*) FROM i), NOT (SELECT got FROM l)`, n.Inbox, d.now())
 	return s
 }
 
+// pgLock is the question on PostgreSQL: rows taken, and whether any are there.
+func pgLock(cfg *Config) string {
+	switch {
+	case cfg.NoUniqueIndex && cfg.Delete == DeleteLast:
+		return `WITH l AS (SELECT 1 FROM %[1]s WHERE %[2]s = $1 FOR UPDATE SKIP LOCKED), a AS (SELECT count(*) AS n FROM %[1]s WHERE %[2]s = $1)
+SELECT CASE WHEN (SELECT count(*) FROM l) = a.n THEN a.n ELSE 0 END, a.n > 0 FROM a`
+	case cfg.NoUniqueIndex:
+		// Whoever does not get all rows of the id has got none of them: two sessions could
+		// each lock one. By ctid, since a delete by id would wait for the other session.
+		return `WITH l AS (SELECT ctid FROM %[1]s WHERE %[2]s = $1 FOR UPDATE SKIP LOCKED),
+d AS (DELETE FROM %[1]s m USING l WHERE m.ctid = l.ctid RETURNING 1), a AS (SELECT count(*) AS n FROM %[1]s WHERE %[2]s = $1)
+SELECT CASE WHEN (SELECT count(*) FROM d) = a.n THEN a.n ELSE 0 END, a.n > 0 FROM a`
+	case cfg.Delete == DeleteLast:
+		return `WITH l AS (SELECT 1 FROM %[1]s WHERE %[2]s = $1 FOR UPDATE SKIP LOCKED)
+SELECT (SELECT count(*) FROM l), EXISTS (SELECT 1 FROM %[1]s WHERE %[2]s = $1)`
+	}
+	return `WITH l AS (SELECT %[2]s FROM %[1]s WHERE %[2]s = $1 FOR UPDATE SKIP LOCKED),
+d AS (DELETE FROM %[1]s m USING l WHERE m.%[2]s = l.%[2]s RETURNING 1)
+SELECT (SELECT count(*) FROM d), EXISTS (SELECT 1 FROM %[1]s WHERE %[2]s = $1)`
+}
+
 // begin starts a transaction and takes what the claim says. The transaction is open
 // only if the outcome is Acquired.
 func (m *Mutex) begin(ctx context.Context, c claim) (Tx, Outcome, error) {
@@ -75,6 +100,7 @@ func (m *Mutex) begin(ctx context.Context, c claim) (Tx, Outcome, error) {
 		var won, other counts
 		query, args := m.question(c)
 		tx, err := q.BeginQuery(ctx, scanCounts(&won, &other), query, args...)
+		m.duplicates(c, int64(won))
 		return m.began(ctx, tx, won.outcome(other), err)
 	}
 	tx, err := m.store.Begin(ctx)
@@ -115,15 +141,20 @@ func (m *Mutex) take(ctx context.Context, tx Tx, c claim) (Outcome, error) {
 		var won, other counts
 		query, args := m.question(c)
 		err := tx.Query(ctx, scanCounts(&won, &other), query, args...)
+		m.duplicates(c, int64(won))
 		return won.outcome(other), err
 	case c.inbox:
 		return m.takeInbox(ctx, tx, c.id)
 	}
 	if m.sql.lock != "" {
-		found := false
-		err := tx.Query(ctx, func(func(...any) error) error { found = true; return nil }, m.sql.lock, c.id)
-		if err != nil || !found {
+		found := int64(0)
+		err := tx.Query(ctx, func(func(...any) error) error { found++; return nil }, m.sql.lock, c.id)
+		if err != nil || found == 0 {
 			return Gone, err
+		}
+		m.duplicates(c, found)
+		if m.sql.last {
+			return Acquired, nil
 		}
 	}
 	// Without row locks (SQLite) this takes the lock on all.
@@ -147,6 +178,19 @@ func (m *Mutex) takeInbox(ctx context.Context, tx Tx, id string) (Outcome, error
 		return Gone, err
 	}
 	return Acquired, err
+}
+
+// duplicates reports rows that have the same id: a sequence that has begun again, or a
+// producer that inserts twice. They are taken together, so the message is handled once.
+func (m *Mutex) duplicates(c claim, rows int64) {
+	if rows < 2 || c.inbox {
+		return
+	}
+	m.counter.duplicates.Add(1)
+	if stands, due := m.twice.Due(time.Now()); due {
+		m.cfg.Logger.Warn("mutex rows with the same id", zap.String("mutex_id", c.id), zap.Int64("rows", rows),
+			zap.String("help", "ids must be unique: look at the producer and its sequence"), logs.Repeated(stands))
+	}
 }
 
 // question is the query on PostgreSQL that takes and tells in one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.uber.org/zap"
 
@@ -119,9 +120,21 @@ func (m *Mutex) checkIndex(ctx context.Context, tx Tx) error {
 	if err != nil || indexes > 0 {
 		return err
 	}
-	return &longshore.Error{Code: longshore.CodeMismatch, Op: "mutex: table " + t.Mutex, Source: t.Mutex,
+	e := &longshore.Error{Code: longshore.CodeMismatch, Op: "mutex: table " + t.Mutex, Source: t.Mutex,
 		Err:  fmt.Errorf("no unique index begins with column %s", t.ID),
-		Hint: "create one: without it a lock on one row holds up others"}
+		Hint: "create one, or set Config.NoUniqueIndex: without an index a lock on one row holds up others"}
+	if !m.cfg.NoUniqueIndex {
+		return e
+	}
+	if m.sql.dialect != MySQL {
+		return nil
+	}
+	err = tx.Query(ctx, func(scan func(...any) error) error { return scan(&indexes) }, strings.Replace(uniqueIndex(MySQL), " AND non_unique = 0", "", 1), table, t.ID)
+	if err != nil || indexes > 0 {
+		return err
+	}
+	e.Err, e.Hint = fmt.Errorf("no index begins with column %s", t.ID), "create one: InnoDB locks every row that it reads"
+	return e
 }
 
 // checkServer looks for a standby and for settings that matter.

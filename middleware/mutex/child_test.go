@@ -132,7 +132,7 @@ func (t *pointTx) Commit(ctx context.Context) error {
 }
 
 func (c *process) produce(ctx context.Context) error {
-	o, err := mutex.NewOutbox(c.store(), c, mutex.OutboxConfig{Tables: c.tables, Logger: zap.NewNop(), NewID: func() string { return "a" }})
+	o, err := mutex.NewOutbox(c.store(), c, mutex.OutboxConfig{Tables: c.tables, Logger: zap.NewNop(), NewID: func(context.Context, mutex.Execer) (string, error) { return "a", nil }})
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,14 @@ type Config struct {
 	BusyMax time.Duration
 	// Absent is what becomes of a delivery without a row. Zero: [AckAbsent].
 	Absent Absent
+	// Delete is when the row is deleted. Zero: [DeleteFirst].
+	Delete Delete
+	// NoUniqueIndex accepts a mutex table whose id column has no unique index, as some
+	// older deployments have it. The ids themselves must be unique, by a sequence: rows
+	// with the same id are taken together, counted in [Stats].Duplicates and logged.
+	// PostgreSQL then reads the whole table for each message. MySQL still needs an index
+	// that begins with the column, since a lock would hold up all other rows.
+	NoUniqueIndex bool
 	// NoHeader is what becomes of a delivery without an id, in mode [Lock]. Zero:
 	// [RejectNoHeader].
 	NoHeader NoHeader
@@ -103,6 +111,26 @@ const (
 	AckAbsent Absent = iota
 	// Confirm lets it come back once, after 2 s, before that.
 	Confirm
+	// RejectAbsent dead-letters it with code state: for producers whose every message has
+	// a row, so that a second copy is looked at by a person.
+	RejectAbsent
+	// HandleAbsent gives it to the handler, in a transaction without protection: a second
+	// copy is handled again.
+	HandleAbsent
+)
+
+// Delete is when the row of a message is deleted, always in the handler's transaction.
+type Delete uint8
+
+const (
+	// DeleteFirst deletes it at once. The delete holds the row's lock until the commit, so
+	// that it saves a statement, and a handler that commits the transaction itself leaves
+	// no row behind that would run its effects again.
+	DeleteFirst Delete = iota
+	// DeleteLast locks the row (SELECT … FOR UPDATE, without waiting) and deletes it after
+	// the handler: for handlers and triggers that read it. SQLite has no row locks and
+	// refuses it.
+	DeleteLast
 )
 
 // NoHeader is what becomes of a delivery without an id.
@@ -151,8 +179,8 @@ func (c *Config) inbox() bool { return c.Mode == Inbox || c.NoHeader == UseInbox
 func (c *Config) check() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if c.Mode > Inbox || c.Busy > DeadLetter || c.Absent > Confirm || c.NoHeader > UseInbox {
-		add("Mode, Busy, Absent or NoHeader has a value that does not exist")
+	if c.Mode > Inbox || c.Busy > DeadLetter || c.Absent > HandleAbsent || c.Delete > DeleteLast || c.NoHeader > UseInbox {
+		add("Mode, Busy, Absent, Delete or NoHeader has a value that does not exist")
 	}
 	for name, d := range map[string]time.Duration{"BusyDelay": c.BusyDelay, "BusyMax": c.BusyMax,
 		"LockTimeout": c.LockTimeout, "CommitTimeout": c.CommitTimeout, "Retention": c.Retention, "PurgeEvery": c.PurgeEvery} {

@@ -1,6 +1,7 @@
 package mutex
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -13,15 +14,36 @@ const shardCount = 8
 // and its relays, and for the inbox. Leave out what is not used. Nothing in this
 // package ever creates a table by itself.
 //
-// Error: names that are none.
+// Error: names that are none, and a sequence on SQLite.
 func DDL(d Dialect, t Tables) (string, error) {
-	if err := checkDialect(d); err != nil {
-		return "", err
-	}
-	if err := t.defaults().check(); err != nil {
+	if err := errors.Join(checkDialect(d), t.defaults().check(), checkSequence(d, t)); err != nil {
 		return "", err
 	}
 	return strings.Join(statementsOf(d, t), ";\n\n") + ";\n", nil
+}
+
+// DropDDL returns the statements that remove what [DDL] creates, with all that is in it.
+// Errors: names that are none.
+func DropDDL(d Dialect, t Tables) (string, error) {
+	if err := errors.Join(checkDialect(d), t.defaults().check(), checkSequence(d, t)); err != nil {
+		return "", err
+	}
+	n := t.in(d)
+	var out []string
+	for _, table := range []string{n.Mutex, n.Outbox, n.Shards, n.Inbox} {
+		out = append(out, "DROP TABLE "+table)
+	}
+	if n.Sequence != "" {
+		out = append(out, "DROP SEQUENCE "+n.Sequence)
+	}
+	return strings.Join(out, ";\n") + ";\n", nil
+}
+
+func checkSequence(d Dialect, t Tables) error {
+	if t.Sequence != "" && d == SQLite {
+		return errors.New("Tables.Sequence: SQLite has no sequences; leave it empty")
+	}
+	return nil
 }
 
 func statementsOf(d Dialect, t Tables) []string {
@@ -60,6 +82,15 @@ func statementsOf(d Dialect, t Tables) []string {
 	}
 	if d != MySQL {
 		add("CREATE INDEX %s ON %s (consumer, at)", t.index(d, n.Inbox, "at"), n.Inbox)
+	}
+	switch {
+	case n.Sequence == "":
+	case d == Oracle:
+		add("CREATE SEQUENCE %s NOCYCLE", n.Sequence)
+	case d == MySQL: // MariaDB only
+		add("CREATE SEQUENCE %s NOCYCLE", n.Sequence)
+	default:
+		add("CREATE SEQUENCE %s NO CYCLE", n.Sequence)
 	}
 	for i := range shardCount {
 		add("INSERT INTO %s (shard) VALUES (%d)", n.Shards, i)

@@ -94,6 +94,21 @@ func (d Dialect) now() string {
 	return "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
 }
 
+// timestamp is an expression for the time in a column of type timestamp, as the columns
+// created_at of mutex tables are.
+func (d Dialect) timestamp() string {
+	switch d {
+	case Postgres:
+		return "clock_timestamp()"
+	case MySQL:
+		return "current_timestamp(6)"
+	case Oracle:
+		return "SYSTIMESTAMP"
+	case SQLite:
+	}
+	return "strftime('%Y-%m-%dT%H:%M:%fZ','now')"
+}
+
 func (d Dialect) quote(name string) string {
 	if d == MySQL {
 		return "`" + name + "`"

@@ -24,6 +24,7 @@ type Mutex struct {
 	counter counters
 	checked atomic.Bool
 	quiet   logs.Quiet // of the line about the database
+	twice   logs.Quiet // of the line about rows with the same id
 }
 
 // New checks the configuration and returns a mutex. It does no I/O. Errors:
@@ -35,11 +36,14 @@ func New(s Store, cfg Config) (*Mutex, error) {
 		err = errors.Join(errors.New("no store"), err)
 	} else {
 		err = errors.Join(checkDialect(s.Dialect()), err)
+		if cfg.Delete == DeleteLast && s.Dialect() == SQLite {
+			err = errors.Join(err, errors.New("Delete: SQLite has no row locks; use DeleteFirst"))
+		}
 	}
 	if err != nil {
 		return nil, &longshore.Error{Code: longshore.CodeConfig, Op: "mutex.New", Err: err, Hint: "see go doc mutex.Config"}
 	}
-	return &Mutex{store: s, cfg: cfg, sql: statementsFor(s.Dialect(), cfg.Tables)}, nil
+	return &Mutex{store: s, cfg: cfg, sql: statementsFor(s.Dialect(), &cfg)}, nil
 }
 
 // Name is "mutex".
@@ -130,6 +134,11 @@ func (m *Mutex) once(ctx context.Context, d *longshore.Delivery, c claim, next l
 	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	tx, out, err := m.limited(ctx, life, end, c)
+	if err == nil && out == Gone && !c.inbox && m.cfg.Absent == HandleAbsent {
+		m.counter.absent.Add(1)
+		c.none = true
+		tx, out, err = m.limited(ctx, life, end, c)
+	}
 	switch {
 	case err != nil:
 		return m.noTransaction(ctx, err)
@@ -146,6 +155,9 @@ func (m *Mutex) once(ctx context.Context, d *longshore.Delivery, c claim, next l
 	after := &afterCommit{}
 	err, lost := m.work(context.WithValue(ctx, afterKey{}, after), tx, d, next)
 	if err == nil {
+		err = m.deleteLast(life, tx, c)
+	}
+	if err == nil {
 		err = m.commit(life, tx)
 		if err == nil {
 			after.run(life)
@@ -154,6 +166,18 @@ func (m *Mutex) once(ctx context.Context, d *longshore.Delivery, c claim, next l
 	}
 	rollback := tx.Rollback(life)
 	return m.failed(ctx, c, err, m.evidenceOf(ctx, tx, rollback, err, lost))
+}
+
+// deleteLast deletes the row that the transaction has locked. That there is none any more
+// is no error: only the handler can have deleted it.
+func (m *Mutex) deleteLast(life context.Context, tx Tx, c claim) error {
+	if m.cfg.Delete != DeleteLast || c.none || c.inbox {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(life, m.cfg.CommitTimeout)
+	defer cancel()
+	_, err := tx.Exec(ctx, m.sql.delete, c.id)
+	return err
 }
 
 // limited begins within LockTimeout, or until the handler's context ends. With

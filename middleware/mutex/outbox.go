@@ -114,17 +114,25 @@ func (o *Outbox) Within(ctx context.Context, fn func(ctx context.Context) error)
 // Errors: [longshore.CodeConfig] or [longshore.CodeBadHeader] for what cannot be
 // published, then nothing was stored; or the database's.
 func (o *Outbox) Add(ctx context.Context, tx Execer, dest string, msgs ...*longshore.Message) error {
+	_, err := o.add(ctx, tx, dest, msgs...)
+	return err
+}
+
+func (o *Outbox) add(ctx context.Context, tx Execer, dest string, msgs ...*longshore.Message) ([]*record, error) {
 	for _, m := range msgs {
 		if err := storable(dest, m); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	records := make([]*record, 0, len(msgs))
 	for _, m := range msgs {
-		r := o.record(dest, m)
+		r, err := o.record(ctx, tx, dest, m)
+		if err != nil {
+			return nil, err
+		}
 		for _, s := range o.sql.insert(o.cfg.NoMutex, r, o.due(r)) {
 			if _, err := tx.ExecContext(ctx, s.query, s.args...); err != nil {
-				return fmt.Errorf("longshore: add to the outbox: %w", err)
+				return nil, fmt.Errorf("longshore: add to the outbox: %w", err)
 			}
 		}
 		records = append(records, r)
@@ -132,11 +140,24 @@ func (o *Outbox) Add(ctx context.Context, tx Execer, dest string, msgs ...*longs
 	if a := afterFrom(ctx); a != nil && len(records) > 0 {
 		a.add(func(ctx context.Context) { o.publishNow(ctx, records) })
 	}
-	return nil
+	return records, nil
 }
 
-func (o *Outbox) record(dest string, m *longshore.Message) *record {
-	id := o.cfg.NewID()
+// Send is [Outbox.Add] for one message, and returns the id of its mutex row, which is
+// also the id in the header.
+func (o *Outbox) Send(ctx context.Context, tx Execer, dest string, m *longshore.Message) (id string, err error) {
+	records, err := o.add(ctx, tx, dest, m)
+	if err != nil {
+		return "", err
+	}
+	return records[0].id, nil
+}
+
+func (o *Outbox) record(ctx context.Context, tx Execer, dest string, m *longshore.Message) (*record, error) {
+	id, err := o.newID(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
 	if !o.cfg.NoMutex {
 		m.Headers.Set(o.cfg.Header, id)
 	}
@@ -147,7 +168,7 @@ func (o *Outbox) record(dest string, m *longshore.Message) *record {
 		m.Headers.Set(longshore.HeaderID, m.ID)
 	}
 	key, _ := keyText(m.Key).(string)
-	return &record{id: id, dest: dest, key: key, shard: shardOf(m.Key, id), msg: m.Clone()}
+	return &record{id: id, dest: dest, key: key, shard: shardOf(m.Key, id), msg: m.Clone()}, nil
 }
 
 // due is what a new row says of when a relay may take it: 0 at once, below 0 so many

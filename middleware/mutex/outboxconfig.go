@@ -1,6 +1,7 @@
 package mutex
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -19,8 +20,8 @@ type OutboxConfig struct {
 	// Header is the name under which the id of the mutex row is sent. Zero: x-message-mutex.
 	Header string
 	// NewID makes the ids, at most 64 characters of ASCII. An id must never come
-	// twice. nil: UUIDs that begin with the time; see also [NumericID].
-	NewID func() string
+	// twice. nil: UUIDs that begin with the time; see also [NumericID] and [SequenceID].
+	NewID func(ctx context.Context, tx Execer) (string, error)
 	// NoMutex inserts no mutex row and sends no header: for consumers with an
 	// [Inbox], who would leave the rows behind.
 	NoMutex bool
@@ -76,7 +77,7 @@ func (c OutboxConfig) defaults() OutboxConfig {
 		c.Header = HeaderMutex
 	}
 	if c.NewID == nil {
-		c.NewID = newID
+		c.NewID = func(context.Context, Execer) (string, error) { return newID(), nil }
 	}
 	orDuration(&c.Grace, defaultGrace)
 	orDuration(&c.PublishTimeout, defaultPublishTimeout)

@@ -65,9 +65,14 @@ func (s *outboxSQL) insert(noMutex bool, r *record, due int64) []statement {
 	if noMutex {
 		return []statement{{outbox, args}}
 	}
-	mutex := fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s)", s.names.Mutex, s.names.ID, s.dialect.arg(1))
+	// The time is written although our own tables have a default: an existing table may not.
+	mutexColumns, now := s.names.ID, ""
+	if s.names.CreatedAt != "-" {
+		mutexColumns, now = mutexColumns+", "+s.names.CreatedAt, ", "+s.dialect.timestamp()
+	}
+	mutex := fmt.Sprintf("INSERT INTO %s (%s) VALUES (%s%s)", s.names.Mutex, mutexColumns, s.dialect.arg(1), now)
 	if s.dialect == Postgres { // the id twice: the two columns may have different types
-		mutex = fmt.Sprintf("INSERT INTO %s (%s) VALUES ($%d)", s.names.Mutex, s.names.ID, len(args)+1)
+		mutex = fmt.Sprintf("INSERT INTO %s (%s) VALUES ($%d%s)", s.names.Mutex, mutexColumns, len(args)+1, now)
 		return []statement{{"WITH m AS (" + mutex + ") " + outbox, append(args, r.id)}}
 	}
 	return []statement{{mutex, []any{r.id}}, {outbox, args}}

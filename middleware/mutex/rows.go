@@ -69,7 +69,7 @@ func (m *Mutex) rowsQuery(age time.Duration, limit int, ids []string) statement 
 	d, n := m.sql.dialect, m.cfg.Tables.in(m.sql.dialect)
 	seconds := "0.0"
 	if n.CreatedAt != "-" {
-		seconds = ageOf(d, n.CreatedAt)
+		seconds = "coalesce(" + ageOf(d, n.CreatedAt) + ", 0.0)"
 	}
 	locked, holder, join := "0", "NULL", ""
 	if d == Postgres { // who has the row is in it: its xmax is the transaction
@@ -93,7 +93,8 @@ LEFT JOIN pg_stat_activity a ON a.pid = l.pid`
 		}
 		s.query += fmt.Sprintf(" WHERE m.%s IN (%s)", n.ID, d.args(1, len(ids)))
 	} else if n.CreatedAt != "-" {
-		s.query += fmt.Sprintf(" WHERE %s >= %s", seconds, d.arg(1))
+		// A row without its time is shown: that it is young cannot be told.
+		s.query += fmt.Sprintf(" WHERE (%s >= %s OR m.%s IS NULL)", seconds, d.arg(1), n.CreatedAt)
 		s.args = append(s.args, age.Seconds())
 		s.query += " ORDER BY 2 DESC"
 	}

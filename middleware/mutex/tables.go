@@ -26,6 +26,8 @@ type Tables struct {
 	Shards string
 	// Inbox remembers what was done, for [Inbox]. Zero: longshore_inbox.
 	Inbox string
+	// Sequence makes numeric ids for mutex rows; see [SequenceID]. Zero: [DDL] creates none.
+	Sequence string
 	// Quote puts the dialect's quotes around every name. Without them PostgreSQL
 	// folds names to lower case and Oracle to upper case.
 	Quote bool
@@ -46,16 +48,18 @@ func (t Tables) defaults() Tables {
 	return t
 }
 
+// plainName is what a name may be made of, with the schema before it.
+var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$#]*(\.[A-Za-z_][A-Za-z0-9_$#]*)*$`)
+
 // check refuses what is no plain name: names go into statements as they are.
 func (t Tables) check() error {
-	plain := regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$#]*(\.[A-Za-z_][A-Za-z0-9_$#]*)*$`)
 	var errs []error
 	for _, n := range []struct{ field, name string }{{"Mutex", t.Mutex}, {"ID", t.ID}, {"CreatedAt", t.CreatedAt},
-		{"Outbox", t.Outbox}, {"Shards", t.Shards}, {"Inbox", t.Inbox}} {
-		if n.field == "CreatedAt" && n.name == "-" {
+		{"Outbox", t.Outbox}, {"Shards", t.Shards}, {"Inbox", t.Inbox}, {"Sequence", t.Sequence}} {
+		if n.field == "CreatedAt" && n.name == "-" || n.field == "Sequence" && n.name == "" {
 			continue
 		}
-		if !plain.MatchString(n.name) || len(n.name) > 128 {
+		if !plainName.MatchString(n.name) || len(n.name) > 128 {
 			errs = append(errs, fmt.Errorf("%s: %q is not a name of letters, digits and _ $ #", "Tables."+n.field, n.name))
 		}
 	}
@@ -68,8 +72,8 @@ func (t Tables) in(d Dialect) Tables {
 	if !t.Quote {
 		return t
 	}
-	for _, n := range []*string{&t.Mutex, &t.ID, &t.CreatedAt, &t.Outbox, &t.Shards, &t.Inbox} {
-		if *n == "-" {
+	for _, n := range []*string{&t.Mutex, &t.ID, &t.CreatedAt, &t.Outbox, &t.Shards, &t.Inbox, &t.Sequence} {
+		if *n == "-" || *n == "" {
 			continue
 		}
 		parts := strings.Split(*n, ".")

@@ -97,6 +97,10 @@ func (m *Mutex) absent(c claim, d *longshore.Delivery) error {
 		return longshore.Release(errNotYetVisible, confirmDelay)
 	}
 	m.memory.forget(c.id)
+	if m.cfg.Absent == RejectAbsent {
+		return longshore.Reject(&longshore.Error{Code: longshore.CodeState, Op: fmt.Sprintf("mutex %q", c.id), Source: d.Origin.Source(), Err: errNoRow,
+			Hint: "it was handled before, or its producer has inserted no row: compare the tables and headers of both"})
+	}
 	return nil
 }
 
@@ -140,6 +144,10 @@ func (m *Mutex) discard(ctx context.Context, c claim, verdict error) error {
 	tx, out, err := m.limited(ctx, life, end, c)
 	if err == nil && out == Acquired {
 		defer m.gate.leave()
+		if err = m.deleteLast(life, tx, c); err != nil {
+			_ = tx.Rollback(life)
+			return longshore.Release(errors.Join(verdict, err), m.delay(1))
+		}
 		err = m.commit(life, tx)
 		_ = tx.Rollback(life)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -47,14 +48,35 @@ func (o *Outbox) Add(ctx context.Context, tx pgx.Tx, dest string, msgs ...*longs
 func Execer(tx interface {
 	Exec(ctx context.Context, query string, args ...any) (pgconn.CommandTag, error)
 }) mutex.Execer {
-	return execer{tx.Exec}
+	e := execer{exec: tx.Exec}
+	if q, ok := tx.(interface {
+		QueryRow(ctx context.Context, query string, args ...any) pgx.Row
+	}); ok {
+		e.query = q.QueryRow
+	}
+	return e
 }
 
 type execer struct {
-	exec func(ctx context.Context, query string, args ...any) (pgconn.CommandTag, error)
+	exec  func(ctx context.Context, query string, args ...any) (pgconn.CommandTag, error)
+	query func(ctx context.Context, query string, args ...any) pgx.Row // nil: it cannot
 }
 
 func (e execer) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	tag, err := e.exec(ctx, query, args...)
 	return driver.RowsAffected(tag.RowsAffected()), err
+}
+
+// QueryValue reads one value, for [mutex.SequenceID].
+func (e execer) QueryValue(ctx context.Context, query string) (value string, err error) {
+	if e.query == nil {
+		return "", errors.New("it executes statements only and cannot query")
+	}
+	err = e.query(ctx, query).Scan(&value)
+	return value, err
+}
+
+// Send is [mutex.Outbox.Send].
+func (o *Outbox) Send(ctx context.Context, tx pgx.Tx, dest string, m *longshore.Message) (id string, err error) {
+	return o.Outbox.Send(ctx, Execer(tx), dest, m)
 }
