@@ -23,12 +23,15 @@ func newMutex(a *app) *cobra.Command {
 func newMutexDDL(a *app) *cobra.Command {
 	var db database
 	var dialect string
+	var drop bool
 	cmd := &cobra.Command{
 		Use:   "ddl --dialect D",
 		Short: "Print the statements that create the tables of mutex, outbox, relay and inbox",
 		Long: "ddl prints the statements that create the tables. It connects to nothing and changes\n" +
 			"nothing. Leave out what you do not use.",
-		Example: "  longshore mutex ddl --dialect postgres | psql shop",
+		Example: "  longshore mutex ddl --dialect postgres | psql shop\n" +
+			"  longshore mutex ddl --dialect postgres --sequence message_ids\n" +
+			"  longshore mutex ddl --dialect postgres --drop",
 		Args:    atMost(0),
 		RunE: func(*cobra.Command, []string) error {
 			if dialect == "" {
@@ -38,7 +41,11 @@ func newMutexDDL(a *app) *cobra.Command {
 			if err != nil {
 				return &cli.CodeError{Code: cli.ExitUsage, Err: err}
 			}
-			text, err := mutex.DDL(d, db.tables)
+			statements := mutex.DDL
+			if drop {
+				statements = mutex.DropDDL
+			}
+			text, err := statements(d, db.tables)
 			if err != nil {
 				return &cli.UsageError{Text: err.Error(), Hint: "names are made of letters, digits and _ $ #"}
 			}
@@ -51,5 +58,7 @@ func newMutexDDL(a *app) *cobra.Command {
 	cmd.Flags().StringVar(&dialect, "dialect", "", "database: postgres, mysql (MariaDB too), sqlite or oracle")
 	db.names(cmd)
 	cmd.Flags().StringVar(&db.tables.Inbox, "inbox-table", "", "inbox table (default longshore_inbox)")
+	cmd.Flags().StringVar(&db.tables.Sequence, "sequence", "", "also a sequence of this name for numeric ids (mutex.SequenceID)")
+	cmd.Flags().BoolVar(&drop, "drop", false, "print the statements that remove the tables and the sequence")
 	return cmd
 }
