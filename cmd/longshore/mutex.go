@@ -32,7 +32,7 @@ func newMutexDDL(a *app) *cobra.Command {
 		Example: "  longshore mutex ddl --dialect postgres | psql shop\n" +
 			"  longshore mutex ddl --dialect postgres --sequence message_ids\n" +
 			"  longshore mutex ddl --dialect postgres --drop",
-		Args:    atMost(0),
+		Args: atMost(0),
 		RunE: func(*cobra.Command, []string) error {
 			if dialect == "" {
 				return &cli.UsageError{Text: "--dialect is missing", Hint: "use postgres, mysql (for MariaDB too), sqlite or oracle"}
