@@ -14,7 +14,7 @@ brokers: ## get and start RabbitMQ, Kafka, ElasticMQ, PostgreSQL, MariaDB; expor
 brokers-stop: ## stop what `make brokers` started
 	@scripts/brokers stop
 
-.PHONY: test test-matrix soak soak-kafka soak-mutex cover
+.PHONY: test test-matrix soak soak-kafka soak-mutex move-bridge cover
 test: ## start real brokers, test everything with -race, stop them
 	@scripts/test
 test-matrix: ## the RabbitMQ suites on 4.0, 4.3 and a cluster (root, 10 minutes the first time)
@@ -25,6 +25,8 @@ soak-kafka: ## members of Kafka groups come and go for minutes, crash and freeze
 	LONGSHORE_BROKERS=required LONGSHORE_CHURN=$${LONGSHORE_CHURN:-2m} scripts/brokers run kafka -- go test -race -count=1 -timeout 60m -v -run 'TestChurnOnKafka|TestOnAKafka' ./transport/kafka
 soak-mutex: ## kill -9 of producers and consumers, 50 times over 20 000 messages, RabbitMQ, Kafka, sqstest with PostgreSQL
 	LONGSHORE_BROKERS=required LONGSHORE_MUTEX_SOAK=$${LONGSHORE_MUTEX_SOAK:-20000} scripts/brokers run rabbitmq kafka postgres -- go test -count=1 -timeout 60m -v -run SoakOnReal ./middleware/mutex/soak
+move-bridge: ## a service at 500/s is moved from RabbitMQ to Kafka, turned back halfway and moved again (LONGSHORE_MOVE=30s between two steps)
+	LONGSHORE_BROKERS=required LONGSHORE_MOVE=$${LONGSHORE_MOVE:-30s} scripts/brokers run rabbitmq kafka -- go test -race -count=1 -timeout 60m -v -run TestMoveOnRealBrokers ./examples/bridge
 cover: ## test coverage by package, embedded servers only; coverage.txt
 	go test -coverprofile=coverage.txt ./...
 	go tool cover -func=coverage.txt | tail -n 1

@@ -21,7 +21,7 @@ type Observation struct {
 	Old, New    Side
 	Parked      int64         // messages that the target refused
 	DeadLetters int64         // on the side that is emptied, where the route has a place for them
-	Rate        float64       // messages moved in the last seconds, per second
+	Moved       int64         // by the mover that runs
 	Silence     time.Duration // since the last message arrived at the side that is emptied
 	Assured     bool          // the operator says that the consumers are as they should be
 }
@@ -54,12 +54,12 @@ func (p Phase) Decide(o Observation, quiet time.Duration) Decision {
 	case Returning:
 		return ended(o.New, o.Assured, "new")
 	case OldEnded:
-		return caught(o.Old, o.Rate)
+		return flows(o.Old, o.Moved)
 	case NewEnded:
-		return caught(o.New, o.Rate)
-	case Caught:
+		return flows(o.New, o.Moved)
+	case Flows:
 		return started(o.New, o.Assured, "new")
-	case CaughtBack:
+	case FlowsBack:
 		return started(o.Old, o.Assured, "old")
 	case NewRuns:
 		return silent(o.Old, o, quiet)
@@ -87,9 +87,10 @@ func ended(s Side, assured bool, which string) Decision {
 	return Decision{Verdict: Advance}
 }
 
-// caught: less waits than about two seconds' worth, so the gap that consumers see is short.
-func caught(s Side, rate float64) Decision {
-	if s.Ready == 0 || float64(s.Ready) <= 2*rate {
+// flows: messages are moved, or none waits. The consumers need not wait until all are: what is
+// moved comes in its order, so an early start only makes the gap shorter.
+func flows(s Side, moved int64) Decision {
+	if s.Messages() == s.Delayed || moved > 0 {
 		return Decision{Verdict: Advance}
 	}
 	return Decision{Wait, fmt.Sprintf("%d messages to move", s.Ready), ""}

@@ -381,7 +381,7 @@ func (w *walk) look(ctx context.Context) (Observation, error) {
 	if source.Ready+source.Unsettled > 0 {
 		w.arrivals = now
 	}
-	o.Rate, o.Silence, o.Assured = w.rate, now.Sub(w.arrivals), w.assured
+	o.Moved, o.Silence, o.Assured = n-w.before, now.Sub(w.arrivals), w.assured
 	return o, nil
 }
 

@@ -10,18 +10,18 @@ const (
 	Planned  Phase = iota // nothing has changed
 	Seeded                // the target exists and the group of the new consumers has its positions
 	OldEnded              // the old consumers have ended: messages are moved from here on
-	Caught                // the bridge has caught up with the producers
+	Flows                 // messages arrive at the new side
 	NewRuns               // the new consumers run
 	Quiet                 // nothing arrives at the old side any more
 	Drained               // the old side is empty, dead letters included
 	Finished              // the old side has been given up
 
-	Returning  // a rollback has begun: the new consumers are to end
-	NewEnded   // the new consumers have ended: messages are moved back from here on
-	CaughtBack // the bridge has caught up on the way back
-	OldRuns    // the old consumers run again
-	QuietBack  // nothing arrives at the new side any more
-	phases     // their number
+	Returning // a rollback has begun: the new consumers are to end
+	NewEnded  // the new consumers have ended: messages are moved back from here on
+	FlowsBack // messages arrive at the old side again
+	OldRuns   // the old consumers run again
+	QuietBack // nothing arrives at the new side any more
+	phases    // their number
 )
 
 // Direction is the way in which messages are moved.
@@ -52,9 +52,9 @@ func rules(p Phase) rule {
 	case Seeded:
 		return rule{"seeded", Still, OldEnded, Planned, 2, "old consumers: stop or drain them now"}
 	case OldEnded:
-		return rule{"old-ended", Forth, Caught, Returning, 3, "forwarding what waits on the old side"}
-	case Caught:
-		return rule{"caught-up", Forth, NewRuns, Returning, 4, "new consumers: start them now"}
+		return rule{"old-ended", Forth, Flows, Returning, 3, "forwarding begins"}
+	case Flows:
+		return rule{"flows", Forth, NewRuns, Returning, 4, "new consumers: start them now"}
 	case NewRuns:
 		return rule{"new-runs", Forth, Quiet, Returning, 5, "producers: switch them to the new side, in any order"}
 	case Quiet:
@@ -66,9 +66,9 @@ func rules(p Phase) rule {
 	case Returning:
 		return rule{"returning", Still, NewEnded, Returning, 1, "new consumers: stop or drain them now"}
 	case NewEnded:
-		return rule{"new-ended", Back, CaughtBack, NewEnded, 2, "moving back what the new consumers have not done"}
-	case CaughtBack:
-		return rule{"caught-up-back", Back, OldRuns, CaughtBack, 3, "old consumers: start them now"}
+		return rule{"new-ended", Back, FlowsBack, NewEnded, 2, "moving back begins: what the new consumers have not done"}
+	case FlowsBack:
+		return rule{"flows-back", Back, OldRuns, FlowsBack, 3, "old consumers: start them now"}
 	case OldRuns:
 		return rule{"old-runs", Back, QuietBack, OldRuns, 4, "producers: switch them back to the old side"}
 	case QuietBack:

@@ -128,13 +128,13 @@ func (w *world) operate() {
 	switch s.At() {
 	case Seeded:
 		w.oldRuns = false
-	case Caught:
+	case Flows:
 		w.newRuns = true
 	case NewRuns:
 		w.onNew = w.onNew || len(w.old) == 0
 	case Returning:
 		w.newRuns = false
-	case CaughtBack:
+	case FlowsBack:
 		w.oldRuns = true
 	case OldRuns:
 		w.onNew = w.onNew && len(w.new) > 0
@@ -309,10 +309,11 @@ func TestDecisions(t *testing.T) {
 		{"SQS counts no consumers", Seeded, Observation{Old: Side{Consumers: -1}}, Ask},
 		{"the operator says so", Seeded, Observation{Old: Side{Consumers: -1}, Assured: true}, Advance},
 		{"the operator says so, and messages are in flight", Seeded, Observation{Old: Side{Consumers: -1, Unsettled: 3}, Assured: true}, Wait},
-		{"much waits", OldEnded, Observation{Old: Side{Ready: 900}, Rate: 300}, Wait},
-		{"little waits", OldEnded, Observation{Old: Side{Ready: 500}, Rate: 300}, Advance},
-		{"no new consumer", Caught, Observation{}, Wait},
-		{"a new consumer", Caught, Observation{New: Side{Consumers: 1}}, Advance},
+		{"nothing moves yet", OldEnded, Observation{Old: Side{Ready: 900}}, Wait},
+		{"it moves", OldEnded, Observation{Old: Side{Ready: 500}, Moved: 1}, Advance},
+		{"none waits", OldEnded, Observation{Old: Side{Delayed: 20}}, Advance},
+		{"no new consumer", Flows, Observation{}, Wait},
+		{"a new consumer", Flows, Observation{New: Side{Consumers: 1}}, Advance},
 		{"producers still write", NewRuns, Observation{Old: Side{Ready: 1}, Silence: 2 * quiet}, Wait},
 		{"not quiet long enough", NewRuns, Observation{Silence: quiet - 1}, Wait},
 		{"quiet", NewRuns, Observation{Old: Side{Delayed: 20}, Silence: quiet}, Advance},
@@ -321,7 +322,7 @@ func TestDecisions(t *testing.T) {
 		{"dead letters", Quiet, Observation{DeadLetters: 5}, Wait},
 		{"empty", Quiet, Observation{New: Side{Ready: 7, Consumers: 3}}, Advance},
 		{"new consumers still there", Returning, Observation{New: Side{Consumers: 1}}, Wait},
-		{"no old consumer", CaughtBack, Observation{New: Side{Consumers: 1}}, Wait},
+		{"no old consumer", FlowsBack, Observation{New: Side{Consumers: 1}}, Wait},
 		{"new side not empty", QuietBack, Observation{New: Side{Ready: 1}}, Wait},
 		{"after the end", Drained, Observation{}, Wait},
 	} {

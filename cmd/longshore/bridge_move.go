@@ -155,12 +155,12 @@ func (n *narrator) outcome(p *workflow.Progress) string {
 	case workflow.Seeded:
 		return "the old consumers have ended"
 	case workflow.OldEnded, workflow.NewEnded:
-		text := fmt.Sprintf("caught up: %d moved", p.Moved)
+		text := fmt.Sprintf("messages flow: %d of %d moved", p.Moved, p.Known)
 		if d := o.Old.Delayed; d > 0 && p.Phase == workflow.OldEnded {
 			text += fmt.Sprintf(", %d wait for their delay", d)
 		}
 		return text
-	case workflow.Caught:
+	case workflow.Flows:
 		return "the new consumers run" + users(o.New.Consumers)
 	case workflow.NewRuns:
 		return "the producers have left the old side"
@@ -168,7 +168,7 @@ func (n *narrator) outcome(p *workflow.Progress) string {
 		return "the old side is empty, dead letters included"
 	case workflow.Returning:
 		return "the new consumers have ended"
-	case workflow.CaughtBack:
+	case workflow.FlowsBack:
 		return "the old consumers run" + users(o.Old.Consumers)
 	case workflow.OldRuns:
 		return "the producers have left the new side"
