@@ -124,6 +124,7 @@ func commands() []command {
 		{build: newBridge},
 		{build: newCtl},
 		{build: newTop},
+		{build: newConsole},
 		{build: newConfig},
 		{build: newExplain},
 		{build: newMutex},
