@@ -60,9 +60,9 @@ func (d *dlqPurge) run(ctx context.Context, filter dlq.Filter, target string) er
 		}
 	}
 	bar := newProgress(d.print)
-	job.Progress = bar.show
+	job.Progress = bar.ofJob
 	res, err := dlq.Purge(ctx, job)
-	bar.end(res)
+	bar.endJob(res)
 	if err != nil && res.Looked == 0 && res.Done == 0 { // it has not begun
 		return err
 	}

@@ -101,8 +101,8 @@ func (d *dlqReplay) run(ctx context.Context, filter dlq.Filter, target string) e
 	}
 	bar := newProgress(d.print)
 	res, err := dlq.Replay(ctx, dlq.Job{Source: src, Filter: filter, To: d.to, Limit: d.choose.number, Batch: d.batch, MaxHops: d.hops, Rate: rate,
-		Hold: d.choose.look, Patience: d.timeout, Progress: bar.show})
-	bar.end(res)
+		Hold: d.choose.look, Patience: d.timeout, Progress: bar.ofJob})
+	bar.endJob(res)
 	if err != nil && res.Looked == 0 && res.Done == 0 { // it has not begun
 		return err
 	}

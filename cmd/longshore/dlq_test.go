@@ -339,12 +339,12 @@ func TestProgressBar(t *testing.T) {
 	now := time.Unix(1000, 0)
 	p := newProgress(cli.NewPrinter(cli.Streams{Err: &errs, ErrTerminal: true}, cli.Options{}))
 	p.now, p.said, p.samples = func() time.Time { return now }, now, []sample{{at: now}}
-	p.show(dlq.Result{Total: 100, Done: 0})
+	p.ofJob(dlq.Result{Total: 100, Done: 0})
 	now = now.Add(time.Second)
-	p.show(dlq.Result{Total: 100, Done: 50})
+	p.ofJob(dlq.Result{Total: 100, Done: 50})
 	now = now.Add(time.Second)
-	p.show(dlq.Result{Total: 100, Done: 99, Failed: 1})
-	p.end(dlq.Result{Total: 100, Done: 99, Failed: 1})
+	p.ofJob(dlq.Result{Total: 100, Done: 99, Failed: 1})
+	p.endJob(dlq.Result{Total: 100, Done: 99, Failed: 1})
 	want := "\r\x1b[K▕        ▏ 0/100  0/s  ETA –\r\x1b[K▕████    ▏ 50/100  50/s  ETA 1s\r\x1b[K▕████████▏ 100/100  50/s  ETA 0s\r\x1b[K▕████████▏ 100/100  50/s  ETA 0s\n"
 	if errs.String() != want {
 		t.Errorf("%q\nwant %q", errs.String(), want)
@@ -354,7 +354,7 @@ func TestProgressBar(t *testing.T) {
 	p.now, p.said, p.samples = func() time.Time { return now }, now, []sample{{at: now}}
 	for range 21 {
 		now = now.Add(time.Second)
-		p.show(dlq.Result{Done: 7})
+		p.ofJob(dlq.Result{Done: 7})
 	}
 	if got := strings.Count(errs.String(), "\n"); got != 2 {
 		t.Errorf("%d lines in 21 s: %q", got, errs.String())

@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,7 +38,9 @@ type publishResult struct {
 	Failed    int    `json:"failed"`
 	Unsure    int    `json:"unsure,omitempty"`   // sent, and the answer did not come
 	NotSent   int    `json:"not_sent,omitempty"` // left when it ended early
-	DryRun    bool   `json:"dry_run,omitempty"`
+	// FailedLines are the lines of the input that were not published, with --lines or --json-lines.
+	FailedLines []int `json:"failed_lines,omitempty"`
+	DryRun      bool  `json:"dry_run,omitempty"`
 }
 
 func newPublish(a *app) *cobra.Command {
@@ -42,11 +48,15 @@ func newPublish(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "publish TARGET [FILE|-]",
 		Short: "Publish a file, or what comes on standard input, and wait for the confirmation",
-		Long: "publish sends FILE as the body of one message, or with --lines each line as one,\n" +
-			"and returns when the broker has confirmed all of them. - is standard input, which\n" +
-			"is also read when it is no terminal and FILE is left out.",
+		Long: "publish sends FILE as the body of one message, with --lines each line as a message, and with --json-lines each\n" +
+			"line as a JSON object: {\"key\", \"body\", \"headers\", \"id\", \"content_type\"}, as peek --json, tail --json and kcat -J\n" +
+			"print them. A body that is not a string is published as JSON. Lines override --key, --header and the like. If a line\n" +
+			"cannot be read, nothing is published and the line is named.\n" +
+			"publish returns when the broker has confirmed all messages. - is standard input, which is also read when\n" +
+			"FILE is left out and standard input is not a terminal.",
 		Example: "  longshore publish 'amqp://guest:guest@localhost/?queue=orders' order.json --key c-91\n" +
-			"  seq 100 | longshore publish 'amqp://guest:guest@localhost/?queue=orders' --lines",
+			"  seq 100 | longshore publish 'amqp://guest:guest@localhost/?queue=orders' --lines\n" +
+			"  longshore peek TARGET --json | longshore publish 'kafka://localhost/orders' --json-lines",
 		Args: withTarget(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.draft.HasKey = cmd.Flags().Changed("key")
@@ -61,6 +71,8 @@ func newPublish(a *app) *cobra.Command {
 	fs.StringVar(&f.draft.ID, "id", "", "message id; --lines appends a number")
 	fs.StringVar(&f.draft.ContentType, "content-type", "", "media type of the body")
 	fs.BoolVarP(&f.draft.Lines, "lines", "l", false, "publish each line as a message; empty lines are skipped")
+	fs.BoolVar(&f.draft.JSONLines, "json-lines", false, "publish each line, a JSON object, as a message")
+	fs.StringVarP(&f.draft.KeySeparator, "key-separator", "K", "", "with --lines: the key of a message is what stands before this in its line")
 	fs.StringVar(&f.to, "to", "", "publish to this destination on the same broker, for example exchange/routing.key")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "show what would be published")
 	return cmd
@@ -78,10 +90,14 @@ func (p *publishCommand) run(ctx context.Context, args []string) error {
 	if p.to == "" && p.hasTo {
 		return &cli.UsageError{Text: "--to is empty", Hint: "leave it out to publish to TARGET"}
 	}
-	msgs, err := cli.Await(ctx, func() ([]*longshore.Message, error) { return p.read(p.draft, args[1:]) })
+	if err := p.checkModes(); err != nil {
+		return err
+	}
+	in, err := cli.Await(ctx, func() (drafts, error) { return p.read(p.draft, args[1:]) })
 	if err != nil {
 		return err
 	}
+	msgs := in.msgs
 	if len(msgs) == 0 || (len(args) == 1 && len(msgs) == 1 && len(msgs[0].Body) == 0) {
 		return &cli.UsageError{Text: "there is nothing to publish", Hint: "the input is empty; an empty body is sent with an empty FILE named on the command line"}
 	}
@@ -96,7 +112,7 @@ func (p *publishCommand) run(ctx context.Context, args []string) error {
 	if p.dryRun {
 		return errors.Join(p.show(res), p.close(ctx, pub))
 	}
-	err = p.send(ctx, pub, dest, msgs, &res)
+	err = p.send(ctx, pub, dest, in, &res)
 	if res.Unsure == len(msgs) && ctx.Err() == nil { // the error says it all
 		return err
 	}
@@ -104,17 +120,50 @@ func (p *publishCommand) run(ctx context.Context, args []string) error {
 }
 
 // drafted reads the messages. It may wait for somebody to type them.
-func (p *publishCommand) read(d inspect.Draft, args []string) ([]*longshore.Message, error) {
+func (p *publishCommand) read(d inspect.Draft, args []string) (out drafts, err error) {
 	in, closeIn, err := p.input(args)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	defer closeIn()
-	msgs, err := d.Read(in)
-	if err != nil {
-		return nil, &cli.UsageError{Text: err.Error(), Hint: "see longshore publish --help"}
+	if out.msgs, out.lines, err = d.ReadNumbered(in); err != nil {
+		return out, unreadableInput(err)
 	}
-	return msgs, nil
+	return out, nil
+}
+
+// drafts are the messages to publish.
+type drafts struct {
+	msgs  []*longshore.Message
+	lines []int // the line of each in the input; nil: the input is one message
+}
+
+// unreadableInput names each line that cannot be read.
+func unreadableInput(err error) error {
+	joined, many := err.(interface{ Unwrap() []error }) // only what errors.Join made
+	if !many {
+		return &cli.UsageError{Text: err.Error(), Hint: "see longshore publish --help"}
+	}
+	var errs []error
+	for i, e := range joined.Unwrap() {
+		hint := ""
+		if i == len(joined.Unwrap())-1 {
+			hint = "nothing was published; see longshore publish --help"
+		}
+		errs = append(errs, &cli.UsageError{Text: e.Error(), Hint: hint})
+	}
+	return errors.Join(errs...)
+}
+
+// checkModes refuses flags that do not go together.
+func (p *publishCommand) checkModes() error {
+	switch {
+	case p.draft.Lines && p.draft.JSONLines:
+		return &cli.UsageError{Text: "--lines and --json-lines exclude each other", Hint: "give one of them"}
+	case p.draft.KeySeparator != "" && !p.draft.Lines:
+		return &cli.UsageError{Text: "--key-separator needs --lines", Hint: "add --lines; in --json-lines the key is the field key"}
+	}
+	return nil
 }
 
 // closed closes a publisher within the time for an answer, also after a signal.
@@ -128,10 +177,15 @@ func (p *publishCommand) close(ctx context.Context, pub transport.Publisher) err
 const publishBatch = 1000
 
 // send publishes batch by batch and counts in res what came of it.
-func (p *publishCommand) send(ctx context.Context, pub transport.Publisher, dest string, msgs []*longshore.Message, res *publishResult) (err error) {
-	failed := map[int]error{}
+func (p *publishCommand) send(ctx context.Context, pub transport.Publisher, dest string, in drafts, res *publishResult) (err error) {
+	failed, msgs := map[int]error{}, in.msgs
 	res.Published = 0
+	bar := newProgress(p.print)
+	defer func() { bar.end(res.Published, int64(len(msgs))) }()
 	for at := 0; at < len(msgs); at += publishBatch {
+		if len(msgs) > publishBatch {
+			bar.show(at, int64(len(msgs)))
+		}
 		part := msgs[at:min(at+publishBatch, len(msgs))]
 		err = p.sendPart(ctx, pub, dest, part)
 		var partial *transport.PartialError
@@ -162,8 +216,50 @@ func (p *publishCommand) send(ctx context.Context, pub transport.Publisher, dest
 	err = errors.Join(err, p.close(ctx, pub))
 	if err == nil && len(failed) > 0 {
 		err = &transport.PartialError{Failed: failed, Total: len(msgs)}
+		if in.lines != nil {
+			res.FailedLines, err = byLine(in.lines, failed)
+		}
 	}
 	return err
+}
+
+// byLine names the lines that failed, those with the same error together.
+func byLine(lines []int, failed map[int]error) (all []int, err error) {
+	type group struct {
+		lines []string
+		err   error
+	}
+	groups := map[string]*group{}
+	var order []*group
+	for _, i := range slices.Sorted(maps.Keys(failed)) {
+		all = append(all, lines[i])
+		g := groups[failed[i].Error()]
+		if g == nil {
+			g = &group{err: failed[i]}
+			groups[failed[i].Error()] = g
+			order = append(order, g)
+		}
+		g.lines = append(g.lines, strconv.Itoa(lines[i]))
+	}
+	var errs []error
+	for _, g := range order {
+		text := "line " + g.lines[0]
+		if n := len(g.lines); n > 1 {
+			text = "lines " + strings.Join(g.lines[:min(n, 10)], ", ")
+			if n > 10 {
+				text += fmt.Sprintf(" and %d more", n-10)
+			}
+		}
+		var known *longshore.Error
+		if errors.As(g.err, &known) {
+			at := *known
+			at.Op = text + ": " + at.Op
+			errs = append(errs, &at)
+			continue
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", text, g.err))
+	}
+	return all, errors.Join(errs...)
 }
 
 func (p *publishCommand) sendPart(ctx context.Context, pub transport.Publisher, dest string, part []*longshore.Message) error {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -163,5 +165,91 @@ func once(text string, do func()) func(string) {
 		if strings.Contains(all, text) {
 			first.Do(do)
 		}
+	}
+}
+
+// What peek prints as JSON, and what kcat -J prints, can be published; lines win over flags.
+func TestPublishJSONLines(t *testing.T) {
+	b := memory.New(memory.Config{})
+	w := queue(b)
+	w.in = `{"key":"c-1","body":"text","headers":{"tenant":"t,1","n":7},"id":"o-1"}
+{"topic":"orders","partition":0,"offset":5,"tstype":"create","ts":1700000000000,"broker":1,"headers":["a","1","a","2"],"key":"c-2","payload":"kcat"}
+
+{"n":3,"key_base64":"AP8=","body_base64":"/w==","headers":[{"name":"h","value":true}],"size":1,"position":9}
+{"body":{"amount": 1.50}}
+{"key":"","body":null}
+`
+	w.run(t, "publish", "x", "--json-lines", "--key", "from-flag", "-H", "tenant=flag", "-H", "app=cli").
+		want(t, 0, "published 5 messages to memory queue \"orders\" at memory\n", "")
+	ds, _, err := browse(t.Context(), b.Queue("orders", memory.QueueConfig{}), "", 10)
+	if err != nil || len(ds) != 5 {
+		t.Fatal(len(ds), err)
+	}
+	for i, want := range []struct{ key, body, headers string }{
+		{"c-1", "text", "app=cli n=7 tenant=t,1"},
+		{"c-2", "kcat", "a=1 a=2 app=cli tenant=flag"},
+		{"\x00\xff", "\xff", "app=cli h=true tenant=flag"},
+		{"from-flag", `{"amount": 1.50}`, "app=cli tenant=flag"},
+		{"", "", "app=cli tenant=flag"},
+	} {
+		var hs []string
+		for _, h := range ds[i].Headers {
+			hs = append(hs, fmt.Sprintf("%s=%v", h.Name, h.Value))
+		}
+		slices.Sort(hs)
+		if string(ds[i].Key) != want.key || string(ds[i].Body) != want.body || strings.Join(hs, " ") != want.headers {
+			t.Errorf("%d: key %q, body %q, headers %q", i+1, ds[i].Key, ds[i].Body, hs)
+		}
+	}
+	if ds[0].ID != "o-1" || ds[3].ContentType != "application/json" {
+		t.Errorf("%q %q", ds[0].ID, ds[3].ContentType)
+	}
+	// There and back: what is peeked is published as it was.
+	again := memory.New(memory.Config{})
+	w2 := queue(again)
+	w2.in = w.run(t, "peek", "x", "--json").out
+	if got := w2.run(t, "publish", "x", "--json-lines"); got.code != 0 || !slices.Equal(bodies(t, again, "orders"), bodies(t, b, "orders")) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A line that cannot be read is named, with all others of its kind, and nothing is published.
+func TestPublishNamesWrongLines(t *testing.T) {
+	b := memory.New(memory.Config{})
+	w := queue(b)
+	w.in = "{\"body\":\"ok\"}\n{\"body\":\n\n[1]\n{\"boddy\":1}\n{\"key\":7}\n{\"body\":1,\"payload\":2}\n{\"headers\":{\"x\":[1]}}\n{\"body_base64\":\"§\"}\n{} {}\n"
+	got := w.run(t, "publish", "x", "--json-lines")
+	for _, want := range []string{"line 2: not JSON", "line 4: a JSON array, want an object", `line 5: unknown field "boddy"`, `line 6: "key" is a number`, "line 7: body, payload and body_base64 exclude each other",
+		`line 8: header "x" is not a string`, "line 9: a field that ends in _base64 is not base64", "line 10: more than one JSON value", "help: nothing was published"} {
+		if !strings.Contains(got.err, want) {
+			t.Errorf("no %q in\n%s", want, got.err)
+		}
+	}
+	if got.code != 2 || got.out != "" || b.Inspect("orders").Published != 0 {
+		t.Errorf("%+v", got)
+	}
+	w.in = "c-1:one\nno key\n"
+	if got := w.run(t, "publish", "x", "--lines", "-K", ":"); got.code != 2 || !strings.Contains(got.err, `line 2: no key: ":" does not occur`) {
+		t.Errorf("%+v", got)
+	}
+	w.in = "c-1:one:1\n:two\n"
+	if got := w.run(t, "publish", "x", "--lines", "-K", ":"); got.code != 0 || strings.Join(bodies(t, b, "orders"), " ") != "c-1:one:1 :two" {
+		t.Errorf("%+v %q", got, bodies(t, b, "orders"))
+	}
+}
+
+// Lines that the broker refuses are named, those with one reason together.
+func TestPublishNamesRefusedLines(t *testing.T) {
+	b := memory.New(memory.Config{})
+	b.FailPublish("orders", 2, &longshore.Error{Code: longshore.CodeRefused, Op: "publish", Err: errors.New("full")})
+	w := queue(b)
+	w.in = "\none\ntwo\nthree\n"
+	if got := w.run(t, "publish", "x", "-l"); got.code != 1 || got.out != "published 1 message to memory queue \"orders\" at memory, 2 failed\n" || !strings.HasPrefix(got.err, "error[refused]: lines 2, 3: publish: full\n") {
+		t.Errorf("%+v", got)
+	}
+	b.FailPublish("orders", 1, &longshore.Error{Code: longshore.CodeRefused, Op: "publish", Err: errors.New("full")})
+	var res publishResult
+	if got := w.run(t, "publish", "x", "-l", "--json"); json.Unmarshal([]byte(got.out), &res) != nil || !slices.Equal(res.FailedLines, []int{2}) {
+		t.Errorf("%+v", got)
 	}
 }

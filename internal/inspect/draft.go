@@ -27,51 +27,100 @@ type Draft struct {
 	HeadersJSON string   // an object, for any name and for numbers and booleans
 	ContentType string
 	Lines       bool // one message a line
+	// JSONLines: each line is a JSON object with key, headers and body, which win over the fields
+	// above.
+	JSONLines bool
+	// KeySeparator divides each line into key and body; "" leaves lines whole.
+	KeySeparator string
 }
 
 // Read returns the messages; with Lines none for an empty line, else one for the
 // whole input. An empty input without Lines is a message with an empty body only
 // if it is not the absence of one: see the command's rule for standard input.
 func (d Draft) Read(r io.Reader) ([]*longshore.Message, error) {
+	msgs, _, err := d.ReadNumbered(r)
+	return msgs, err
+}
+
+// ReadNumbered is Read that also returns the line of each message; nil if they are not lines. Lines
+// that cannot be read are reported together, up to ten of them, as joined *LineErrors.
+func (d Draft) ReadNumbered(r io.Reader) (msgs []*longshore.Message, lines []int, err error) {
 	headers, err := parseHeaders(d.Headers)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := addJSON(&headers, d.HeadersJSON); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	build := func(body []byte, n int) *longshore.Message {
-		m := &longshore.Message{ID: d.ID, Body: body, ContentType: d.ContentType, Headers: headers.Clone()}
-		if d.HasKey {
-			m.Key = []byte(d.Key)
-		}
-		if d.Lines && d.ID != "" {
-			m.ID += "-" + strconv.Itoa(n)
-		}
-		return m
+	if d.Lines || d.JSONLines {
+		return d.lines(r, headers)
 	}
-	if !d.Lines {
-		body, err := io.ReadAll(io.LimitReader(r, maxBody+1))
-		switch {
-		case err != nil:
-			return nil, err
-		case len(body) > maxBody:
-			return nil, fmt.Errorf("the input is larger than %d MiB", maxBody>>20)
-		}
-		return []*longshore.Message{build(body, 1)}, nil
+	body, err := io.ReadAll(io.LimitReader(r, maxBody+1))
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case len(body) > maxBody:
+		return nil, nil, fmt.Errorf("the input is larger than %d MiB", maxBody>>20)
 	}
-	var msgs []*longshore.Message
+	m := d.message(headers)
+	m.Body = body
+	return []*longshore.Message{m}, nil, nil
+}
+
+// message is what all messages have in common.
+func (d *Draft) message(headers longshore.Headers) *longshore.Message {
+	m := &longshore.Message{ID: d.ID, ContentType: d.ContentType, Headers: headers.Clone()}
+	if d.HasKey {
+		m.Key = []byte(d.Key)
+	}
+	return m
+}
+
+// lines reads a message from each line that is not empty.
+func (d *Draft) lines(r io.Reader, headers longshore.Headers) (msgs []*longshore.Message, lines []int, err error) {
+	var wrong []error
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, maxBody)
-	for in.Scan() {
-		if line := in.Bytes(); len(line) > 0 {
-			msgs = append(msgs, build(bytes.Clone(line), len(msgs)+1))
+	n := 0
+	for in.Scan() && len(wrong) < mostMistakes {
+		n++
+		line := in.Bytes()
+		if len(bytes.TrimSpace(line)) == 0 && (d.JSONLines || len(line) == 0) {
+			continue
 		}
+		m := d.message(headers)
+		if d.ID != "" {
+			m.ID += "-" + strconv.Itoa(len(msgs)+1)
+		}
+		if err := d.fill(m, line); err != nil {
+			wrong = append(wrong, &LineError{Line: n, Err: err})
+		}
+		msgs, lines = append(msgs, m), append(lines, n)
 	}
-	if errors.Is(in.Err(), bufio.ErrTooLong) {
-		return nil, fmt.Errorf("line %d is longer than %d MiB", len(msgs)+1, maxBody>>20)
+	switch {
+	case len(wrong) > 0:
+		return nil, nil, errors.Join(wrong...)
+	case errors.Is(in.Err(), bufio.ErrTooLong):
+		return nil, nil, &LineError{Line: n + 1, Err: fmt.Errorf("longer than %d MiB", maxBody>>20)}
 	}
-	return msgs, in.Err()
+	return msgs, lines, in.Err()
+}
+
+// fill sets what a line says.
+func (d *Draft) fill(m *longshore.Message, line []byte) error {
+	if d.JSONLines {
+		return ofJSON(line, m)
+	}
+	if d.KeySeparator == "" {
+		m.Body = bytes.Clone(line)
+		return nil
+	}
+	key, body, found := bytes.Cut(line, []byte(d.KeySeparator))
+	if !found {
+		return fmt.Errorf("no key: %q does not occur", d.KeySeparator)
+	}
+	m.Key, m.Body = bytes.Clone(key), bytes.Clone(body)
+	return nil
 }
 
 func parseHeaders(pairs []string) (longshore.Headers, error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/longshore-go/longshore/internal/dlq"
 )
 
-// progress shows how far a replay or a purge has come, on stderr: a bar that is
-// redrawn on a terminal, elsewhere a line every ten seconds.
+// progress shows on stderr how far long work has come: a bar that is redrawn on a terminal, elsewhere
+// a line every ten seconds.
 type progress struct {
 	print   *cli.Printer
 	now     func() time.Time
@@ -34,11 +34,12 @@ func newProgress(p *cli.Printer) *progress {
 	return &progress{print: p, now: time.Now, said: now, samples: []sample{{at: now}}}
 }
 
-func (p *progress) show(r dlq.Result) {
+// show notes that n of total are done; a total below n is not known.
+func (p *progress) show(n int, total int64) {
 	if p.print.Quiet || p.print.JSON {
 		return
 	}
-	now, n := p.now(), r.Done+r.Failed
+	now := p.now()
 	p.samples = append(p.samples, sample{now, n})
 	for len(p.samples) > 2 && now.Sub(p.samples[0].at) > progressWindow {
 		p.samples = p.samples[1:]
@@ -48,39 +49,38 @@ func (p *progress) show(r dlq.Result) {
 		if p.drawn && now.Sub(p.said) < 100*time.Millisecond {
 			return
 		}
-		fmt.Fprintf(p.print.Streams.Err, "\r\x1b[K%s", p.line(r))
+		fmt.Fprintf(p.print.Streams.Err, "\r\x1b[K%s", p.line(n, total))
 		p.drawn, p.said = true, now
 	case now.Sub(p.said) >= progressWindow:
-		fmt.Fprintln(p.print.Streams.Err, p.line(r))
+		fmt.Fprintln(p.print.Streams.Err, p.line(n, total))
 		p.said = now
 	}
 }
 
 // end draws the last state and leaves the line.
-func (p *progress) end(r dlq.Result) {
+func (p *progress) end(n int, total int64) {
 	if p.drawn {
-		fmt.Fprintf(p.print.Streams.Err, "\r\x1b[K%s\n", p.line(r))
+		fmt.Fprintf(p.print.Streams.Err, "\r\x1b[K%s\n", p.line(n, total))
 	}
 }
 
 // line is "▕████    ▏ 4/7  50/s  ETA 3 s".
-func (p *progress) line(r dlq.Result) string {
-	n := r.Done + r.Failed
+func (p *progress) line(n int, total int64) string {
 	first, last := p.samples[0], p.samples[len(p.samples)-1]
 	rate := 0.0
 	if span := last.at.Sub(first.at).Seconds(); span > 0 {
 		rate = float64(last.n-first.n) / span
 	}
-	if r.Total < int64(n) || r.Total == 0 {
+	if total < int64(n) || total == 0 {
 		return fmt.Sprintf("%d  %s  ETA –", n, perSecond(rate))
 	}
 	eta := "–"
 	if rate > 0 {
-		left := time.Duration(float64(r.Total-int64(n)) / rate * float64(time.Second))
+		left := time.Duration(float64(total-int64(n)) / rate * float64(time.Second))
 		eta = strings.ReplaceAll(left.Round(time.Second).String(), "m0s", "m")
 	}
-	full := int(int64(n) * barCells / r.Total)
-	return fmt.Sprintf("▕%s%s▏ %d/%d  %s  ETA %s", strings.Repeat("█", full), strings.Repeat(" ", barCells-full), n, r.Total, perSecond(rate), eta)
+	full := int(int64(n) * barCells / total)
+	return fmt.Sprintf("▕%s%s▏ %d/%d  %s  ETA %s", strings.Repeat("█", full), strings.Repeat(" ", barCells-full), n, total, perSecond(rate), eta)
 }
 
 func perSecond(rate float64) string {
@@ -89,3 +89,9 @@ func perSecond(rate float64) string {
 	}
 	return fmt.Sprintf("%.1f/s", rate)
 }
+
+// ofJob shows a replay or a purge.
+func (p *progress) ofJob(r dlq.Result) { p.show(r.Done+r.Failed, r.Total) }
+
+// endJob is end for a replay or a purge.
+func (p *progress) endJob(r dlq.Result) { p.end(r.Done+r.Failed, r.Total) }
