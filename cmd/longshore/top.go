@@ -43,8 +43,8 @@ func newTop(a *app) *cobra.Command {
 	}
 	w.instances.flags(cmd)
 	f := cmd.Flags()
-	f.DurationVar(&w.every, "every", 0, "`time` between two reads (default 1s, between lines "+linesEvery.String()+")")
-	f.IntVarP(&w.rounds, "number", "n", 0, "print lines, and end after `how many` rounds; 0: never")
+	f.DurationVar(&w.every, "every", 0, "pause between two reads (default 1s, between lines "+linesEvery.String()+")")
+	f.IntVarP(&w.rounds, "number", "n", 0, "print lines, and end after this many rounds; 0: never")
 	return cmd
 }
 
