@@ -64,7 +64,7 @@ func (l *loader) section(path string, n *yaml.Node, v reflect.Value, kind string
 	if isNull(n) {
 		return
 	}
-	fs := fieldsOf(v.Type())
+	fs := l.fieldsOf(v.Type())
 	if n.Kind != yaml.MappingNode {
 		l.hideAll(n, maxAliases)
 		hint := "its keys are " + strings.Join(keys(fs, kind), ", ")

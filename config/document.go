@@ -1,6 +1,10 @@
 package config
 
-import "go.yaml.in/yaml/v4"
+import (
+	"reflect"
+
+	"go.yaml.in/yaml/v4"
+)
 
 // document is the text of a file with the place of everything in it. It knows what must
 // not be shown, and reports nothing itself.
@@ -20,4 +24,16 @@ type reporter struct {
 	spots    []spot          // the place of each, for its excerpt
 	more     int             // problems beyond maxProblems, which are only counted
 	broken   map[string]bool // paths with a problem: what follows from it is not reported
+	// fields are those of the types of sections: their tags are read once, not for each container.
+	fields map[reflect.Type][]field
+}
+
+// fieldsOf is fieldsOf of the package, remembered.
+func (rp *reporter) fieldsOf(t reflect.Type) []field {
+	fs, known := rp.fields[t]
+	if !known {
+		fs = fieldsOf(t)
+		rp.fields[t] = fs
+	}
+	return fs
 }

@@ -32,7 +32,7 @@ func newLoader(o Options, path string, check bool) *loader {
 		o.Environ = os.Environ()
 	}
 	doc := &document{name: path, hidden: map[int][]span{}, at: map[string]pair{}, env: map[*yaml.Node]string{}, defaults: map[*yaml.Node]bool{}}
-	return &loader{reporter: &reporter{document: doc, broken: map[string]bool{}}, surroundings: &surroundings{Options: o, live: live, dir: filepath.Dir(path)}, check: check}
+	return &loader{reporter: &reporter{document: doc, broken: map[string]bool{}, fields: map[reflect.Type][]field{}}, surroundings: &surroundings{Options: o, live: live, dir: filepath.Dir(path)}, check: check}
 }
 
 // read takes the text apart. It returns false if nothing can be made of it.
@@ -67,7 +67,7 @@ func (l *loader) withDefaults(top *yaml.Node) *yaml.Node {
 		l.order = append(l.order, cs.Content[i-1].Value)
 		if d != nil {
 			l.markDefaults(d, maxAliases)
-			cs.Content[i] = under(cs.Content[i], d, fieldsOf(reflect.TypeFor[containerSection]()))
+			cs.Content[i] = under(cs.Content[i], d, l.fieldsOf(reflect.TypeFor[containerSection]()))
 		}
 	}
 	l.order = slices.Compact(l.order)

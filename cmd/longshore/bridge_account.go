@@ -121,7 +121,7 @@ func (b *bridgeCommand) remaining() *cobra.Command {
 			}
 			return b.runRemaining(ctx, r, quiet, watch)
 		})
-	cmd.Flags().DurationVar(&quiet, "quiet", -1, "`how long` nothing may arrive (default: quiet of the route, 60s)")
+	cmd.Flags().DurationVar(&quiet, "quiet", -1, "how long nothing may arrive (default: quiet of the route, 60s)")
 	cmd.Flags().BoolVar(&watch, "watch", false, "go on until something arrives, or Ctrl-C")
 	return cmd
 }

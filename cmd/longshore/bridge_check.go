@@ -41,7 +41,7 @@ func (b *bridgeCommand) check() *cobra.Command {
 		})
 	cmd.Flags().StringArrayVar(&b.accept, "accept", nil, "`CODE` of a finding that is accepted; repeat for more")
 	cmd.Flags().BoolVar(&force, "force", false, "look also where that counts as a delivery: quorum queues, SQS with a redrive policy")
-	cmd.Flags().IntVar(&sample, "sample", defaultSample, "look at `how many` messages")
+	cmd.Flags().IntVar(&sample, "sample", defaultSample, "look at this many messages")
 	return cmd
 }
 

@@ -33,7 +33,7 @@ func (b *bridgeCommand) runVerb() *cobra.Command {
 			}
 			return b.forward(ctx, r, cfg, "what was moved goes back with: "+b.again("rollback", r))
 		})
-	cmd.Flags().StringVar(&until, "until", "", "`empty`: end when the source is empty")
+	cmd.Flags().StringVar(&until, "until", "", "end when the source is: empty")
 	cmd.Flags().BoolVar(&standby, "standby", false, "other consumers may have the source: stand by for another instance, or share the work with it")
 	return cmd
 }
