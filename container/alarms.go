@@ -10,14 +10,16 @@ import (
 // alarms are the conditions that the log has reported and that still last. The line that
 // ends one has the level of the line that reported it, so whoever reads of a problem also
 // reads of its end. Pure; only the goroutine that writes the log uses it.
-type alarms struct{ on map[string]*alarm }
+type alarms struct {
+	on map[string]*alarm // by condition
+}
 
 // alarm is one condition that lasts.
 type alarm struct {
 	level zapcore.Level // the highest of its lines
-	since time.Time
-	tries int // attempts to subscribe that failed since then
-	stuck int // handlers that have not returned
+	since time.Time     // of the first line
+	tries int           // attempts to subscribe that failed since then
+	stuck int           // handlers that have not returned
 	// written: the log has a line of it. One that comes again within a minute may be held
 	// back like any line that repeats, and then its end has no line either.
 	written bool

@@ -11,7 +11,7 @@ import (
 // processBatch calls the batch handler and carries out a verdict for each delivery.
 func (c *caller) processBatch(w *worker) {
 	start := c.now()
-	c.startBatch(w, start)
+	c.locked(func() { c.startBatch(w, start) })
 	w.busy.Store(start.UnixNano())
 	var err error
 	if len(w.ds) > 0 {
@@ -22,9 +22,8 @@ func (c *caller) processBatch(w *worker) {
 
 // startBatch chooses what of a batch the handler gets. It is the last moment to notice a
 // loss: what comes behind a lost delivery comes again behind it.
+// mu is held.
 func (c *caller) startBatch(w *worker, start time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	w.began = start
 	w.ds = w.ds[:0]
 	for _, it := range w.batch {
@@ -42,11 +41,11 @@ func (c *caller) startBatch(w *worker, start time.Time) {
 
 // endBatch ends the call for a batch.
 func (c *caller) endBatch(w *worker, err error, end time.Time) {
-	c.mu.Lock()
 	batch := w.batch
-	c.endCall(w, end, end.Sub(w.began), err != nil)
-	w.batch = nil
-	c.mu.Unlock()
+	c.locked(func() {
+		c.endCall(w, end, end.Sub(w.began), err != nil)
+		w.batch = nil
+	})
 	c.settler.endBatch(batch, w.began, err, end)
 }
 
@@ -81,8 +80,8 @@ func (t *settler) endBatch(batch []*item, start time.Time, err error, end time.T
 	}
 }
 
-// plainSuccess makes a BatchError that names nobody nil, so that middlewares do
-// not take success for a failure.
+// plainSuccess turns a BatchError without a failed delivery into nil, so that middlewares
+// do not take success for a failure.
 func plainSuccess(h longshore.BatchHandlerFunc) longshore.BatchHandlerFunc {
 	return func(ctx context.Context, ds []*longshore.Delivery) error {
 		err := h(ctx, ds)

@@ -9,9 +9,9 @@ import (
 	"github.com/longshore-go/longshore/internal/keytext"
 )
 
-// A lane whose first delivery does not get on must hold no other lane up. The Scheduler
-// leaves the places to the others. Here it is told of calls that hang, each of them gets a
-// worker that stands in for it, and it is reported how much waits behind them.
+// A lane whose first delivery makes no progress must not hold up other lanes. The Scheduler
+// gives its places to them. This file reports calls that hang to the Scheduler, gives each
+// of them a worker that stands in for it, and reports how much waits behind them.
 
 const (
 	// hungMin is the shortest age from which on a call counts as one that hangs.
@@ -22,7 +22,7 @@ const (
 	hungTimes = 10
 )
 
-// standIns are the workers that stand in for calls that hang; guarded by engine.mu. Without
+// standIns are the workers that stand in for calls that hang. Guarded by dispatcher.mu. Without
 // them one such call would take the only worker of a quiet container, and no policy grows
 // by a call that does not end: a hang is not demand.
 type standIns struct {
@@ -40,26 +40,26 @@ func (s *standIns) add() bool {
 	return true
 }
 
-// monitor looks, at each tick, for calls and lanes that do not get on: hung calls get a
-// stand-in and their lanes an account of their own, stuck ones are reported with their
+// monitor looks, at each tick, for calls and lanes without progress: hung calls get a
+// stand-in and their lanes an account of their own, stuck calls are reported with their
 // stack. Guarded by dispatcher.mu.
 type monitor struct {
-	*dispatcher
+	*dispatcher // what it looks at; mu is held
 
-	aside   asideWatch
-	hotTold time.Time // when a lane that fills half of the window was reported last
+	aside   asideWatch // how full the space beside the window is
+	hotTold time.Time  // when a lane that fills half of the window was reported last
 }
 
 // look is called with mu held.
 func (m *monitor) look(now time.Time) {
 	m.lookForHung(now)
 	full := m.parkingFull() || m.parking.full
-	m.count.vitals.look(now, full, m.blocked)
+	m.count.vitals.look(now, full, m.sub.blocked)
 	m.reportHotLane(now)
 	m.reportAside()
 }
 
-// lookForHung tells the Scheduler of calls that hang and lets workers stand in for them.
+// lookForHung reports calls that hang to the Scheduler and lets workers stand in for them.
 func (m *monitor) lookForHung(now time.Time) {
 	limit, more := m.load.calls.hungAfter(), false
 	m.pool.standIns.ended += m.load.calls.completed
@@ -97,7 +97,9 @@ func (p *pool) unhung(w *worker) {
 
 // asideWatch reports how much of its space is used by what waits in lanes that stand; only
 // the supervisor's tick uses it.
-type asideWatch struct{ level int }
+type asideWatch struct {
+	level int // how many of asideLevels have been reported
+}
 
 // asideSpace is how many deliveries that wait behind a blocked one take no place from the
 // others. The broker may leave us fewer than there is room for.
@@ -108,13 +110,13 @@ func asideSpace(caps longshore.Capabilities, window int) int {
 	return min(asideMost, max(caps.MostHeld-window, caps.MostHeld/2, 1))
 }
 
-// asideLevels are the shares, in percent, at which it is told.
+// asideLevels are the shares, in percent, at which an event is emitted.
 //
 //nolint:gochecknoglobals // a constant table
 var asideLevels = [...]int{10, 50, 90, 100}
 
-// rise says which share has been reached that was not before; 0: none. It is told again
-// after it has fallen to half of it.
+// rise returns the share that has been reached and was not reached before; 0: none. A share
+// is reported again after the use has fallen to half of it.
 func (a *asideWatch) rise(share float64) (percent int) {
 	for a.level > 0 && share*200 < float64(asideLevels[a.level-1]) {
 		a.level--
@@ -162,7 +164,7 @@ func (m *monitor) reportHotLane(now time.Time) {
 	}
 }
 
-// BlockedLane is a lane of which the first delivery does not get on.
+// BlockedLane is a lane whose first delivery makes no progress.
 type BlockedLane struct {
 	Key     string // cut at 64 bytes; of an order by partition its topic and number
 	By      string // "hung", "lost" (taken back while its handler runs) or "waiting" (for a retry)

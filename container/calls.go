@@ -22,7 +22,7 @@ const (
 // the transport does: one that breaks its promise to return must not take the container
 // with it.
 type calls struct {
-	clock   longshore.Clock
+	clock   longshore.Clock // the container's, so that tests decide about time
 	name    string          // of the container, for errors
 	source  string          // what it consumes from, for errors
 	opening context.Context //nolint:containedctx // ends when a stop begins; lives and ends with its struct, not with a call
@@ -56,8 +56,8 @@ func (c calls) callUntilLost(ctx context.Context, call func(context.Context) err
 // open opens the source; a consumer that comes too late is closed.
 func (c calls) open(ctx context.Context, src transport.Source, opts transport.OpenOptions) (transport.Consumer, error) {
 	type opened struct {
-		c   transport.Consumer
-		err error
+		c   transport.Consumer // nil: err says why
+		err error              // of Open
 	}
 	result := make(chan opened, 1)
 	go func() {

@@ -51,7 +51,7 @@ type Config struct {
 	// DrainTimeout is how long Stop waits for running handlers before it cancels
 	// their contexts. Zero: 20 s. −1: not at all.
 	DrainTimeout time.Duration
-	// CancelGrace is what is left after that: for handlers to return, for settlements
+	// CancelGrace is the time after that: for handlers to return, for settlements
 	// to be flushed and the consumer to be closed. Where all handlers have returned in
 	// time the latter two have 5 s, if that is more and the time of both allows. Zero: 2 s.
 	CancelGrace time.Duration
@@ -82,7 +82,9 @@ type Config struct {
 
 // Workers bounds handler calls. Zero: {1, 10}. Min zero: 1. Max zero: 10, or Min
 // if that is more. {Max: 1} is serial.
-type Workers struct{ Min, Max int }
+type Workers struct {
+	Min, Max int // the target moves between them
+}
 
 // Backoff spaces attempts exponentially. Zero fields take the defaults of the
 // field it is used in.

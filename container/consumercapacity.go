@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// capacityEvery is about how often it is looked whether a delivery could be taken:
-	// often enough for a share that means something after seconds, and nothing that a
-	// processor notices. Each pause is drawn anew, so that no regular load hides from it.
+	// capacityEvery is the mean pause between two looks at whether a delivery could be taken:
+	// often enough for a meaningful share within seconds, and rare enough to cost nothing.
+	// Each pause is random, so that a load with a fixed rhythm cannot hide from it.
 	capacityEvery = 100 * time.Millisecond
 	// capacityFor is over how long the share is taken.
 	capacityFor = 10 * time.Second
@@ -21,7 +21,7 @@ const (
 type capacity struct {
 	of    int     // the generation that it describes
 	seen  float64 // looks at it, up to those of capacityFor
-	share float64
+	share float64 // the mean of these looks, 0 to 1
 }
 
 // note counts a look. A new subscription begins at zero: the state reports what an outage
@@ -51,26 +51,21 @@ func (c *capacity) shareOf(g *generation, could bool) float64 {
 
 // armCapacity looks at the capacity again in a moment.
 func (s *scaler) armCapacity() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.axes.Stopping() || s.endWorkers() {
-		return
-	}
-	s.load.sampling = s.s.clock.AfterFunc(time.Duration((0.5+rnd())*float64(capacityEvery)), func() {
-		s.mu.Lock()
-		if g := s.sub.gen; g != nil && !g.isDown() {
-			s.load.capacity.note(g.id, s.mayTake())
+	s.locked(func() {
+		if !s.axes.Stopping() {
+			s.load.sampling = s.s.clock.AfterFunc(time.Duration((0.5+rnd())*float64(capacityEvery)), s.lookAtCapacity)
 		}
-		s.mu.Unlock()
-		s.armCapacity()
 	})
 }
 
-// mayTake says whether a delivery that the broker handed over now would start at once:
-// there is room for it, nothing is before it, and a worker is free. Room alone says
-// little: received messages wait in it while all workers are busy.
-func (r *dispatcher) mayTake() bool {
-	return r.axes.Accepts() && !r.gate.shut && r.sched.Ready() == 0 && r.free() > 0 && (r.intake.by == workerReceives || r.pool.free())
+// lookAtCapacity notes whether a delivery could be taken now.
+func (s *scaler) lookAtCapacity() {
+	s.locked(func() {
+		if g := s.sub.gen; g != nil && !g.isDown() {
+			s.load.capacity.note(g.id, s.mayTake())
+		}
+	})
+	s.armCapacity()
 }
 
 // free says whether a worker has nothing to do.
@@ -84,4 +79,11 @@ func (c *ListenerContainer) doubted() bool {
 		d, ok := w.(longshore.Doubter)
 		return ok && d.Doubts()
 	})
+}
+
+// mayTake says whether a delivery that the broker handed over now would start at once:
+// there is room for it, nothing is before it, and a worker is free. Room alone says
+// little: received messages wait in it while all workers are busy.
+func (s *scaler) mayTake() bool {
+	return s.axes.Accepts() && !s.gate.shut && s.sched.Ready() == 0 && s.free() > 0 && (s.intake.by == workerReceives || s.pool.free())
 }

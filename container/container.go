@@ -16,22 +16,22 @@ import (
 // keeps the subscription alive until it is stopped. All methods are safe for
 // concurrent use and idempotent.
 type ListenerContainer struct {
-	src       transport.Source
-	set       *settings
-	handler   longshore.Handler
-	batch     longshore.BatchHandler
-	observers []longshore.OutcomeObserver
-	operators []longshore.OperationObserver
-	checks    []longshore.Checker
-	watchers  []longshore.Watcher
-	names     []string // of the watchers
-	hub       *eventHub
-	asked     requestedVerdict
+	src       transport.Source              // opened again after each loss
+	set       *settings                     // the checked configuration
+	handler   longshore.Handler             // the chain for single deliveries; nil with batches
+	batch     longshore.BatchHandler        // the chain for batches; nil without them
+	observers []longshore.OutcomeObserver   // middlewares that want every verdict
+	operators []longshore.OperationObserver // middlewares that want every broker operation
+	checks    []longshore.Checker           // middlewares that check what the source can do
+	watchers  []longshore.Watcher           // middlewares that can hold the intake
+	names     []string                      // of the watchers
+	hub       *eventHub                     // delivers events to subscribers and the log
+	asked     requestedVerdict              // verdicts that handlers requested by a verb
 
-	mu      sync.Mutex
-	cur     *engine
-	workers Workers
-	paused  bool
+	mu      sync.Mutex // guards what follows
+	cur     *engine    // the current or last run; nil before the first
+	workers Workers    // the bounds in force, which Scale changes and the next run keeps
+	paused  bool       // by an operator; the next run keeps it
 	// pausedBy says who paused it; zero while nothing is paused.
 	pausedBy longshore.Intervention
 	done     chan struct{} // of the current run, or of the next if none was started
@@ -122,7 +122,7 @@ func (c *ListenerContainer) StopBudget() time.Duration { return c.set.drain + c.
 // Start subscribes and returns when deliveries can flow. A missing queue, refused
 // credentials or a wrong declaration fail it. A broker that cannot be reached does
 // not: the container is then live, not ready, and goes on trying, unless
-// Config.WaitForBroker, with which Start waits until ctx ends and fails. If nobody
+// Config.WaitForBroker, with which Start waits until ctx ends and fails. If no one
 // has answered by then the error has CodeUnreachable. Nor does a middleware that holds
 // the intake from the beginning, as a breaker that is open: Start returns, and the source
 // is opened when the hold is over. ctx bounds the start only.
@@ -170,9 +170,8 @@ func (c *ListenerContainer) awaitStart(ctx context.Context, r *engine) error {
 		return r.supervisor.startup.err
 	default:
 	}
-	r.mu.Lock()
-	last := r.sub.lastErr
-	r.mu.Unlock()
+	var last error
+	r.locked(func() { last = r.sub.lastErr })
 	r.drain.begin(r.s.clock.Now(), r.s.clock.Now().Add(r.s.grace))
 	<-r.ended
 	return c.notStarted(ctx, last)
@@ -280,16 +279,15 @@ func (c *ListenerContainer) Scale(lo, hi int) error {
 }
 
 // State returns what the container does.
-func (c *ListenerContainer) State() State {
+func (c *ListenerContainer) State() (now State) {
 	c.mu.Lock()
 	r := c.cur
 	c.mu.Unlock()
 	if r == nil {
 		return StateNew
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.reported()
+	r.locked(func() { now = r.reported() })
+	return now
 }
 
 // Done returns a channel that is closed when the current run ends; before the
@@ -308,9 +306,7 @@ func (c *ListenerContainer) Report() *Report {
 	if r == nil {
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.stopping.report
+	return r.drain.lastReport()
 }
 
 // DrainReport is the report in one line, "" if there is none.

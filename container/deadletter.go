@@ -26,12 +26,12 @@ type deadLetter struct {
 // deadLetters moves messages that were given up to the place for them. It has a lock of
 // its own, which is not held while a broker is called.
 type deadLetters struct {
-	s    *settings
+	s    *settings        // where dead letters go, and the names in errors
 	src  transport.Source // whose broker is published to, unless DeadLetter.Via is set
 	life *lifetimes       // ends publishing when settlements end
 	turn chan struct{}    // held by whoever opens the publisher, so that there is one
 
-	mu     sync.Mutex
+	mu     sync.Mutex          // guards what follows
 	policy Policy              // what happens to messages that fail for the last time, of the consumer
 	down   error               // the last publish said that the destination does not work; nil: it did not
 	pub    transport.Publisher // that we opened; nil: none is needed yet
@@ -64,6 +64,31 @@ func (l *deadLetters) place() string {
 		return "discarded"
 	}
 	return "kept"
+}
+
+// deadMoves is the goroutine that repeats moves to the dead-letter place, one after the
+// other, so that a place that does not answer costs no worker. It runs only while moves are
+// due. Guarded by dispatcher.mu.
+type deadMoves struct {
+	run func() // the goroutine
+	on  bool   // it runs
+}
+
+// begin starts the goroutine if so many moves are due and it does not run.
+func (m *deadMoves) begin(due int, wg *sync.WaitGroup) {
+	if due > 0 && !m.on {
+		m.on = true
+		wg.Go(m.run)
+	}
+}
+
+// next takes the next item whose move is due; nil: none is, and the goroutine ends.
+func (m *deadMoves) next(sched *dispatch.Scheduler[item]) *item {
+	if t := sched.TakeDue(); t != nil {
+		return t.Of
+	}
+	m.on = false
+	return nil
 }
 
 // mover changes items whose messages are being moved, under the dispatcher's lock.

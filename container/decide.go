@@ -10,11 +10,11 @@ import (
 
 // judgement is a verdict with the facts that carrying it out needs.
 type judgement struct {
-	verdict longshore.Verdict
-	delay   time.Duration // until the next attempt, for a retry or a release
-	err     error         // why; nil after a success
-	end     time.Time     // when the handler returned
-	took    time.Duration // how long the call took, without Delivery.Wait
+	verdict longshore.Verdict // what becomes of the delivery
+	delay   time.Duration     // until the next attempt, for a retry or a release
+	err     error             // why; nil after a success
+	end     time.Time         // when the handler returned
+	took    time.Duration     // how long the call took, without Delivery.Wait
 
 	returned  bool // the broker has the delivery back: a drain reports it as released
 	unstarted bool // no handler saw it, so it counts as no call

@@ -27,12 +27,12 @@ const (
 
 // cause is one thing that limits a container, in parts.
 type cause struct {
-	weight weight
-	by     string // one of the constants
-	text   string // what is the matter; "": nothing was found
-	since  time.Time
-	who    string
-	do     string // what shows more or ends it
+	weight weight    // decides which cause is named, and whether the container is ready
+	by     string    // one of the constants
+	text   string    // what is the matter; "": nothing was found
+	since  time.Time // zero: not known
+	who    string    // intervened; empty: no person or tool did
+	do     string    // what shows more or ends it
 }
 
 // sentence joins the parts.

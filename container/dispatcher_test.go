@@ -30,13 +30,13 @@ func restingDispatcher(workers int) *dispatcher {
 	return d
 }
 
-// hold lets it hold so many deliveries that could start.
-func (r *dispatcher) hold(n int) {
+// fill lets a dispatcher hold so many deliveries that could start.
+func fill(d *dispatcher, n int) {
 	ds := make([]*longshore.Delivery, n)
 	for i := range ds {
 		ds[i] = &longshore.Delivery{Message: longshore.Message{Body: []byte("x")}}
 	}
-	r.accept(r.sub.gen, ds, nil)
+	(&receiver{dispatcher: d, dead: newDeadLetters(d.s, nil, nil)}).accept(d.sub.gen, ds, nil)
 }
 
 // Who is woken: at most one at a time, the one that costs least.
@@ -71,7 +71,7 @@ func TestWakeOne(t *testing.T) {
 		if tc.idle == 0 {
 			d.pool.idle = nil
 		}
-		d.hold(tc.ready)
+		fill(d, tc.ready)
 		if tc.set != nil {
 			tc.set(d)
 		}

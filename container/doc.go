@@ -17,24 +17,23 @@
 // One run, from Start to the end of its drain, is an engine (engine.go), which only wires
 // parts together. Each part owns its fields and none knows the engine.
 //
-//   - What one lock guards is the dispatcher (dispatcher.go): the Scheduler
-//     (internal/dispatch), the state as three axes (internal/state), and the plain parts
-//     pool.go (workers), intake.go (who receives), linger.go (batches that fill),
-//     subscription.go and generation.go (consumers). handout.go has its rules: which
-//     worker gets which delivery.
-//   - A message's journey: receiver.go takes it from the transport, intake.go sorts it
-//     in, handout.go and runner.go give it to a worker, handle.go calls the handler,
-//     decide.go decides, settle.go and conclude.go carry that out; redeliver.go and
-//     deadletter.go deal with failures.
+//   - The dispatcher (dispatcher.go) has the state that one lock guards: the Scheduler
+//     (internal/dispatch), the three axes (internal/state), and plain parts without a lock:
+//     pool.go (workers), intake.go (who receives), gate.go (permits), linger.go (batches that
+//     fill), parking.go (retries that wait), subscription.go and generation.go (consumers).
+//     handout.go has its rules: which worker gets which delivery. Only its methods locked and
+//     unlocked touch the lock; signals.go is how goroutines wait for each other.
+//   - A message's journey: receiver.go takes it from the transport and sorts it in, runner.go
+//     gives it to a worker, handle.go calls the handler, decide.go decides, settle.go and
+//     conclude.go carry the decision out; redeliver.go and deadletter.go deal with failures.
 //   - A subscription's life: supervisor.go decides what to do next, subscribe.go opens,
-//     holds.go follows pauses and middlewares, suspend.go leaves the broker while one
-//     holds, yield.go gives up a place before the lease ends, withdraw.go gives back
-//     partitions that leave.
-//   - A stop: lifetimes.go says how long each step may take and calls.go keeps the
-//     transport to it; drain.go ends the work, shutdown.go closes and reports.
+//     holds.go follows pauses, middlewares and the throttle, suspend.go leaves the broker
+//     while a middleware holds, yield.go gives up a place before the lease ends, withdraw.go
+//     gives back partitions that leave, requeue.go ends what the broker took back.
+//   - A stop: lifetimes.go has the deadlines and calls.go keeps the transport to them;
+//     drain.go ends the work, shutdown.go closes and reports.
 //   - How many workers: scaling.go and its neighbours sample the run and ask the policy
-//     (autoscale); stuck.go and blockedlanes.go watch for calls and lanes that do not
-//     get on.
-//   - What people see: eventlog.go and events.go, situation.go and diagnosis.go (state,
-//     health and the bottleneck are derived there, and nowhere else), stats.go.
+//     (autoscale); stuck.go and blockedlanes.go look for calls and lanes without progress.
+//   - What people see: eventlog.go and events.go, inflight.go (what is held), situation.go
+//     and diagnosis.go (state, health and the bottleneck are derived only there), stats.go.
 package container

@@ -9,50 +9,53 @@ import (
 
 // drain ends a run, within its deadlines whatever the broker does.
 type drain struct {
-	*dispatcher
-	calls
+	*dispatcher // whose run ends
+	calls       // to the transport, each with a deadline
 
-	life *lifetimes // how long each step may take
-	recv *receiver  // sorts what is buffered into the lanes
-	back requeuer
+	life *lifetimes   // how long each step may take
+	recv *receiver    // sorts what is buffered into the lanes
+	back requeuer     // gives back what was not started
+	dead *deadLetters // whose publisher is closed at the end
+
+	report *Report // of the stop that is over; guarded by dispatcher.mu
 }
 
-// begin lets the run drain. From this moment nothing new starts, except where the broker
-// counts what is given back: there what was received is worked off. A single active
-// consumer, which has its role to the end, receives nothing more. Called again it can
-// only shorten the time.
+// begin starts the drain. From this moment no handler call starts, unless the broker counts
+// returns: then the deliveries that were received are still handled. A single active
+// consumer keeps its role to the end and receives nothing more. A second call can only
+// shorten the time.
 func (d *drain) begin(soft, hard time.Time) {
-	d.mu.Lock()
-	first := d.axes.Stop == state.NoStop
-	if g := d.sub.gen; first {
-		d.log.drainBegins()
-		d.axes = d.axes.Forward(d.axes.StopWith(g != nil && g.caps.CountsReturns))
-		if g != nil && (!d.axes.Starts() || g.caps.SingleActive) {
-			g.interrupt()
+	d.locked(func() {
+		first := d.axes.Stop == state.NoStop
+		if g := d.sub.gen; first {
+			d.log.drainBegins()
+			d.axes = d.axes.Forward(d.axes.StopWith(g != nil && g.caps.CountsReturns))
+			if g != nil && (!d.axes.Starts() || g.caps.SingleActive) {
+				g.interrupt()
+			}
 		}
-	}
-	d.life.beginStop(soft, hard)
-	if first {
-		d.emit(Event{Kind: EventState, Text: string(StateDraining)})
-	}
-	d.changed()
-	d.wakeOne()
-	d.mu.Unlock()
+		d.life.beginStop(soft, hard)
+		if first {
+			d.emit(Event{Kind: EventState, Text: string(StateDraining)})
+		}
+		d.changed()
+		d.wakeOne()
+	})
 	d.wake()
 }
 
 // run takes the steps of a stop. stopGate is called when no work waits for the gate any
 // more.
 func (d *drain) run(stopGate func()) {
-	d.mu.Lock()
-	if d.axes.Sub == state.Failed {
-		now := d.s.clock.Now()
-		d.life.beginStop(now, now.Add(d.s.grace))
-		d.axes = d.axes.Forward(state.ReturnOnly)
-	}
-	g := d.sub.gen
+	d.locked(func() {
+		if d.axes.Sub == state.Failed {
+			now := d.s.clock.Now()
+			d.life.beginStop(now, now.Add(d.s.grace))
+			d.axes = d.axes.Forward(state.ReturnOnly)
+		}
+	})
+	g := d.sub.gen // the supervisor, which changes it, has ended
 	last := g != nil && g.caps.SingleActive
-	d.mu.Unlock()
 
 	if g != nil && !last {
 		d.cancelIntake(g)
@@ -65,42 +68,44 @@ func (d *drain) run(stopGate func()) {
 	d.giveUp(stopGate)
 }
 
-// cancelIntake ends the subscription and gives back what was not started.
+// cancelIntake ends the subscription and gives back the deliveries that were not started.
 func (d *drain) cancelIntake(g *generation) {
-	d.mu.Lock()
-	g.forward(stageCanceled)
-	if g.asOne() && !g.isDown() {
-		out := d.sched.TakeWaiting() // what the transport has goes back when it is closed, with all else
-		d.mu.Unlock()
-		d.abandonUnstarted(out)
+	var until time.Time
+	var out []*dispatch.Item[item]
+	var asOne, off bool
+	d.locked(func() {
+		g.forward(stageCanceled)
+		if asOne = g.asOne() && !g.isDown(); asOne {
+			out = d.sched.TakeWaiting() // what the transport has goes back when it is closed, with all else
+			return
+		}
+		until = d.life.soft
+		off = d.axes.Stop == state.FinishWork && d.s.clock.Now().Before(until)
+		if off {
+			g.rearm() // it may be paused until now
+		} else {
+			until = d.life.end
+			d.axes = d.axes.Forward(state.ReturnOnly)
+			g.interrupt()
+		}
+	})
+	if asOne {
+		d.back.abandonUnstarted(out)
 		return
 	}
-	until := d.life.soft
-	off := d.axes.Stop == state.FinishWork && d.s.clock.Now().Before(until)
-	if off {
-		g.rearm() // it may be paused until now
-	} else {
-		until = d.life.end
-		d.axes = d.axes.Forward(state.ReturnOnly)
-		g.interrupt()
-	}
-	d.mu.Unlock()
 	if err := d.callUntil(until, g.c.Cancel); err != nil && d.alive(g) {
 		d.notice(err, "cancelling the consumer failed")
 	}
-	d.mu.Lock()
-	d.wakeOne()
-	d.mu.Unlock()
+	d.locked(d.wakeOne)
 	if off {
 		return // workers receive what is buffered, until ErrCanceled
 	}
 	d.returnBuffer(g)
 }
 
-// returnBuffer gives back what the transport holds. With an order the followers
-// of a running head must not be given to another consumer before it ends: so what
-// is buffered is received and sorted into the lanes. Where nothing moves before
-// Close (partitions), that is not needed.
+// returnBuffer gives back what the transport has buffered. With an order, the followers of
+// a running delivery must not reach another consumer before it ends, so the buffer is first
+// received and sorted into the lanes. Partitions do not need that: they move at Close.
 func (d *drain) returnBuffer(g *generation) {
 	sort := d.s.ordered && !g.caps.HeadOfLineBlocking
 	if sort && d.alive(g) {
@@ -124,10 +129,8 @@ func (d *drain) sortBuffer(g *generation) {
 	until := d.s.clock.Now().Add(d.s.grace)
 	end := func() time.Time { return earlier(until, d.life.workEnd()) }
 	d.waitFor(end, func() bool { return !d.intake.under() })
-	d.mu.Lock()
-	needed := d.sched.Active() > 0
-	until = end()
-	d.mu.Unlock()
+	needed := false
+	d.locked(func() { needed, until = d.sched.Active() > 0, end() })
 	if needed {
 		ctx, cancel := d.until(until)
 		defer cancel()
@@ -135,34 +138,37 @@ func (d *drain) sortBuffer(g *generation) {
 	}
 }
 
-// awaitWork waits until nothing runs, or the drain's time is over. Followers whose
-// head has ended meanwhile are given back, unless they have to wait for the end.
+// awaitWork waits until no handler runs, or the drain's time is over. Followers whose head
+// has ended meanwhile are given back, unless holdBack keeps them until the end.
 func (d *drain) awaitWork(holdBack bool) {
 	for {
 		if !holdBack {
 			d.releaseReady()
 		}
-		d.mu.Lock()
-		done := d.worked()
-		if done && (holdBack || !d.leftover()) {
-			d.axes = d.axes.Forward(state.ReturnOnly)
-			d.mu.Unlock()
+		var done, over bool
+		var nudge <-chan struct{}
+		var end time.Time
+		d.locked(func() {
+			done, nudge, end = d.worked(), d.nudge, d.life.soft
+			if over = done && (holdBack || !d.leftover()); over {
+				d.axes = d.axes.Forward(state.ReturnOnly)
+			}
+		})
+		if over {
 			return
 		}
-		nudge, end := d.stopping.nudge, d.life.soft
-		d.mu.Unlock()
 		if done || !d.awaitChange(nudge, end) {
 			break
 		}
 	}
-	d.mu.Lock()
-	off := d.axes.Stop == state.FinishWork
-	d.axes = d.axes.Forward(state.ReturnOnly)
-	g := d.sub.gen
-	if g != nil {
-		g.interrupt()
-	}
-	d.mu.Unlock()
+	g, off := d.sub.gen, false
+	d.locked(func() {
+		off = d.axes.Stop == state.FinishWork
+		d.axes = d.axes.Forward(state.ReturnOnly)
+		if g != nil {
+			g.interrupt()
+		}
+	})
 	switch {
 	case holdBack:
 	case off && g != nil: // what was not worked off
@@ -172,7 +178,7 @@ func (d *drain) awaitWork(holdBack bool) {
 	}
 }
 
-// worked says whether everything that is to be worked on has been.
+// worked says whether the work that the stop waits for is done.
 func (d *drain) worked() bool {
 	g := d.sub.gen
 	switch {
@@ -180,14 +186,14 @@ func (d *drain) worked() bool {
 		return false
 	case d.axes.Stop >= state.ReturnOnly:
 		return true
-	case d.movingDead:
+	case d.moves.on:
 		return false
 	}
 	// Work that waits, for its next attempt, a permit or a breaker, holds up nothing.
-	return d.intake.by == nobodyReceives && !d.startable() && !d.mayReceive()
+	return d.intake.by == noReceiver && !d.startable() && !d.mayReceive()
 }
 
-// leftover says whether something is held that was not worked off.
+// leftover says whether deliveries are held that were not handled.
 func (d *drain) leftover() bool {
 	return d.axes.Stop < state.ReturnOnly && (d.sched.Total().N > 0 || d.more())
 }
@@ -203,17 +209,16 @@ func (d *drain) more() bool {
 // running head stay until it ends.
 func (d *drain) releaseReady() {
 	d.back.releaseOrphans()
-	d.mu.Lock()
 	var out []*dispatch.Item[item]
-	switch {
-	case d.axes.Stop >= state.ReturnOnly:
-		out = d.sched.TakeWaiting()
-	case !d.more(): // else followers of what is parked may still come
-		out = d.sched.TakeParked()
-	}
-	if d.axes.Stop < state.ReturnOnly {
+	d.locked(func() {
+		if d.axes.Stop >= state.ReturnOnly {
+			out = d.sched.TakeWaiting()
+			return
+		}
+		if !d.more() { // else followers of what is parked may still come
+			out = d.sched.TakeParked()
+		}
 		d.wakeOne()
-	}
-	d.mu.Unlock()
+	})
 	d.back.releaseAll(out)
 }

@@ -38,17 +38,18 @@ func newRun(c *ListenerContainer) *engine {
 	d.sub.opensPaused = c.src.Capabilities().OpensPaused
 	d.axes.Holds = state.None.With(state.Operator, c.paused)
 	d.gate.doubts = c.doubted
-	d.dead = newDeadLetters(c.set, c.src, life)
-	r.settler = newSettler(c, d, life)
-	r.caller = &caller{d, r.settler}
+	dead := newDeadLetters(c.set, c.src, life)
+	r.settler = newSettler(c, d, dead, life)
+	r.caller = &caller{&concluder{d}, r.settler}
 	r.settler.owner = r.caller
 	r.returner = &returner{d, r.settler}
-	d.moveDead = func() { r.settler.retryDeadLetters(d.takeDue) }
-	r.receiver = &receiver{d, r.returner}
-	r.holds = &holds{d}
-	r.drain = &drain{d, r.calls, life, r.receiver, r.returner}
+	d.moves.run = func() { r.settler.retryDeadLetters(d.takeDue) }
+	r.receiver = &receiver{d, r.returner, dead}
+	r.holds = &holds{dispatcher: d}
+	d.gate.opened = r.holds.gateOpened
+	r.drain = &drain{dispatcher: d, calls: r.calls, life: life, recv: r.receiver, back: r.returner, dead: dead}
 	r.scaler = &scaler{dispatcher: d, calls: r.calls, policy: c.set.policy.New(), monitor: &monitor{dispatcher: d}}
-	r.supervisor = &supervisor{dispatcher: d, calls: r.calls, src: c.src, base: life.base, checks: c.checks,
+	r.supervisor = &supervisor{dispatcher: d, calls: r.calls, src: c.src, dead: dead, base: life.base, checks: c.checks,
 		startup: &startup{done: make(chan struct{})}, reports: len(c.operators) > 0,
 		observe: func(g *generation) *observer { return &observer{r, g} },
 		recv:    r.receiver, back: r.returner, upkeep: r.scaler}

@@ -14,15 +14,15 @@ import (
 // what is rare. It has a lock of its own, which it never holds while it calls out, so
 // it may be used with the engine's lock held or without.
 type eventLog struct {
-	reporter
+	reporter                                // emits the events
 	s         *settings                     // the names and limits that events mention
 	observers []longshore.OutcomeObserver   // middlewares that want every verdict
 	operators []longshore.OperationObserver // middlewares that want every broker operation
 
-	mu       sync.Mutex
-	count    rareCounts
-	draining bool // a stop has begun: tally counts
-	tally    tally
+	mu       sync.Mutex // guards what follows
+	count    rareCounts // for Stats
+	draining bool       // a stop has begun: tally counts
+	tally    tally      // for the report of the stop
 }
 
 // rareCounts are the sums over a run that no successful message touches.
@@ -37,7 +37,7 @@ type rareCounts struct {
 
 // tally is what the report of a drain counts.
 type tally struct {
-	completed, released, lost, unflushed, repeats int
+	completed, released, lost, unflushed, repeats int      // numbers of deliveries, named as in Report
 	unflushedIDs                                  []string // the first few, to search logs for
 }
 

@@ -50,38 +50,38 @@ const (
 // Event is something that happened in a container. Fields that its kind does not
 // name are zero.
 type Event struct {
-	Time      time.Time
-	Container string
-	Kind      EventKind
-	Text      string // one line
-	Err       error
-	Reason    string
+	Time      time.Time // when it happened, by the container's clock
+	Container string    // its name
+	Kind      EventKind // says which of the other fields are set
+	Text      string    // one line
+	Err       error     // the cause; nil: there is none
+	Reason    string    // depends on the kind: the policy's word, the dead-letter place, who holds, the verb
 	// Condition names a state that lasts. The event that ends it has the same one.
 	Condition string
-	From, To  int
-	Count     int
+	From, To  int // the number of workers before and after
+	Count     int // of deliveries, messages or positions
 	// Generation, Workers and Window are those of a new subscription. Prefetch is what the
 	// broker was asked to send ahead, where it has such a limit.
 	Generation, Workers, Window, Prefetch int
-	Took                                  time.Duration
-	Delay                                 time.Duration
-	Attempt                               int // to open the consumer
-	Delivery                              *DeliveryFacts
-	Report                                *Report
-	Stack                                 string
+	Took                                  time.Duration  // how long it took, as a subscription
+	Delay                                 time.Duration  // until the next attempt
+	Attempt                               int            // to open the consumer
+	Delivery                              *DeliveryFacts // nil: the event is not about a single one
+	Report                                *Report        // of the stop; only with EventDrained
+	Stack                                 string         // of the handler that panicked or is stuck
 	// Dropped is how many events this subscriber missed before this one.
 	Dropped int
 }
 
 // DeliveryFacts identifies a delivery in an event without keeping it alive.
 type DeliveryFacts struct {
-	MessageID  string
-	Key        string // cut at 64 bytes
-	Attempt    int
-	Of         int // MaxAttempts
-	Partition  int32
-	Position   uint64
-	ReceivedAt time.Time
+	MessageID  string        // the producer's; empty: it set none
+	Key        string        // cut at 64 bytes
+	Attempt    int           // from 1
+	Of         int           // MaxAttempts
+	Partition  int32         // on a log
+	Position   uint64        // the offset, delivery tag or sequence number
+	ReceivedAt time.Time     // when the container received it
 	Age        time.Duration // of the handler call
 }
 
@@ -90,8 +90,8 @@ func factsOf(d *longshore.Delivery) *DeliveryFacts {
 		Partition: d.Origin.Partition, Position: d.Origin.Position, ReceivedAt: d.Origin.ReceivedAt}
 }
 
-// factsOfItem is factsOf while the handler runs. it is nil when the handler has
-// settled the delivery itself; what is left then never changes.
+// factsOfItem is factsOf while the handler runs. it is nil when the handler has settled the
+// delivery itself; the facts that remain then never change.
 func factsOfItem(it *item, d *longshore.Delivery) *DeliveryFacts {
 	f := &DeliveryFacts{Attempt: d.Attempt, Partition: d.Origin.Partition, Position: d.Origin.Position, ReceivedAt: d.Origin.ReceivedAt}
 	if it == nil {
@@ -134,20 +134,20 @@ const (
 // eventHub hands events on. Whoever emits never waits: not for a log, not for a
 // subscriber.
 type eventHub struct {
-	name string
-	log  *limitedLog
+	name string      // of the container, in every event
+	log  *limitedLog // writes the lines, held back where they repeat
 
-	mu      sync.Mutex
-	queue   []Event
-	dropped int
-	over    map[string]*repeat // what the log must count of those dropped
-	subs    map[*subscriber]struct{}
-	signal  chan struct{}
+	mu      sync.Mutex               // guards what follows
+	queue   []Event                  // events that the pump has not delivered yet
+	dropped int                      // events that found no room in queue
+	over    map[string]*repeat       // what the log must count of those dropped
+	subs    map[*subscriber]struct{} // who gets the events
+	signal  chan struct{}            // wakes the pump; has room for one
 }
 
 type subscriber struct {
-	ch      chan Event
-	dropped int
+	ch      chan Event // its buffer is the most that it may be behind
+	dropped int        // events that found no room, for the next one's Dropped
 }
 
 func newEventHub(name string, log *limitedLog) *eventHub {
@@ -269,7 +269,7 @@ func (c *ListenerContainer) Events(buffer int) (events <-chan Event, stop func()
 
 // reporter emits what happens in one run. It may be used with any lock held.
 type reporter struct {
-	hub   *eventHub
+	hub   *eventHub       // nil in tests that look at single parts
 	clock longshore.Clock // stamps the events
 }
 

@@ -14,9 +14,9 @@ import (
 // commits, or remembers what is done, nil after a Nack would be a success. It is kept
 // to the end of the chain: a middleware may call the handler again.
 type requestedVerdict struct {
-	n  atomic.Int64 // nearly always 0: what the hot path looks at
-	mu sync.Mutex
-	of map[*longshore.Delivery]error
+	n  atomic.Int64                  // nearly always 0: what the hot path looks at
+	mu sync.Mutex                    // guards of
+	of map[*longshore.Delivery]error // the verdict for each delivery whose handler has not returned
 }
 
 func (a *requestedVerdict) note(d *longshore.Delivery, verdict error) {

@@ -22,9 +22,9 @@ type gatekeeper struct {
 
 // gateLimits is what a gate reports of itself; negative is no limit.
 type gateLimits struct {
-	known   bool // something was reported
-	permits int
-	rate    float64
+	known   bool    // something was reported
+	permits int     // calls at the same time
+	rate    float64 // starts a second
 }
 
 // holdsAll reports that no call may start at all.

@@ -36,15 +36,15 @@ type generation struct {
 	c    transport.Consumer     // set before the generation is shared
 	caps longshore.Capabilities // of this consumer: they may depend on what the broker answered
 
-	base   context.Context //nolint:containedctx // of handlers: what Receive contexts are made of; lives and ends with its struct, not with a call
-	ctx    context.Context //nolint:containedctx // of Receive; made again after each interrupt; lives and ends with its struct, not with a call
-	cancel context.CancelFunc
+	base   context.Context    //nolint:containedctx // of handlers: what Receive contexts are made of; lives and ends with its struct, not with a call
+	ctx    context.Context    //nolint:containedctx // of Receive; made again after each interrupt; lives and ends with its struct, not with a call
+	cancel context.CancelFunc // interrupts Receive
 
 	dispatch.Owner // of the deliveries held, parked ones included
 
-	stage   stage
-	err     error // why it is down
-	flow    flow
+	stage   stage                         // how far its life has come
+	err     error                         // why it is down
+	flow    flow                          // whether it takes messages
 	leaving []func(longshore.Origin) bool // what left while a Receive may have had it in hand
 	asked   int                           // the window last requested from the broker
 	since   time.Time                     // when it was opened: one that ends soon is opened again late

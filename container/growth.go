@@ -17,7 +17,7 @@ type growth struct {
 
 // growing is a delivery that waits to become larger.
 type growing struct {
-	it   *item
+	it   *item               // whose size is charged
 	d    *longshore.Delivery // of the item when it began to wait: items are used again
 	n    int64               // by how much
 	room chan struct{}       // closed when there is room
@@ -58,39 +58,45 @@ func (g *growth) leave(w *growing) bool {
 }
 
 // Resize implements longshore.Sizer.
-func (c *caller) Resize(ctx context.Context, d *longshore.Delivery, n int64, wait bool) error {
-	c.mu.Lock()
-	w, it := c.pool.find(d)
-	switch {
-	case it == nil: // its handler has returned
-		c.mu.Unlock()
-		return nil
-	case !wait || n <= it.Grown():
-		c.sched.Resize(&it.Item, n)
-		c.growth.allow(c.sched)
-		c.mu.Unlock()
-		return nil
+func (c *caller) Resize(ctx context.Context, d *longshore.Delivery, n int64, wait bool) (err error) {
+	var one *growing
+	c.locked(func() { one, err = c.grow(d, n, wait) })
+	if one == nil {
+		return err
 	}
-	one := &growing{it, d, n, make(chan struct{})}
-	c.growth.waiting = append(c.growth.waiting, one)
-	c.growth.allow(c.sched)
-	if othersGrown(w, it) && c.growth.leave(one) {
-		c.mu.Unlock()
-		return longshore.ErrNoRoom
-	}
-	c.mu.Unlock()
 	select {
 	case <-one.room:
 		return nil
 	case <-ctx.Done():
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.growth.leave(one) {
-		return nil
+	c.locked(func() {
+		if c.growth.leave(one) { // else there was room at the same moment
+			c.growth.allow(c.sched) // for those behind it
+			err = context.Cause(ctx)
+		}
+	})
+	return err
+}
+
+// grow makes a delivery larger at once, or returns its place in the line; nil: it need not
+// wait, or may not. mu is held.
+func (c *caller) grow(d *longshore.Delivery, n int64, wait bool) (*growing, error) {
+	w, it := c.pool.find(d)
+	switch {
+	case it == nil: // its handler has returned
+		return nil, nil
+	case !wait || n <= it.Grown():
+		c.sched.Resize(&it.Item, n)
+		c.growth.allow(c.sched)
+		return nil, nil
 	}
-	c.growth.allow(c.sched) // for those behind it
-	return context.Cause(ctx)
+	one := &growing{it, d, n, make(chan struct{})}
+	c.growth.waiting = append(c.growth.waiting, one)
+	c.growth.allow(c.sched)
+	if othersGrown(w, it) && c.growth.leave(one) {
+		return nil, longshore.ErrNoRoom
+	}
+	return one, nil
 }
 
 // othersGrown reports whether others of the same batch have grown.

@@ -10,9 +10,9 @@ import (
 
 // handlers are the user's chains: one of the two is set.
 type handlers struct {
-	one   longshore.Handler
-	batch longshore.BatchHandler
-	base  context.Context //nolint:containedctx // of calls for batches; it ends when handlers are cut off
+	one   longshore.Handler      // for single deliveries
+	batch longshore.BatchHandler // for batches
+	base  context.Context        //nolint:containedctx // of calls for batches; it ends when handlers are cut off
 }
 
 // call runs the chain for one delivery. A panic becomes an error with its stack.
@@ -41,29 +41,30 @@ func panicError(p any) error {
 
 // caller runs handlers for workers, and is the owner of the deliveries that they have.
 type caller struct {
-	*dispatcher
-	settler *settler // decides what becomes of a delivery, and carries that out
+	*concluder          // ends calls under the lock
+	settler    *settler // decides what becomes of a delivery, and carries that out
 }
 
 // process implements handling: it runs the handler on what the worker took and carries
 // the verdict out.
 func (c *caller) process(w *worker) {
-	it := w.it
-	switch {
-	case len(w.batch) > 0:
-		c.processBatch(w)
-	case it.fail != nil:
-		c.settler.carryOut(w, it, it.fail, c.now(), 0)
-	case c.manual != nil:
-		c.handleManual(w, it)
-	default:
-		if j, ended := c.settler.handle(w, it); ended {
-			c.mu.Lock()
-			c.conclude(w, it, j)
-			return
+	it, ended := w.it, false
+	var j judgement
+	c.unlocked(func() {
+		switch {
+		case len(w.batch) > 0:
+			c.processBatch(w)
+		case it.fail != nil:
+			c.settler.carryOut(w, it, it.fail, c.now(), 0)
+		case c.s.manual:
+			c.handleManual(w, it)
+		default:
+			j, ended = c.settler.handle(w, it)
 		}
+	})
+	if ended {
+		c.conclude(w, it, j)
 	}
-	c.mu.Lock()
 }
 
 var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit, or FailNow of a test)")
@@ -86,8 +87,8 @@ func (c *caller) goexit(w *worker) {
 		w.it.d.Finish(nil)
 		c.settler.carryOut(w, w.it, err, now, 0)
 	}
-	c.mu.Lock()
-	c.leave(w)
-	c.setTarget(c.pool.target)
-	c.mu.Unlock()
+	c.locked(func() {
+		c.leave(w)
+		c.setTarget(c.pool.target)
+	})
 }

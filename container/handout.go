@@ -1,6 +1,9 @@
 package container
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container/internal/state"
 )
@@ -55,86 +58,6 @@ func (r *dispatcher) startable() bool {
 	return r.s.batch == 0 || r.batchReady()
 }
 
-// next gives the worker something to do.
-func (r *dispatcher) next(w *worker) bool {
-	if r.s.batch > 0 {
-		return r.nextBatch(w)
-	}
-	for r.startable() {
-		it := r.sched.Front().Of
-		if !it.d.Owned() {
-			r.loseFront()
-			continue
-		}
-		if !r.gate.admit(it) {
-			r.changed() // a drain does not wait for a permit
-			return false
-		}
-		w.taken = r.sched.Next(1, w.taken[:0])
-		r.begin(it)
-		w.it, w.d = it, it.d
-		return true
-	}
-	return false
-}
-
-// nextBatch gives the worker up to a batch: ready items, each with the followers in its
-// lane.
-func (r *dispatcher) nextBatch(w *worker) bool {
-	if !r.startable() {
-		return false
-	}
-	w.batch = w.batch[:0]
-	for r.sched.Ready() > 0 && len(w.batch) < r.s.batch {
-		it := r.sched.Front().Of
-		if !it.d.Owned() {
-			r.loseFront()
-			continue
-		}
-		if len(w.batch) > 0 && it.alone() {
-			break
-		}
-		// A batch is one call and needs one permit.
-		if len(w.batch) == 0 && !r.gate.admit(it) {
-			r.changed()
-			r.linger.refused()
-			return false
-		}
-		w.taken = r.sched.Next(r.s.batch-len(w.batch), w.taken[:0])
-		for _, t := range w.taken {
-			r.begin(t.Of)
-		}
-		if it.fail != nil {
-			w.it, w.d = it, it.d
-			return true
-		}
-		for _, t := range w.taken {
-			w.batch = append(w.batch, t.Of)
-		}
-		if it.solo {
-			break
-		}
-	}
-	r.linger.stop()
-	r.armBatch()
-	return len(w.batch) > 0
-}
-
-// begin notes what a handler may ask for while it has the item.
-func (r *dispatcher) begin(it *item) {
-	if r.manual != nil && it.fail == nil {
-		it.returned = false
-		r.manual[it.d] = it
-	}
-}
-
-// loseFront forgets a delivery that the broker took back before it was started.
-func (r *dispatcher) loseFront() {
-	r.forget(r.sched.LoseFront().Of)
-	r.orphaned()
-	r.goesOn()
-}
-
 // finish ends an item that runs or was taken: its place is free and its lane goes on.
 func (r *dispatcher) finish(it *item) {
 	r.sched.Finish(&it.Item)
@@ -147,7 +70,7 @@ func (r *dispatcher) forget(it *item) {
 	if g := it.gen; g.Held() == 0 && g != r.sub.gen {
 		r.wake() // the supervisor closes it
 	}
-	r.items.put(it)
+	r.intake.items.put(it)
 }
 
 // goesOn follows a change of what is held: something may be ready, or parked, that was
@@ -156,8 +79,8 @@ func (r *dispatcher) goesOn() {
 	if len(r.growth.waiting) > 0 {
 		r.growth.allow(r.sched)
 	}
-	r.armPark()
-	r.armBatch()
+	r.parking.follow(r.sched)
+	r.linger.follow(r.sched.Ready())
 	r.changed()
 	r.checkInvariants()
 }
@@ -175,4 +98,155 @@ func (p *pool) find(d *longshore.Delivery) (*worker, *item) {
 		}
 	}
 	return nil, nil
+}
+
+// mayReceive says whether a worker without work should become the receiver.
+func (r *dispatcher) mayReceive() bool {
+	g := r.sub.gen
+	if r.intake.by != noReceiver || !r.axes.Receives() || !g.delivers() || g.ctx.Err() != nil {
+		return false
+	}
+	return !r.gate.shut && r.free() > 0 && !r.triesHeld()
+}
+
+// trialSoon is how near a parked retry has to be for a trial to wait for it.
+const trialSoon = time.Second
+
+// triesHeld says whether a middleware only tries if work may start, and the deliveries that
+// are held are enough to find out. To receive more for each trial would fill the memory for
+// as long as the trials fail: behind parked heads, followers take no place in the window.
+func (r *dispatcher) triesHeld() bool {
+	due, parked := r.sched.NextDue()
+	return parked && (r.sched.InWindow() > 0 || due.Sub(r.now()) < trialSoon) && r.gate.doubts()
+}
+
+// mayFetch says whether to receive beside the workers, all of which are busy: when
+// receives are slow and half of the window is free, so that they are large ones.
+func (r *dispatcher) mayFetch() bool {
+	return r.intake.pace == paceSlow && r.mayReceive() && 2*r.free() >= r.window()
+}
+
+// free is how many more deliveries may be held.
+func (r *dispatcher) free() int {
+	window := r.window()
+	free := r.sched.Free(window)
+	if free <= 0 && r.sched.Relieve(window) {
+		free = r.sched.Free(window)
+	}
+	return r.gate.room(free, r.sched.InWindow(), r.sched.Active())
+}
+
+// batchReady says whether a batch should be taken now: it is full, its time is over, or
+// waiting would bring nothing more. Something is ready.
+func (r *dispatcher) batchReady() bool {
+	return r.sched.Ready() >= r.s.batch || r.linger.state == lingerOver || r.s.linger == 0 || r.axes.Stopping() ||
+		r.sched.Front().Of.alone() || r.free() <= 0
+}
+
+// batchOver lets a worker take a batch that did not fill in its time.
+func (r *dispatcher) batchOver() {
+	r.locked(func() {
+		r.linger.end(r.sched.Ready() > 0 && !r.gate.shut)
+		r.wakeOne()
+	})
+}
+
+// parkingFull reports whether the space for waiting retries is used up.
+func (r *dispatcher) parkingFull() bool {
+	full, n := r.sched.RetriesFull(), r.sched.Retries().N
+	switch r.parking.note(full, n, r.s.parked) {
+	case EventParkingFree:
+		r.emit(Event{Kind: EventParkingFree, Count: n, Text: fmt.Sprintf("%d retries wait, fewer than Redelivery.Parked allows", n)})
+	case EventParkingFull:
+		r.emit(Event{Kind: EventParkingFull, Count: n,
+			Text: fmt.Sprintf("%d retries wait, as many as Redelivery.Parked allows; new failures go to the broker or the dead-letter place early, and while nearly all fail nothing more is received", n)})
+	}
+	return full
+}
+
+// parkDue lets parked deliveries go on whose time has come.
+func (r *dispatcher) parkDue() {
+	r.locked(func() {
+		r.parking.timer = nil
+		if r.endWorkers() {
+			return
+		}
+		r.sched.Wake(r.s.clock.Now())
+		r.moves.begin(r.sched.Waiting(), &r.pool.wg)
+		r.linger.follow(r.sched.Ready())
+		r.parking.follow(r.sched)
+		r.wakeOne()
+	})
+}
+
+// takeDue takes the next item whose move to the dead-letter place is due; nil: none is.
+func (r *dispatcher) takeDue() (it *item) {
+	r.locked(func() {
+		if it = r.moves.next(r.sched); it == nil {
+			r.changed()
+		}
+	})
+	return it
+}
+
+// orphaned follows a loss: what came behind the lost delivery in its lane has to be given
+// back, since the lost one comes again and must be first.
+func (r *dispatcher) orphaned() {
+	if r.sched.Orphans() > 0 {
+		r.changed()
+		r.wake()
+	}
+}
+
+// sweepLost forgets the lost deliveries that wait, and takes out what is behind them. It
+// also runs before redelivered messages enter their lanes: the transport marks a delivery as
+// lost before the broker delivers it again, but reports that later. What comes again would
+// otherwise pass for a follower of the lost delivery, and go back with its followers while
+// those behind it stay.
+func (r *dispatcher) sweepLost() {
+	for _, t := range r.sched.Lose(isLost) {
+		r.forget(t.Of)
+	}
+	r.orphaned()
+	r.goesOn()
+}
+
+// endDelivery counts a verdict, and ends the call of the worker; nil: the delivery was
+// settled by hand.
+func (r *dispatcher) endDelivery(w *worker, j judgement) {
+	r.count.verdicts[j.verdict]++
+	r.count.vitals.verdict(j)
+	r.load.calls.completed++
+	if w != nil {
+		r.endCall(w, j.end, j.took, j.err != nil)
+	}
+}
+
+// endCall ends a handler call.
+func (r *dispatcher) endCall(w *worker, end time.Time, took time.Duration, failed bool) {
+	started := w.busy.Swap(0)
+	switch {
+	case w.hung: // its time says nothing about the usual latency
+		r.pool.unhung(w)
+	case started != 0:
+		ln := lnSeconds(took)
+		r.load.calls.ended(started, end, ln, failed)
+		r.count.vitals.calls.add(ln)
+	}
+	if w.stuck {
+		r.pool.unstuck(w)
+		r.emit(Event{Kind: EventUnstuck, Delivery: r.inventory().workedOn(w), Text: "a handler that was reported as stuck has returned"})
+	}
+	w.it, w.d = nil, nil
+	w.waits, w.failed = 0, failed
+	r.noteQueued()
+}
+
+// noteQueued notes whether work waits; called whenever a call ends and at the tick.
+func (r *dispatcher) noteQueued() {
+	if n := r.sched.Ready() + r.load.backlog.buffered; n > 0 {
+		r.load.calls.queued(n, r.window()-r.pool.target)
+	} else {
+		r.load.calls.queued(0, 0)
+	}
 }

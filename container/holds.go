@@ -11,7 +11,10 @@ import (
 
 // holds follows everything that keeps work from starting on purpose: the operator's
 // pause and the middlewares. The throttle is followed by the gate.
-type holds struct{ *dispatcher }
+type holds struct {
+	*dispatcher             // whose axes it moves
+	held        holdReasons // why middlewares hold the intake
+}
 
 // watch follows the middlewares that can hold the intake.
 func (h *holds) watch(watchers []longshore.Watcher, names []string) (stop func()) {
@@ -28,8 +31,11 @@ func (h *holds) watch(watchers []longshore.Watcher, names []string) (stop func()
 
 // follow notes a middleware that begins or ceases to hold the intake.
 func (h *holds) follow(watcher int, name string, held bool, reason string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.locked(func() { h.note(watcher, name, held, reason) })
+}
+
+// note is follow under the lock.
+func (h *holds) note(watcher int, name string, held bool, reason string) {
 	before := h.reported()
 	e := Event{Kind: EventIntakeResumed, Reason: name, Condition: name, Text: "released by " + name}
 	if held {
@@ -71,9 +77,10 @@ func (h *holds) over() {
 
 // pause follows the operator.
 func (h *holds) pause(on bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.axes.Holds.Has(state.Operator) != on {
+	h.locked(func() {
+		if h.axes.Holds.Has(state.Operator) == on {
+			return
+		}
 		h.axes.Holds = h.axes.Holds.With(state.Operator, on)
 		if g := h.sub.gen; g != nil && !h.axes.Stopping() {
 			if on {
@@ -84,7 +91,30 @@ func (h *holds) pause(on bool) {
 		}
 		h.wakeOne()
 		h.emit(Event{Kind: EventState, Text: string(h.reported())})
+	})
+	h.wake()
+}
+
+// gateOpened follows the gate: it may have permits again, or other limits.
+func (h *holds) gateOpened() {
+	h.locked(func() {
+		h.gate.shut = false
+		h.linger.follow(h.sched.Ready())
+		if h.gate.follow() {
+			h.followGate()
+		}
+		h.wakeOne()
+	})
+}
+
+// followGate lets the intake follow new limits: a Receive that was asked for more returns,
+// the broker's window changes, and fetching stops while nothing may start.
+func (h *holds) followGate() {
+	h.axes.Holds = h.axes.Holds.With(state.Throttle, h.gate.limits.holdsAll())
+	if h.intake.under() {
+		h.intake.recall()
 	}
+	h.pending.resize = true
 	h.wake()
 }
 

@@ -29,39 +29,47 @@ type Held struct {
 	// Record names it for RetryNow, DeadLetterNow and ReleaseNow: the message's id, or
 	// where it has none topic/partition/position.
 	Record string
-	State  HeldState
+	State  HeldState // what it does or waits for
 	// DeliveryFacts are those of the delivery. Age is that of the handler's call, of what
 	// no handler has the time since it was received.
 	DeliveryFacts
-	Topic string
+	Topic string    // or queue
 	Due   time.Time // of what is parked or to be moved
 	Stack string    // of the handler's goroutine; only from Stuck
 }
 
 // holding is an item in its place.
 type holding struct {
-	state HeldState
-	w     *worker // that works on it; nil: none does
+	state HeldState // what the item does or waits for
+	w     *worker   // that works on it; nil: none does
 }
 
-// holdings goes over what is held: what runs, then what waits for its time, for a
-// worker, for others. Not seen is what is on its way to the broker this moment. The
-// caller holds mu.
-func (r *dispatcher) holdings() iter.Seq2[*item, holding] {
+// inventory is a view of everything that is held, for whoever reports or searches it. It
+// reads what the dispatcher's lock guards, so it is used and dropped under that lock.
+type inventory struct {
+	workers  []*worker                     // with what they work on
+	manual   map[*longshore.Delivery]*item // with manual settling: what handlers have not settled; else nil
+	sched    *dispatch.Scheduler[item]     // with what waits
+	attempts int                           // Config.Redelivery.MaxAttempts, which descriptions name
+}
+
+// all goes over what is held: first what runs, then what waits for its time, for a worker
+// or for others. It leaves out what is on its way to the broker at this moment.
+func (v inventory) all() iter.Seq2[*item, holding] {
 	return func(yield func(*item, holding) bool) {
-		_ = r.eachRunning(yield) && r.eachWaiting(yield)
+		_ = v.eachRunning(yield) && v.eachWaiting(yield)
 	}
 }
 
-func (r *dispatcher) eachRunning(yield func(*item, holding) bool) bool {
+func (v inventory) eachRunning(yield func(*item, holding) bool) bool {
 	of := map[*longshore.Delivery]*worker{}
-	for _, w := range r.pool.workers {
+	for _, w := range v.workers {
 		h := holding{HeldRunning, w}
 		if w.stuck {
 			h.state = HeldStuck
 		}
 		switch {
-		case r.manual != nil: // the handler may have settled it long ago
+		case v.manual != nil: // the handler may have settled it long ago
 			if w.d != nil {
 				of[w.d] = w
 			}
@@ -74,7 +82,7 @@ func (r *dispatcher) eachRunning(yield func(*item, holding) bool) bool {
 			}
 		}
 	}
-	for d, it := range r.manual {
+	for d, it := range v.manual {
 		h := holding{HeldRunning, of[d]}
 		if h.w != nil && h.w.stuck {
 			h.state = HeldStuck
@@ -86,8 +94,8 @@ func (r *dispatcher) eachRunning(yield func(*item, holding) bool) bool {
 	return true
 }
 
-func (r *dispatcher) eachWaiting(yield func(*item, holding) bool) bool {
-	for t := range r.sched.All() {
+func (v inventory) eachWaiting(yield func(*item, holding) bool) bool {
+	for t := range v.sched.All() {
 		if t.State() != dispatch.Running && !yield(t.Of, holding{state: waitsAs(t.Of)}) {
 			return false
 		}
@@ -119,16 +127,20 @@ func (c *ListenerContainer) InFlight(most int) (held []Held, total int) {
 		return nil, 0
 	}
 	now := r.now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.locked(func() { held, total = r.inventory().list(most, now) })
+	return held, total
+}
+
+// list describes what is held, in the order in which it is shown, at most so many (0: all).
+func (v inventory) list(most int, now time.Time) (held []Held, total int) {
 	type found struct {
-		it *item
-		holding
-		at time.Time // what is sorted by
+		it      *item     // the item
+		holding           // its place
+		at      time.Time // what is sorted by
 	}
 	var all []found
-	for it, h := range r.holdings() {
-		all = append(all, found{it, h, r.sortsBy(it, h)})
+	for it, h := range v.all() {
+		all = append(all, found{it, h, v.sortsBy(it, h)})
 	}
 	slices.SortStableFunc(all, func(a, b found) int {
 		return cmp.Or(cmp.Compare(rank(a.state), rank(b.state)), a.at.Compare(b.at))
@@ -138,7 +150,7 @@ func (c *ListenerContainer) InFlight(most int) (held []Held, total int) {
 		all = all[:most]
 	}
 	for _, f := range all {
-		held = append(held, r.look(f.it, f.holding, now))
+		held = append(held, v.describe(f.it, f.holding, now))
 	}
 	return held, total
 }
@@ -155,19 +167,19 @@ func rank(s HeldState) int {
 	return 3
 }
 
-func (r *dispatcher) sortsBy(it *item, h holding) time.Time {
+func (v inventory) sortsBy(it *item, h holding) time.Time {
 	switch rank(h.state) {
 	case 0:
-		return r.calledAt(it, h)
+		return v.calledAt(it, h)
 	case 1:
 		return it.Due()
 	}
 	return time.Time{} // as they stand
 }
 
-// calledAt is when the handler was called; zero: it was not yet. The caller holds mu.
-func (r *dispatcher) calledAt(it *item, h holding) time.Time {
-	if r.manual != nil {
+// calledAt is when the handler was called; zero: it was not yet.
+func (v inventory) calledAt(it *item, h holding) time.Time {
+	if v.manual != nil {
 		return it.started
 	}
 	if started := h.w.busy.Load(); started != 0 {
@@ -176,21 +188,21 @@ func (r *dispatcher) calledAt(it *item, h holding) time.Time {
 	return time.Time{}
 }
 
-// look describes an item. The caller holds mu.
-func (r *dispatcher) look(it *item, h holding, now time.Time) Held {
-	v := Held{Record: it.record(), State: h.state, DeliveryFacts: *factsOfItem(it, it.d), Topic: it.d.Origin.Topic}
-	v.Of = r.s.attempts
-	since := v.ReceivedAt
-	switch rank(h.state) {
+// describe is what an operator sees of an item.
+func (v inventory) describe(it *item, at holding, now time.Time) (h Held) {
+	h = Held{Record: it.record(), State: at.state, DeliveryFacts: *factsOfItem(it, it.d), Topic: it.d.Origin.Topic}
+	h.Of = v.attempts
+	since := h.ReceivedAt
+	switch rank(at.state) {
 	case 0:
-		since = r.calledAt(it, h)
+		since = v.calledAt(it, at)
 	case 1:
-		v.Due = it.Due()
+		h.Due = it.Due()
 	}
 	if !since.IsZero() {
-		v.Age = max(now.Sub(since), 0)
+		h.Age = max(now.Sub(since), 0)
 	}
-	return v
+	return h
 }
 
 // record is what operators call it by.
@@ -213,14 +225,7 @@ func (c *ListenerContainer) Stuck() []Held {
 	now := r.now()
 	var held []Held
 	var ids []int64
-	r.mu.Lock()
-	late := r.count.vitals.calls.calls().Overdue()
-	for it, h := range r.holdings() {
-		if h.state == HeldStuck || h.state == HeldRunning && h.w != nil && h.w.waits == 0 && h.w.runs(now) >= late {
-			held, ids = append(held, r.look(it, h, now)), append(ids, h.w.gid.Load())
-		}
-	}
-	r.mu.Unlock()
+	r.locked(func() { held, ids = r.inventory().late(r.count.vitals.calls.calls().Overdue(), now) })
 	if len(held) == 0 {
 		return nil
 	}
@@ -229,4 +234,15 @@ func (c *ListenerContainer) Stuck() []Held {
 	}
 	slices.SortStableFunc(held, func(a, b Held) int { return cmp.Compare(b.Age, a.Age) })
 	return held
+}
+
+// late describes the deliveries whose calls have run for limit or are stuck, with the
+// numbers of their goroutines.
+func (v inventory) late(limit time.Duration, now time.Time) (held []Held, ids []int64) {
+	for it, h := range v.all() {
+		if h.state == HeldStuck || h.state == HeldRunning && h.w != nil && h.w.waits == 0 && h.w.runs(now) >= limit {
+			held, ids = append(held, v.describe(it, h, now)), append(ids, h.w.gid.Load())
+		}
+	}
+	return held, ids
 }

@@ -13,7 +13,7 @@ import (
 type receiving uint8
 
 const (
-	nobodyReceives  receiving = iota
+	noReceiver      receiving = iota
 	workerReceives            // a worker without work, which can be called back to work
 	fetcherStarts             // a goroutine beside the workers is about to
 	fetcherReceives           // it does
@@ -58,11 +58,12 @@ func paceOf(took time.Duration, got int) pace {
 type intake struct {
 	fetch func() // receives beside the workers, in a goroutine of its own
 
-	by       receiving
+	by       receiving              // who receives now
 	pace     pace                   // says whether to receive beside the workers, and how much at once
 	gen      *generation            // of the Receive that runs
 	ctx      context.Context        //nolint:containedctx // of that Receive: tells whether it was interrupted; lives and ends with its struct, not with a call
 	entering []*dispatch.Item[item] // scratch of whoever receives
+	items    freeItems              // for the next deliveries
 }
 
 // under says whether a Receive is under way.
@@ -82,7 +83,7 @@ func (in *intake) begin(by receiving, g *generation) context.Context {
 
 // end notes that the Receive has returned.
 func (in *intake) end(took time.Duration, got int) {
-	in.by, in.pace = nobodyReceives, paceOf(took, got)
+	in.by, in.pace = noReceiver, paceOf(took, got)
 }
 
 // ask is how many to ask for where so many may be held; a batch fills best at once.
@@ -101,81 +102,11 @@ func (in *intake) recall() {
 	}
 }
 
-// mayReceive says whether a worker without work should become the receiver.
-func (r *dispatcher) mayReceive() bool {
-	g := r.sub.gen
-	if r.intake.by != nobodyReceives || !r.axes.Receives() || !g.delivers() || g.ctx.Err() != nil {
-		return false
-	}
-	return !r.gate.shut && r.free() > 0 && !r.triesHeld()
-}
-
-// trialSoon is how near a parked retry has to be for a trial to wait for it.
-const trialSoon = time.Second
-
-// triesHeld says whether a middleware only tries if work may start, and what is held is
-// enough to find out. To receive more for each trial would fill the memory for as long as
-// the trials fail: behind parked heads, followers take no place in the window.
-func (r *dispatcher) triesHeld() bool {
-	due, parked := r.sched.NextDue()
-	return parked && (r.sched.InWindow() > 0 || due.Sub(r.now()) < trialSoon) && r.gate.doubts()
-}
-
-// mayFetch says whether to receive beside the workers, all of which are busy: when
-// receives are slow and half of the window is free, so that they are large ones.
-func (r *dispatcher) mayFetch() bool {
-	return r.intake.pace == paceSlow && r.mayReceive() && 2*r.free() >= r.window()
-}
-
-// free is how many more deliveries may be held.
-func (r *dispatcher) free() int {
-	window := r.window()
-	free := r.sched.Free(window)
-	if free <= 0 && r.sched.Relieve(window) {
-		free = r.sched.Free(window)
-	}
-	return r.gate.room(free, r.sched.InWindow(), r.sched.Active())
-}
-
-// accept takes deliveries in: each into its lane, or to the ready ones. keys are their
-// lanes' names where user code made them.
-func (r *dispatcher) accept(g *generation, ds []*longshore.Delivery, keys []laneKey) {
-	r.intake.entering = r.intake.entering[:0]
-	again := false
-	for i, d := range ds {
-		it := r.items.get()
-		it.d, it.gen, it.id, it.key, it.headers = d, g, d.ID, d.Key, d.Headers
-		it.received = r.receivedAt(d)
-		if keys != nil {
-			it.name, it.fail = &keys[i], keys[i].err
-		}
-		if it.fail == nil {
-			it.fail = r.dead.lastReturn(d)
-		}
-		it.Fill(it, &g.Owner, int64(len(d.Body)+len(d.Key)))
-		it.Alone = it.fail != nil
-		r.count.received++
-		if d.Origin.Redelivered || d.Attempt > 1 {
-			r.count.redelivered++
-			again = true
-		}
-		r.intake.entering = append(r.intake.entering, &it.Item)
-	}
-	if again && r.sched.Lanes() > 0 {
-		r.sweepLost()
-	}
-	r.sched.Admit(r.intake.entering...)
-	r.checkInvariants()
-	if r.sched.Aside().N > 0 {
-		r.noteParked()
-	}
-}
-
 // laneKey is a lane's name that user code made.
 type laneKey struct {
-	key []byte
-	ok  bool
-	err error
+	key []byte // its name
+	ok  bool   // false: the delivery is in no lane
+	err error  // the order function panicked
 }
 
 // laneKeys asks the user's order function, without the lock; nil if there is none.
@@ -199,14 +130,6 @@ func safeKey(f OrderFunc, d *longshore.Delivery) (k laneKey) {
 	}()
 	k.key, k.ok = f.laneKey(nil, d)
 	return k
-}
-
-// receivedAt is when a delivery came; a transport need not say it.
-func (r *dispatcher) receivedAt(d *longshore.Delivery) int64 {
-	if at := d.Origin.ReceivedAt; !at.IsZero() {
-		return at.UnixNano()
-	}
-	return r.now().UnixNano()
 }
 
 // newScheduler makes the Scheduler of a run. By partition the names of lanes are made

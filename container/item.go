@@ -13,17 +13,17 @@ import (
 // for it, the Scheduler knows. Items are used again and therefore never reach a handler: a
 // leftover goroutine of one message must not touch the next one's.
 type item struct {
-	dispatch.Item[item]
+	dispatch.Item[item] // its place in the Scheduler
 
-	d    *longshore.Delivery
-	gen  *generation
-	name *laneKey // of its lane, where user code made it; only until it is admitted
+	d    *longshore.Delivery // the delivery; another one for each attempt
+	gen  *generation         // the subscription that delivered it, on which it is settled
+	name *laneKey            // of its lane, where user code made it; only until it is admitted
 
 	// What identifies the message as it came. A handler may put another in its place
-	// (Delivery.Replace) while somebody looks at what hangs here.
+	// (Delivery.Replace) while an operator looks at a delivery that hangs.
 	id      string
-	key     []byte
-	headers longshore.Headers
+	key     []byte            // for messages about it
+	headers longshore.Headers // for the identity of copies
 
 	received int64       // when, in Unix nanoseconds; the delivery may not be read while a handler has it
 	fail     error       // failed before the handler: its order function panicked
@@ -33,17 +33,17 @@ type item struct {
 	solo     bool        // its batch failed as a whole: next time alone
 	permit   bool        // holds one of the gate's
 	returned bool        // with manual settling: its handler has returned
-	leaving  bool        // its partition goes to another member: what is left undone goes back
+	leaving  bool        // its partition goes to another member: if its handler fails, it goes back
 	started  time.Time   // of the handler
 
-	notes atomic.Pointer[notes]
+	notes atomic.Pointer[notes] // nil as for nearly all: the handler only returned
 }
 
 // notes is what a handler did with its delivery besides returning: rare, so it is
 // made only then.
 type notes struct {
-	mu       sync.Mutex
-	closed   bool
+	mu       sync.Mutex    // guards what follows: a goroutine that the handler left behind may still write
+	closed   bool          // the handler has returned, so nothing counts any more
 	waited   time.Duration // spent in Delivery.Wait
 	explicit error         // the verdict of a verb, carried out when the handler returns
 	acked    bool          // by a verb that waits for what a middleware commits
@@ -80,7 +80,9 @@ func (it *item) read() (waited time.Duration, explicit error) {
 var closedNotes = &notes{closed: true} //nolint:gochecknoglobals // a constant
 
 // freeItems is a capped free list: a burst must not pin its peak for ever.
-type freeItems struct{ list []*item }
+type freeItems struct {
+	list []*item // at most maxFree
+}
 
 const maxFree = 1024
 

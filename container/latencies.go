@@ -20,14 +20,14 @@ const (
 // latencies are the times of the handler calls of the last 10 to 20 s in buckets, and
 // what was usual before.
 type latencies struct {
-	now, before buckets
-	began       time.Time
-	usual       float64 // median in seconds: follows down quickly, up over hours
+	now, before buckets   // the period that fills, and the one before
+	began       time.Time // when now began
+	usual       float64   // median in seconds: follows down quickly, up over hours
 }
 
 type buckets struct {
-	n  int
-	of [(highestLn - lowestLn) * perE]int32
+	n  int                                  // calls
+	of [(highestLn - lowestLn) * perE]int32 // calls by the logarithm of their time
 }
 
 // add takes the natural logarithm of a call's seconds.

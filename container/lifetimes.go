@@ -7,9 +7,9 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
-// lifetimes says how long each thing in a run may go on: what a stop ends at once, and
-// what its last steps may still use. The contexts never change; the deadlines are
-// guarded by dispatcher.mu.
+// lifetimes are the contexts and deadlines of a run: some end when a stop begins, others
+// when its last steps must be over. The contexts never change; dispatcher.mu guards the
+// deadlines.
 type lifetimes struct {
 	clock longshore.Clock // the container's, so that tests decide about time
 
@@ -18,10 +18,10 @@ type lifetimes struct {
 	settle context.Context //nolint:containedctx // of settlements: ends a little before everything does, for flushing and closing need time too
 	hard   context.Context //nolint:containedctx // of flushing and closing: ends when the stop must be over
 
-	endOpen, endSettle, endHard context.CancelFunc
-	endBase                     context.CancelCauseFunc
+	endOpen, endSettle, endHard context.CancelFunc      // end the contexts of these names
+	endBase                     context.CancelCauseFunc // ends base, with its cause
 
-	deadlines
+	deadlines                              // which the stop sets
 	settleTimer, hardTimer longshore.Timer // end settle and hard at the deadlines
 }
 
@@ -75,10 +75,10 @@ type deadlines struct {
 	end   time.Time     // when everything must be over
 }
 
-// lastAnswer is the time for the last steps where all handlers have returned, as far as
-// the drain's own allows: a broker that is far away, throttles or elects another leader
-// needs seconds, and what it does not confirm is done twice. It is not all that is left
-// of the drain's time, since a broker that is gone uses up whatever it is given.
+// lastAnswer is the time for the last steps once all handlers have returned, within the
+// drain's own time: a broker that is far away, throttles or elects another leader needs
+// seconds, and messages that it does not confirm are handled twice. The last steps do not
+// get all of the remaining time, because a broker that is gone uses up whatever it gets.
 const lastAnswer = 5 * time.Second
 
 // begin sets the deadlines, or makes them earlier.
@@ -89,8 +89,8 @@ func (t *deadlines) begin(now, soft, end time.Time) {
 	t.soft, t.end = earlier(t.soft, soft), earlier(t.end, end)
 }
 
-// cutOff leaves the handlers their grace, and where none runs the broker its time to
-// answer.
+// cutOff leaves running handlers their grace; if none runs, it leaves the broker time to
+// respond.
 func (t *deadlines) cutOff(now time.Time, running int) {
 	rest := t.grace
 	if running == 0 {
@@ -108,9 +108,8 @@ func (t *deadlines) workEnd() time.Time { return t.end.Add(-t.reserve()) }
 // left is the time until everything must be over.
 func (t *deadlines) left(now time.Time) time.Duration { return max(t.end.Sub(now), 0) }
 
-// lastSteps divides what is left: a broker that does not confirm must leave time for
-// closing, and closing must leave time for the transport to report what was not
-// confirmed.
+// lastSteps divides the remaining time: flushing must leave time for closing, and closing
+// must leave time for the transport to report the settlements that were not confirmed.
 func (t *deadlines) lastSteps(now time.Time) (flush, closing time.Time) {
 	left := t.left(now)
 	return t.end.Add(-left / 4), t.end.Add(-left / 8)

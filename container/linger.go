@@ -18,15 +18,19 @@ const (
 // linger is the time for which a batch waits to fill. It begins with the batch's first
 // delivery. Guarded by dispatcher.mu.
 type linger struct {
-	state lingerState
-	timer longshore.Timer // ends it
+	clock longshore.Clock // the container's, so that tests decide about time
+	wait  time.Duration   // Config.Batch.Linger; 0: batches do not wait, or there are none
+	wake  func()          // called, without the lock, when the time is over
+
+	state lingerState     // so that the time begins once for each batch
+	timer longshore.Timer // ends the time; nil: it never began
 }
 
-// arm begins the time, unless it runs or is over.
-func (l *linger) arm(clock longshore.Clock, d time.Duration, over func()) {
-	if l.state == lingerNone {
+// follow begins the time when something is ready, unless the time runs or is over.
+func (l *linger) follow(ready int) {
+	if l.wait > 0 && ready > 0 && l.state == lingerNone {
 		l.state = lingerArmed
-		l.timer = clock.AfterFunc(d, over)
+		l.timer = l.clock.AfterFunc(l.wait, l.wake)
 	}
 }
 
@@ -53,27 +57,5 @@ func (l *linger) stop() {
 	l.state = lingerNone
 }
 
-// batchReady says whether a batch should be taken now: it is full, its time is over, or
-// waiting would bring nothing more. Something is ready.
-func (r *dispatcher) batchReady() bool {
-	return r.sched.Ready() >= r.s.batch || r.linger.state == lingerOver || r.s.linger == 0 || r.axes.Stopping() ||
-		r.sched.Front().Of.alone() || r.free() <= 0
-}
-
 // alone says that the item cannot share a batch.
 func (it *item) alone() bool { return it.solo || it.fail != nil }
-
-// armBatch lets the time of a batch begin with its first delivery.
-func (r *dispatcher) armBatch() {
-	if r.s.batch > 0 && r.s.linger > 0 && r.sched.Ready() > 0 {
-		r.linger.arm(r.s.clock, r.s.linger, r.batchOver)
-	}
-}
-
-// batchOver lets a worker take a batch that did not fill in its time.
-func (r *dispatcher) batchOver() {
-	r.mu.Lock()
-	r.linger.end(r.sched.Ready() > 0 && !r.gate.shut)
-	r.wakeOne()
-	r.mu.Unlock()
-}

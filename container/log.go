@@ -10,13 +10,13 @@ import (
 
 // limitedLog writes events as log lines; what repeats is limited, see repeats.
 type limitedLog struct {
-	log     *zap.Logger
-	clock   longshore.Clock
-	repeats *repeats
-	alarms  alarms // what the log has reported and not yet cleared; only the pump uses it
-	paused  bool   // the last state written; only the pump uses it
-	brief   bool   // no logger was given: beside warnings only the start, pauses and the end
-	address string // of the broker
+	log     *zap.Logger     // the container's
+	clock   longshore.Clock // so that tests decide about time
+	repeats *repeats        // counts the lines that are held back
+	alarms  alarms          // what the log has reported and not yet cleared; only the pump uses it
+	paused  bool            // the last state written; only the pump uses it
+	brief   bool            // no logger was given: beside warnings only the start, pauses and the end
+	address string          // of the broker
 }
 
 func newLimitedLog(s *settings) *limitedLog {
@@ -29,8 +29,8 @@ func newLimitedLog(s *settings) *limitedLog {
 //nolint:gochecknoglobals // a constant table
 var phrases = map[EventKind]struct {
 	text    string
-	level   zapcore.Level
-	limited bool
+	level   zapcore.Level // of the line
+	limited bool          // repeats of it are held back
 }{
 	EventState:            {"container", zapcore.InfoLevel, false}, // with the state
 	EventSubscribed:       {"container subscribed", zapcore.InfoLevel, false},
@@ -97,11 +97,11 @@ func (l *limitedLog) event(e Event) {
 
 // note is an event on its way to its line.
 type note struct {
-	event   Event
-	level   zapcore.Level
-	limited bool
-	dropped bool // it ends what the log has not reported
-	ended   bool // it ends an alarm
+	event   Event         // as it happened
+	level   zapcore.Level // of the line
+	limited bool          // repeats of it are held back
+	dropped bool          // it ends what the log has not reported
+	ended   bool          // it ends an alarm
 	// condition is the alarm that it raises or repeats; "": none
 	condition string
 	extra     []zap.Field // facts of the alarm

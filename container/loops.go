@@ -9,9 +9,9 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
-// A release counts no attempt, so no limit ends it. What is released again and again is
-// noticed here, slowed down and told of; otherwise a message could come back for ever
-// without a word.
+// A release counts no attempt, so no limit ends it. A message that is released again and
+// again is slowed down and reported here; otherwise it could be redelivered for ever
+// unnoticed.
 
 const (
 	loopFrom   = 5                      // releases in a row of one message that are a loop
@@ -27,30 +27,30 @@ const (
 type loops struct {
 	any atomic.Bool // so that nearly all messages need no lock
 
-	mu   sync.Mutex
-	byID map[string]*loop
-	told map[longshore.Code]time.Time
+	mu       sync.Mutex                   // guards what follows
+	byID     map[string]*loop             // the messages that are watched
+	reported map[longshore.Code]time.Time // when each code was last reported
 }
 
 type loop struct {
-	since, last time.Time
-	times       int
-	quick       int // of these, with a delay below loopQuick
-	code        longshore.Code
-	text        string
+	since, last time.Time      // the first and the last release
+	times       int            // releases in a row
+	quick       int            // of these, with a delay below loopQuick
+	code        longshore.Code // of the last release
+	text        string         // of the last release's reason
 }
 
 // Loops are messages that come back uncounted again and again.
 type Loops struct {
-	Messages int
+	Messages int            // how many come back like that
 	Times    int            // releases of the one that has most
 	Since    time.Time      // of that one, the first
 	Code     longshore.Code // of that one, the last
-	Text     string
+	Text     string         // of that one, the last
 }
 
 // again notes a release with the delay that was asked for and says how it stands with
-// the message, and whether to tell.
+// the message, and whether to report it.
 func (l *loops) again(id string, asked time.Duration, code longshore.Code, text string, now time.Time) (is loop, tell bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +61,7 @@ func (l *loops) again(id string, asked time.Duration, code longshore.Code, text 
 			return loop{times: 1}, false
 		}
 		if l.byID == nil {
-			l.byID, l.told = map[string]*loop{}, map[longshore.Code]time.Time{}
+			l.byID, l.reported = map[string]*loop{}, map[longshore.Code]time.Time{}
 		}
 		one = &loop{since: now}
 		l.byID[id] = one
@@ -75,13 +75,13 @@ func (l *loops) again(id string, asked time.Duration, code longshore.Code, text 
 	if one.times < loopFrom {
 		return *one, false
 	}
-	if last, ok := l.told[code]; ok && now.Sub(last) < loopEvery {
+	if last, ok := l.reported[code]; ok && now.Sub(last) < loopEvery {
 		return *one, false
 	}
-	if len(l.told) >= mostCodes {
-		clear(l.told)
+	if len(l.reported) >= mostCodes {
+		clear(l.reported)
 	}
-	l.told[code] = now
+	l.reported[code] = now
 	return *one, true
 }
 

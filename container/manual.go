@@ -24,31 +24,29 @@ func (c *caller) Settle(ctx context.Context, d *longshore.Delivery, s longshore.
 	}
 	still, err := c.settler.byHand(ctx, it, s)
 	if still {
-		c.mu.Lock()
-		c.manual[d] = it
-		c.mu.Unlock()
+		c.locked(func() { c.manual[d] = it })
 	}
 	return err
 }
 
 // notesOf returns the notes of a delivery whose handler runs, locked; nil: it has
 // returned.
-func (c *caller) notesOf(d *longshore.Delivery) *notes {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, it := c.pool.find(d); it != nil {
-		return it.write()
-	}
-	return nil
+func (c *caller) notesOf(d *longshore.Delivery) (n *notes) {
+	c.locked(func() {
+		if _, it := c.pool.find(d); it != nil {
+			n = it.write()
+		}
+	})
+	return n
 }
 
 // takeManual takes an unsettled delivery off those that handlers settle; nil: it is none
 // of them any more.
-func (c *caller) takeManual(d *longshore.Delivery) *item {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	it := c.manual[d]
-	delete(c.manual, d)
+func (c *caller) takeManual(d *longshore.Delivery) (it *item) {
+	c.locked(func() {
+		it = c.manual[d]
+		delete(c.manual, d)
+	})
 	return it
 }
 
@@ -116,9 +114,7 @@ func (t *settler) byHand(ctx context.Context, it *item, s longshore.Settlement) 
 func (c *caller) handleManual(w *worker, it *item) {
 	d, start := it.d, c.now()
 	d.Own(c, start)
-	c.mu.Lock()
-	it.started = start // which Stats may read at any time
-	c.mu.Unlock()
+	c.locked(func() { it.started = start }) // which Stats may read at any time
 	w.busy.Store(start.UnixNano())
 	err := c.settler.handlers.call(d)
 	c.manualReturn(w, d, start, err, c.now())
@@ -127,17 +123,17 @@ func (c *caller) handleManual(w *worker, it *item) {
 // manualReturn ends the call of a handler that settles by hand. That changes nothing for
 // the delivery, unless the handler failed with it still open, or lost it.
 func (c *caller) manualReturn(w *worker, d *longshore.Delivery, start time.Time, err error, end time.Time) {
-	c.mu.Lock()
-	c.endCall(w, end, end.Sub(start), err != nil)
-	it := c.manual[d]
-	if it != nil {
-		it.returned = true
-	}
-	take := it != nil && (err != nil || !d.Owned())
-	if take {
-		delete(c.manual, d)
-	}
-	c.mu.Unlock()
+	var it *item
+	take := false
+	c.locked(func() {
+		c.endCall(w, end, end.Sub(start), err != nil)
+		if it = c.manual[d]; it != nil {
+			it.returned = true
+		}
+		if take = it != nil && (err != nil || !d.Owned()); take {
+			delete(c.manual, d)
+		}
+	})
 	switch {
 	case take:
 		d.Finish(nil)
@@ -150,25 +146,27 @@ func (c *caller) manualReturn(w *worker, d *longshore.Delivery, start time.Time,
 // Wait implements longshore.Owner: the time of fn is neither busy nor latency.
 func (c *caller) Wait(ctx context.Context, d *longshore.Delivery, fn func(context.Context) error) error {
 	start := c.now()
-	c.mu.Lock()
-	w, it := c.pool.find(d)
-	if w != nil {
-		if w.waits++; w.waits == 1 {
-			w.waitAt = start
+	var w *worker
+	var it *item
+	c.locked(func() {
+		if w, it = c.pool.find(d); w != nil {
+			if w.waits++; w.waits == 1 {
+				w.waitAt = start
+			}
 		}
-	}
-	c.mu.Unlock()
+	})
 	if w == nil {
 		return fn(ctx)
 	}
-	defer c.waited(w, it, d, start)
+	defer func() {
+		now := c.now()
+		c.locked(func() { c.waited(w, it, d, start, now) })
+	}()
 	return fn(ctx)
 }
 
-func (c *caller) waited(w *worker, it *item, d *longshore.Delivery, start time.Time) {
-	now := c.now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// waited takes the time off that a handler has spent in Delivery.Wait. mu is held.
+func (c *caller) waited(w *worker, it *item, d *longshore.Delivery, start, now time.Time) {
 	if now2, _ := c.pool.find(d); now2 != w || w.waits == 0 {
 		return // the handler has returned
 	}

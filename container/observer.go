@@ -12,8 +12,8 @@ import (
 // observer hears of one generation. A report of an earlier one finds its own
 // generation and not the current one.
 type observer struct {
-	r *engine
-	g *generation
+	r *engine     // the run, also when it is over
+	g *generation // the subscription that is reported about
 }
 
 func rnd() float64 { return rand.Float64() }
@@ -41,11 +41,11 @@ func (o *observer) Down(err error) {
 	if err == nil {
 		err = &longshore.Error{Code: longshore.CodeConnLost, Source: r.s.name, Op: fmt.Sprintf("consume from %q", r.s.name), Err: errors.New("the consumer ended")}
 	}
-	r.mu.Lock()
-	r.markDown(o.g, err)
-	o.g.interrupt()
-	r.changed()
-	r.mu.Unlock()
+	r.locked(func() {
+		r.markDown(o.g, err)
+		o.g.interrupt()
+		r.changed()
+	})
 	r.wake()
 }
 
@@ -53,25 +53,25 @@ func (o *observer) Down(err error) {
 func (o *observer) Event(e transport.Event) {
 	r := o.r
 	kind := EventNotice
-	r.mu.Lock()
-	switch e.Kind {
-	case transport.EventBlocked:
-		kind, r.blocked = EventBlocked, true
-	case transport.EventUnblocked:
-		kind, r.blocked = EventUnblocked, false
-	case transport.EventStandby:
-		kind, r.sub.standby = EventStandby, true
-	case transport.EventActive:
-		kind, r.sub.standby = EventActive, false
-	case transport.EventSkipped:
-		kind = EventSkipped
-		r.log.skipped(e.Skipped)
-	case transport.EventCleared:
-		kind = EventCleared
-	case transport.EventDeclared:
-		kind, r.count.vitals.declared = EventDeclared, true
-	}
-	r.mu.Unlock()
+	r.locked(func() {
+		switch e.Kind {
+		case transport.EventBlocked:
+			kind, r.sub.blocked = EventBlocked, true
+		case transport.EventUnblocked:
+			kind, r.sub.blocked = EventUnblocked, false
+		case transport.EventStandby:
+			kind, r.sub.standby = EventStandby, true
+		case transport.EventActive:
+			kind, r.sub.standby = EventActive, false
+		case transport.EventSkipped:
+			kind = EventSkipped
+			r.log.skipped(e.Skipped)
+		case transport.EventCleared:
+			kind = EventCleared
+		case transport.EventDeclared:
+			kind, r.count.vitals.declared = EventDeclared, true
+		}
+	})
 	if e.Repeats > 0 {
 		r.log.drained(tally{repeats: e.Repeats})
 	}

@@ -66,13 +66,13 @@ func (v operatorVerb) String() string { return [...]string{"retry", "dead-letter
 
 // recordFacts are what an operator's verb depends on.
 type recordFacts struct {
-	state     HeldState
-	head      string // the record that has to go first; "": it is at work
-	ordered   bool   // given back, it would be overtaken
-	stays     bool   // its partition stays with this instance, and the record with it
-	place     bool   // there is a dead-letter place
-	interrupt bool   // the operator takes a record whose handler runs too
-	owned     bool   // the broker has not taken it back
+	state     HeldState // what the record does
+	head      string    // the record that has to go first; "": it is at work
+	ordered   bool      // given back, it would be overtaken
+	stays     bool      // its partition stays with this instance, and the record with it
+	place     bool      // there is a dead-letter place
+	interrupt bool      // the operator takes a record whose handler runs too
+	owned     bool      // the broker has not taken it back
 }
 
 // refusal is why the verb cannot be carried out; nil: it can.
@@ -165,23 +165,32 @@ func (c *ListenerContainer) intervene(v operatorVerb, in Intervention) (Held, er
 
 // operator carries the verbs of operators out on single records.
 type operator struct {
-	*dispatcher
-	settler *settler // gives a record back or up
+	*dispatcher          // whose records they are
+	settler     *settler // gives a record back or up
 }
 
 // intervene carries an operator's verb out, and returns the record as it was found.
 func (o *operator) intervene(v operatorVerb, in Intervention) (found Held, err error) {
 	now := o.now()
-	o.mu.Lock()
+	var rest func() error
+	o.locked(func() { found, rest, err = o.begin(v, in, now) })
+	if rest != nil {
+		err = rest()
+	}
+	return found, err
+}
+
+// begin finds the record and does what the verb does to what is held. It returns the rest,
+// which calls the broker and therefore waits until mu is given up; nil: there is none.
+func (o *operator) begin(v operatorVerb, in Intervention, now time.Time) (found Held, rest func() error, err error) {
 	it, h, err := o.search(in.Record)
 	if err != nil {
-		o.mu.Unlock()
-		return Held{}, err
+		return Held{}, nil, err
 	}
-	found = o.look(it, h, now)
+	found = o.inventory().describe(it, h, now)
 	f := recordFacts{state: h.state, stays: it.gen.caps.HeadOfLineBlocking, interrupt: in.Interrupt, owned: it.d.Owned(),
 		ordered: it.Ordered() || it.dead != nil && it.dead.overtaken,
-		place:   o.s.dead.To != "" || o.dead.policyNow() == DeadLetterNative}
+		place:   o.s.dead.To != "" || o.settler.dead.policyNow() == DeadLetterNative}
 	if head := o.sched.HeadOf(&it.Item); head != nil {
 		f.head = head.Of.record()
 	}
@@ -190,28 +199,27 @@ func (o *operator) intervene(v operatorVerb, in Intervention) (found Held, err e
 	case err != nil:
 	case v == retryVerb:
 		if o.sched.Unpark(&it.Item) { // else it is being moved already
-			o.moveDue()
-			o.armBatch()
+			o.moves.begin(o.sched.Waiting(), &o.pool.wg)
+			o.linger.follow(o.sched.Ready())
 		}
 		o.wakeOne()
 	case rank(h.state) == 0:
-		return found, o.interrupt(it, v, in)
+		rest, err = o.interrupt(it, v, in)
 	default:
-		return found, o.takeOut(it, v, in)
+		rest, err = o.takeOut(it, v, in)
 	}
-	o.mu.Unlock()
-	return found, err
+	return found, rest, err
 }
 
-// search finds a record by one of its names. What waits comes before what runs: two of the
-// same id can be here, and only one of them can be helped. It is called with mu held.
+// search finds a record by one of its names. One that waits comes before one that runs:
+// two of the same id can be here, and an operator can help only the one that waits.
 func (o *operator) search(record string) (*item, holding, error) {
 	if o.axes.Stop != state.NoStop {
 		return nil, holding{}, unable(longshore.CodeState, "what it holds goes back to the broker", "the container drains or has stopped")
 	}
 	var running *item
 	var at holding
-	for it, h := range o.holdings() {
+	for it, h := range o.inventory().all() {
 		if it.record() != record && it.id != record && it.place() != record {
 			continue
 		}
@@ -228,18 +236,17 @@ func (o *operator) search(record string) (*item, holding, error) {
 	return running, at, nil
 }
 
-// takeOut takes a record that no handler has out of its turn, and gives it back or up. It
-// is called with mu held, and returns without.
-func (o *operator) takeOut(it *item, v operatorVerb, in Intervention) error {
+// takeOut takes a record that no handler has out of its turn. The rest gives it back or up.
+func (o *operator) takeOut(it *item, v operatorVerb, in Intervention) (rest func() error, err error) {
 	ordered := it.Ordered()
 	if !o.sched.TakeOne(&it.Item) {
-		o.mu.Unlock()
-		return errOnItsWay()
+		return nil, errOnItsWay()
 	}
 	if v == releaseVerb {
-		o.mu.Unlock()
-		o.settler.release(it, it.d.Attempt)
-		return nil
+		return func() error {
+			o.settler.release(it, it.d.Attempt)
+			return nil
+		}, nil
 	}
 	j, _ := v.judgement(in.Reason)
 	j.end = o.now()
@@ -247,45 +254,51 @@ func (o *operator) takeOut(it *item, v operatorVerb, in Intervention) error {
 		it.dead = &deadLetter{err: j.err, overtaken: ordered && !it.Ordered()}
 	}
 	before := o.log.counts().deadFailed
-	o.mu.Unlock()
-	o.settler.deadLetter(nil, it, j)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if it.dead == nil || o.log.counts().deadFailed == before {
-		return nil
-	}
-	return unable(longshore.CodeDeadLetter, "the record stays and the move is tried again; see that the destination exists and takes it", "%w", it.dead.failed)
+	return func() error {
+		o.settler.deadLetter(nil, it, j)
+		var failed error
+		o.locked(func() {
+			if it.dead != nil && o.log.counts().deadFailed != before {
+				failed = it.dead.failed
+			}
+		})
+		if failed == nil {
+			return nil
+		}
+		return unable(longshore.CodeDeadLetter, "the record stays and the move is tried again; see that the destination exists and takes it", "%w", failed)
+	}, nil
 }
 
-// interrupt ends the context of a handler that runs. Its delivery is settled by the verb
-// when it returns; with manual settling at once. It is called with mu held, and returns
-// without.
-func (o *operator) interrupt(it *item, v operatorVerb, in Intervention) error {
+// interrupt takes a record whose handler runs. The rest ends the handler's context; the
+// delivery is settled by the verb when the handler returns, with manual settling at once.
+func (o *operator) interrupt(it *item, v operatorVerb, in Intervention) (rest func() error, err error) {
 	j, as := v.judgement(in.Reason)
 	d := it.d
 	if o.manual != nil {
 		delete(o.manual, d)
-		o.mu.Unlock()
-		d.Finish(errInterrupted)
-		o.settler.interrupted(it, j)
-		return nil
+		return func() error {
+			d.Finish(errInterrupted)
+			o.settler.interrupted(it, j)
+			return nil
+		}, nil
 	}
 	n := it.write()
-	o.mu.Unlock()
 	if n == nil {
-		return unable(longshore.CodeState, "", "its handler has returned this moment")
+		return nil, unable(longshore.CodeState, "", "its handler has returned this moment")
 	}
-	decided := n.explicit != nil
-	if !decided {
-		n.explicit = as
-		o.settler.asked.note(d, as)
-	}
-	n.mu.Unlock()
-	if decided {
-		return unable(longshore.CodeState, "", "its handler has decided already, or another operator")
-	}
-	d.Finish(errInterrupted)
-	return nil
+	return func() error {
+		decided := n.explicit != nil
+		if !decided {
+			n.explicit = as
+			o.settler.asked.note(d, as)
+		}
+		n.mu.Unlock()
+		if decided {
+			return unable(longshore.CodeState, "", "its handler has decided already, or another operator")
+		}
+		d.Finish(errInterrupted)
+		return nil
+	}, nil
 }
 
 // interrupted carries an operator's verdict out on a delivery that its handler would have

@@ -3,10 +3,12 @@ package container
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/dispatch"
 	"github.com/longshore-go/longshore/container/internal/state"
 	"github.com/longshore-go/longshore/internal/backoff"
 )
@@ -129,7 +131,7 @@ func TestIntakePace(t *testing.T) {
 	} {
 		in := intake{by: workerReceives}
 		in.end(tc.took, tc.got)
-		if in.pace != tc.want || in.by != nobodyReceives || in.ask(100, tc.batch) != tc.asks {
+		if in.pace != tc.want || in.by != noReceiver || in.ask(100, tc.batch) != tc.asks {
 			t.Errorf("%v for %d: pace %d, asks %d", tc.took, tc.got, in.pace, in.ask(100, tc.batch))
 		}
 		if got := in.ask(3, 0); got != 3 {
@@ -140,7 +142,7 @@ func TestIntakePace(t *testing.T) {
 
 func TestIntakeReceivers(t *testing.T) {
 	for by, want := range map[receiving]struct{ under, fetches bool }{
-		nobodyReceives:  {false, false},
+		noReceiver:      {false, false},
 		workerReceives:  {true, false},
 		fetcherStarts:   {false, true},
 		fetcherReceives: {true, true},
@@ -171,8 +173,12 @@ func TestIntakeRecallsOnce(t *testing.T) {
 }
 
 func TestLingerBeginsOnceAndIsOver(t *testing.T) {
-	c, l := &heldClock{}, linger{}
-	arm := func() { l.arm(c, time.Second, func() {}) }
+	c := &heldClock{}
+	l := linger{clock: c, wait: time.Second, wake: func() {}}
+	arm := func() { l.follow(1) }
+	if l.follow(0); len(c.timers) != 0 {
+		t.Error("the time begins though nothing is ready")
+	}
 	arm()
 	arm()
 	if len(c.timers) != 1 || l.state != lingerArmed {
@@ -193,9 +199,63 @@ func TestLingerBeginsOnceAndIsOver(t *testing.T) {
 	if l.stop(); l.state != lingerNone || !c.timers[1].ended {
 		t.Error("the timer runs on")
 	}
-	l.arm(c, time.Second, func() {})
+	arm()
 	if l.end(false); l.state != lingerNone {
 		t.Error("a batch is due though nothing is ready")
+	}
+}
+
+func TestParkingFollowsTheFirstOne(t *testing.T) {
+	c := &heldClock{now: time.Unix(1000, 0)}
+	p := parking{clock: c, wake: func() {}}
+	s := dispatch.New[item](dispatch.Limits{Bytes: 1 << 20, Retries: 10}, nil)
+	var owner dispatch.Owner
+	park := func(due time.Duration) {
+		it := &item{}
+		it.Fill(it, &owner, 1)
+		s.Admit(&it.Item)
+		s.Next(1, nil)
+		s.Park(&it.Item, c.now.Add(due))
+		p.follow(s)
+	}
+	if p.follow(s); p.timer != nil {
+		t.Error("nothing is parked, and a timer runs")
+	}
+	park(2 * time.Second)
+	park(3 * time.Second)
+	if len(c.timers) != 1 || c.timers[0].after != 2*time.Second {
+		t.Fatalf("%d timers: %+v", len(c.timers), c.timers[0])
+	}
+	if park(time.Second); len(c.timers) != 2 || !c.timers[0].ended || c.timers[1].after != time.Second {
+		t.Errorf("the timer does not follow an earlier one")
+	}
+	for _, tc := range []struct {
+		n      int
+		full   bool
+		report EventKind
+	}{{10, true, EventParkingFull}, {10, true, ""}, {9, false, ""}, {10, true, ""}, {8, false, EventParkingFree}, {10, true, EventParkingFull}} {
+		if got := p.note(tc.full, tc.n, 10); got != tc.report {
+			t.Errorf("%+v: reports %v", tc, got)
+		}
+	}
+}
+
+func TestDeadMovesRunOneAtATime(t *testing.T) {
+	var wg sync.WaitGroup
+	runs := 0
+	m := deadMoves{run: func() { runs++ }}
+	if m.begin(0, &wg); m.on {
+		t.Error("runs though no move is due")
+	}
+	m.begin(1, &wg)
+	wg.Wait()
+	m.begin(1, &wg)
+	wg.Wait()
+	if runs != 1 || !m.on {
+		t.Errorf("%d goroutines, on %v", runs, m.on)
+	}
+	if it := m.next(dispatch.New[item](dispatch.Limits{}, nil)); it != nil || m.on {
+		t.Error("goes on though no move is due")
 	}
 }
 

@@ -101,7 +101,7 @@ func (p *pool) wakeHottest() {
 
 // woken notes that a wake-up has arrived.
 func (p *pool) woken(w *worker) {
-	if !w.retire { // one that was told to retire was not woken for work
+	if !w.retire { // a retiring worker was not woken for work
 		p.waking = false
 	}
 }

@@ -20,13 +20,13 @@ const (
 // minute. Every one of them is counted in a line that follows: after the minute,
 // when the container has drained, or when its run ends.
 type repeats struct {
-	clock longshore.Clock
-	wake  func() // take has something to give; set before the first event
+	clock longshore.Clock // so that tests decide about time
+	wake  func()          // take has something to give; set before the first event
 
-	mu    sync.Mutex
-	seen  map[string]*repeat
-	timer longshore.Timer
-	due   bool // the timer has fired
+	mu    sync.Mutex         // guards what follows
+	seen  map[string]*repeat // what was logged in the last minute, by kind and code
+	timer longshore.Timer    // until the first of them is due; nil: none is held back
+	due   bool               // the timer has fired
 }
 
 // repeat is one kind and code.
@@ -85,7 +85,7 @@ func (r *repeats) note(e Event) (alone bool, due *repeat) {
 	return false, s
 }
 
-// add counts events that nobody could keep.
+// add counts events that found no room anywhere.
 func (r *repeats) add(e Event, n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -51,13 +51,13 @@ const (
 
 // comeback is what the route of a delivery depends on.
 type comeback struct {
-	standing
-	caps    longshore.Capabilities
-	verdict longshore.Verdict // retry or release
-	delay   time.Duration     // that was decided
-	ordered bool              // others of its lane must not overtake it
-	cannot  bool              // the broker could not hold the last retry
-	giveUp  bool              // there is a place for messages that are given up
+	standing                        // how things stand with the delivery
+	caps     longshore.Capabilities // of its consumer
+	verdict  longshore.Verdict      // retry or release
+	delay    time.Duration          // that was decided
+	ordered  bool                   // others of its lane must not overtake it
+	cannot   bool                   // the broker could not hold the last retry
+	giveUp   bool                   // there is a place for messages that are given up
 }
 
 // plan chooses the route; held says that the broker is to hold the message for the
@@ -212,8 +212,8 @@ func (t *settler) releaseAll(out []*dispatch.Item[item]) {
 
 // brokerHold remembers that the broker could not hold a retry. It has a lock of its own.
 type brokerHold struct {
-	mu   sync.Mutex
-	from time.Time // from then on the broker is asked again
+	mu   sync.Mutex // guards what follows
+	from time.Time  // from then on the broker is asked again
 }
 
 // holdAgain is how long the broker is not asked again to hold a retry after it could

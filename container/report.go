@@ -12,7 +12,7 @@ import (
 
 // Report says how a drain went.
 type Report struct {
-	Container string
+	Container string        // its name
 	Started   time.Time     // when Stop was called
 	Took      time.Duration // until everything was closed
 	Budget    time.Duration // DrainTimeout of this drain
@@ -22,7 +22,7 @@ type Report struct {
 	Abandoned int // still with their handlers when the time was over; the broker has them back
 	Unflushed int // accepted settlements that the broker did not confirm
 	Lost      int // taken back by the broker meanwhile
-	Repeats   int // done, and handled again all the same: the broker could not be told of all of them
+	Repeats   int // done, but will be handled again: the broker does not know that all of them are done
 	Delayed   int // given back earlier with a delay, and not due yet: they wait at the broker
 
 	// AbandonedIDs and UnflushedIDs name up to ten of them.
@@ -64,7 +64,7 @@ func (r *Report) fields() []zap.Field {
 
 // DrainError is what Stop returns when something was left behind.
 type DrainError struct {
-	Report *Report
+	Report *Report       // what was left behind
 	wanted time.Duration // the configured DrainTimeout
 }
 

@@ -11,8 +11,8 @@ import (
 // returner looks after deliveries that do not end by a verdict: it gives back to the
 // broker what no handler has, and ends what the broker took back.
 type returner struct {
-	*dispatcher
-	settler *settler // gives back
+	*dispatcher          // whose items it ends
+	settler     *settler // gives back
 }
 
 // releaseAll implements giveBack.
@@ -20,34 +20,34 @@ func (b *returner) releaseAll(out []*dispatch.Item[item]) { b.settler.releaseAll
 
 // releaseOrphans implements requeuer.
 func (b *returner) releaseOrphans() {
-	b.mu.Lock()
-	out := b.sched.TakeOrphans()
-	b.mu.Unlock()
+	var out []*dispatch.Item[item]
+	b.locked(func() { out = b.sched.TakeOrphans() })
 	b.settler.releaseAll(out)
 }
 
 // takenBack drops the lost deliveries; so many are reported for the first time.
 func (b *returner) takenBack(n int) {
-	b.mu.Lock()
-	b.countLost(n)
-	open := b.dropLost()
-	b.wakeOne()
-	b.mu.Unlock()
+	var open []*item
+	b.locked(func() {
+		b.countLost(n)
+		open = b.dropLost()
+		b.wakeOne()
+	})
 	b.settler.lost(open)
 }
 
-// loseAll tells every delivery of a closed consumer that it is lost, in case the
-// transport did not, and forgets those that no handler has. It returns how many
-// there were.
+// loseAll marks every delivery of a closed consumer as lost, in case the transport did not,
+// and forgets those that no handler has. It returns how many there were.
 func (b *returner) loseAll(g *generation) int {
-	n, open := b.loseHeld(g)
+	var n int
+	var open []*item
+	b.locked(func() { n, open = b.loseHeld(g) })
 	b.settler.lost(open)
 	return n
 }
 
+// loseHeld is loseAll under the lock; open is what handlers left open.
 func (b *returner) loseHeld(g *generation) (n int, open []*item) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	ours := 0
 	for t := range b.sched.All() {
 		if it := t.Of; it.gen == g {
@@ -63,8 +63,21 @@ func (b *returner) loseHeld(g *generation) (n int, open []*item) {
 	return n, open
 }
 
+// abandonUnstarted forgets what closing the consumer gives back.
+func (b *returner) abandonUnstarted(out []*dispatch.Item[item]) {
+	b.locked(func() {
+		if b.axes.Stopping() {
+			b.log.drained(tally{released: len(out)})
+		}
+		b.count.verdicts[longshore.VerdictRelease] += int64(len(out))
+		for _, t := range out {
+			b.finish(t.Of)
+		}
+	})
+}
+
 // dropLost forgets the lost deliveries that no handler has. It returns those that a
-// handler left open, for settler.lost. It is called with mu held.
+// handler left open, for settler.lost. mu is held.
 func (b *returner) dropLost() (open []*item) {
 	b.sweepLost()
 	for d, it := range b.manual {
@@ -76,21 +89,8 @@ func (b *returner) dropLost() (open []*item) {
 	return open
 }
 
-// sweepLost forgets the lost deliveries that wait, and takes out what is behind them. It
-// also runs before redelivered messages enter their lanes: the transport marks a delivery as
-// lost before the broker delivers it again, but reports that later. What comes again would
-// otherwise pass for a follower of the lost delivery, and go back with its followers while
-// those behind it stay.
-func (r *dispatcher) sweepLost() {
-	for _, t := range r.sched.Lose(isLost) {
-		r.forget(t.Of)
-	}
-	r.orphaned()
-	r.goesOn()
-}
-
-// countLost counts deliveries that the broker took back, each once: by whoever told
-// the delivery first, the transport or the container. It is called with mu held.
+// countLost counts deliveries that the broker took back. Each is counted once: by the
+// transport or by the container, whichever marked the delivery first. mu is held.
 func (b *returner) countLost(n int) {
 	b.count.lost += int64(n)
 	if b.reporting() {

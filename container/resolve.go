@@ -50,41 +50,43 @@ func reopenSpacing() Backoff {
 
 // settings is a Config with every default filled in.
 type settings struct {
-	name        string
-	about       transport.Description
-	policy      autoscale.Policy
-	look        int // 0 = follows the workers
-	maxBytes    int64
-	order       Order
-	ordered     bool
-	byFunc      bool
-	byPartition bool
-	attempts    int
-	retry       backoff.Policy
-	retrySet    bool // the delays were asked for
-	reopen      backoff.Policy
-	classify    func(error) error
-	parked      int
-	dead        DeadLetter
-	hops        int // moves after which a message stays
-	gate        Gate
-	manual      bool
-	batch       int // 0 = single deliveries
-	linger      time.Duration
-	drain       time.Duration
-	grace       time.Duration
-	stuck       Stuck
-	wait        bool
-	clock       longshore.Clock
-	system      bool // it is the system's
-	log         *zap.Logger
-	briefLog    bool // no logger was given: stderr gets what a person needs
-	onEvent     func(Event)
-	warnings    []string
+	name        string                // Config.Name, or the source's
+	about       transport.Description // the source's description
+	policy      autoscale.Policy      // Config.Autoscale
+	look        int                   // 0 = follows the workers
+	maxBytes    int64                 // Config.MaxBytes: bodies and keys that may be held
+	order       Order                 // Config.Order
+	ordered     bool                  // order keeps one
+	byFunc      bool                  // the user's function makes the keys, so it is called without the lock
+	byPartition bool                  // lanes are partitions, whose names are shown as topic/number
+	attempts    int                   // Redelivery.MaxAttempts
+	retry       backoff.Policy        // Redelivery.Backoff
+	retrySet    bool                  // the delays were asked for
+	reopen      backoff.Policy        // Config.Reopen
+	classify    func(error) error     // Redelivery.Classify; nil: errors follow the policy
+	parked      int                   // Redelivery.Parked: retries that may wait here beside the window
+	dead        DeadLetter            // Config.DeadLetter
+	hops        int                   // moves after which a message stays
+	gate        Gate                  // Config.Throttle; nil: none
+	manual      bool                  // Config.Settle is SettleManual
+	batch       int                   // 0 = single deliveries
+	linger      time.Duration         // Batch.Linger
+	drain       time.Duration         // Config.DrainTimeout
+	grace       time.Duration         // Config.CancelGrace
+	stuck       Stuck                 // Config.Stuck
+	wait        bool                  // Config.WaitForBroker
+	clock       longshore.Clock       // Config.Clock
+	system      bool                  // it is the system's
+	log         *zap.Logger           // Config.Logger
+	briefLog    bool                  // no logger was given: stderr gets only what a person needs
+	onEvent     func(Event)           // Config.OnEvent; nil: not wanted
+	warnings    []string              // reported when the container starts
 }
 
 // problems collects everything that is wrong, so that one error reports all of it.
-type problems struct{ problem.List }
+type problems struct {
+	problem.List // with the container as their source
+}
 
 func problemsOf(container string) *problems {
 	return &problems{problem.List{Op: fmt.Sprintf("container %q", container), Source: container}}

@@ -50,7 +50,9 @@ func nameOf(m longshore.Middleware) string {
 func Validate(cfg Config) []string { return wrongOrders(cfg.Middleware) }
 
 // order is a pair of names of which the first must not be inside the second.
-type order struct{ outer, inner, why string }
+type order struct {
+	outer, inner, why string // the two middlewares, and what goes wrong in the other order
+}
 
 // losing are the orders that would lose messages: more than a warning.
 //

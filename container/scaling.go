@@ -22,7 +22,7 @@ type Scaling struct {
 	// From and To are the targets of the last change, At its time and Reason the
 	// policy's word for it.
 	From, To int
-	At       time.Time
+	At       time.Time // when the target was changed last; zero: never
 	Reason   string
 	// Ups and Downs count the changes of this run, Reasons the same for each word of the
 	// policy; beyond 32 words they are counted as "other".
@@ -36,7 +36,9 @@ type Scaling struct {
 }
 
 // Moves counts changes of the target.
-type Moves struct{ Ups, Downs int64 }
+type Moves struct {
+	Ups, Downs int64 // of the target
+}
 
 // mostReasons bounds what is a label of metrics, and comes from the user's policy.
 const mostReasons = 32
@@ -60,12 +62,11 @@ func (s *Scaling) note(now time.Time, from, to int, reason string) {
 	s.Reasons[reason] = m
 }
 
-// scaler does what is done twice a second: it measures, lets the policy decide how many
-// workers there should be, and moves the target and the broker's window. The supervisor
-// calls it.
+// scaler works twice a second: it measures, lets the policy decide how many workers there
+// should be, and moves the target and the broker's window. The supervisor calls it.
 type scaler struct {
-	*dispatcher
-	calls
+	*dispatcher // what it measures and moves
+	calls       // to the transport, each with a deadline
 
 	policy  autoscale.Scaler // the user's, or ours: called by the supervisor only, without the lock
 	monitor *monitor         // looks for calls and lanes that do not get on
@@ -74,25 +75,21 @@ type scaler struct {
 
 // arm makes the supervisor call onTick again.
 func (s *scaler) arm() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.axes.Stopping() {
-		return
-	}
-	s.load.tick = s.s.clock.AfterFunc(tickEvery, func() {
-		s.mu.Lock()
-		s.tickDue = true
-		s.mu.Unlock()
-		s.wake()
+	s.locked(func() {
+		if s.axes.Stopping() {
+			return
+		}
+		s.load.tick = s.s.clock.AfterFunc(tickEvery, func() {
+			s.locked(func() { s.pending.tick = true })
+			s.wake()
+		})
 	})
 }
 
 // onTick samples, lets the policy decide, and does what is done now and then.
 func (s *scaler) onTick() {
-	s.mu.Lock()
-	g := s.sub.gen
-	s.tickDue = false
-	s.mu.Unlock()
+	g := s.sub.gen // only the supervisor, which calls this, changes it
+	s.locked(func() { s.pending.tick = false })
 	buffered := 0
 	if g != nil {
 		if b, ok := g.c.(transport.Bufferer); ok {
@@ -101,15 +98,14 @@ func (s *scaler) onTick() {
 		s.readBacklog(g)
 	}
 	now := s.now()
-	s.mu.Lock()
-	s.load.backlog.buffered = buffered
-	s.monitor.look(now)
-	sample := s.sample(now)
-	s.mu.Unlock()
+	var sample autoscale.Sample
+	s.locked(func() {
+		s.load.backlog.buffered = buffered
+		s.monitor.look(now)
+		sample = s.sample(now)
+	})
 	d := s.decide(sample)
-	s.mu.Lock()
-	s.load.scaling.Limit, s.load.scaling.Knee = d.Limit, d.Knee
-	s.mu.Unlock()
+	s.locked(func() { s.load.scaling.Limit, s.load.scaling.Knee = d.Limit, d.Knee })
 	if !sample.Paused {
 		s.scaleTo(d.Target, d.Reason)
 	}
@@ -120,13 +116,13 @@ func (s *scaler) onTick() {
 	s.arm()
 }
 
-// sample is what the policy is told of the tick that ends. It is called with mu held.
+// sample is what the policy learns about the tick that ends. mu is held.
 func (s *scaler) sample(now time.Time) autoscale.Sample {
 	s.noteQueued()
 	a := s.load.calls.close(now, s.pool.workers, s.pool.target)
 	s.load.ahead.adjust(now, s.load.calls.latency)
 	a.Min, a.Max, a.Workers = s.pool.min, s.pool.max-s.pool.standIns.n, s.pool.target
-	a.Queued, a.Backlog, a.BacklogAge = s.startableNow(), s.load.backlog.n, -1
+	a.Queued, a.Backlog, a.BacklogAge = s.sched.Ready()+s.load.backlog.buffered, s.load.backlog.n, -1
 	a.Permits, a.Rate, a.Window, a.Lanes = -1, -1, -1, -1
 	a.Paused = s.axes.Sub != state.Open || s.axes.Stopping() || s.axes.Holds.Has(state.Operator|state.Middleware)
 	if at := s.load.backlog.at; !at.IsZero() {
@@ -159,15 +155,16 @@ func (s *scaler) decide(a autoscale.Sample) (d autoscale.Decision) {
 
 // scaleTo moves the target, within the bounds in force.
 func (s *scaler) scaleTo(n int, reason string) {
-	s.mu.Lock()
-	from := s.pool.target
-	n = min(max(n, s.pool.min), s.pool.max)
-	moved := n != from && !s.axes.Stopping()
-	if moved {
-		s.setTarget(n)
-		s.load.scaling.note(s.now(), from, n, reason)
-	}
-	s.mu.Unlock()
+	var from int
+	var moved bool
+	s.locked(func() {
+		from = s.pool.target
+		n = min(max(n, s.pool.min), s.pool.max)
+		if moved = n != from && !s.axes.Stopping(); moved {
+			s.setTarget(n)
+			s.load.scaling.note(s.now(), from, n, reason)
+		}
+	})
 	if moved {
 		s.emit(Event{Kind: EventScaled, From: from, To: n, Reason: reason,
 			Text: fmt.Sprintf("%d → %d workers: %s", from, n, reason)})
@@ -176,36 +173,36 @@ func (s *scaler) scaleTo(n int, reason string) {
 
 // bounds applies new bounds at once.
 func (s *scaler) bounds(w Workers) {
-	s.mu.Lock()
-	s.pool.min, s.pool.max = w.Min, w.Max
-	n := s.pool.target
-	s.mu.Unlock()
+	var n int
+	s.locked(func() {
+		s.pool.min, s.pool.max = w.Min, w.Max
+		n = s.pool.target
+	})
 	s.scaleTo(n, "bounds changed")
 }
 
-// resize tells the transport how much is held, if that has changed. Growing is urgent;
-// shrinking waits for its time.
+// resize passes a new window on to the transport. Growing is urgent; shrinking happens at
+// most once every resizeEvery.
 func (s *scaler) resize(g *generation, now time.Time) {
-	s.mu.Lock()
-	s.resizeDue = false
-	want := s.wantedWindow()
-	late := now.Sub(s.resized) < resizeEvery
-	if want == g.asked || want < g.asked && late {
-		s.mu.Unlock()
+	var want, before int
+	s.locked(func() {
+		s.pending.resize = false
+		want, before = s.wantedWindow(), g.asked
+		if want < before && now.Sub(s.resized) < resizeEvery {
+			want = before
+		}
+		g.asked = want
+	})
+	if want == before {
 		return
 	}
-	before := g.asked
-	g.asked = want
-	s.mu.Unlock()
 	z, ok := g.c.(transport.Resizer)
 	if !ok {
 		return
 	}
 	s.resized = now
 	if err := s.callBriefly(func(ctx context.Context) error { return z.Resize(ctx, want) }); err != nil {
-		s.mu.Lock()
-		g.asked = before
-		s.mu.Unlock()
+		s.locked(func() { g.asked = before })
 		if s.opening.Err() == nil {
 			s.notice(err, "resizing the broker's window failed; it will be tried again")
 		}
@@ -223,45 +220,10 @@ func (s *scaler) readBacklog(g *generation) {
 	_ = s.callBriefly(func(ctx context.Context) error { // after a failure the age of the last reading grows
 		n, at, err := b.Backlog(ctx)
 		if err == nil {
-			s.mu.Lock()
-			s.load.backlog.n, s.load.backlog.at = n, at
-			s.mu.Unlock()
+			s.locked(func() { s.load.backlog.n, s.load.backlog.at = n, at })
 		}
 		return err
 	})
-}
-
-// window is how many deliveries may be held, parked retries not counted. A worker that
-// stands in for one that hangs brings its own places.
-func (r *dispatcher) window() int {
-	n := r.s.window(r.pool.target) + (r.pool.places()-r.pool.target)*max(r.s.batch, 1)
-	if r.s.look == 0 && r.s.batch == 0 {
-		n += int(r.load.ahead.extra * float64(r.pool.target))
-	}
-	return n
-}
-
-// wantedWindow is what the broker should let us hold: what may be in work, and
-// what is parked with room for more, in steps, so that a burst of failures does
-// not eat the window before the broker has heard of it.
-func (r *dispatcher) wantedWindow() int {
-	base := r.window()
-	base = r.gate.narrow(base, r.pool.target)
-	beside := r.sched.Beside()
-	if beside == 0 {
-		return base
-	}
-	steps := (beside + base/2 + base - 1) / base
-	return base * (1 + steps)
-}
-
-// noteParked asks for a larger window if the parked ones have nearly used up
-// what was requested.
-func (r *dispatcher) noteParked() {
-	if g := r.sub.gen; g != nil && !r.resizeDue && r.sched.Beside()+r.window()*5/4 > g.asked {
-		r.resizeDue = true
-		r.wake()
-	}
 }
 
 // Idle reports whether nothing is queued at the broker as far as it tells, in the
@@ -273,12 +235,13 @@ func (c *ListenerContainer) Idle(ctx context.Context) (bool, error) {
 	if r == nil {
 		return false, nil
 	}
-	r.mu.Lock()
-	g := r.sub.gen
-	held := r.sched.Total().N
-	away := r.delayed.until.After(r.now())
-	r.mu.Unlock()
-	if g == nil || held > 0 || away {
+	var g *generation
+	var empty bool
+	r.locked(func() {
+		g = r.sub.gen
+		empty = r.sched.Total().N == 0 && !r.count.delayed.until.After(r.now())
+	})
+	if g == nil || !empty {
 		return false, nil
 	}
 	if b, ok := g.c.(transport.Bufferer); ok && b.Buffered() > 0 {
@@ -289,7 +252,6 @@ func (c *ListenerContainer) Idle(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.sub.gen == g && r.sched.Total().N == 0, nil
+	r.locked(func() { empty = r.sub.gen == g && r.sched.Total().N == 0 })
+	return empty, nil
 }

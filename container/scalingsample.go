@@ -18,13 +18,13 @@ const (
 // load is what is measured of a run: for the policy, for the window, and for Stats. Its
 // parts are plain and know nothing of each other. Guarded by dispatcher.mu.
 type load struct {
-	calls    workload
-	ahead    lookahead
-	fits     fitting
-	cycles   cycles
-	backlog  backlog
-	capacity capacity
-	scaling  Scaling // what the policy did last
+	calls    workload  // handler calls of this tick
+	ahead    lookahead // what a slow receive makes worth holding
+	fits     fitting   // workers that the bytes are enough for
+	cycles   cycles    // how long workers wait, for policies that ask
+	backlog  backlog   // what waits outside
+	capacity capacity  // the share of time in which a delivery would start at once
+	scaling  Scaling   // what the policy did last
 
 	tick     longshore.Timer // of the next tick
 	sampling longshore.Timer // of the next look at the capacity
@@ -74,7 +74,7 @@ func (l *workload) queued(startable, spare int) {
 	}
 }
 
-// close ends the tick: it adds the calls that run and returns what the policy is told.
+// close ends the tick: it adds the calls that run and returns the sample for the policy.
 func (l *workload) close(now time.Time, workers []*worker, target int) autoscale.Sample {
 	s := autoscale.Sample{Now: now, Dt: now.Sub(l.since), BusySec: l.busySec, Completed: l.completed,
 		Execs: l.execs, Failed: l.failed, SumLog: l.sumLog, SumLog2: l.sumLog2}
@@ -173,7 +173,7 @@ func (a *lookahead) adjust(now time.Time, latency float64) {
 // fitting is how many workers the bytes that may be held are enough for. The largest of
 // the last seconds counts, so that one huge message takes no worker away.
 type fitting struct {
-	workers int
+	workers int       // the most that fitted lately
 	at      time.Time // when so many fitted last
 }
 

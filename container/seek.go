@@ -29,10 +29,9 @@ func (c *ListenerContainer) Seek(ctx context.Context, to transport.Position) ([]
 	if r == nil {
 		return nil, refuse(longshore.CodeState, "it was not started", "")
 	}
-	r.mu.Lock()
-	g := r.sub.gen
-	ready := r.axes.Sub == state.Open && !r.axes.Stopping()
-	r.mu.Unlock()
+	var g *generation
+	ready := false
+	r.locked(func() { g, ready = r.sub.gen, r.axes.Sub == state.Open && !r.axes.Stopping() })
 	if !ready {
 		return nil, refuse(longshore.CodeState, "it is not subscribed", "wait until it runs")
 	}

@@ -15,11 +15,11 @@ import (
 // lock, because a settlement may take as long as the broker does; what it changes under
 // that lock it changes through ender, parker and mover.
 type settler struct {
-	s        *settings
-	life     *lifetimes // how long settlements may take, and whether handlers were cut off
-	clock    runClock   // of calls
-	log      *eventLog
-	handlers handlers
+	s        *settings         // limits and policies
+	life     *lifetimes        // how long settlements may take, and whether handlers were cut off
+	clock    runClock          // of calls
+	log      *eventLog         // reports what was decided
+	handlers handlers          // the user's chains
 	rules    rules             // what a decision depends on besides the delivery
 	asked    *requestedVerdict // what handlers asked for by a verb
 	loops    loops             // messages that are released again and again
@@ -28,16 +28,17 @@ type settler struct {
 	permits  *gatekeeper       // gets the permit of a call back
 	owner    longshore.Owner   // what the verbs of deliveries pass through
 
-	ended  ender
-	parked parker
-	moved  mover
+	ended  ender  // ends the item under the lock
+	parked parker // keeps the item here for a retry
+	moved  mover  // follows the item's move to the dead-letter place
 }
 
-func newSettler(c *ListenerContainer, d *dispatcher, life *lifetimes) *settler {
-	return &settler{s: c.set, life: life, clock: d.runClock, log: d.log, dead: d.dead, permits: &d.gate, asked: &c.asked,
+func newSettler(c *ListenerContainer, d *dispatcher, dead *deadLetters, life *lifetimes) *settler {
+	done := &concluder{d}
+	return &settler{s: c.set, life: life, clock: d.runClock, log: d.log, dead: dead, permits: &d.gate, asked: &c.asked,
 		handlers: handlers{c.handler, c.batch, life.base},
 		rules:    rules{attempts: c.set.attempts, retry: c.set.retry, classify: d.log.classifier(c.set.classify)},
-		ended:    d, parked: d, moved: d}
+		ended:    done, parked: done, moved: done}
 }
 
 // ender ends items whose verdicts have been carried out.
@@ -202,7 +203,7 @@ func (t *settler) noteRelease(it *item, j judgement) time.Duration {
 	t.log.released(code)
 	id := idOf(it.d)
 	if id == "" {
-		id = string(code) // all that cannot be told apart, together
+		id = string(code) // messages without an id are counted together
 	}
 	_, asked := longshore.VerdictOf(j.err)
 	is, tell := t.loops.again(id, asked, code, text, j.end)

@@ -9,41 +9,26 @@ import (
 	"github.com/longshore-go/longshore/container/internal/state"
 )
 
-// shutdown is what the steps of a stop wait for, and what they report. Guarded by
-// dispatcher.mu.
-type shutdown struct {
-	nudge  chan struct{} // closed and replaced when something ends, while a step waits for that
-	report *Report       // of the stop that is over
-}
-
-// happened lets whoever waits look again.
-func (s *shutdown) happened() {
-	close(s.nudge)
-	s.nudge = make(chan struct{})
-}
-
 // cutOff ends the contexts of handlers that still run, and waits for them as long
 // as flushing and closing still find time.
 func (d *drain) cutOff() {
-	d.mu.Lock()
-	d.life.cutHandlers(d.sched.Active())
-	d.mu.Unlock()
+	d.locked(func() { d.life.cutHandlers(d.sched.Active()) })
 	d.waitFor(d.life.workEnd, func() bool { return d.sched.Active() == 0 })
 	d.releaseReady()
 }
 
-// giveUp flushes and closes, counts what is left behind and ends the workers.
+// giveUp flushes, closes, counts the deliveries that are left behind, and ends the workers.
 func (d *drain) giveUp(stopGate func()) {
-	d.mu.Lock()
-	gens := d.sub.all()
-	flushEnd, closeEnd := d.life.lastSteps(d.s.clock.Now())
-	d.mu.Unlock()
+	gens := d.sub.all() // the supervisor, which changes them, has ended
+	var flushEnd, closeEnd time.Time
+	d.locked(func() { flushEnd, closeEnd = d.life.lastSteps(d.s.clock.Now()) })
 	flushErr := d.flush(gens, flushEnd)
-	d.mu.Lock()
-	rep := d.abandoned()
-	d.axes = d.axes.Forward(state.Closing)
-	d.wakeOne()
-	d.mu.Unlock()
+	var rep *Report
+	d.locked(func() {
+		rep = d.abandoned()
+		d.axes = d.axes.Forward(state.Closing)
+		d.wakeOne()
+	})
 	err := errors.Join(flushErr, d.close(gens, closeEnd))
 	d.life.endSettle()
 	stopGate()
@@ -51,7 +36,7 @@ func (d *drain) giveUp(stopGate func()) {
 	d.stopTimers()
 	gone := false
 	d.waitFor(func() time.Time { return d.life.end }, func() bool {
-		gone = len(d.pool.workers) == 0 && !d.movingDead && !d.intake.fetches()
+		gone = len(d.pool.workers) == 0 && !d.moves.on && !d.intake.fetches()
 		return gone
 	})
 	if gone { // else a handler did not return, and the report says so
@@ -81,9 +66,8 @@ func (d *drain) close(gens []*generation, end time.Time) error {
 		errs = append(errs, err)
 		d.back.loseAll(g)
 		if err != nil { // what failed to arrive is reported by the transport's own goroutine
-			d.mu.Lock()
-			left := d.life.left(d.s.clock.Now())
-			d.mu.Unlock()
+			var left time.Duration
+			d.locked(func() { left = d.life.left(d.s.clock.Now()) })
 			late, done := after(d.s.clock, min(20*time.Millisecond, left))
 			<-late
 			done()
@@ -92,8 +76,8 @@ func (d *drain) close(gens []*generation, end time.Time) error {
 	return errors.Join(errs...)
 }
 
-// abandoned begins the report, and counts what is left: closing gives back what
-// follows a handler that does not return.
+// abandoned begins the report with the handlers that have not returned, and with their
+// followers, which closing gives back.
 func (d *drain) abandoned() *Report {
 	rep := &Report{Container: d.s.name, Started: d.life.begun, Budget: d.life.soft.Sub(d.life.begun)}
 	name := func(it *item) {
@@ -121,24 +105,29 @@ func (d *drain) abandoned() *Report {
 
 // conclude completes the report and emits it.
 func (d *drain) conclude(rep *Report, flushErr, err error) {
-	d.mu.Lock()
-	now := d.s.clock.Now()
-	rep.Took, rep.Delayed, rep.Err = now.Sub(d.life.begun), d.delayed.count(now), err
-	// What failed before the stop was told when it failed, and its messages have come
-	// again: a flush that counts it once more has left nothing behind.
-	stale := errors.Is(flushErr, longshore.CodeSettle) && len(d.log.counts().settle) > 0
-	t := d.log.drainTally()
-	t.fill(rep, flushErr != nil && !stale)
-	failed := d.axes.Sub == state.Failed
-	if !failed {
-		d.stopping.report = rep
-	}
-	d.axes, d.load.backlog.buffered = d.axes.Forward(state.Stopped), 0
-	d.mu.Unlock()
+	failed := false
+	d.locked(func() { failed = d.complete(rep, flushErr, err) })
 	if !failed {
 		d.emit(Event{Kind: EventDrained, Report: rep, Text: rep.String()})
 	}
 	d.emit(Event{Kind: EventState, Text: string(StateStopped)})
+}
+
+// complete fills in the report and ends the run. failed says that the run failed to
+// start, which needs no report. mu is held.
+func (d *drain) complete(rep *Report, flushErr, err error) (failed bool) {
+	now := d.s.clock.Now()
+	rep.Took, rep.Delayed, rep.Err = now.Sub(d.life.begun), d.count.delayed.count(now), err
+	// A settlement that failed before the stop was reported at that time, and its message was
+	// redelivered: a flush that reports it once more has left nothing behind.
+	stale := errors.Is(flushErr, longshore.CodeSettle) && len(d.log.counts().settle) > 0
+	t := d.log.drainTally()
+	t.fill(rep, flushErr != nil && !stale)
+	if failed = d.axes.Sub == state.Failed; !failed {
+		d.report = rep
+	}
+	d.axes, d.load.backlog.buffered = d.axes.Forward(state.Stopped), 0
+	return failed
 }
 
 // fill writes what was counted into the report. unflushed: something was not confirmed,
@@ -162,10 +151,13 @@ func (d *drain) closePublisher() {
 
 // stopTimers ends what could still call back.
 func (d *drain) stopTimers() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.locked(d.endTimers)
+}
+
+// endTimers is stopTimers under the lock.
+func (d *drain) endTimers() {
 	d.life.stopTimers()
-	for _, t := range []longshore.Timer{d.parking.timer, d.linger.timer, d.gate.again, d.load.tick, d.load.sampling, d.sub.timer, d.stay.timer} {
+	for _, t := range []longshore.Timer{d.parking.timer, d.linger.timer, d.gate.again, d.load.tick, d.load.sampling, d.sub.timer} {
 		if t != nil {
 			t.Stop()
 		}
@@ -174,10 +166,15 @@ func (d *drain) stopTimers() {
 
 // result is what Stop returns.
 func (d *drain) result() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if rep := d.stopping.report; rep != nil && rep.Bad() {
+	if rep := d.lastReport(); rep != nil && rep.Bad() {
 		return &DrainError{Report: rep, wanted: d.s.drain}
 	}
 	return nil
+}
+
+// lastReport is the report of the stop that is over; nil: none is, or the run failed to
+// start.
+func (d *drain) lastReport() (rep *Report) {
+	d.locked(func() { rep = d.report })
+	return rep
 }

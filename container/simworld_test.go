@@ -117,6 +117,7 @@ type simWorld struct {
 	hung     int                  // that wait for unhang
 	unhang   chan struct{}
 	breaks   time.Time // the last moment at which a delivery could be lost
+	faults   int       // how often the broker took something back
 	left     map[int32]time.Time
 	noStart  bool
 	pausedAt time.Time
@@ -223,7 +224,15 @@ func (w *simWorld) note(format string, args ...any) {
 func (w *simWorld) broke() {
 	w.mu.Lock()
 	w.breaks = time.Now()
+	w.faults++
 	w.mu.Unlock()
+}
+
+// brokeSince says whether the broker took something back after so many times.
+func (w *simWorld) brokeSince(faults int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.faults != faults
 }
 
 func (w *simWorld) event(e container.Event) {

@@ -8,19 +8,19 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
-// notStarted is the error of a start whose time is over. What the broker said last
-// tells most; if it said nothing, nobody answers at its address, whatever the
-// transport calls that. Whoever gave the time finds the end of it by errors.Is.
+// notStarted is the error of a start whose time is over. The broker's last error explains
+// most; without one, there was no response from its address, whatever the transport calls
+// that. The caller finds the end of its own context by errors.Is.
 func (c *ListenerContainer) notStarted(ctx context.Context, last error) error {
 	over := &startOver{last: last, ctx: ctx.Err(), cause: context.Cause(ctx)}
 	out := &longshore.Error{Code: longshore.CodeUnreachable, Source: c.set.name, Op: fmt.Sprintf("start container %q", c.set.name), Err: over}
-	var told *longshore.Error
+	var known *longshore.Error
 	switch {
-	case errors.As(last, &told) && told.Code != longshore.CodeTimeout:
-		if told.Err != nil {
-			over.text = told.Err.Error()
+	case errors.As(last, &known) && known.Code != longshore.CodeTimeout:
+		if known.Err != nil {
+			over.text = known.Err.Error()
 		}
-		said := *told
+		said := *known
 		said.Err = over
 		return &said
 	case !errors.Is(over.ctx, context.DeadlineExceeded) && last == nil:
@@ -37,9 +37,9 @@ func (c *ListenerContainer) notStarted(ctx context.Context, last error) error {
 
 // bare is an error's text for the middle of another.
 func bare(err error) string {
-	var told *longshore.Error
-	if errors.As(err, &told) {
-		return told.Text()
+	var known *longshore.Error
+	if errors.As(err, &known) {
+		return known.Text()
 	}
 	return err.Error()
 }
@@ -47,8 +47,8 @@ func bare(err error) string {
 // startOver says why a start gave up and keeps both for errors.Is: what the last
 // attempt met, and how the caller's context ended.
 type startOver struct {
-	text             string
-	last, ctx, cause error
+	text             string // what the start came to
+	last, ctx, cause error  // the last attempt's error, the context's, and the one that is wrapped
 }
 
 // Error returns the reason without the context's end.

@@ -1,66 +1,21 @@
 package container
 
 import (
-	"maps"
 	"time"
 
 	"github.com/longshore-go/longshore"
-	"github.com/longshore-go/longshore/container/internal/dispatch"
 	"github.com/longshore-go/longshore/transport"
 )
 
 // counters are the sums of one run. Guarded by dispatcher.mu.
 type counters struct {
-	received, redelivered int64
-	verdicts              [longshore.VerdictLost + 1]int64
-	lost                  int64     // taken back by the broker
-	stuck                 int64     // handlers that were ever reported as stuck
-	last                  time.Time // of the last receive that brought something
-	vitals                vitals
-}
-
-// endDelivery counts a verdict, and ends the call of the worker; nil: the delivery was
-// settled by hand.
-func (r *dispatcher) endDelivery(w *worker, j judgement) {
-	r.count.verdicts[j.verdict]++
-	r.count.vitals.verdict(j)
-	r.load.calls.completed++
-	if w != nil {
-		r.endCall(w, j.end, j.took, j.err != nil)
-	}
-}
-
-// endCall ends a handler call.
-func (r *dispatcher) endCall(w *worker, end time.Time, took time.Duration, failed bool) {
-	started := w.busy.Swap(0)
-	switch {
-	case w.hung: // its time says nothing about the usual latency
-		r.pool.unhung(w)
-	case started != 0:
-		ln := lnSeconds(took)
-		r.load.calls.ended(started, end, ln, failed)
-		r.count.vitals.calls.add(ln)
-	}
-	if w.stuck {
-		r.pool.unstuck(w)
-		r.emit(Event{Kind: EventUnstuck, Delivery: r.factsOfWorker(w), Text: "a handler that was reported as stuck has returned"})
-	}
-	w.it, w.d = nil, nil
-	w.waits, w.failed = 0, failed
-	r.noteQueued()
-}
-
-// startableNow counts the deliveries here that could start: not those behind another of
-// their lane, and no parked retries.
-func (r *dispatcher) startableNow() int { return r.sched.Ready() + r.load.backlog.buffered }
-
-// noteQueued notes whether work waits; called whenever a call ends and at the tick.
-func (r *dispatcher) noteQueued() {
-	if n := r.startableNow(); n > 0 {
-		r.load.calls.queued(n, r.window()-r.pool.target)
-	} else {
-		r.load.calls.queued(0, 0)
-	}
+	received, redelivered int64                            // deliveries, and those of them that came again
+	verdicts              [longshore.VerdictLost + 1]int64 // deliveries by what became of them
+	lost                  int64                            // taken back by the broker
+	stuck                 int64                            // handlers that were ever reported as stuck
+	last                  time.Time                        // of the last receive that brought something
+	delayed               delayed                          // given back with a delay: it waits at the broker
+	vitals                vitals                           // how the handlers do
 }
 
 // State is what a container does.
@@ -79,10 +34,10 @@ const (
 
 // Stats is what a container did in its current or last run, and what it holds.
 type Stats struct {
-	Name      string
-	Transport string
-	Source    string
-	State     State
+	Name      string    // of the container
+	Transport string    // as "amqp" or "kafka"
+	Source    string    // the queue or topic
+	State     State     // what the container does
 	Since     time.Time // start of the run
 
 	// Live is false only when the container ended by itself. Ready is true while
@@ -98,21 +53,21 @@ type Stats struct {
 
 	// Generation counts subscriptions; Subscribed is when the current one began.
 	Generation int
-	Subscribed time.Time
-	Standby    bool // another consumer is the active one
+	Subscribed time.Time // zero: it is not subscribed
+	Standby    bool      // another consumer is the active one
 
-	Workers, Target, Min, Max int
-	Scaling                   Scaling
-	Busy                      int // handler calls that run now
-	InFlight                  int // deliveries held: running, ready, queued in lanes
-	ReadyToStart              int
-	Queued                    int // behind others of their lane
-	Parked                    int // waiting for a retry, with their followers
-	Blocked                   int // behind one whose handler does not return; takes no place in Window
-	Buffered                  int // in the transport, not yet handed out
-	Window                    int
-	Lanes                     int
-	Bytes                     int64
+	Workers, Target, Min, Max int     // goroutines, how many the policy wants, and its bounds
+	Scaling                   Scaling // what the policy did last
+	Busy                      int     // handler calls that run now
+	InFlight                  int     // deliveries held: running, ready, queued in lanes
+	ReadyToStart              int     // waiting for a worker or a permit
+	Queued                    int     // behind others of their lane
+	Parked                    int     // waiting for a retry, with their followers
+	Blocked                   int     // behind one whose handler does not return; takes no place in Window
+	Buffered                  int     // in the transport, not yet handed out
+	Window                    int     // how many may be in flight
+	Lanes                     int     // keys or partitions of which something is held
+	Bytes                     int64   // of bodies and keys that are held
 	// HotShare is the largest share of the window that one lane holds.
 	HotShare float64
 	// Capacity is the share of worker time that was busy in the last tick, 0 to 1.
@@ -129,9 +84,9 @@ type Stats struct {
 	// Without it more processes bring nothing, whatever the backlog is.
 	Accepting bool
 
-	Received, Redelivered, Lost int64
-	Acked, Retried, Rejected    int64
-	Discarded, Released         int64
+	Received, Redelivered, Lost int64 // deliveries in this run; Lost were taken back by the broker
+	Acked, Retried, Rejected    int64 // deliveries by their verdict
+	Discarded, Released         int64 // deliveries by their verdict
 	// FailedBy are the failed calls by the code of the error; CodeHandler where it has none.
 	FailedBy map[longshore.Code]int64
 	// Handler is how long handlers take.
@@ -139,11 +94,11 @@ type Stats struct {
 	// ReleasedBy are the releases that handlers and middlewares asked for, by the code of
 	// the reason.
 	ReleasedBy         map[longshore.Code]int64
-	VerdictLost        int64
-	DeadLetters        map[longshore.Code]int64
-	DeadLetterFailures int64
-	SettleFailures     map[longshore.Code]int64
-	Reopens            map[longshore.Code]int64
+	VerdictLost        int64                    // verdicts on deliveries that the broker had taken back
+	DeadLetters        map[longshore.Code]int64 // messages given up, by the code of the reason
+	DeadLetterFailures int64                    // moves to the dead-letter place that failed
+	SettleFailures     map[longshore.Code]int64 // settlements that the broker did not carry out, by code
+	Reopens            map[longshore.Code]int64 // lost subscriptions, by code
 	// Skipped counts how often messages were skipped, as EventSkipped tells.
 	Skipped    map[transport.SkipReason]int64
 	Stuck      int   // handlers that are stuck now
@@ -171,50 +126,10 @@ func (c *ListenerContainer) Stats() Stats {
 	return s.diagnose()
 }
 
-// stats fills in the numbers.
-func (r *dispatcher) stats(st *Stats, now time.Time) {
-	st.Since, st.Standby = r.began, r.sub.standby
-	st.Workers, st.Target, st.Min, st.Max = r.pool.live, r.pool.target, r.pool.min, r.pool.max
-	st.Scaling = r.load.scaling
-	st.Scaling.Reasons = maps.Clone(st.Scaling.Reasons)
-	q := r.sched
-	st.InFlight, st.ReadyToStart, st.Queued = q.InWindow(), q.Ready(), q.Behind(dispatch.Open).N
-	st.Parked, st.Blocked = q.Retries().N+q.Behind(dispatch.Waiting).N, q.Behind(dispatch.Hung).N+q.Behind(dispatch.Lost).N
-	st.Window, st.Lanes, st.Bytes = r.window(), q.Lanes(), q.Total().Bytes
-	st.Generation, st.Capacity, st.Buffered = r.sub.gens, r.load.calls.capacity, r.load.backlog.buffered
-	st.Backlog, st.BacklogAt, st.LastDelivery = r.load.backlog.n, r.load.backlog.at, r.count.last
-	if r.sub.gen != nil {
-		st.Subscribed = r.sub.gen.since
-	}
-	st.ConsumerCapacity = r.load.capacity.shareOf(r.sub.gen, r.mayTake())
-	c := &r.count
-	st.Received, st.Redelivered, st.Lost = c.received, c.redelivered, c.lost
-	st.Acked, st.Retried, st.Rejected = c.verdicts[longshore.VerdictAck], c.verdicts[longshore.VerdictRetry], c.verdicts[longshore.VerdictReject]
-	st.Discarded, st.Released, st.VerdictLost = c.verdicts[longshore.VerdictDiscard], c.verdicts[longshore.VerdictRelease], c.verdicts[longshore.VerdictLost]
-	rare := r.log.counts()
-	st.DeadLetters, st.SettleFailures, st.Reopens = rare.dead, rare.settle, rare.reopens
-	st.Skipped, st.ReleasedBy, st.DeadLetterFailures = rare.skipped, rare.released, rare.deadFailed
-	st.FailedBy, st.Handler = clone(c.vitals.failed), c.vitals.calls.calls()
-	st.StuckTotal = c.stuck
-	if it := r.sched.Oldest(); it != nil {
-		st.Oldest = now.Sub(time.Unix(0, it.received))
-	}
-	st.HotShare = r.hotShare()
-}
-
 func clone[K comparable](m map[K]int64) map[K]int64 {
 	c := make(map[K]int64, len(m))
 	for k, v := range m {
 		c[k] = v
 	}
 	return c
-}
-
-// hotShare is the part of the window that its longest lane takes, with its first item.
-func (r *dispatcher) hotShare() float64 {
-	if r.sched.Lanes() == 0 {
-		return 0
-	}
-	n := r.sched.LongestWait() + 1
-	return float64(n) / float64(max(r.window(), n))
 }

@@ -20,7 +20,21 @@ func (m *monitor) reportStuck(now time.Time) {
 	}
 	var found []Event
 	var ids []int64
-	m.mu.Lock()
+	m.locked(func() { found, ids = m.findStuck(now, limit) })
+	if len(found) == 0 {
+		return
+	}
+	stacks := stacksOf(ids)
+	for i, e := range found {
+		e.Stack = stacks[i]
+		m.emit(e)
+	}
+}
+
+// findStuck marks the handlers that have run for limit and gives each a replacement where
+// that is wanted. It returns their events without the stacks, and their goroutines. mu is
+// held.
+func (m *monitor) findStuck(now time.Time, limit time.Duration) (found []Event, ids []int64) {
 	for _, w := range m.pool.workers {
 		age := w.runs(now)
 		if w.stuck || age == 0 || age < limit {
@@ -28,7 +42,7 @@ func (m *monitor) reportStuck(now time.Time) {
 		}
 		w.stuck = true
 		m.count.stuck++
-		f := m.factsOfWorker(w)
+		f := m.inventory().workedOn(w)
 		f.Age = age
 		found = append(found, Event{Kind: EventStuck, Delivery: f,
 			Text: fmt.Sprintf("the handler of message %.64s (key %q) has not returned for %v", f.MessageID, f.Key, round(f.Age))})
@@ -40,15 +54,7 @@ func (m *monitor) reportStuck(now time.Time) {
 	if len(found) > 0 {
 		m.setTarget(m.pool.target)
 	}
-	m.mu.Unlock()
-	if len(found) == 0 {
-		return
-	}
-	stacks := stacksOf(ids)
-	for i, e := range found {
-		e.Stack = stacks[i]
-		m.emit(e)
-	}
+	return found, ids
 }
 
 // replace adds a worker for one that is stuck.
@@ -118,19 +124,6 @@ func oldestOf(a, b time.Time) time.Time {
 	return a
 }
 
-// callsSeen is what the workers show now.
-func (r *dispatcher) callsSeen(now time.Time) callsSeen {
-	seen := seeCalls(r.pool.workers, now, r.count.vitals.calls.calls().Overdue())
-	if seen.overdue > 0 || seen.old > 0 && seen.w != nil {
-		f := r.factsOfWorker(seen.w)
-		seen.oldest.Record, seen.oldest.Key = f.MessageID, f.Key
-	}
-	if g := r.sub.gen; seen.stuck > 0 && g != nil && g.caps.Partitions {
-		seen.partitions = stuckPartitions(r.pool.workers, now)
-	}
-	return seen
-}
-
 // partsShown is how many stuck partitions a reason names.
 const partsShown = 3
 
@@ -167,16 +160,29 @@ func stuckPartitions(workers []*worker, now time.Time) string {
 	return b.String()
 }
 
-// factsOfWorker identifies what a worker works on; of a batch the first. The
-// caller holds mu.
-func (r *dispatcher) factsOfWorker(w *worker) *DeliveryFacts {
+// calls is what the workers show now. overdue is the age from which a call counts as one;
+// partitioned says that the source has partitions, which stuck calls hold up.
+func (v inventory) calls(now time.Time, overdue time.Duration, partitioned bool) callsSeen {
+	seen := seeCalls(v.workers, now, overdue)
+	if seen.overdue > 0 || seen.old > 0 && seen.w != nil {
+		f := v.workedOn(seen.w)
+		seen.oldest.Record, seen.oldest.Key = f.MessageID, f.Key
+	}
+	if seen.stuck > 0 && partitioned {
+		seen.partitions = stuckPartitions(v.workers, now)
+	}
+	return seen
+}
+
+// workedOn identifies what a worker works on; of a batch the first.
+func (v inventory) workedOn(w *worker) *DeliveryFacts {
 	switch {
 	case len(w.batch) > 0:
 		return factsOfItem(w.batch[0], w.batch[0].d)
 	case w.d == nil:
 		return &DeliveryFacts{}
-	case r.manual != nil:
-		return factsOfItem(r.manual[w.d], w.d)
+	case v.manual != nil:
+		return factsOfItem(v.manual[w.d], w.d)
 	}
 	return factsOfItem(w.it, w.d)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container/internal/state"
@@ -12,14 +13,16 @@ import (
 
 // subscribe opens the source.
 func (v *supervisor) subscribe() {
-	v.mu.Lock()
-	g := &generation{id: v.sub.gens + 1, base: v.base, asked: v.wantedWindow()}
-	opts := v.s.wishes(v.pool.max)
-	if v.sub.opensPaused && v.axes.Holds != state.None { // a hold may have begun since it was decided to open
-		g.flow = flowBornPaused
-	}
-	opts.Base, opts.Window, opts.Paused = v.base, g.asked, g.flow == flowBornPaused
-	v.mu.Unlock()
+	var g *generation
+	var opts transport.OpenOptions
+	v.locked(func() {
+		g = &generation{id: v.sub.gens + 1, base: v.base, asked: v.wantedWindow()}
+		opts = v.s.wishes(v.pool.max)
+		if v.sub.opensPaused && v.axes.Holds != state.None { // a hold may have begun since it was decided to open
+			g.flow = flowBornPaused
+		}
+		opts.Base, opts.Window, opts.Paused = v.base, g.asked, g.flow == flowBornPaused
+	})
 	o := v.observe(g)
 	opts.Observer = o
 	if v.reports {
@@ -57,10 +60,9 @@ func (v *supervisor) check(ctx context.Context, g *generation) error {
 		v.notice(nil, text)
 	}
 	v.dead.setPolicy(policy)
-	v.mu.Lock()
-	facts := longshore.Facts{Container: v.s.name, WorkersMax: v.pool.max, Order: v.s.order.String(), Batch: v.s.batch,
+	facts := longshore.Facts{Container: v.s.name, Order: v.s.order.String(), Batch: v.s.batch,
 		Manual: v.s.manual, DrainTimeout: v.s.drain, Capabilities: g.caps}
-	v.mu.Unlock()
+	v.locked(func() { facts.WorkersMax = v.pool.max })
 	var errs []error
 	for _, k := range v.checks {
 		errs = append(errs, k.Check(ctx, facts))
@@ -70,12 +72,11 @@ func (v *supervisor) check(ctx context.Context, g *generation) error {
 
 // subscribed lets deliveries of the new generation in.
 func (v *supervisor) subscribed(g *generation) {
-	v.mu.Lock()
-	stopping, as := v.axes.Stopping(), v.axes
+	var as state.Axes
+	v.locked(func() { as = v.axes })
 	as.Sub = state.Open
 	pause := as.PausesTransport(g.traits())
-	v.mu.Unlock()
-	if stopping {
+	if as.Stopping() {
 		v.closeSoon(g)
 		return
 	}
@@ -88,16 +89,16 @@ func (v *supervisor) subscribed(g *generation) {
 	if p, ok := g.c.(transport.Prefetcher); ok {
 		prefetch = p.Prefetch()
 	}
-	v.mu.Lock()
-	if pause {
-		g.pause(true) // a resume is the supervisor's next step
-	}
-	v.enter(g, pause)
-	live, window, took := v.pool.target, v.s.window(v.pool.target), g.since.Sub(v.sub.downAt)
-	v.emit(Event{Kind: EventSubscribed, Generation: g.id, Workers: live, Window: window, Prefetch: prefetch, Took: took, Reason: v.dead.place(),
-		Text: fmt.Sprintf("subscribed after %v, generation %d, %d workers, window %d", round(took), g.id, live, window)})
-	v.emit(Event{Kind: EventState, Text: string(v.reported())})
-	v.mu.Unlock()
+	v.locked(func() {
+		if pause {
+			g.pause(true) // a resume is the supervisor's next step
+		}
+		v.enter(g, pause)
+		live, window, took := v.pool.target, v.s.window(v.pool.target), g.since.Sub(v.sub.downAt)
+		v.emit(Event{Kind: EventSubscribed, Generation: g.id, Workers: live, Window: window, Prefetch: prefetch, Took: took, Reason: v.dead.place(),
+			Text: fmt.Sprintf("subscribed after %v, generation %d, %d workers, window %d", round(took), g.id, live, window)})
+		v.emit(Event{Kind: EventState, Text: string(v.reported())})
+	})
 	v.startup.decide(nil)
 }
 
@@ -105,7 +106,7 @@ func (v *supervisor) subscribed(g *generation) {
 func (v *supervisor) enter(g *generation, paused bool) {
 	g.since = v.s.clock.Now()
 	g.fresh = g.since
-	v.stay.due = paused
+	v.pending.stay = paused
 	g.rearm()
 	if v.axes.Holds.Has(state.Operator) {
 		g.interrupt()
@@ -126,17 +127,21 @@ func (v *supervisor) openFailed(err error) {
 	}
 	first := !v.startup.isDecided()
 	now := v.s.clock.Now()
-	v.mu.Lock()
-	delay := v.sub.failed(now, err, rnd())
-	attempt := v.sub.tries + 1
 	if first && fatal(err) {
-		v.axes.Sub = state.Failed
-		v.mu.Unlock()
+		v.locked(func() {
+			v.sub.failed(now, err, rnd())
+			v.axes.Sub = state.Failed
+		})
 		v.startup.fail(err)
 		return
 	}
-	v.sub.arm(delay)
-	v.mu.Unlock()
+	var delay time.Duration
+	var attempt int
+	v.locked(func() {
+		delay = v.sub.failed(now, err, rnd())
+		attempt = v.sub.tries + 1
+		v.sub.arm(delay)
+	})
 	v.emit(Event{Kind: EventDown, Err: err, Delay: delay, Attempt: attempt,
 		Text: fmt.Sprintf("%v; trying again in %v (attempt %d)", err, round(delay), attempt)})
 	if first && !v.s.wait {
@@ -147,13 +152,13 @@ func (v *supervisor) openFailed(err error) {
 // unsubscribed lets Start return though nothing can be received yet: the broker cannot
 // be reached, or a middleware holds the intake, and it is not known for how long.
 func (v *supervisor) unsubscribed() {
-	v.mu.Lock()
-	if v.axes.Sub = state.Lost; v.axes.Holds != state.None {
-		v.axes.Sub = state.Suspended
-	}
-	v.setTarget(v.pool.target)
-	v.emit(Event{Kind: EventState, Text: string(v.reported())})
-	v.mu.Unlock()
+	v.locked(func() {
+		if v.axes.Sub = state.Lost; v.axes.Holds != state.None {
+			v.axes.Sub = state.Suspended
+		}
+		v.setTarget(v.pool.target)
+		v.emit(Event{Kind: EventState, Text: string(v.reported())})
+	})
 	v.startup.decide(nil)
 }
 

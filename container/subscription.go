@@ -14,10 +14,10 @@ const steady = 10 * time.Second
 // subscription is the consumers of a run, and when to open the next one. Pure but for
 // its timer, which only wakes the supervisor. Guarded by dispatcher.mu.
 type subscription struct {
-	clock       longshore.Clock
-	wake        func()         // the supervisor, when it may open again
-	reopen      backoff.Policy // Config.Reopen: the pauses between attempts
-	opensPaused bool           // the source can be opened without taking anything, so a hold need not keep it closed
+	clock       longshore.Clock // the container's, so that tests decide about time
+	wake        func()          // the supervisor, when it may open again
+	reopen      backoff.Policy  // Config.Reopen: the pauses between attempts
+	opensPaused bool            // the source can be opened without taking anything, so a hold need not keep it closed
 
 	gen  *generation   // the one in use; nil: not subscribed
 	old  []*generation // cancelled, with deliveries still out: they are settled there
@@ -29,6 +29,7 @@ type subscription struct {
 	lastErr  error           // why there is none, for health and Start
 	downAt   time.Time       // of the last loss; before the first subscription, of the start
 	standby  bool            // another consumer is the active one
+	blocked  bool            // the broker blocks publishers
 }
 
 // due says whether the pause between attempts is over.
@@ -50,7 +51,7 @@ func (s *subscription) failed(now time.Time, err error, rnd float64) time.Durati
 // lost takes a generation that is down out of use and returns the pause before the next
 // attempt.
 func (s *subscription) lost(now time.Time, g *generation, rnd float64) time.Duration {
-	s.gen, s.standby, s.downAt = nil, false, now
+	s.gen, s.standby, s.blocked, s.downAt = nil, false, false, now
 	if now.Sub(g.since) >= steady {
 		s.tries = 0
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container/internal/dispatch"
 	"github.com/longshore-go/longshore/container/internal/state"
 	"github.com/longshore-go/longshore/transport"
 )
@@ -13,18 +14,20 @@ import (
 // supervisor is the one goroutine that changes the subscription of a run. It looks at
 // what is wanted and what is, does one thing, and looks again.
 type supervisor struct {
-	*dispatcher
-	calls
+	*dispatcher // whose subscription it keeps
+	calls       // to the transport, each with a deadline
 
-	src     transport.Source
-	base    context.Context //nolint:containedctx // of handlers, for the consumers; lives and ends with its struct, not with a call
-	checks  []longshore.Checker
-	startup *startup
+	src     transport.Source            // opened for each subscription
+	base    context.Context             //nolint:containedctx // of handlers, for the consumers; lives and ends with its struct, not with a call
+	checks  []longshore.Checker         // may refuse a consumer
+	startup *startup                    // what Start waits for
+	stay    stay                        // when a held consumer has to give up its place
+	dead    *deadLetters                // learns the policy of each consumer
 	observe func(*generation) *observer // makes what a consumer reports to
 	reports bool                        // a middleware wants to know of the transport's operations
 	recv    *receiver                   // takes in the buffer of a consumer that is cancelled
-	back    requeuer
-	upkeep  upkeep
+	back    requeuer                    // gives back what a lost or cancelled consumer leaves here
+	upkeep  upkeep                      // is called now and then
 }
 
 // requeuer gives back deliveries, or ends those that the broker took back.
@@ -34,6 +37,8 @@ type requeuer interface {
 	releaseOrphans()
 	// loseAll ends all deliveries of a closed consumer and says how many there were.
 	loseAll(*generation) int
+	// abandonUnstarted forgets what closing the consumer gives back.
+	abandonUnstarted(out []*dispatch.Item[item])
 }
 
 // upkeep is what is done now and then beside the subscription.
@@ -44,8 +49,10 @@ type upkeep interface {
 
 // run goes on until a stop begins or the first start has failed.
 func (v *supervisor) run() {
+	defer v.stay.end()
 	for {
-		act := v.todo()
+		var act func() bool
+		v.locked(func() { act = v.todo() })
 		if act == nil {
 			<-v.kick
 			continue
@@ -56,11 +63,9 @@ func (v *supervisor) run() {
 	}
 }
 
-// todo returns the next thing to do; nil: nothing now. What it returns reports false
-// when the run is to end.
+// todo returns the next thing to do; nil: nothing now. The function that it returns
+// reports false when the run is to end. mu is held.
 func (v *supervisor) todo() func() bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	g, now := v.sub.gen, v.s.clock.Now()
 	do := func(f func()) func() bool { return func() bool { f(); return true } }
 	switch {
@@ -83,11 +88,11 @@ func (v *supervisor) todo() func() bool {
 	switch {
 	case g != nil && (g.flow != flowOn) != v.axes.PausesTransport(g.traits()):
 		return do(func() { v.applyPause(g) })
-	case g != nil && v.resizeDue:
+	case g != nil && v.pending.resize:
 		return do(func() { v.upkeep.resize(g, now) })
-	case v.stay.due:
+	case v.pending.stay:
 		return do(v.yieldWhenDue)
-	case v.tickDue:
+	case v.pending.tick:
 		return do(v.upkeep.onTick)
 	}
 	return nil
@@ -97,16 +102,16 @@ func (v *supervisor) todo() func() bool {
 // runs keeps its lane until it returns.
 func (v *supervisor) fail(g *generation) {
 	now := v.s.clock.Now()
-	v.mu.Lock()
-	g.interrupt()
-	delay := v.sub.lost(now, g, rnd())
-	v.blocked = false
-	v.log.reopened(longshore.CodeOf(g.err))
-	if !v.axes.Stopping() {
-		v.emit(Event{Kind: EventState, Text: string(StateRecovering)})
-	}
-	v.sub.arm(delay)
-	v.mu.Unlock()
+	var delay time.Duration
+	v.locked(func() {
+		g.interrupt()
+		delay = v.sub.lost(now, g, rnd())
+		v.log.reopened(longshore.CodeOf(g.err))
+		if !v.axes.Stopping() {
+			v.emit(Event{Kind: EventState, Text: string(StateRecovering)})
+		}
+		v.sub.arm(delay)
+	})
 	v.closeSoon(g)
 	lost := v.back.loseAll(g)
 	v.emit(Event{Kind: EventDown, Err: g.err, Delay: delay, Count: lost,
@@ -115,9 +120,7 @@ func (v *supervisor) fail(g *generation) {
 
 // closeOld closes a cancelled consumer whose last delivery is settled.
 func (v *supervisor) closeOld(g *generation) {
-	v.mu.Lock()
-	v.sub.forget(g)
-	v.mu.Unlock()
+	v.locked(func() { v.sub.forget(g) })
 	if v.alive(g) {
 		if err := v.callUntil(v.soon(), g.c.Flush); err != nil {
 			v.notice(err, "flushing a cancelled consumer failed")
@@ -146,11 +149,12 @@ func closeConsumer(ctx context.Context, c calls, g *generation) error {
 
 // applyPause lets the transport stop or resume fetching.
 func (v *supervisor) applyPause(g *generation) {
-	v.mu.Lock()
-	want := v.axes.PausesTransport(g.traits())
-	g.pause(want)
-	v.stay.due = want
-	v.mu.Unlock()
+	var want bool
+	v.locked(func() {
+		want = v.axes.PausesTransport(g.traits())
+		g.pause(want)
+		v.pending.stay = want
+	})
 	p, ok := g.c.(transport.Pauser)
 	if !ok {
 		return

@@ -3,6 +3,7 @@ package container
 import (
 	"time"
 
+	"github.com/longshore-go/longshore/container/internal/dispatch"
 	"github.com/longshore-go/longshore/container/internal/state"
 )
 
@@ -12,19 +13,22 @@ import (
 // the last of it is. What was not started is given back, except where the broker counts
 // that: there it waits here.
 func (v *supervisor) suspend(g *generation) {
-	v.mu.Lock()
-	if !v.axes.Holds.Has(state.Middleware) { // over meanwhile
-		v.mu.Unlock()
+	over := false
+	v.locked(func() {
+		if over = !v.axes.Holds.Has(state.Middleware); over {
+			return
+		}
+		g.forward(stageCanceled)
+		g.interrupt()
+		v.sub.leave()
+		v.axes.Sub = state.Suspended
+		if g.caps.CountsReturns {
+			v.axes.Sub = state.Retained
+		}
+	})
+	if over { // since it was decided
 		return
 	}
-	g.forward(stageCanceled)
-	g.interrupt()
-	v.sub.leave()
-	v.axes.Sub = state.Suspended
-	if g.caps.CountsReturns {
-		v.axes.Sub = state.Retained
-	}
-	v.mu.Unlock()
 	until := v.soon()
 	if err := v.callUntil(until, g.c.Cancel); err != nil {
 		v.notice(err, "cancelling the consumer failed")
@@ -33,9 +37,8 @@ func (v *supervisor) suspend(g *generation) {
 		v.keepBuffer(g, until)
 		return
 	}
-	v.mu.Lock()
-	out := v.sched.TakeReady(&g.Owner)
-	v.mu.Unlock()
+	var out []*dispatch.Item[item]
+	v.locked(func() { out = v.sched.TakeReady(&g.Owner) })
 	v.back.releaseAll(out)
 	v.flushThenRelease(g, until) // and both before we come again
 }
@@ -65,12 +68,4 @@ func (v *supervisor) keepBuffer(g *generation, until time.Time) {
 	cancel()
 	v.releaseBuffer(g, until) // nothing is left, unless the time was over
 	v.wake()                  // the waiting may have used up a wake-up that was for another reason
-}
-
-// provided says whether what a hold left here has to be worked off before more is
-// asked for. Else each trial of a breaker would bring another window in, for as long
-// as the trials fail: behind each message that a trial gave back more of its key would
-// pile up.
-func (r *dispatcher) provided() bool {
-	return r.axes.Sub == state.Retained && r.sched.InWindow()+max(r.sched.Beside()-r.s.parked, 0) >= r.window()
 }

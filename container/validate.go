@@ -30,7 +30,7 @@ func (s *settings) fits(p *problems, src transport.Source, w Workers, whole bool
 	p.Join(f.ValidateOpen(s.wishes(most)))
 }
 
-// wishes is what a source is told, with at most so many workers; 0 leaves the window to it.
+// wishes are the options for a source with at most so many workers; 0 leaves the window to it.
 func (s *settings) wishes(workers int) transport.OpenOptions {
 	o := transport.OpenOptions{Ordered: s.ordered, Batch: s.batch, Native: s.dead.To == "" && s.dead.Policy == DeadLetterNative}
 	if workers > 0 {

@@ -6,8 +6,8 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
-// condition is something that is wrong for a while. Whoever asks why is told since when,
-// so each is noted by the tick, whether anybody asks or not.
+// condition is something that is wrong for a while. The tick notes when each began, so that
+// a diagnosis can say since when.
 type condition int
 
 const (
@@ -28,7 +28,7 @@ const failingOver = 16
 
 // vitals are what a run knows of how its handlers do. Guarded by dispatcher.mu.
 type vitals struct {
-	calls    latencies
+	calls    latencies                 // how long they take
 	share    float64                   // of failures among the last calls
 	failed   map[longshore.Code]int64  // of the whole run
 	recent   map[longshore.Code]int64  // while most calls fail
@@ -97,7 +97,7 @@ type Failing struct {
 	Share float64        // of the last calls; 0: most succeed
 	Code  longshore.Code // of most of the failures
 	Text  string         // of the last one
-	Since time.Time
+	Since time.Time      // when it began
 }
 
 // failing says what most calls fail of; zero: they do not.
@@ -129,8 +129,8 @@ func (c Calls) Overdue() time.Duration { return max(oldCall, overdueBy*c.P99) }
 
 // Call is a handler call that runs.
 type Call struct {
-	Record, Key string
-	Since       time.Time
+	Record, Key string    // of its delivery
+	Since       time.Time // when it began
 }
 
 // runs is for how long the worker's call has run; 0 without one.

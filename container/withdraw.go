@@ -47,15 +47,15 @@ func (c *receiver) takeLeaving(g *generation, goes func(longshore.Origin) bool) 
 
 // withdraw gives back what no handler has of the places that go.
 func (c *receiver) withdraw(g *generation, goes func(longshore.Origin) bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.endWorkers() { // nothing starts, and closing gives all of it back
-		return
-	}
-	if c.intake.has(g) { // it may have some in hand
-		g.leaving = append(g.leaving, goes)
-	}
-	c.returnSoon(c.takeLeaving(g, goes))
+	c.locked(func() {
+		if c.endWorkers() { // nothing starts, and closing gives all of it back
+			return
+		}
+		if c.intake.has(g) { // it may have some in hand
+			g.leaving = append(g.leaving, goes)
+		}
+		c.returnSoon(c.takeLeaving(g, goes))
+	})
 }
 
 // takeLeft takes out again what left while a Receive had it in hand.

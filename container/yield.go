@@ -16,19 +16,23 @@ import (
 // takes back what is not settled: before it does, all is given back by us, in order,
 // and the consumer leaves after all. The same goes for an operator's pause.
 
-// stay is how long a consumer that is held or paused may keep its place. Guarded by
-// dispatcher.mu.
+// stay is when to look again whether a consumer that is held or paused may keep its place.
+// Only the supervisor's goroutine uses it.
 type stay struct {
-	due   bool            // the supervisor has to look whether the hold outlasts the lease
-	timer longshore.Timer // when to look again
+	timer longshore.Timer // nil: it never had to look again
 }
 
 // lookIn arms the timer.
 func (s *stay) lookIn(clock longshore.Clock, d time.Duration, look func()) {
+	s.end()
+	s.timer = clock.AfterFunc(d, look)
+}
+
+// end stops the timer.
+func (s *stay) end() {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	s.timer = clock.AfterFunc(d, look)
 }
 
 // stayFor decides about a consumer whose oldest waiting delivery came at since: when to
@@ -59,35 +63,36 @@ func (v *supervisor) yieldWhenDue() {
 		b, ok := g.c.(transport.Bufferer)
 		empty = ok && b.Buffered() == 0
 	}
-	v.mu.Lock()
-	v.stay.due = false
-	if g == nil || g.isDown() || g.patience() <= 0 || !v.axes.Holds.Has(state.Operator) && !v.inPlace(g) {
-		v.mu.Unlock()
-		return
+	var out []*dispatch.Item[item]
+	yields := false
+	v.locked(func() {
+		v.pending.stay = false
+		if g == nil || g.isDown() || g.patience() <= 0 || !v.axes.Holds.Has(state.Operator) && !v.inPlace(g) {
+			return
+		}
+		if empty {
+			g.fresh = now
+		}
+		busy := v.sched.Active() > 0 || v.moves.on || v.sched.Waiting() > 0
+		if again := stayFor(now, v.oldest(g), g.patience(), busy); again > 0 {
+			v.stay.lookIn(v.s.clock, again, v.stayOver)
+			return
+		}
+		yields = true
+		out = v.sched.TakeWaiting() // before anything can start it
+		g.forward(stageCanceled)
+		g.interrupt()
+		v.sub.leave()
+		v.axes.Sub = state.Yielded
+	})
+	if yields {
+		v.yield(g, now.Add(v.s.grace), out)
 	}
-	if empty {
-		g.fresh = now
-	}
-	busy := v.sched.Active() > 0 || v.movingDead || v.sched.Waiting() > 0
-	if again := stayFor(now, v.oldest(g), g.patience(), busy); again > 0 {
-		v.stay.lookIn(v.s.clock, again, v.stayOver)
-		v.mu.Unlock()
-		return
-	}
-	out := v.sched.TakeWaiting() // before anything can start it
-	g.forward(stageCanceled)
-	g.interrupt()
-	v.sub.leave()
-	v.axes.Sub = state.Yielded
-	v.mu.Unlock()
-	v.yield(g, now.Add(v.s.grace), out)
 }
 
 // stayOver lets the supervisor look.
 func (v *supervisor) stayOver() {
-	v.mu.Lock()
-	v.stay.due = true
-	v.mu.Unlock()
+	v.locked(func() { v.pending.stay = true })
 	v.wake()
 }
 
@@ -109,7 +114,7 @@ func (v *supervisor) oldest(g *generation) time.Time {
 func (v *supervisor) yield(g *generation, until time.Time, out []*dispatch.Item[item]) {
 	v.notice(nil, fmt.Sprintf("held or paused for so long that the broker would take back what was received (after %v): it goes back now, and there is no consumer until the end of that", g.caps.Lease))
 	if g.asOne() {
-		v.abandonUnstarted(out)
+		v.back.abandonUnstarted(out)
 		return // it is closed when it has nothing left
 	}
 	if err := v.callUntil(until, g.c.Cancel); err != nil {
@@ -117,17 +122,4 @@ func (v *supervisor) yield(g *generation, until time.Time, out []*dispatch.Item[
 	}
 	v.back.releaseAll(out)
 	v.flushThenRelease(g, until)
-}
-
-// abandonUnstarted forgets what closing the consumer gives back.
-func (r *dispatcher) abandonUnstarted(out []*dispatch.Item[item]) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.axes.Stopping() {
-		r.log.drained(tally{released: len(out)})
-	}
-	r.count.verdicts[longshore.VerdictRelease] += int64(len(out))
-	for _, t := range out {
-		r.finish(t.Of)
-	}
 }

@@ -83,11 +83,11 @@ func (a Adaptive) New() Scaler {
 
 // adaptive is the state of one run.
 type adaptive struct {
-	set Adaptive
+	set Adaptive // the user's settings with their defaults
 
-	meter   meter
-	lanes   recently
-	demands recently
+	meter   meter     // what the last seconds were like
+	lanes   recently  // how many workers the order lets run at once
+	demands recently  // how many workers the load needed lately
 	since   time.Time // first sample: the memory is complete Hold after it
 	target  int       // as decided last
 	grew    time.Time // last step up
@@ -95,9 +95,9 @@ type adaptive struct {
 	careful time.Time // until then
 	proven  int       // so many workers have shown to be worth it
 	few     sums      // calls while there were a few workers
-	level   level
-	step    *step
-	knee    knee
+	level   level     // the throughput at the current target
+	step    *step     // the move that is being judged
+	knee    knee      // from where on more workers bring nothing
 }
 
 // Next implements [Scaler].

@@ -24,7 +24,7 @@ type Scaler interface {
 // Decision is how many workers there should be and why. The container clamps
 // Target to [Min, Max].
 type Decision struct {
-	Target int
+	Target int // how many workers there should be
 	// Reason is a short fixed phrase for why the target changes; empty when it does not.
 	Reason string
 	// Limit names what keeps the target from growing now; empty: nothing does, or
@@ -82,8 +82,8 @@ type Cycles struct {
 
 // Sample is what a container saw since the last one.
 type Sample struct {
-	Now time.Time
-	Dt  time.Duration
+	Now time.Time     // the end of the tick
+	Dt  time.Duration // how long the tick was
 
 	// Min and Max bound the workers; Workers is the target in force.
 	Min, Max, Workers int

@@ -21,13 +21,15 @@ func ceiling(s Sample) (top int, limit string) {
 
 // demand is a number at a time.
 type demand struct {
-	at time.Time
-	n  int
+	at time.Time // when it was so
+	n  int       // the number
 }
 
 // recently keeps the maximum of a sliding window of time: the newest of each size,
 // decreasing, so the first is the largest.
-type recently struct{ seen []demand }
+type recently struct {
+	seen []demand // the newest last
+}
 
 func (r *recently) add(now time.Time, n int, keep time.Duration) {
 	for len(r.seen) > 0 && r.seen[len(r.seen)-1].n <= n {

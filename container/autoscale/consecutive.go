@@ -86,9 +86,9 @@ func (c Consecutive) Cycles() Cycles {
 func (c Consecutive) New() Scaler { return &consecutive{set: c.filled()} }
 
 type consecutive struct {
-	set              Consecutive
-	lanes            recently
-	started, stopped time.Time // zero: never, so that the first of each need not wait
+	set              Consecutive // the user's settings with their defaults
+	lanes            recently    // how many workers the order lets run at once
+	started, stopped time.Time   // zero: never, so that the first of each need not wait
 }
 
 // Next implements [Scaler].

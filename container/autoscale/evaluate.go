@@ -32,10 +32,10 @@ const (
 
 // step is a move of the target that is being judged.
 type step struct {
-	kind kind
-	from int
-	at   time.Time
-	ref  sums // of the level before
+	kind kind      // why it was made
+	from int       // the target before
+	at   time.Time // when it was made
+	ref  sums      // of the level before
 }
 
 // open begins an experiment. If nothing is known of the level before, there is

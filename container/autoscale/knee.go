@@ -15,14 +15,14 @@ const (
 
 // knee is the count from which on more workers brought nothing.
 type knee struct {
-	at      int     // 0: none is known
-	latency float64 // there, the mean of logarithms; NaN: not measured yet
-	wait    time.Duration
-	next    time.Time // of the next probe
-	down    bool      // its direction
-	doubted bool      // it may be far lower: nobody has looked yet
-	slow    bool      // seems to be slower there than it was
-	hot     time.Time // last saturation
+	at      int           // 0: none is known
+	latency float64       // there, the mean of logarithms; NaN: not measured yet
+	wait    time.Duration // until it is looked for again
+	next    time.Time     // of the next probe
+	down    bool          // its direction
+	doubted bool          // it may be far lower: nobody has looked yet
+	slow    bool          // seems to be slower there than it was
+	hot     time.Time     // last saturation
 }
 
 func (k *knee) set(now time.Time, at int, _ sums) {

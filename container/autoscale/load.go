@@ -7,14 +7,14 @@ import (
 
 // meter keeps the averages that sizing works with.
 type meter struct {
-	busy      float64 // smoothed concurrency
-	sec, done float64 // smoothed, for the latency
-	ok, bad   float64 // smoothed, for the share that fails
-	carry     float64 // busy seconds of ticks that finished nothing
-	hung      bool    // the next completion ends a stall
-	unhung    bool    // it was in this tick
-	hot       bool    // workers are busy nearly all the time and work waits
-	fullSince time.Time
+	busy      float64   // smoothed concurrency
+	sec, done float64   // smoothed, for the latency
+	ok, bad   float64   // smoothed, for the share that fails
+	carry     float64   // busy seconds of ticks that finished nothing
+	hung      bool      // the next completion ends a stall
+	unhung    bool      // it was in this tick
+	hot       bool      // workers are busy nearly all the time and work waits
+	fullSince time.Time // zero: the lookahead was not full
 	moved     time.Time // last time that something ended or nothing ran
 }
 

@@ -14,9 +14,9 @@ const (
 
 // sums is what happened in a stretch of time with one number of workers.
 type sums struct {
-	dt, busy                 float64
-	completed, execs, failed float64
-	log, log2                float64
+	dt, busy                 float64 // seconds: of time, and of work
+	completed, execs, failed float64 // deliveries, calls, and failed calls
+	log, log2                float64 // of the calls' times, for their spread
 }
 
 func sumsOf(s Sample) sums {
@@ -67,8 +67,8 @@ func (s sums) failure() float64 { return s.failed / max(s.execs, 1) }
 // level is what was seen since the target was moved last.
 type level struct {
 	from  time.Time // counted from here: before, calls of the level before still run
-	sum   sums
-	ticks []sums // the newest last
+	sum   sums      // since the level began
+	ticks []sums    // the newest last
 }
 
 // newLevel begins to measure when the calls of the old level have ended. After a

@@ -4,7 +4,7 @@ package dispatch
 // oldest is known without a walk: statistics are read while thousands are held, and each
 // read keeps the workers from their next message. The links are in the items, so that an
 // item can leave from the middle at the price of its two neighbours.
-type arrivals[T any] struct{ first, last *Item[T] }
+type arrivals[T any] struct{ first, last *Item[T] } // nil: nothing is held
 
 // add appends an item that has just been admitted.
 func (a *arrivals[T]) add(it *Item[T]) {

@@ -28,7 +28,7 @@ func (s *Scheduler[T]) Check() error {
 
 // checker counts again what the Scheduler counts as it goes.
 type checker[T any] struct {
-	s      *Scheduler[T]
+	s      *Scheduler[T]    // that is checked
 	held   [states]Sum      // counted from the places of items
 	behind [standings]Sum   // counted from the lists of lanes
 	owners map[*Owner]int   // items found, by owner

@@ -4,11 +4,11 @@ package dispatch
 // back to the broker because an earlier one of their lane was lost.
 type lanes[T any] struct {
 	key     func(*T) (name []byte, ok bool) // names an item's lane; nil: no order at all
-	sums    *ledger
-	table   table[T]   // the lanes by name
-	orphans []*Item[T] // taken because an earlier one of their lane is lost; see lose.go
-	ended   uint64     // runs that have ended: the clock by which a lane hangs
-	looked  uint64     // ended, when all lanes were looked at last
+	sums    *ledger                         // charged for what waits in lanes
+	table   table[T]                        // the lanes by name
+	orphans []*Item[T]                      // taken because an earlier one of their lane is lost; see lose.go
+	ended   uint64                          // runs that have ended: the clock by which a lane hangs
+	looked  uint64                          // ended, when all lanes were looked at last
 
 	longestOpen    longest[T] // of the lanes that go on: a busy key
 	longestBlocked longest[T] // of the others: where most waits behind a hung call

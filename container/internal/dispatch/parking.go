@@ -5,7 +5,7 @@ import "time"
 // parking owns the items that wait for their time, and those whose time has come but
 // which no worker may start.
 type parking[T any] struct {
-	sums   *ledger
+	sums   *ledger    // charged for what is parked
 	parked heap[T]    // the first due on top
 	due    []*Item[T] // of those that continue apart, in the order in which they became due
 }

@@ -4,11 +4,11 @@ package dispatch
 // its fields: an item is in one of them, and the Scheduler moves it from one to the next.
 // Its owner guards it with a mutex.
 type Scheduler[T any] struct {
-	ledger             // every sum, and how much more fits
-	lanes[T]           // what waits behind others, and what is orphaned
-	parking[T]         // what waits for its time
-	ready      ring[T] // what waits for a worker, in the order in which it became ready
-	running    running[T]
+	ledger                 // every sum, and how much more fits
+	lanes[T]               // what waits behind others, and what is orphaned
+	parking[T]             // what waits for its time
+	ready      ring[T]     // what waits for a worker, in the order in which it became ready
+	running    running[T]  // what a handler has, or a verdict is being carried out for
 	arrivals   arrivals[T] // all of them by their age
 }
 

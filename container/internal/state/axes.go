@@ -109,9 +109,9 @@ func (s Stop) String() string {
 
 // Axes is where a container stands. The zero value is one that starts.
 type Axes struct {
-	Sub   Subscription
-	Holds Holds
-	Stop  Stop
+	Sub   Subscription // the subscription
+	Holds Holds        // what keeps work from starting
+	Stop  Stop         // how far a stop has come
 }
 
 // Stopping says whether a stop was asked for, or is over. A first start that failed
