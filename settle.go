@@ -146,6 +146,10 @@ func (d *Delivery) Lose(cause error) bool {
 // For containers.
 func (d *Delivery) TakenBack() bool { return d.state.Load() == stateLost }
 
+// LostSettling reports whether the broker has taken the delivery back while a verb was being
+// carried out, so that only the verb's result shows whether it still counted. For containers.
+func (d *Delivery) LostSettling() bool { return d.state.Load() == stateClaimed|stateLost }
+
 func (d *Delivery) lose(cause error) bool {
 	if old := d.state.Or(stateLost); old != 0 {
 		return false

@@ -98,10 +98,13 @@ func (b *returner) countLost(n int) {
 	}
 }
 
-// lost tells a delivery that the broker took back from one that was settled a moment
-// ago: neither is owned. One whose handler an operator has interrupted has another cause.
+// lost tells a delivery that the broker took back from one that was settled a moment ago:
+// neither is owned. One that was taken back while it was being settled counts as lost even
+// if the verb succeeds: deliveries that arrive from now on come behind it, and giving them
+// back as its followers would let later ones overtake them. One whose handler an operator
+// has interrupted has another cause.
 func lost(d *longshore.Delivery) bool {
-	return !d.Owned() && (d.TakenBack() || errors.Is(context.Cause(d.Context()), longshore.ErrLost))
+	return !d.Owned() && (d.TakenBack() || d.LostSettling() || errors.Is(context.Cause(d.Context()), longshore.ErrLost))
 }
 
 // isLost says whether the broker took back what an item stands for.
