@@ -1,0 +1,92 @@
+package container
+
+import (
+	"errors"
+	"math"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/longshore-go/longshore"
+)
+
+// An item that is used again knows nothing of its last message.
+func TestUsedItemsAreNew(t *testing.T) {
+	var free freeItems
+	it := &item{d: &longshore.Delivery{}, gen: &generation{}, id: "1", key: []byte("k"), headers: longshore.Headers{{Name: "a"}},
+		fail: errGoexit, dead: &deadLetter{}, releases: 3, solo: true, permit: true, returned: true, leaving: true, started: time.Unix(1, 0)}
+	it.notes.Store(closedNotes)
+	free.put(it)
+	got, fresh := reflect.ValueOf(free.get()).Elem(), reflect.ValueOf(&item{}).Elem()
+	for i := range got.NumField() {
+		if name := got.Type().Field(i).Name; !got.Field(i).IsZero() && !fresh.Field(i).Equal(got.Field(i)) {
+			t.Errorf("%s is left", name)
+		}
+	}
+}
+
+// A level is reported when it is reached, and again only after the use has fallen to half.
+func TestAsideLevelsAreReportedOnce(t *testing.T) {
+	var a asideWatch
+	for _, tc := range []struct {
+		share float64
+		want  int
+	}{{0.09, 0}, {0.10, 10}, {0.49, 0}, {0.5, 50}, {0.3, 0}, {0.5, 0}, {0.24, 0}, {0.5, 50}, {1, 100}, {1, 0}, {0, 0}, {1, 100}} {
+		if got := a.rise(tc.share); got != tc.want {
+			t.Errorf("%v: reports %d, want %d", tc.share, got, tc.want)
+		}
+	}
+}
+
+// The usual latency follows faster calls within minutes and slower ones hardly.
+func TestUsualLatencyFollowsDown(t *testing.T) {
+	now := time.Unix(1000, 0)
+	var l latencies
+	window := func(took time.Duration) time.Duration {
+		l.rotate(now)
+		for range fewCalls {
+			l.add(math.Log(took.Seconds()))
+		}
+		now = now.Add(latencyEvery)
+		l.rotate(now)
+		return l.calls().Usual
+	}
+	first := window(time.Second)
+	if got, want := window(100*time.Millisecond), first-(first-100*time.Millisecond)/4; (got - want).Abs() > first/20 {
+		t.Errorf("from %v to %v, about %v is wanted", first, got, want)
+	}
+	before := l.calls().Usual
+	if after := window(10 * time.Second); after < before || after > before*11/10 {
+		t.Errorf("slower calls move it from %v to %v", before, after)
+	}
+}
+
+// A start that ends in time-out is both: the last attempt's error and the context's.
+func TestStartOverKeepsItsCauses(t *testing.T) {
+	last, ctx, cause := errors.New("refused"), errors.New("over"), errors.New("shutting down")
+	err := error(&startOver{text: "refused", last: last, ctx: ctx, cause: cause})
+	for _, want := range []error{last, ctx, cause} {
+		if !errors.Is(err, want) {
+			t.Errorf("it is not %v", want)
+		}
+	}
+}
+
+// What leaves goes back, of the consumer that reports it and of those partitions only.
+func TestOnlyTheLeavingPartitionsOfAConsumerGoBack(t *testing.T) {
+	d := restingDispatcher(1)
+	c := &receiver{dispatcher: d, dead: newDeadLetters(d.s, nil, nil)}
+	other := &generation{id: 2}
+	for _, of := range []*generation{d.sub.gen, other} {
+		for p := range int32(2) {
+			one := longshore.NewDelivery(t.Context(), settles{}, 1)
+			one.Origin.Partition = p
+			c.accept(of, []*longshore.Delivery{one}, nil)
+		}
+	}
+	out := c.takeLeaving(d.sub.gen, func(at longshore.Origin) bool { return at.Partition == 1 })
+	if len(out) != 1 || out[0].Of.gen != d.sub.gen || out[0].Of.d.Origin.Partition != 1 {
+		t.Errorf("%d go back", len(out))
+	}
+	d.sub.gen.interrupt()
+}
