@@ -82,7 +82,7 @@ func (r *dispatcher) goesOn() {
 	r.parking.follow(r.sched)
 	r.linger.follow(r.sched.Ready())
 	r.changed()
-	r.checkInvariants()
+	checkInvariants(r.sched)
 }
 
 // find returns the worker and item of a delivery that is being handled.

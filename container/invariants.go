@@ -2,5 +2,7 @@
 
 package container
 
+import "github.com/longshore-go/longshore/container/internal/dispatch"
+
 // checkInvariants does nothing: see invariants_race.go.
-func (r *dispatcher) checkInvariants() {}
+func checkInvariants(*dispatch.Scheduler[item]) {}

@@ -102,7 +102,7 @@ func (c *receiver) accept(g *generation, ds []*longshore.Delivery, keys []laneKe
 		c.sweepLost()
 	}
 	c.sched.Admit(c.intake.entering...)
-	c.checkInvariants()
+	checkInvariants(c.sched)
 	if c.sched.Aside().N > 0 {
 		c.noteParked()
 	}
