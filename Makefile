@@ -56,7 +56,7 @@ spring: ## read what Spring writes, and let Spring read what is written here, on
 .PHONY: promql
 promql: ## the dashboard's and the pages' expressions, read by Prometheus's parser, against a real page
 	@page=$$(mktemp) && trap 'rm -f "$$page"' EXIT && LONGSHORE_WRITE_PAGE=$$page go test -count=1 -run PageDashboard ./telemetry/prom && \
-		cd scripts/promql && go run . $$page ../../telemetry/prom/dashboard.json ../../docs/how-to/scale-out.md
+		cd scripts/promql && go run . $$page ../../telemetry/prom/dashboard.json ../../docs/how-to/scale-out.md ../../docs/how-to/deploy.md
 
 .PHONY: observe
 observe: ## Prometheus, KEDA's scaler and a collector look at running containers: dashboard, pages and names show what happens

@@ -132,7 +132,7 @@ func TestOnAKafkaOfOnesOwn(t *testing.T) {
 	n := brokertest.FaultKafka(t)
 	for name, f := range map[string]func(t *testing.T, n *brokertest.KafkaNode, p kafka.Protocol){
 		"member killed": killedMember, "member frozen": frozenMember, "token renewed": renewedToken,
-		"wrong login": wrongLogin, "no permission": noPermission, "permission taken away": permissionTakenAway,
+		"wrong login": wrongLogin, "no permission": noPermission, "permission taken away": permissionTakenAway, "least privileges": leastPrivileges,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,6 +1,7 @@
 package brokertest
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -131,6 +132,23 @@ func AMQPAccounts(t testing.TB, vhost string, users map[string]string) (addr str
 		return net.JoinHostPort(u.Hostname(), "5672")
 	}
 	return u.Host
+}
+
+// AMQPPermissions replaces what a user of [AMQPAccounts] may do in a vhost by the patterns of
+// rabbitmqctl set_permissions.
+func AMQPPermissions(t testing.TB, vhost, user, configure, write, read string) {
+	t.Helper()
+	m, err := managementOf(value(t, RabbitMQ), os.Getenv("AMQP_MANAGEMENT"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal(map[string]string{"configure": configure, "write": write, "read": read})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.call(http.MethodPut, "/api/permissions/"+url.PathEscape(vhost)+"/"+url.PathEscape(user), string(body)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // CloseConnections closes the connections of the vhost in amqpURL (one that
