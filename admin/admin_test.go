@@ -192,7 +192,7 @@ func TestClosedByDefault(t *testing.T) {
 		_, path, _ := strings.Cut(call, " ")
 		s.wants(http.StatusNotFound, http.MethodGet, path, "")
 	}
-	for _, path := range []string{"/debug/pprof/", "/debug/vars", "/metrics", "/"} {
+	for _, path := range []string{"/debug/pprof/", "/debug/vars", "/metrics", "/consoles"} {
 		s.wants(http.StatusNotFound, http.MethodGet, path, "")
 	}
 	for name, edit := range map[string]func(*http.Request){
@@ -435,7 +435,7 @@ func TestDescription(t *testing.T) {
 		methods, _ := v.(map[string]any)
 		for method := range methods {
 			described++
-			got, answer := s.ask(strings.ToUpper(method), strings.ReplaceAll(path, "{name}", "nobody"), "", func(r *http.Request) {
+			got, answer := s.ask(strings.ToUpper(method), strings.NewReplacer("{name}", "nobody", "{id}", "none").Replace(path), "", func(r *http.Request) {
 				if path == "/api/events" {
 					r.Host = "foreign.example" // it would never end
 				}

@@ -31,6 +31,15 @@ type Config struct {
 	Containers []*container.ListenerContainer
 	// Instance names this process where several are shown together. Zero: the host's name.
 	Instance string
+	// DeadLetters are the places of dead letters by the names of their containers. Without an
+	// entry it is the place that DeadLetter.To names, on the container's broker; on Kafka that
+	// can be looked at and purged, but a replay needs a consumer group of its own: an entry.
+	DeadLetters map[string]transport.Source
+	// Mask are parts of names: headers and fields of JSON bodies that have one in their name
+	// are hidden. nil: password, secret, token, authorization, card, iban, cvc and cvv.
+	Mask []string
+	// Actions are buttons of the service itself, for operators.
+	Actions []Action
 	// Fleet makes throttles with scope "fleet" possible; nil: they are refused.
 	Fleet *throttle.Fleet
 	// Operators may look and change, Viewers may look: names and their tokens, which
@@ -66,6 +75,9 @@ func (c *Config) check() error {
 	l := &problem.List{Op: "serve the admin API"}
 	if c.Addr == "" {
 		c.Addr = DefaultAddr
+	}
+	if c.Mask == nil {
+		c.Mask = []string{"password", "secret", "token", "authorization", "card", "iban", "cvc", "cvv"}
 	}
 	if c.Instance == "" {
 		c.Instance, _ = os.Hostname() // a process without a name is still one

@@ -37,7 +37,7 @@ func (s *Server) tick(now time.Time) {
 	if !watched {
 		return
 	}
-	if len(points) > 0 {
+	if sample { // also without containers: it is the sign of life
 		raw := sse("points", 0, map[string]any{"instance": s.instance, "points": points})
 		s.hub.status(frame{raw, raw})
 	}
@@ -52,6 +52,7 @@ type point struct {
 // refresh reads each container once: for the history if it is time, for the viewers if
 // there are any. The caller holds mu.
 func (l *live) refresh(s *Server, now time.Time, watched, sample bool) (points []point) {
+	points = []point{}
 	if sample {
 		l.sampled = now.Unix()
 	}
@@ -118,5 +119,18 @@ func (l *live) snapshot(s *Server, ctx context.Context) []byte {
 	return sse("snapshot", 0, struct {
 		Session
 		Containers json.RawMessage `json:"containers"`
-	}{s.session(ctx), joined(list)})
+		Jobs       []Job           `json:"jobs"`
+		Actions    []Action        `json:"actions"`
+	}{s.session(ctx), joined(list), s.jobsFor(ctx), s.cfg.Actions})
+}
+
+// jobsFor are the jobs as a caller may see them.
+func (s *Server) jobsFor(ctx context.Context) []Job {
+	list := s.jobs.all()
+	if !sees(ctx) {
+		for i := range list {
+			list[i] = list[i].bare()
+		}
+	}
+	return list
 }

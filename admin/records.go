@@ -32,6 +32,8 @@ type Record struct {
 	Age float64 `json:"age"`
 	// Due is when what is parked is tried again.
 	Due time.Time `json:"due,omitzero"`
+	// At is where in the code a call is that runs for long; for operators.
+	At string `json:"at,omitempty"`
 	// Stack is that of the handler's goroutine; of stuck ones only.
 	Stack string `json:"stack,omitempty"`
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/console"
 )
 
 //go:embed openapi.json
@@ -45,6 +46,15 @@ func (s *Server) routes() []route {
 		{http.MethodGet, "/api/events", local, s.events},
 		{http.MethodGet, "/api/history", local, s.historyAll},
 		{http.MethodGet, one + "/history", local, s.historyOne},
+		{http.MethodGet, one + "/detail", viewer, s.detail},
+		{http.MethodGet, one + "/dead-letters", viewer, s.letters},
+		{http.MethodGet, one + "/dead-letters/{id}", viewer, s.letter},
+		{http.MethodPost, one + "/jobs", operator, s.startJob},
+		{http.MethodGet, "/api/jobs", viewer, s.listJobs},
+		{http.MethodGet, "/api/jobs/{id}", viewer, s.showJob},
+		{http.MethodDelete, "/api/jobs/{id}", operator, s.stopJob},
+		{http.MethodGet, "/api/jobs/{id}/export", operator, s.download},
+		{http.MethodPost, "/api/actions/{name}", operator, s.act},
 		{http.MethodGet, "/api/session", local, s.showSession},
 		{http.MethodPost, "/api/session", nobody, s.logIn},
 		{http.MethodDelete, "/api/session", nobody, s.logOut},
@@ -65,6 +75,9 @@ func (s *Server) Handler() http.Handler {
 	if s.cfg.Metrics != nil {
 		mux.Handle("GET /metrics", s.cfg.Metrics)
 	}
+	page := console.Handler()
+	mux.Handle("GET /{$}", page) // the same for everybody: all that it shows it asks the API for
+	mux.Handle("GET /console/", page)
 	mux.Handle("/", s.needs(local, func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, longshore.CodeNotFound, "there is no "+r.Method+" "+clip(r.URL.Path), "see GET /api/openapi.json")
 	}))

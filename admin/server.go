@@ -36,6 +36,9 @@ type Server struct {
 	troubles map[string]*troubles
 	now      live
 	logins   logins
+	details  map[string]*details
+	jobs     jobs
+	hasDead  map[string]bool // containers whose dead letters can be looked at
 
 	streams      chan struct{} // a place for each stream of events
 	failedLogins atomic.Int64
@@ -67,7 +70,7 @@ func New(cfg Config) (*Server, error) {
 	host, _, _ := net.SplitHostPort(cfg.Addr) // checked
 	s := &Server{cfg: cfg, streams: make(chan struct{}, maxStreams), byName: map[string]*container.ListenerContainer{}, paused: map[string]pausedBy{},
 		meters: map[string]*meter{}, hub: newHub(), instance: cfg.Instance, started: time.Now(), version: version(),
-		past: map[string]*history.History{}, troubles: map[string]*troubles{}}
+		past: map[string]*history.History{}, troubles: map[string]*troubles{}, details: map[string]*details{}, hasDead: map[string]bool{}}
 	for _, h := range append([]string{host}, cfg.Hosts...) {
 		if h != "" {
 			s.hosts = append(s.hosts, strings.ToLower(h))
@@ -76,6 +79,7 @@ func New(cfg Config) (*Server, error) {
 	for _, c := range cfg.Containers {
 		s.byName[c.Name()] = c
 		s.meters[c.Name()], s.past[c.Name()], s.troubles[c.Name()] = &meter{}, &history.History{}, &troubles{}
+		s.details[c.Name()], s.hasDead[c.Name()] = &details{}, s.deadSource(c) != nil
 	}
 	return s, nil
 }
@@ -149,6 +153,7 @@ func (s *Server) Start(ctx context.Context) error {
 		_ = serve.Serve(ln)
 	})
 	s.wg.Go(func() { s.watch(run) })
+	s.jobs.start(run)
 	return nil
 }
 
@@ -194,6 +199,7 @@ func (s *Server) Stop(ctx context.Context) error {
 		err = serve.Close()
 	}
 	s.wg.Wait()
+	s.jobs.stop()
 	if file != "" {
 		err = errors.Join(err, os.Remove(file))
 	}

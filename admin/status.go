@@ -50,6 +50,8 @@ type Container struct {
 	HotShare float64 `json:"hot_share"`
 	// LastDelivery is when something was received last; absent: never.
 	LastDelivery time.Time `json:"last_delivery,omitzero"`
+	// DeadLetters: their place is known here, so they can be looked at.
+	DeadLetters bool `json:"dead_letters"`
 	// Standby: another consumer is the active one.
 	Standby bool `json:"standby,omitempty"`
 
@@ -108,7 +110,7 @@ func (s *Server) statusOf(c *container.ListenerContainer, st *container.Stats, n
 		Lost: st.Lost, Stuck: st.Stuck, Generation: st.Generation, Limited: st.Bottleneck,
 		HandlerP50: st.Handler.P50.Seconds(), HandlerP99: st.Handler.P99.Seconds(), Failed: st.FailedBy,
 		HandlerUsual: st.Handler.Usual.Seconds(), Window: st.Window, Waiting: st.ReadyToStart + st.Buffered, Queued: st.Queued, Blocked: st.Blocked,
-		Lanes: st.Lanes, HotShare: st.HotShare, LastDelivery: st.LastDelivery, Standby: st.Standby}
+		Lanes: st.Lanes, HotShare: st.HotShare, LastDelivery: st.LastDelivery, Standby: st.Standby, DeadLetters: s.hasDead[st.Name]}
 	if !st.BacklogAt.IsZero() {
 		v.Backlog = &st.Backlog
 	}

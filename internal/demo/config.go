@@ -10,6 +10,8 @@ import (
 type Config struct {
 	// For is how long it takes. Zero: 15 s. At least 1 s.
 	For time.Duration
+	// Stay keeps the load up until it is interrupted.
+	Stay bool
 	// Seed decides keys and failures, and is a part of the queues' names. Zero: 1.
 	Seed uint64
 	// AMQP is the URL of a RabbitMQ to use instead of the embedded server.

@@ -2,10 +2,8 @@ package demo
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/longshore-go/longshore/internal/cli"
 )
@@ -129,44 +127,6 @@ func TestAStopAtOnceNamesWhatItAbandons(t *testing.T) {
 	}
 	if c.Lost != 0 || c.Published != 14 || c.Handled != 1 {
 		t.Errorf("%+v", c)
-	}
-}
-
-func TestTheGate(t *testing.T) {
-	g := newGate()
-	told := 0
-	stop := g.Watch(func() { told++ })
-	take := func(want ...bool) {
-		t.Helper()
-		var got []bool
-		for range want {
-			ok, _ := g.TryAcquire(time.Time{})
-			got = append(got, ok)
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("permits %v, want %v", got, want)
-		}
-	}
-	take(true, true, true)
-	g.set(2) // three are held
-	take(false)
-	g.Release()
-	take(false)
-	before := told
-	g.Release()
-	if told == before {
-		t.Error("nobody heard of a free permit")
-	}
-	take(true, false)
-	g.set(0)
-	take(false)
-	g.set(-1)
-	take(true)
-	stop()
-	before = told
-	g.set(5)
-	if told != before {
-		t.Error("told after the end")
 	}
 }
 

@@ -19,6 +19,7 @@ type run struct {
 
 	mu   sync.Mutex // calls of Show, one at a time
 	done bool
+	page *page
 }
 
 // Run runs a demo. It ends after cfg.For, or earlier when soft ends: then the
@@ -32,6 +33,9 @@ func Run(soft, hard context.Context, cfg Config) (Result, error) {
 	}
 	err = r.prepare(soft, built)
 	var res Result
+	if err == nil {
+		r.page, err = r.open(soft)
+	}
 	if err == nil {
 		res = r.play(soft, hard)
 	}
@@ -62,7 +66,7 @@ func (r *run) prepare(ctx context.Context, built []*rig) error {
 // play runs the steps and drains.
 func (r *run) play(soft, hard context.Context) Result {
 	r.began = time.Now()
-	h := Header{Keys: keys, Seed: r.cfg.Seed, For: r.cfg.For}
+	h := Header{Keys: keys, Seed: r.cfg.Seed, For: r.cfg.For, Page: r.page.link, Stay: r.cfg.Stay}
 	for _, l := range r.legs {
 		h.Brokers = append(h.Brokers, l.rig.label)
 	}
@@ -76,7 +80,11 @@ func (r *run) play(soft, hard context.Context) Result {
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(soft))
 	watch.Go(func() { r.watch(watching) })
 
-	r.steps(producing)
+	if r.cfg.Stay {
+		r.stay(producing)
+	} else {
+		r.steps(producing)
+	}
 	if soft.Err() == nil {
 		r.finish(soft)
 		r.lastOrders(producing)
@@ -109,13 +117,18 @@ func (r *run) steps(ctx context.Context) {
 		at int
 		do func(context.Context)
 	}{
-		{atBurst, r.burst}, {atPoison, r.poison}, {atThrottle, r.throttle}, {atCut, r.cut}, {atThrottleOff, r.throttleOff}, {atEnd, r.endProducers},
+		{atBurst, quietly(r.burst)}, {atPoison, quietly(r.poison)}, {atThrottle, r.throttle}, {atCut, quietly(r.cut)}, {atThrottleOff, r.throttleOff}, {atEnd, r.endProducers},
 	} {
 		if !r.sleep(ctx, r.cfg.at(s.at)) {
 			return
 		}
 		s.do(ctx)
 	}
+}
+
+// quietly is a step of which nothing is to be returned.
+func quietly(do func(context.Context) string) func(context.Context) {
+	return func(ctx context.Context) { do(ctx) }
 }
 
 // each does something on all legs at the same time.
@@ -127,27 +140,31 @@ func (r *run) each(do func(*leg)) {
 	all.Wait()
 }
 
-func (r *run) burst(ctx context.Context) {
+func (r *run) burst(ctx context.Context) string {
 	n := r.cfg.burst()
-	r.event("burst", fmt.Sprintf("%s orders at once, %s to each broker; %d ms of work per order", thousands(n*len(r.legs)), thousands(n), workTime.Milliseconds()))
+	text := fmt.Sprintf("%s orders at once, %s to each broker; %d ms of work per order", thousands(n*len(r.legs)), thousands(n), workTime.Milliseconds())
+	r.event("burst", text)
 	r.each(func(l *leg) { l.producer.extra(ctx, n, false) })
+	return text
 }
 
-func (r *run) poison(ctx context.Context) {
-	r.event("poison", count(poisonSize*len(r.legs), "order", "orders")+" that cannot be decoded")
+func (r *run) poison(ctx context.Context) string {
+	text := count(poisonSize*len(r.legs), "order", "orders") + " that cannot be decoded"
+	r.event("poison", text)
 	r.each(func(l *leg) { l.producer.extra(ctx, poisonSize, true) })
+	return text
 }
 
 func (r *run) throttle(context.Context) {
 	running := 0
 	for _, l := range r.legs {
-		l.gate.set(permits)
+		l.limit("demo", "a step of the demo")
 		running += l.box.Stats().Busy
 	}
 	r.event("throttle", fmt.Sprintf("%d permits on each broker; %s left alone", permits, count(running, "running handler is", "running handlers are")))
 }
 
-func (r *run) cut(context.Context) {
+func (r *run) cut(context.Context) string {
 	var mu sync.Mutex
 	conns, running := 0, 0
 	r.each(func(l *leg) {
@@ -156,12 +173,14 @@ func (r *run) cut(context.Context) {
 		conns, running = conns+c, running+n
 		mu.Unlock()
 	})
-	r.event("fault", count(conns, "connection is", "connections are")+" cut while "+count(running, "handler runs", "handlers run"))
+	text := count(conns, "connection is", "connections are") + " cut while " + count(running, "handler runs", "handlers run")
+	r.event("fault", text)
+	return text
 }
 
 func (r *run) throttleOff(context.Context) {
 	for _, l := range r.legs {
-		l.gate.set(-1)
+		l.gate.ClearOverride()
 	}
 	r.event("throttle", "off; "+r.waiting())
 }
@@ -267,7 +286,7 @@ func (r *run) close(hard context.Context, built []*rig) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(hard), 2*time.Second)
 	defer cancel()
 	var mu sync.Mutex
-	var errs []error
+	errs := []error{r.page.close(ctx)}
 	r.each(func(l *leg) {
 		state := l.box.State()
 		err := error(nil)

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/middleware/throttle"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -18,7 +20,8 @@ import (
 type leg struct {
 	rig      *rig
 	ledger   *ledger
-	gate     *gate
+	gate     *throttle.Limiter
+	pace     *atomic.Int64 // how many times as long an order takes
 	box      *container.ListenerContainer
 	pub      transport.Publisher
 	dest     string
@@ -38,10 +41,11 @@ type leg struct {
 }
 
 func newLeg(r *rig, cfg Config, tell func(kind, text string)) (*leg, error) {
-	l := &leg{rig: r, ledger: &ledger{}, gate: newGate(), tell: tell, shown: 1}
+	l := &leg{rig: r, ledger: &ledger{}, gate: throttle.NewUnlimited(), pace: &atomic.Int64{}, tell: tell, shown: 1}
+	l.pace.Store(1)
 	log := cfg.Log.With(zap.String("demo", r.name))
 	var err error
-	l.box, err = container.New(r.source, handler(l.ledger), container.Config{
+	l.box, err = container.New(r.source, handler(l.ledger, l.pace), container.Config{
 		Name:       r.name,
 		Workers:    container.Workers{Min: 1, Max: workersMax},
 		Lookahead:  r.lookahead,

@@ -20,6 +20,9 @@ type Header struct {
 	Keys    int           `json:"keys"`
 	Seed    uint64        `json:"seed"`
 	For     time.Duration `json:"-"`
+	// Page is the address of the live console; it logs in once. Stay: until it is interrupted.
+	Page string `json:"page"`
+	Stay bool   `json:"stay,omitempty"`
 }
 
 // Event is one line.

@@ -26,7 +26,7 @@ func NewFrame(w io.Writer, paint Painter, width func() int) *Frame {
 }
 
 // Begin implements Show.
-func (f *Frame) Begin(h Header) { fmt.Fprintln(f.w, f.fit(headLine(h))) }
+func (f *Frame) Begin(h Header) { fmt.Fprint(f.w, pageLine(h), f.fit(headLine(h)), "\n") }
 
 // Event implements Show.
 func (f *Frame) Event(e Event) { f.draw(eventLine(e, f.paint)) }

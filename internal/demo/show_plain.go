@@ -31,7 +31,7 @@ type Plain struct {
 func NewPlain(w io.Writer, paint Painter) *Plain { return &Plain{w: w, paint: paint} }
 
 // Begin implements Show.
-func (p *Plain) Begin(h Header) { fmt.Fprintln(p.w, headLine(h)) }
+func (p *Plain) Begin(h Header) { fmt.Fprint(p.w, pageLine(h), headLine(h), "\n") }
 
 // Event implements Show.
 func (p *Plain) Event(e Event) { fmt.Fprintln(p.w, eventLine(e, p.paint)) }
@@ -53,9 +53,21 @@ func (p *Plain) Frame(at time.Duration, rows []Row) {
 // End implements Show.
 func (p *Plain) End() {}
 
+// pageLine is the first line: where to watch. It is never cut.
+func pageLine(h Header) string {
+	if h.Page == "" {
+		return ""
+	}
+	return "watch it at " + h.Page + "   (logs one browser in)\n"
+}
+
 func headLine(h Header) string {
-	return fmt.Sprintf("longshore demo   %s   %d keys, order by key   %v   seed %d   Ctrl-C drains",
-		strings.Join(h.Brokers, " · "), h.Keys, h.For, h.Seed)
+	lasts := h.For.String()
+	if h.Stay {
+		lasts = "until Ctrl-C"
+	}
+	return fmt.Sprintf("longshore demo   %s   %d keys, order by key   %s   seed %d   Ctrl-C drains",
+		strings.Join(h.Brokers, " · "), h.Keys, lasts, h.Seed)
 }
 
 func eventLine(e Event, paint Painter) string {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/longshore-go/longshore"
@@ -49,9 +50,9 @@ var errBusy = errors.New("the bank is busy")
 
 // handler is what a service would have: it decodes an order and works on it.
 // Around it the ledger takes notes.
-func handler(l *ledger) longshore.Handler {
+func handler(l *ledger, pace *atomic.Int64) longshore.Handler {
 	pay := longshore.Typed(longshore.JSON{Strict: true}, func(ctx context.Context, _ purchase, _ *longshore.Delivery) error {
-		return work(ctx)
+		return work(ctx, workTime*time.Duration(pace.Load()))
 	})
 	return longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
 		n := numberIn(d)
@@ -69,8 +70,8 @@ func handler(l *ledger) longshore.Handler {
 }
 
 // work takes a while and obeys the context.
-func work(ctx context.Context) error {
-	t := time.NewTimer(workTime)
+func work(ctx context.Context, takes time.Duration) error {
+	t := time.NewTimer(takes)
 	defer t.Stop()
 	select {
 	case <-t.C:
