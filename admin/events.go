@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -86,12 +87,25 @@ func (s *Server) hear(ctx context.Context, c *container.ListenerContainer) {
 func (s *Server) eventOf(e container.Event) Event {
 	v := Event{Time: e.Time, Instance: s.instance, Container: e.Container, Kind: string(e.Kind), Text: e.Text, Reason: e.Reason, From: e.From, To: e.To}
 	if e.Err != nil {
-		v.Code, v.Error = string(longshore.CodeOf(e.Err)), clip(e.Err.Error())
+		v.Code, v.Error = string(longshore.CodeOf(e.Err)), cutAt(cause(e.Err), errorText)
 	}
 	if d := e.Delivery; d != nil {
 		v.MessageID, v.Key, v.Attempt = d.MessageID, d.Key, d.Attempt
 	}
 	return v
+}
+
+// errorText bounds the text of an error in an event.
+const errorText = 300
+
+// cause is the text of an error without the operation and the message it happened to: the
+// event has those.
+func cause(err error) string {
+	var e *longshore.Error
+	if errors.As(err, &e) && e.Err != nil {
+		return cause(e.Err)
+	}
+	return err.Error()
 }
 
 // bare leaves out ids, keys and texts that may have them.

@@ -3,6 +3,9 @@ import {h, put, text, attr, cls, list, count, span, safe, safeBody, clock, ago} 
 import {store, call, of, operator, sees, many, address, idOf} from './store.js';
 import {result, button, enable, ask, act} from './parts.js';
 
+// plain is an error without where it was seen: the other columns say that.
+const plain = (t) => String(t || '').replace(/^longshore: /, '').replace(/^(decode|handle) "[^"]*" message "[^"]*"( as \S+?)?: /, '');
+
 export function deadLetters(name, instance) {
   let letters = [], whole = true, total = 0, loading = false, failure = null, current = null, chosen = new Set(), loadedFor = '';
   const pick = h('select', {'aria-label': 'Container', onchange: () => load(true)});
@@ -163,7 +166,7 @@ export function deadLetters(name, instance) {
       });
       const t = h('time', {});
       clock(t, l.at);
-      const tr = h('tr', {}, h('td', {class: 'tick'}, tick), h('td', {class: 'id'}, h('button', {type: 'button', class: 'linkish', onclick: () => show(l)}, safe(l.id, 80))), h('td', {class: 'id'}, safe(l.key, 60)), h('td', {}, safe(l.reason, 60)), h('td', {class: 'num'}, l.attempts || '–'), h('td', {}, t), h('td', {class: 'wrap'}, safe(l.error, 160) + (l.replayed ? ' (replayed)' : '')));
+      const tr = h('tr', {}, h('td', {class: 'tick'}, tick), h('td', {class: 'id'}, h('button', {type: 'button', class: 'linkish', onclick: () => show(l)}, safe(l.id, 80))), h('td', {class: 'id'}, safe(l.key, 60)), h('td', {}, safe(l.reason, 60)), h('td', {class: 'num'}, l.attempts || '–'), h('td', {}, t), h('td', {class: 'wrap'}, h('span', {class: 'two'}, safe(plain(l.error), 300)), (l.replayed ? ' (replayed)' : '')));
       tr.tick = tick;
       return tr;
     }, (tr, l) => {
