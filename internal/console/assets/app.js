@@ -115,7 +115,7 @@ function alert() {
 // speak lets a screen reader hear changes of state, and nothing else.
 function speak() {
   const said = [];
-  if (was.link && was.link !== store.link) said.push({live: 'Live again', stale: 'Connection lost, values are stale'}[store.link] || '');
+  if (was.link && was.link !== store.link) said.push({live: was.link === 'stale' ? 'Live again' : '', stale: 'Connection lost, values are stale'}[store.link] || '');
   was.link = store.link;
   for (const [id, c] of store.containers) {
     const now = `${c.state} ${c.level}`;

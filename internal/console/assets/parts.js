@@ -11,7 +11,7 @@ export const badge = () => h('span', {class: 'badge'}, h('span', {class: 'glyph'
 export function setBadge(el, c) {
   cls(el, `badge is-${c.level} state-${c.state}`);
   const problem = c.level === 'problem' && c.state === 'running';
-  text(el.firstChild, problem ? '▲' : stateGlyphs[c.state] || '●');
+  text(el.firstChild, problem ? '▲' : c.level === 'notice' && c.state === 'running' ? '◆' : stateGlyphs[c.state] || '●');
   const since = c.limited?.since && (c.state === 'paused' || c.state === 'recovering') ? ' ' + ago(c.limited.since) : '';
   text(el.lastChild, (c.standby ? 'stands by' : words[c.state] || c.state) + since);
 }
