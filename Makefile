@@ -31,6 +31,12 @@ cover: ## test coverage by package, embedded servers only; coverage.txt
 	go test -coverprofile=coverage.txt ./...
 	go tool cover -func=coverage.txt | tail -n 1
 
+.PHONY: test-browser screenshots
+test-browser: ## the live console in a headless Chromium, under a minute (installs Debian's as root)
+	@LONGSHORE_BROKERS=$${LONGSHORE_BROKERS:-required} scripts/browser test $(BROWSERFLAGS)
+screenshots: ## take the pictures of the docs again, from the demo's page
+	@scripts/browser screenshots
+
 .PHONY: faults soak-faults sabotage endurance
 faults: ## every requirement of the fault suite on real brokers; writes docs/faults.md (RUN=F-C01: one of them)
 	@scripts/brokers run -- go run ./tools/faultsreport $(if $(RUN),-run "$(RUN)") $(FAULTSFLAGS)

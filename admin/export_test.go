@@ -1,5 +1,7 @@
 package admin
 
+import "time"
+
 // Routes counts the routes.
 func Routes(s *Server) int { return len(s.routes()) }
 
@@ -15,3 +17,6 @@ func Flood(s *Server, n int) {
 		s.hub.status(frame{[]byte(": \n\n"), []byte(": \n\n")})
 	}
 }
+
+// Tick is what the server does twice a second.
+func Tick(s *Server, now time.Time) { s.tick(now) }

@@ -120,6 +120,9 @@ func (s *Server) statusOf(c *container.ListenerContainer, st *container.Stats, n
 	if l := limiter(c); l != nil {
 		state := l.State()
 		v.Throttle = &state
+		if v.Level == LevelOK && (state.Operator != nil || state.Fleet != nil) {
+			v.Level = LevelNotice // a person set it, and may have forgotten it
+		}
 	}
 	s.mu.Lock()
 	if p, ok := s.paused[st.Name]; ok && st.State == container.StatePaused {

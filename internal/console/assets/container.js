@@ -3,7 +3,7 @@
 import {h, put, text, attr, cls, list, count, rate, span, safe, clock, ago, time} from './dom.js';
 import {store, call, of, idOf, full, many, sees, operator} from './store.js';
 import {chart} from './charts.js';
-import {badge, setBadge, sentence, advice, headline, fix, result, button, enable, ask, act} from './parts.js';
+import {badge, setBadge, sentence, limited, advice, headline, fix, result, button, enable, ask, act} from './parts.js';
 import {transports} from './overview.js';
 import {line as eventLine} from './events.js';
 
@@ -243,12 +243,12 @@ export function container(name, instance) {
   function drawBanners(c) {
     const bs = [];
     if (c.level !== 'ok') bs.push({id: 'why', level: c.level, head: headline(c), text: sentence(c), advice: advice(c), fix: fix(c)});
-    const th = c.throttle, o = th?.operator || th?.fleet;
-    if (o && !['permits', 'rate'].includes(c.limited?.by)) {
-      bs.push({id: 'limit', level: 'notice', head: 'A limit is set', text: `${th.operator ? 'on this instance' : 'on the fleet'}${o.permits !== undefined && o.permits !== null ? `: ${o.permits} at once` : ''}${o.rate !== undefined && o.rate !== null ? `: ${o.rate} per second` : ''}${o.by ? ` by ${safe(o.by, 60)}` : ''}${o.reason ? ` (${safe(o.reason, 120)})` : ''}${o.until ? `, until ${new Date(o.until).toLocaleTimeString([], {hour12: false})}` : ''}`,
-        advice: '', fix: {label: 'Clear the limit', run: (x) => act(x, 'PUT', of(c, '/throttle'), th.operator ? {clear: true} : {clear: true, scope: 'fleet'}, 'cleared')}});
+    const th = c.throttle, set = limited(c);
+    if (set) {
+      if (bs[0]?.fix?.label === 'Clear the limit') bs[0].fix = null;
+      if (bs[0] && !c.limited?.by) bs.pop();
+      bs.push({id: 'limit', level: 'notice', head: '', text: set, advice: '', fix: {label: 'Clear the limit', run: (x) => act(x, 'PUT', of(c, '/throttle'), th.operator ? {clear: true} : {clear: true, scope: 'fleet'}, 'cleared')}});
     }
-    if (c.throttle && c.state !== 'paused' && c.limited?.by === 'state' && c.state !== 'running' && c.level === 'ok') bs.pop();
     list(banners, bs, (b) => b.id + (b.fix?.label || ''), (b) => {
       const el = h('div', {class: 'banner'}, h('strong', {}), ' ', h('span', {}), ' ', h('span', {class: 'advice'}), ' '), o2 = result();
       if (b.fix) el.append(button(b.fix.label, () => el.b.fix?.run(o2), 'small'));

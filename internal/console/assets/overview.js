@@ -2,7 +2,7 @@
 import {h, put, text, cls, list, count, rate, span, safe} from './dom.js';
 import {store, idOf, many, sees} from './store.js';
 import {spark} from './charts.js';
-import {badge, setBadge, sentence, advice, headline, fix, result, button, link} from './parts.js';
+import {badge, setBadge, sentence, limited, advice, headline, fix, result, button, link} from './parts.js';
 
 const weight = {problem: 0, notice: 1, ok: 2};
 
@@ -62,7 +62,8 @@ export function overview() {
     r.why.hidden = !shown;
     if (!shown) return;
     text(r.whyHead, headline(c) + (headline(c) ? '.' : ''));
-    text(r.whyText, sentence(c));
+    const s2 = limited(c);
+    text(r.whyText, c.limited?.by || !s2 ? sentence(c) + (s2 ? '. ' + s2 : '') : s2);
     const f = fix(c), key = f ? f.label : '';
     text(r.advice, f ? '' : advice(c));
     if (r.fixed !== key) {

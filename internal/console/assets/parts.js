@@ -29,6 +29,14 @@ export function sentence(c) {
   if (t) return safe(t, 600);
   return c.limited?.since ? `since ${ago(c.limited.since)}; log in to see why` : 'log in to see why';
 }
+// limited says who set a limit by hand, where something else is what limits the container now:
+// it may have been forgotten.
+export function limited(c) {
+  const o = c.throttle?.operator || c.throttle?.fleet;
+  if (!o || c.limited?.by === 'permits' || c.limited?.by === 'rate') return '';
+  return `A limit is set${c.throttle.operator ? '' : ' on the fleet'}: ${[o.permits ?? null, o.rate ?? null].map((n, i) => n === null ? '' : i ? `${n} per second` : `${n} at once`).filter(Boolean).join(', ')}` +
+    `${o.by ? ` by ${safe(o.by, 60)}` : ''}${o.reason ? ` (${safe(o.reason, 120)})` : ''}${o.until ? `, until ${new Date(o.until).toLocaleTimeString([], {hour12: false})}` : ''}.`;
+}
 // The command that helps is shown where the page has no button for it.
 export const advice = (c) => safe(c.limited?.do || '', 300);
 
@@ -118,7 +126,7 @@ export function ask(title, lines, verb, typed) {
 export function fix(c) {
   const by = c.limited?.by;
   if (c.state === 'paused') return {label: 'Resume', run: (out) => act(out, 'POST', of(c, '/resume'), {}, 'resumed')};
-  if ((by === 'permits' || by === 'rate') && c.throttle?.operator) return {label: 'Clear the limit', run: (out) => act(out, 'PUT', of(c, '/throttle'), {clear: true}, 'cleared')};
+  if (c.throttle?.operator) return {label: 'Clear the limit', run: (out) => act(out, 'PUT', of(c, '/throttle'), {clear: true}, 'cleared')};
   if ((by === 'permits' || by === 'rate') && c.throttle?.fleet) return {label: 'Clear on the fleet', run: (out) => act(out, 'PUT', of(c, '/throttle'), {clear: true, scope: 'fleet'}, 'cleared')};
   return null;
 }
