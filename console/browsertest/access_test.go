@@ -31,6 +31,13 @@ const faint = `(() => {
   return out;
 })()`
 
+// all chooses all kinds of events.
+func (p *tab) all() {
+	p.t.Helper()
+	p.until("!!document.querySelector('select[aria-label=Kind]')")
+	js[any](p, "{const k = document.querySelector('select[aria-label=Kind]'); k.value = ''; k.dispatchEvent(new Event('change'))}")
+}
+
 // Every control has a name, every text enough contrast, nothing is wider than a phone: each
 // view, light and dark.
 func TestAccessible(t *testing.T) {
@@ -53,6 +60,9 @@ func TestAccessible(t *testing.T) {
 		for view, ready := range map[string]string{"/": "orders", "/c/orders": "Messages per second", "/dead-letters": "d-2", "/events": "dead-lettered"} {
 			p.do(chromedp.EmulateViewport(1360, 900))
 			js[any](p, "location.hash = '"+view+"'")
+			if view == "/events" {
+				p.all()
+			}
 			p.shows(ready)
 			if list := js[[]string](p, nameless); len(list) > 0 {
 				t.Errorf("%s, %s: without a name: %q", view, mode, list)

@@ -326,6 +326,7 @@ func TestHostile(t *testing.T) {
 	js[any](p, "document.querySelector('button.linkish').click()")
 	p.until("!!document.querySelector('.letter pre, .letter .result.bad')")
 	js[any](p, "location.hash = '/events'")
+	p.all()
 	p.shows(`\u202egnp.exe`)
 	js[any](p, "location.hash = '/'")
 	p.shows("orders")

@@ -12,8 +12,11 @@ const groups = {
 const bad = new Set(['down', 'stuck', 'dead-letter-failed', 'parking-full', 'blocked', 'settle-failed', 'lane-blocked']);
 const good = new Set(['subscribed', 'unstuck', 'unblocked', 'released', 'active']);
 
+// plain is a text without what the other columns say.
+const plain = (t) => String(t || '').replace(/^longshore: (handle|decode) "[^"]*" message \S+ (\(attempt \d+ of \d+\))?: /, '');
+
 export const line = (el, e) => {
-  const what = [e.kind === 'scaled' && e.from !== undefined ? `${e.from || 0} → ${e.to || 0} workers${e.reason ? ': ' + safe(e.reason) : ''}` : safe(e.text, 400)];
+  const what = [e.kind === 'scaled' && e.from !== undefined ? `${e.from || 0} → ${e.to || 0} workers${e.reason ? ': ' + safe(e.reason) : ''}` : safe(plain(e.text), 400)];
   if (e.error && !String(e.text).includes(e.error)) what.push(safe(e.error, 300));
   if (e.reason && e.kind !== 'scaled' && !String(e.text).includes(e.reason)) what.push(`(${safe(e.reason, 200)})`);
   put(el, time(e.time), h('span', {class: `kind ${bad.has(e.kind) ? 'bad' : good.has(e.kind) ? 'good' : ''}`}, e.kind),
@@ -24,7 +27,7 @@ export const line = (el, e) => {
 
 export function events() {
   const container = h('select', {'aria-label': 'Container', onchange: draw});
-  const kind = h('select', {'aria-label': 'Kind', onchange: draw}, h('option', {value: ''}, 'All kinds'), Object.keys(groups).map((g) => h('option', {value: g}, g)));
+  const kind = h('select', {'aria-label': 'Kind', onchange: draw}, h('option', {value: 'rare'}, 'All but single messages'), h('option', {value: ''}, 'All kinds'), Object.keys(groups).map((g) => h('option', {value: g}, g)));
   const find = h('input', {type: 'search', placeholder: 'Find in the texts', 'aria-label': 'Find', oninput: draw});
   const rows = h('ol', {class: 'events', 'aria-label': 'Events, the newest first'});
   const empty = h('p', {class: 'empty', hidden: true}, 'Nothing has happened that matches. Events of the last 15 minutes or so are kept.');
@@ -38,11 +41,11 @@ export function events() {
       put(container, h('option', {value: ''}, 'All containers'), all.map((n) => h('option', {value: n}, safe(n, 60))));
       container.value = was;
     }
-    const q = find.value.trim().toLowerCase(), kinds = groups[kind.value];
+    const q = find.value.trim().toLowerCase(), kinds = groups[kind.value], rare = kind.value === 'rare';
     const shown = [];
     for (let i = store.events.length - 1; i >= 0 && shown.length < 300; i--) {
       const e = store.events[i];
-      if (container.value && e.container !== container.value || kinds && !kinds.includes(e.kind)) continue;
+      if (container.value && e.container !== container.value || kinds && !kinds.includes(e.kind) || rare && groups['Failed messages'].includes(e.kind)) continue;
       if (q && !`${e.text} ${e.error} ${e.reason} ${e.by} ${e.key} ${e.message_id}`.toLowerCase().includes(q)) continue;
       shown.push(e);
     }
