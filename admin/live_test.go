@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -108,7 +110,13 @@ func TestStreamHasPoints(t *testing.T) {
 // A browser trades a token for a cookie that no script can read; a link works once; the
 // cookie is worth nothing when the token is not.
 func TestLogin(t *testing.T) {
-	s := serve(t, operators())
+	file := filepath.Join(t.TempDir(), "anna")
+	if err := os.WriteFile(file, []byte(annas), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg := operators()
+	cfg.Operators = map[string]transport.Secret{"anna": transport.File(file)}
+	s := serve(t, cfg)
 	s.token = ""
 	s.wants(http.StatusUnauthorized, http.MethodPost, "/api/session", `{"token":"not one of ours, but long"}`)
 	s.wants(http.StatusUnauthorized, http.MethodPost, orders+"/pause", "")
@@ -136,6 +144,13 @@ func TestLogin(t *testing.T) {
 	s.wants(http.StatusOK, http.MethodPost, orders+"/pause", "", with)
 	s.wants(http.StatusForbidden, http.MethodPost, orders+"/pause", "", with, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") })
 	s.wants(http.StatusForbidden, http.MethodGet, "/api/containers", "", with, func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "same-site") })
+	if err := os.WriteFile(file, []byte("another token of anna"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.wants(http.StatusUnauthorized, http.MethodPost, orders+"/pause", "", with)
+	if err := os.WriteFile(file, []byte(annas), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if in(`{"code":"`+code+`"}`).StatusCode != http.StatusUnauthorized {
 		t.Fatal("a link was used twice")
 	}
