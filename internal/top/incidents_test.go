@@ -166,7 +166,7 @@ func TestTenSecondsPerIncident(t *testing.T) {
 					wait(100 * time.Millisecond)
 					return nil
 				}
-			}(), over: []string{"1 needs you", "times"}, one: []string{"usual"}},
+			}(), over: []string{"1 needs you", "times"}, one: []string{"was 1"}},
 		"nothing was ever received": {over: []string{"nothing was ever received from memory orders"}, one: []string{"last message never"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,6 +29,7 @@ func (s *Screen) one(room int) []string {
 	if len(g.Parts) > 1 {
 		lines = append(lines, s.parts(g)...)
 	}
+	lines = append(lines, s.hot()...)
 	rest := room - len(lines)
 	held := s.held(max(rest-4, 2))
 	lines = append(lines, held...)
@@ -44,6 +45,9 @@ func (s *Screen) standing(r *row) []string {
 		first += ", started " + clock(s.Now, p.Since)
 	}
 	first += " · " + clean(p.Transport+" "+p.Source)
+	if s.Held.Container == s.Selected && s.Held.Address != "" {
+		first += " at " + clean(s.Held.Address)
+	}
 	lines := []string{s.Look.paint(as, s.Look.in(glyph)+" ") + s.Look.cut(first, s.Width-2)}
 	why := s.sentence(p)
 	if why == "" {
@@ -82,7 +86,7 @@ func (s *Screen) charts(r *row) []string {
 		{"p99", func(p fleet.Point) float64 { return p.P99 }, true, s.latencies(r)},
 		{"parked", func(p fleet.Point) float64 { return float64(p.Parked) }, false, fmt.Sprintf("%s   in flight %s", number(float64(t.Parked)), number(float64(t.InFlight)))},
 	}
-	side := min(max(s.Width/2-10, 24), 44)
+	side := min(max(s.Width/2-7, 24), 44)
 	var lines []string
 	for _, c := range list {
 		of := summed
@@ -99,7 +103,7 @@ func (s *Screen) charts(r *row) []string {
 func (s *Screen) latencies(r *row) string {
 	text := fmt.Sprintf("p50 %s   p99 %s", span(r.total.P50), span(r.total.P99))
 	if u := r.total.Usual; u > 0 {
-		text += "   usual p50 " + span(u)
+		text += "   was " + span(u)
 	}
 	return text
 }
@@ -223,6 +227,9 @@ func (s *Screen) errors(r *row) string {
 	for _, c := range codes {
 		parts = append(parts, fmt.Sprintf("%s %s", clean(string(c)), number(float64(r.total.Failed[c]))))
 	}
+	if h := &s.Held; h.Container == s.Selected && len(h.Errors) > 0 {
+		parts = append(parts, fmt.Sprintf("last %s: %s", ago(s.Now, h.Errors[0].Last), clean(h.Errors[0].Text)))
+	}
 	return strings.Join(parts, "   ")
 }
 
@@ -288,8 +295,8 @@ func (s *Screen) held(n int) []string {
 			attempt += fmt.Sprintf("/%d", r.Of)
 		}
 		lines = append(lines, s.Look.paint(as, line(clean(r.Record.Record), clean(r.Key), clean(string(r.State)), attempt, span(r.Age), due)))
-		if at := place(r.Stack); at != "" {
-			lines = append(lines, s.Look.paint(as, s.Look.cut("  at "+clean(at), s.Width)))
+		if r.At != "" {
+			lines = append(lines, s.Look.paint(as, s.Look.cut("  at "+clean(r.At), s.Width)))
 		}
 		if len(lines) >= n {
 			break
@@ -301,49 +308,27 @@ func (s *Screen) held(n int) []string {
 // old is the age in seconds from which a running call is red.
 const old = 10
 
-// place is the line of a stack that is nearest to the user's code: the first outside of
-// packages that wait for others.
-func place(stack string) string {
-	lines := strings.Split(stack, "\n")
-	first := ""
-	for i := 0; i+1 < len(lines); i++ {
-		fn, at := lines[i], strings.TrimSpace(lines[i+1])
-		if !strings.HasPrefix(lines[i+1], "\t") || strings.HasPrefix(fn, "goroutine ") {
-			continue
-		}
-		text := fn
-		if n := strings.LastIndex(fn, "("); n > 0 {
-			text = fn[:n]
-		}
-		text += " " + strings.TrimSuffix(at, " "+lastField(at))
-		if first == "" {
-			first = text
-		}
-		if !ofRuntime(fn) {
-			return text
-		}
+// hot are the keys with the most work and the partitions that are held back.
+func (s *Screen) hot() []string {
+	h := &s.Held
+	if h.Container != s.Selected {
+		return nil
 	}
-	return first
-}
-
-func lastField(s string) string {
-	if i := strings.LastIndex(s, " +0x"); i >= 0 {
-		return s[i+1:]
+	var lines []string
+	add := func(name, text string) {
+		lines = append(lines, s.Look.fit(name, 9, false)+s.Look.cut(text, s.Width-9))
 	}
-	return ""
-}
-
-// ofRuntime tells whether a function is of the standard library, whose packages have no dot
-// in their first element.
-func ofRuntime(fn string) bool {
-	path := fn
-	if i := strings.LastIndex(path, "/"); i >= 0 {
-		path = path[:i]
-	} else if i := strings.Index(path, "."); i >= 0 {
-		path = path[:i]
+	for _, k := range h.Keys[:min(len(h.Keys), 3)] {
+		add("hot key", fmt.Sprintf("%s   %d wait, %.0f %% of the window; its first is %s for %s, attempt %d", s.Look.cut(clean(k.Key), s.Width/3), k.Waiting, 100*k.Share, clean(k.State), span(k.Age), k.Attempt))
 	}
-	root, _, _ := strings.Cut(path, "/")
-	return !strings.Contains(root, ".") && root != "main"
+	for _, p := range h.Partitions[:min(len(h.Partitions), 3)] {
+		text := fmt.Sprintf("%s/%d stands behind offset %d since %s, %d of %d beyond it", clean(p.Topic), p.Partition, p.Position, clock(s.Now, p.Since), p.Behind, p.Window)
+		if !p.Due.IsZero() {
+			text += fmt.Sprintf("; attempt %d, next at %s", p.Attempt, clock(s.Now, p.Due))
+		}
+		add("stands", text)
+	}
+	return lines
 }
 
 // events are the last ones of a container, the newest first.

@@ -221,43 +221,54 @@ func (p *program) look() tea.Cmd {
 	return p.asking(heldFor, func(ctx context.Context) tea.Msg { return heldMsg(heldBy(ctx, p.fleet, name, instances)) })
 }
 
-// heldBy asks instances for what they hold the longest; stuck ones with their stacks, where
-// the token is an operator's.
+// detail is what an instance says of a container.
+type detail struct {
+	Total      int             `json:"total"`
+	Records    []HeldRecord    `json:"records"`
+	Keys       []HotKey        `json:"keys"`
+	Partitions []HeldPartition `json:"partitions"`
+	Errors     []HeldError     `json:"errors"`
+	Source     struct{ Address, Namespace string }
+}
+
+// heldBy asks instances for what they hold, and why.
 func heldBy(ctx context.Context, f *fleet.Fleet, name string, instances []string) Held {
-	parts := make([]Held, len(instances))
+	parts, problems := make([]detail, len(instances)), make([]string, len(instances))
 	var wg sync.WaitGroup
 	for i, in := range instances {
 		wg.Go(func() {
 			path := "/api/containers/" + url.PathEscape(name)
-			var some, stuck struct {
-				Total   int          `json:"total"`
-				Records []HeldRecord `json:"records"`
+			err := f.Call(ctx, in, http.MethodGet, path+"/detail", nil, &parts[i])
+			if errors.Is(err, longshore.CodeNotFound) { // of a version without it
+				err = f.Call(ctx, in, http.MethodGet, fmt.Sprintf("%s/inflight?limit=%d", path, heldMost), nil, &parts[i])
 			}
-			if err := f.Call(ctx, in, http.MethodGet, fmt.Sprintf("%s/inflight?limit=%d", path, heldMost), nil, &some); err != nil {
-				parts[i].Problem = in + ": " + describe(err)
-				return
+			if err != nil {
+				problems[i] = in + ": " + describe(err)
 			}
-			_ = f.Call(ctx, in, http.MethodGet, path+"/stuck", nil, &stuck) // a viewer may not: then there are no stacks
-			stacks := map[string]string{}
-			for _, r := range stuck.Records {
-				stacks[r.Record.Record] = r.Stack
+			for j := range parts[i].Records {
+				parts[i].Records[j].Instance = in
 			}
-			for j := range some.Records {
-				some.Records[j].Instance, some.Records[j].Stack = in, stacks[some.Records[j].Record.Record]
-			}
-			parts[i] = Held{Total: some.Total, Records: some.Records}
 		})
 	}
 	wg.Wait()
 	all := Held{Container: name}
-	for _, p := range parts {
+	for i, p := range parts {
 		all.Total += p.Total
-		all.Records = append(all.Records, p.Records...)
-		if p.Problem != "" {
-			all.Problem = p.Problem
+		all.Records, all.Keys = append(all.Records, p.Records...), append(all.Keys, p.Keys...)
+		all.Partitions, all.Errors = append(all.Partitions, p.Partitions...), append(all.Errors, p.Errors...)
+		if p.Source.Address != "" && all.Address == "" {
+			all.Address = p.Source.Address
+			if n := p.Source.Namespace; n != "" {
+				all.Address += ", vhost " + n
+			}
+		}
+		if problems[i] != "" {
+			all.Problem = problems[i]
 		}
 	}
 	slices.SortStableFunc(all.Records, func(a, b HeldRecord) int { return -compare(a.Age, b.Age) })
+	slices.SortStableFunc(all.Keys, func(a, b HotKey) int { return b.Waiting - a.Waiting })
+	slices.SortStableFunc(all.Errors, func(a, b HeldError) int { return b.Last.Compare(a.Last) })
 	return all
 }
 

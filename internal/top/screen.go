@@ -47,19 +47,59 @@ type Note struct {
 	Bad  bool
 }
 
-// Held are deliveries that a container holds, by instance, the oldest first.
+// Held is what a container holds and why, over its instances.
 type Held struct {
 	Container string
 	Total     int
-	Records   []HeldRecord
-	// Problem says why they are not known.
+	Records   []HeldRecord // the oldest first
+	// Keys are those with the most work, Partitions those that are held back, Errors the last
+	// ones by code.
+	Keys       []HotKey
+	Partitions []HeldPartition
+	Errors     []HeldError
+	// Address is where it consumes, "" where that is not known.
+	Address string
+	// Problem says why it is not known.
 	Problem string
 }
 
 // HeldRecord is a delivery that an instance holds.
 type HeldRecord struct {
-	Instance string
 	admin.Record
+	Instance string
+	// At is the place in the code in which an old call waits; for operators.
+	At string `json:"at"`
+}
+
+// HotKey is a key behind whose first delivery others wait.
+type HotKey struct {
+	Key     string  `json:"key"`
+	Waiting int     `json:"waiting"`
+	Share   float64 `json:"share"`
+	State   string  `json:"state"`
+	Attempt int     `json:"attempt"`
+	Age     float64 `json:"age"`
+}
+
+// HeldPartition is one that is held back by a record that is not done.
+type HeldPartition struct {
+	Topic     string    `json:"topic"`
+	Partition int32     `json:"partition"`
+	Position  uint64    `json:"position"`
+	Key       string    `json:"key"`
+	Since     time.Time `json:"since"`
+	Behind    int       `json:"behind"`
+	Window    int       `json:"window"`
+	Attempt   int       `json:"attempt"`
+	Due       time.Time `json:"due"`
+}
+
+// HeldError is a kind of error of the last 15 minutes.
+type HeldError struct {
+	Code  string    `json:"code"`
+	Text  string    `json:"text"`
+	Count int64     `json:"count"`
+	Last  time.Time `json:"last"`
 }
 
 // The least size in which something sensible can be shown.

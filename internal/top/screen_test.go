@@ -91,11 +91,12 @@ func one() Screen {
 	o.Throttle.Operator = &throttle.Override{By: "anna", Reason: "ledger slow", At: noon.Add(-5 * time.Minute), Until: noon.Add(5 * time.Minute)}
 	o.Limited = container.Bottleneck{By: container.ByStuck, Text: `1 handler does not return: record 01J9QK4F (key "c-91") has run for 41s since 14:01:30, p99 is 95ms; longshore ctl stuck orders shows its stack`}
 	o.Stuck, o.Level, o.Window, o.Queued, o.Blocked, o.HotShare, o.LastDelivery, o.HandlerUsual = 1, admin.LevelProblem, 80, 11, 3, 0.31, noon.Add(-200*time.Millisecond), 0.017
-	s.Held = Held{Container: "orders", Total: 16, Records: []HeldRecord{
-		{"shop-1:8391", admin.Record{Record: "01J9QK4F", Key: "c-91", State: container.HeldStuck, Attempt: 1, Of: 5, Age: 41, Stack: "goroutine 71 [select]:\nruntime.gopark(0x0)\n\t/go/runtime/proc.go:400 +0x1\nnet/http.(*Client).Do(0x0)\n\t/go/net/http/client.go:585 +0x1\nshop.example/ledger.(*Client).Book(0x1)\n\t/src/ledger/client.go:88 +0x2\n"}},
-		{"shop-1:8391", admin.Record{Record: "01J9QK51", Key: "c-02", State: container.HeldRunning, Attempt: 2, Of: 5, Age: 0.05}},
-		{"shop-1:8391", admin.Record{Record: "01J9QK60", Key: "c-77", State: container.HeldState("parked"), Attempt: 3, Of: 5, Age: 9, Due: noon.Add(4 * time.Second)}},
-	}}
+	s.Held = Held{Container: "orders", Total: 16, Address: "rabbit.internal:5672, vhost shop", Records: []HeldRecord{
+		{admin.Record{Record: "01J9QK4F", Key: "c-91", State: container.HeldStuck, Attempt: 1, Of: 5, Age: 41}, "shop-1:8391", "ledger.(*Client).Book client.go:88"},
+		{admin.Record{Record: "01J9QK51", Key: "c-02", State: container.HeldRunning, Attempt: 2, Of: 5, Age: 0.05}, "shop-1:8391", ""},
+		{admin.Record{Record: "01J9QK60", Key: "c-77", State: container.HeldParked, Attempt: 3, Of: 5, Age: 9, Due: noon.Add(4 * time.Second)}, "shop-1:8391", ""}},
+		Keys:   []HotKey{{"c-91", 11, 0.31, "stuck", 1, 41}},
+		Errors: []HeldError{{"handler", "ledger: no such account", 31, noon.Add(-20 * time.Second)}}}
 	s.Fleet.Instances[0].Events = []admin.Event{
 		{Time: noon.Add(-time.Hour), Container: "orders", Kind: "subscribed", Text: "generation 1"}, {Time: noon.Add(-time.Hour), Container: "audit", Kind: "subscribed", Text: "generation 1"},
 		{Time: noon.Add(-5 * time.Minute), Container: "orders", Kind: "operator", Text: "throttle permits 20 for 10m", By: "anna", Reason: "ledger slow"},
@@ -207,7 +208,9 @@ func TestHostileTextIsInert(t *testing.T) {
 		o := &s.Fleet.Instances[0].Containers[0]
 		o.Source, o.Limited.Text, o.Paused = h, h, nil
 		o.Throttle.Operator.By, o.Throttle.Operator.Reason = h, h
-		s.Held.Records[0].Key, s.Held.Records[0].Record.Record, s.Held.Records[0].Stack = h, h, "goroutine\nshop.example/"+h+"()\n\t"+h+"\n"
+		s.Held.Records[0].Key, s.Held.Records[0].Record.Record, s.Held.Records[0].At = h, h, h
+		s.Held.Address, s.Held.Keys[0].Key, s.Held.Errors[0].Text = h, h, h
+		s.Held.Partitions = []HeldPartition{{Topic: h, Since: noon}}
 		s.Fleet.Instances[0].Events[3].Text, s.Fleet.Instances[0].Events[3].Kind = h, h
 		s.Fleet.Instances[0].Name = h
 		over := s
