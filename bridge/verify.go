@@ -81,6 +81,9 @@ func (v *Verification) OK() bool {
 func (v *Verification) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "content  %d taken, %d confirmed", v.Taken, v.Confirmed)
+	if v.Returned > 0 {
+		fmt.Fprintf(&b, ", %d taken back", v.Returned)
+	}
 	if v.Reread > 0 {
 		fmt.Fprintf(&b, ", %d read at the target (%d of them not from a bridge)", v.Reread, v.Foreign)
 	}
