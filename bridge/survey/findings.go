@@ -28,6 +28,7 @@ type sample struct {
 	priorities                                             map[uint8]int
 	delayed                                                int64
 	headersExchange                                        bool
+	brokerIDs                                              bool // the source's broker gives each message an id, and the route uses it
 }
 
 func newSample(identity func(*longshore.Delivery) string, limit int) *sample {
@@ -41,9 +42,11 @@ func newSample(identity func(*longshore.Delivery) string, limit int) *sample {
 func (s *sample) add(d *longshore.Delivery) {
 	m := d.Received()
 	s.n++
-	if id := s.identity(d); id == "" {
+	switch id := s.identity(d); {
+	case s.brokerIDs: // a look does not show them, and each is its own
+	case id == "":
 		s.noID++
-	} else {
+	default:
 		s.ids[id]++
 	}
 	if len(m.Key) == 0 {
@@ -105,7 +108,8 @@ func (s *sample) findings(from, to string, ordered bool) (all []Finding) {
 	}
 	add(s.noID > 0, Finding{"NO-ID", true, of(s.noID) + " have no identity: a crash may bring these twice, and no inbox can tell", "write id: header:NAME or id: body, or accept NO-ID"})
 	add(s.noID == 0 && s.n >= leastForID && twice > 0, Finding{"NO-ID", true, of(twice) + " have the identity of another message: consumers with an inbox would take them for copies", "choose another id"})
-	add(s.noKey > 0 && (ordered || len(s.keys) > 0), Finding{"NO-KEY", false, of(s.noKey) + " have no key: no order is kept among them", "write from: {key: header:NAME} where the source is RabbitMQ"})
+	unordered := from == "aws_sqs" && len(s.keys) == 0 // a standard queue: there is no order to keep
+	add(s.noKey > 0 && !unordered && (ordered || len(s.keys) > 0), Finding{"NO-KEY", false, of(s.noKey) + " have no key: no order is kept among them", "write from: {key: header:NAME} where the source is RabbitMQ"})
 	key, share := s.top()
 	add(s.n >= leastKeys && len(s.keys) > 0 && share > hotShare, Finding{"HOT-KEY", false, fmt.Sprintf("key %.40q has %.0f %% of the messages: they are moved one after the other", key, share*100), "choose a finer key, or expect a slower move"})
 	add(s.tooLarge > 0, Finding{"TOO-LARGE", true, fmt.Sprintf("%s are larger than the %d bytes that the target takes", of(s.tooLarge), s.limit), "raise the target's limit, or accept that they are parked"})

@@ -52,6 +52,7 @@ func Of(ctx context.Context, in Input) (*Report, error) {
 	from, to := describe(in.From), describe(in.To)
 	r.Limit = limitOf(ctx, in.To, to.Transport)
 	s := newSample(in.Identity, r.Limit)
+	s.brokerIDs = in.Identity == nil && (from.Transport == "aws_sqs" || from.Transport == "kafka")
 	err = look(ctx, in.From, in.Sample, s.add)
 	switch {
 	case errors.Is(err, longshore.CodeUnsupported):
