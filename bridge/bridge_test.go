@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +18,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/bridge"
+	"github.com/longshore-go/longshore/bridge/internal/ledger"
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/internal/testkit/brokertest"
 	"github.com/longshore-go/longshore/transport"
@@ -271,28 +275,46 @@ func TestAnOutageOfTheTargetParksNothing(t *testing.T) {
 	}
 }
 
+// quota is a disk that is full after some bytes, until it is extended. What it takes of the last
+// write is part of it.
+type quota struct {
+	ledger.File
+	left *atomic.Int64
+}
+
+func (q *quota) Write(b []byte) (int, error) {
+	if fits := q.left.Add(-int64(len(b))) + int64(len(b)); fits < int64(len(b)) {
+		n, err := q.File.Write(b[:max(0, min(fits, int64(len(b)))/2)])
+		q.left.Store(0)
+		return n, errors.Join(err, syscall.ENOSPC)
+	}
+	return q.File.Write(b)
+}
+
 // F-M06: what is not recorded is not moved: with a ledger that cannot be written the route
-// holds, and loses nothing.
+// holds, and goes on where it was once there is room; the record of it is whole.
 func TestAFullDiskHoldsTheRoute(t *testing.T) {
 	src, target := memory.New(memory.Config{Name: "a"}), memory.New(memory.Config{Name: "b"})
 	from, to := src.Queue("orders", memory.QueueConfig{}), target.Queue("orders", memory.QueueConfig{})
 	target.Declare("orders")
 	dir := t.TempDir()
-	ledger, err := bridge.OpenLedger(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ledger.Close(); err != nil { // writes fail from now on
-		t.Fatal(err)
-	}
-	r := run(t, bridge.Config{From: from, To: to, Ledger: ledger, OpenFor: 5 * time.Millisecond})
-	put(t, from, number(20, "k")...)
+	disk := &atomic.Int64{}
+	disk.Store(2000)
+	l := openLedger(t, dir)
+	l.Through(func(f ledger.File) ledger.File { return &quota{f, disk} })
+	r := run(t, bridge.Config{From: from, To: to, Ledger: l, Identity: bridge.ByMessageID, OpenFor: 5 * time.Millisecond})
+	put(t, from, number(100, "k")...)
 	until(t, "the route holds", func() bool {
-		return r.Container().Stats().State == container.StatePaused || r.Container().Bottleneck().By != ""
+		return r.Progress().Limit == bridge.ByTarget && r.Container().Bottleneck().By == container.ByHold
 	})
+	if n, m := len(look(t, to)), verified(t, dir, nil); n == 0 || n > 40 || m.Torn > 0 {
+		t.Errorf("%d at the target with a full disk, %d bytes torn", n, m.Torn)
+	}
+	disk.Store(1 << 30)
+	until(t, "all arrive", func() bool { return verified(t, dir, nil).Confirmed == 100 })
 	stop(t, r)
-	if n, m := len(look(t, from)), len(look(t, to)); n != 20 || m != 0 {
-		t.Errorf("%d at the source, %d at the target", n, m)
+	if v := verified(t, dir, to); !v.OK() || v.Torn > 0 || r.Stats().Parked > 0 || src.Inspect("orders").Ready > 0 {
+		t.Errorf("%v", v)
 	}
 }
 
@@ -324,6 +346,80 @@ func TestVerifyNamesWhatDiffers(t *testing.T) {
 	if v.OK() || !slices.Equal(v.Missing, []string{"k-0"}) || !slices.Equal(v.Changed, []string{"k-3"}) || !slices.Equal(v.Extra, []string{"forged"}) || v.Foreign != 1 {
 		t.Errorf("missing %v, changed %v, extra %v, foreign %d", v.Missing, v.Changed, v.Extra, v.Foreign)
 	}
+}
+
+// Verify lists with identities what was parked, what came round, what arrived more than once and
+// out of order; it may run while routes write, and one that is given up can be repeated.
+func TestVerifyListsWhatIsNoted(t *testing.T) {
+	src, target := memory.New(memory.Config{Name: "a"}), memory.New(memory.Config{Name: "b"})
+	from, to := src.Queue("orders", memory.QueueConfig{}), target.Queue("orders", memory.QueueConfig{})
+	target.Declare("orders")
+	src.Declare("orders.parked")
+	dir := t.TempDir()
+	l := openLedger(t, dir)
+	r := run(t, bridge.Config{Name: "there", From: from, To: &refusing{Source: to, body: "3"}, Ledger: l, Identity: bridge.ByMessageID})
+	put(t, from, number(10, "k")...)
+	until(t, "all are moved or parked", func() bool { return r.Stats().Forwarded == 8 && r.Stats().Parked == 2 })
+	stop(t, r)
+	all := look(t, to)
+	put(t, to, all[0].Received()) // a crash would repeat it so
+	back := run(t, bridge.Config{Name: "back", From: to, To: from, Ledger: l, Identity: bridge.ByMessageID})
+	until(t, "all come round", func() bool { return back.Stats().Looped == 9 })
+	stop(t, back)
+	for _, d := range append(all[:2:2], all...) {
+		put(t, to, d.Received())
+	}
+	given, giveUp := context.WithCancel(t.Context())
+	giveUp()
+	if _, err := bridge.Verify(given, dir, to); !errors.Is(err, context.Canceled) {
+		t.Errorf("a verify that is given up: %v", err)
+	}
+	v := verified(t, dir, to)
+	if !v.OK() || !slices.Equal(v.Aside, []string{"k-3", "k-8"}) || len(v.Round) != 8 || !slices.Equal(v.Repeated, []string{"k-0", "k-1"}) {
+		t.Errorf("%v; parked %v, looped %v, repeated %v", v, v.Aside, v.Round, v.Repeated)
+	}
+	if at := v.At["k-1"]; len(at) != 2 || at[0].Topic != "orders" || at[0].Offset == at[1].Offset {
+		t.Errorf("k-1 is at %v", at)
+	}
+	handled := func(yield func(string, error) bool) {
+		for _, id := range []string{"k-0", "k-1", "k-2", "k-4", "k-5", "k-6", "k-9", "other"} {
+			if !yield(id, nil) {
+				return
+			}
+		}
+	}
+	if e, err := bridge.VerifyEffects(t.Context(), dir, handled); err != nil || e.Confirmed != 8 || e.Handled != 7 || !slices.Equal(e.Unhandled, []string{"k-7"}) {
+		t.Errorf("%+v, %v", e, err)
+	}
+}
+
+// Verify against live traffic: what is on its way is not missing, and the target is compared up
+// to its end of then.
+func TestVerifyWhileARouteRuns(t *testing.T) {
+	src, target := memory.New(memory.Config{Name: "a"}), memory.New(memory.Config{Name: "b"})
+	from, to := src.Queue("orders", memory.QueueConfig{}), target.Queue("orders", memory.QueueConfig{})
+	target.Declare("orders")
+	dir := t.TempDir()
+	run(t, bridge.Config{From: from, To: &slow{to, 5 * time.Millisecond}, Ledger: openLedger(t, dir), Identity: bridge.ByMessageID})
+	live, end := context.WithCancel(t.Context())
+	var producer sync.WaitGroup
+	producer.Go(func() {
+		for i := 0; live.Err() == nil && i < 100_000; i += 20 {
+			put(t, from, number(20, fmt.Sprint("p", i, "k"))...)
+			select {
+			case <-live.Done():
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	})
+	for i := range 3 {
+		until(t, "some are moved", func() bool { return len(look(t, to)) > i*100 })
+		if v := verified(t, dir, to); !v.OK() || v.Confirmed == 0 || v.Reread < v.Confirmed {
+			t.Errorf("%v; missing %v, extra %v", v, v.Missing, v.Extra)
+		}
+	}
+	end()
+	producer.Wait()
 }
 
 func TestIdentityRules(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -33,9 +34,20 @@ type Ledger struct {
 	wake    chan struct{} // tells the writer that buf is not empty
 	quit    chan struct{} // closed by Close
 	stopped chan struct{} // closed when the writer has ended
-	file    *os.File      // used by the writer alone, like size
+	file    File          // used by the writer alone, like size
 	size    int64         // of what was written whole
 }
+
+// File is a segment that is written.
+type File interface {
+	io.WriteCloser
+	Truncate(size int64) error
+	Sync() error
+}
+
+// Through has the segment written through another file, as one of a disk that is full. For
+// tests, before the first Add.
+func (l *Ledger) Through(wrap func(File) File) { l.file = wrap(l.file) }
 
 // batch is what is written with one call. err is read after done is closed.
 type batch struct {
