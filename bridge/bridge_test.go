@@ -303,15 +303,15 @@ func TestAFullDiskHoldsTheRoute(t *testing.T) {
 	l := openLedger(t, dir)
 	l.Through(func(f ledger.File) ledger.File { return &quota{f, disk} })
 	r := run(t, bridge.Config{From: from, To: to, Ledger: l, Identity: bridge.ByMessageID, OpenFor: 5 * time.Millisecond})
-	put(t, from, number(100, "k")...)
+	put(t, from, number(500, "k")...)
 	until(t, "the route holds", func() bool {
 		return r.Progress().Limit == bridge.ByTarget && r.Container().Bottleneck().By == container.ByHold
 	})
-	if n, m := len(look(t, to)), verified(t, dir, nil); n == 0 || n > 40 || m.Torn > 0 {
+	if n, m := len(look(t, to)), verified(t, dir, nil); n == 0 || n > 90 || m.Torn > 0 {
 		t.Errorf("%d at the target with a full disk, %d bytes torn", n, m.Torn)
 	}
 	disk.Store(1 << 30)
-	until(t, "all arrive", func() bool { return verified(t, dir, nil).Confirmed == 100 })
+	until(t, "all arrive", func() bool { return verified(t, dir, nil).Confirmed == 500 })
 	stop(t, r)
 	if v := verified(t, dir, to); !v.OK() || v.Torn > 0 || r.Stats().Parked > 0 || src.Inspect("orders").Ready > 0 {
 		t.Errorf("%v", v)
@@ -413,7 +413,7 @@ func TestVerifyWhileARouteRuns(t *testing.T) {
 		}
 	})
 	for i := range 3 {
-		until(t, "some are moved", func() bool { return len(look(t, to)) > i*100 })
+		until(t, "some are moved", func() bool { return len(look(t, to)) > 50+i*100 })
 		if v := verified(t, dir, to); !v.OK() || v.Confirmed == 0 || v.Reread < v.Confirmed {
 			t.Errorf("%v; missing %v, extra %v", v, v.Missing, v.Extra)
 		}

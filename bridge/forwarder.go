@@ -147,30 +147,55 @@ func (f *forwarder) deliver(ctx context.Context, m *longshore.Message, path via,
 	return nil
 }
 
-// send publishes, with a record before and after.
+// send publishes, with a record before and after. The first one is written while the target
+// works; the message is settled when both are.
 func (f *forwarder) send(ctx context.Context, m *longshore.Message, rec ledger.Record, attempt int) error {
-	if err := f.record(ctx, rec, ledger.Taken); err != nil {
+	written, err := f.begin(rec)
+	if err != nil {
 		return err
 	}
 	to := f.target.Load()
-	switch err := own(to.pub.Publish(ctx, to.dest, m)); {
+	err = own(to.pub.Publish(ctx, to.dest, m))
+	if werr := written(ctx); werr != nil {
+		return unwritten(werr)
+	}
+	unsendable := transport.Permanent(err) || refused(err) && attempt >= f.attempts
+	switch {
 	case err == nil && f.returns:
 		return f.record(ctx, rec, ledger.Returned)
 	case err == nil:
 		return f.record(ctx, rec, ledger.Confirmed)
-	case (transport.Permanent(err) || refused(err) && attempt >= f.attempts) && f.stop != nil:
+	case unsendable && f.stop != nil:
 		select {
 		case f.stop <- &StoppedError{Reason: Unsendable, Err: fmt.Errorf("message %q: %w", rec.ID, err)}:
 		default: // another message has stopped it
 		}
 		return breaker.Unavailable(err) // it goes back as it is
-	case transport.Permanent(err), refused(err) && attempt >= f.attempts:
+	case unsendable:
 		return f.park(ctx, rec, err)
 	case refused(err): // it may be full, or this message may be at fault
 		return err
 	default:
 		return breaker.Unavailable(err)
 	}
+}
+
+// begin records that the message is about to be published; written waits for that.
+func (f *forwarder) begin(rec ledger.Record) (written func(context.Context) error, err error) {
+	if f.ledger == nil {
+		return func(context.Context) error { return nil }, nil
+	}
+	rec.Kind = ledger.Taken
+	p, err := f.ledger.Begin(rec)
+	if err != nil {
+		return nil, unwritten(err)
+	}
+	return p.Wait, nil
+}
+
+// unwritten holds the route until the ledger can be written again.
+func unwritten(err error) error {
+	return breaker.Unavailable(fmt.Errorf("the ledger cannot be written: %w", err))
 }
 
 // refused tells whether the target has answered, and does not take the message now.
@@ -201,7 +226,7 @@ func (f *forwarder) record(ctx context.Context, rec ledger.Record, kind ledger.K
 	}
 	rec.Kind = kind
 	if err := f.ledger.Add(ctx, rec); err != nil {
-		return breaker.Unavailable(fmt.Errorf("the ledger cannot be written: %w", err))
+		return unwritten(err)
 	}
 	return nil
 }

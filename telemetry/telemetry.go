@@ -93,6 +93,7 @@ const (
 	attrContainer    = attribute.Key("longshore.container")
 	attrOutbox       = attribute.Key("longshore.outbox")
 	attrMutex        = attribute.Key("longshore.mutex")
+	attrBridge       = attribute.Key("longshore.bridge")
 	attrReason       = attribute.Key("reason")
 	attrControl      = attribute.Key("longshore.control")
 	attrDirection    = attribute.Key("direction")

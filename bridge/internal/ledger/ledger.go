@@ -31,6 +31,7 @@ type Ledger struct {
 	spare   []byte        // the buffer that the writer used last
 	batch   *batch        // whose records are in buf
 	closed  bool
+	failing bool          // the last write has failed
 	wake    chan struct{} // tells the writer that buf is not empty
 	quit    chan struct{} // closed by Close
 	stopped chan struct{} // closed when the writer has ended
@@ -115,31 +116,62 @@ func (l *Ledger) KeyParked(r Record) bool {
 // With an error nothing of it may be relied on: the message must not be settled. The records of
 // several callers are written together.
 func (l *Ledger) Add(ctx context.Context, r Record) error {
+	p, err := l.Begin(r)
+	if err != nil {
+		return err
+	}
+	return p.Wait(ctx)
+}
+
+// Pending is a record that is on its way to the file.
+type Pending struct {
+	l *Ledger
+	r Record
+	b *batch
+}
+
+// Begin appends a record and does not wait for it: later records come after it in the file.
+// Where the last write has failed it does wait, so that no more is begun than was on its way.
+func (l *Ledger) Begin(r Record) (Pending, error) {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
-		return os.ErrClosed
+		return Pending{}, os.ErrClosed
 	}
 	l.seq++
 	r.Seq, r.At, r.ID = l.seq, l.now().UnixNano(), ShortID(r.ID)
 	l.buf = r.append(l.buf)
-	b := l.batch
+	if r.Kind == Taken { // its copy may come back at once
+		l.note(&r)
+	}
+	p, failing := Pending{l: l, r: r, b: l.batch}, l.failing
 	l.mu.Unlock()
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
+	if failing {
+		<-p.b.done
+		return p, p.b.err
+	}
+	return p, nil
+}
+
+// Wait returns when the record has been written, or the reason why it has not.
+func (p *Pending) Wait(ctx context.Context) error {
 	select {
-	case <-b.done:
+	case <-p.b.done:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if b.err != nil {
-		return b.err
+	if p.b.err != nil {
+		return p.b.err
 	}
-	l.mu.Lock()
-	l.note(&r)
-	l.mu.Unlock()
+	if p.r.Kind != Taken {
+		p.l.mu.Lock()
+		p.l.note(&p.r)
+		p.l.mu.Unlock()
+	}
 	return nil
 }
 
@@ -165,10 +197,13 @@ func (l *Ledger) writeBatch() {
 	if len(out) > 0 {
 		b.err = l.append(out)
 	}
-	close(b.done)
 	l.mu.Lock()
+	if len(out) > 0 {
+		l.failing = b.err != nil
+	}
 	l.spare = out
 	l.mu.Unlock()
+	close(b.done)
 }
 
 // append writes whole records. After a write that was cut short, as on a full disk, the part
