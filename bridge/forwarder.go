@@ -36,13 +36,7 @@ type forwarder struct {
 	count       counters
 
 	// target is set by Start, before the container's.
-	target atomic.Pointer[target]
-}
-
-// target is an open publisher and where it publishes to.
-type target struct {
-	pub  transport.Publisher
-	dest string
+	target atomic.Pointer[batches]
 }
 
 // counters are written by the container's workers.
@@ -154,8 +148,7 @@ func (f *forwarder) send(ctx context.Context, m *longshore.Message, rec ledger.R
 	if err != nil {
 		return err
 	}
-	to := f.target.Load()
-	err = own(to.pub.Publish(ctx, to.dest, m))
+	err = f.target.Load().publish(ctx, m)
 	if werr := written(ctx); werr != nil {
 		return unwritten(werr)
 	}
@@ -200,14 +193,6 @@ func unwritten(err error) error {
 
 // refused tells whether the target has answered, and does not take the message now.
 func refused(err error) bool { return longshore.CodeOf(err) == longshore.CodeRefused }
-
-// own is the error of the only message of a Publish.
-func own(err error) error {
-	if p, ok := errors.AsType[*transport.PartialError](err); ok && p.Failed[0] != nil {
-		return p.Failed[0]
-	}
-	return err
-}
 
 // park records that the message is set aside, and has the container move it to the parking
 // place on the source's broker.

@@ -103,10 +103,11 @@ type Route struct {
 	alone       bool         // Config.Alone
 	refused     chan *StoppedError
 
-	mu    sync.Mutex
-	pub   transport.Publisher // open between Start and Stop
-	cur   *running            // the run that goes on or was the last; nil before Start
-	ready chan struct{}       // what Done returns before the first Start
+	mu     sync.Mutex
+	pub    *batches           // open between Start and Stop
+	giveUp context.CancelFunc // ends what is on its way to the target
+	cur    *running           // the run that goes on or was the last; nil before Start
+	ready  chan struct{}      // what Done returns before the first Start
 }
 
 // running is one run of a route, from Start to its end.
@@ -283,11 +284,14 @@ func (r *Route) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the target of route %q: %w", r.name, err)
 	}
-	r.f.target.Store(&target{pub: pub, dest: dest})
+	publishing, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	to := &batches{ctx: publishing, pub: pub, dest: dest}
+	r.f.target.Store(to)
 	if err := r.c.Start(ctx); err != nil {
-		return errors.Join(err, pub.Close(ctx))
+		giveUp()
+		return errors.Join(err, to.close(ctx))
 	}
-	r.pub = pub
+	r.pub, r.giveUp = to, giveUp
 	watched, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	one := &running{cancel: cancel, over: r.ready}
 	if r.cur != nil {
@@ -335,7 +339,8 @@ func (r *Route) shut(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.pub != nil {
-		err = errors.Join(err, r.pub.Close(ctx))
+		r.giveUp() // the container has stopped: what is still on its way goes back to the source
+		err = errors.Join(err, r.pub.close(ctx))
 		r.pub = nil
 	}
 	return err
