@@ -13,7 +13,7 @@ import (
 func newConfig(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config check|show|reference",
-		Short: "Check longshore.yaml, show what is in force, list all fields",
+		Short: "Check longshore.yaml, show the values in force, list all fields",
 		Args:  verbOf,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return &cli.UsageError{Text: "config needs a verb", Hint: "longshore config check, show or reference"}
@@ -32,9 +32,9 @@ func newConfigCheck(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [-c FILE]",
 		Short: "Find all mistakes in a configuration, without contacting a broker",
-		Long: "check reads the file and the environment like a service does, and tells everything that is wrong\n" +
-			"with the place. Secrets that are not there are warnings: the service may run elsewhere. It prints\n" +
-			"how long a drain may take and the grace that the process needs. Exit code 1: there are mistakes.",
+		Long: "check reads the file and the environment like a service does and reports every mistake with its line.\n" +
+			"Missing secrets are warnings: the service may run elsewhere. It prints how long a drain may take\n" +
+			"and the grace period that the process needs. Exit code 1: there are mistakes.",
 		Example: "  longshore config check\n  longshore config check -c deploy/longshore.yaml --json",
 		Args:    atMost(0),
 		RunE: func(*cobra.Command, []string) error {

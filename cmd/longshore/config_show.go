@@ -23,7 +23,7 @@ func newConfigShow(a *app) *cobra.Command {
 		RunE:    func(*cobra.Command, []string) error { return runConfigShow(a, file, defaults) },
 	}
 	fileFlag(cmd, &file)
-	cmd.Flags().BoolVar(&defaults, "defaults", false, "show also what nobody said")
+	cmd.Flags().BoolVar(&defaults, "defaults", false, "include default values")
 	return cmd
 }
 
@@ -43,7 +43,7 @@ func runConfigShow(a *app, file string, defaults bool) error {
 	return a.print.Printf("%s", config.Format(values))
 }
 
-// cannotShow tells what is wrong with the file, and who shows how to correct it.
+// cannotShow reports the mistakes in the file; config check shows how to correct them.
 func cannotShow(a *app, r *config.Report) error {
 	var errs []error
 	for i := range r.Problems {

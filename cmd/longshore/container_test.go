@@ -58,7 +58,7 @@ func TestAContainersNameIsATarget(t *testing.T) {
 
 func TestANameWithoutAFile(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if got := (world{}).run(t, "peek", "orders"); got.code != 2 || !strings.HasPrefix(got.err, `error[bad-address]: find "orders": it is no URL, and there is no longshore.yaml here`) {
+	if got := (world{}).run(t, "peek", "orders"); got.code != 2 || !strings.HasPrefix(got.err, `error[bad-address]: find "orders": it is not a URL, and there is no longshore.yaml here`) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -33,7 +33,7 @@ func newCtl(a *app) *cobra.Command {
 			"  longshore ctl throttle orders --permits 0 --for 10m --reason \"ledger down\"",
 		Args: verbOf,
 		RunE: func(*cobra.Command, []string) error {
-			return &cli.UsageError{Text: "ctl needs to be told what to do", Hint: "use status, why, pause, resume, scale, throttle, drain, events, or for one record inflight, stuck, retry-now, dead-letter, release; for a Kafka position seek"}
+			return &cli.UsageError{Text: "ctl needs a verb", Hint: "verbs: status, why, pause, resume, scale, throttle, drain, events, or for one record inflight, stuck, retry-now, dead-letter, release; for a Kafka position seek"}
 		},
 	}
 	f := cmd.PersistentFlags()
@@ -170,8 +170,8 @@ func tellState(a map[string]any) string {
 func (c *ctl) drainVerb() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Use: "drain CONTAINER", Short: "Work off what was received and stop consuming", Args: exactly("CONTAINER"),
-		Long: "drain waits until the container has stopped and prints its report. It does not come back before the service is started again.",
+		Use: "drain CONTAINER", Short: "Finish the received messages and stop consuming", Args: exactly("CONTAINER"),
+		Long: "drain waits until the container has stopped and prints its report. The container stays stopped until the service restarts.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			clean := true
 			err := c.change(cmd.Context(), change{method: "POST", path: containerPath(args[0], "drain"), body: with(nil, "reason", reason),

@@ -31,7 +31,7 @@ func (c *ctl) call(ctx context.Context, t target, method, path string, body map[
 	}
 	var answer map[string]any
 	if err := json.Unmarshal(raw, &answer); err != nil {
-		return nil, &longshore.Error{Code: longshore.CodeUnreachable, Op: "ask " + t.addr, Err: fmt.Errorf("it answered %s, and not as an admin API does", res.Status), Hint: "check " + t.named}
+		return nil, &longshore.Error{Code: longshore.CodeUnreachable, Op: "ask " + t.addr, Err: fmt.Errorf("the response (%s) is not that of an admin API", res.Status), Hint: "check " + t.named}
 	}
 	if res.StatusCode >= 400 {
 		return nil, refusedBy(t, answer)
@@ -71,8 +71,8 @@ func unreachable(t target, err error) error {
 	case errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
-		return &longshore.Error{Code: longshore.CodeTimeout, Op: "ask the admin API at " + t.addr, Err: errors.New("it did not answer within --timeout"),
-			Hint: "what was asked for may be done all the same, a drain goes on: see longshore ctl status"}
+		return &longshore.Error{Code: longshore.CodeTimeout, Op: "ask the admin API at " + t.addr, Err: errors.New("no response within --timeout"),
+			Hint: "the request may still be carried out, and a drain continues: see longshore ctl status"}
 	}
 	var u *url.Error
 	if errors.As(err, &u) {

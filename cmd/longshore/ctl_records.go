@@ -23,8 +23,8 @@ func (c *ctl) recordVerbs() []*cobra.Command {
 	return []*cobra.Command{
 		c.whyVerb(), c.inflightVerb(), c.stuckVerb(),
 		c.oneVerb("retry-now", "Let a parked record have its next attempt at once", false),
-		c.oneVerb("dead-letter", "Give a record up: move it to the dead-letter place", true),
-		c.oneVerb("release", "Give a record back to the broker, uncounted", true),
+		c.oneVerb("dead-letter", "Give up on a record: move it to the dead-letter place", true),
+		c.oneVerb("release", "Return a record to the broker without counting an attempt", true),
 		c.seekVerb(),
 	}
 }
@@ -173,7 +173,7 @@ func (c *ctl) printRecords(f found) error {
 func (c *ctl) stuckVerb() *cobra.Command {
 	return &cobra.Command{
 		Use: "stuck CONTAINER", Short: "Show handlers that do not return, with their stacks", Args: exactly("CONTAINER"),
-		Long: "stuck needs an operator's token: a stack tells of the inside. To dump the stacks stops the process for a moment.",
+		Long: "stuck needs an operator's token, because stacks reveal internals. Dumping the stacks pauses the process for a moment.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := c.records(cmd.Context(), containerPath(args[0], "stuck"))
 			if perr := c.printRecords(f); perr != nil {
@@ -200,7 +200,7 @@ func (c *ctl) oneVerb(verb, short string, interrupts bool) *cobra.Command {
 		Use: verb + " CONTAINER RECORD", Short: short, Args: exactly("CONTAINER", "RECORD"),
 		Example: "  longshore ctl inflight orders\n  longshore ctl " + verb + " orders 01J9X4F",
 		Long: "RECORD is what `ctl inflight` shows, the producer's message id, or topic/partition/position. Every instance is asked until one has it.\n" +
-			"What waits at the broker for its next attempt is in no instance and is not found.",
+			"A message that waits at the broker for its next attempt is not found.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body := map[string]any{"record": args[1]}
 			if interrupt {
@@ -224,7 +224,7 @@ func (c *ctl) oneRecord(ctx context.Context, name, verb string, body map[string]
 	path := containerPath(name, "records/"+verb)
 	if c.dryRun {
 		if len(targets) > 1 {
-			c.print.Notef("they are asked until one has it")
+			c.print.Notef("the instances are asked in turn until one has the record")
 		}
 		return c.wouldAsk(targets, "POST", path, body)
 	}
@@ -258,8 +258,8 @@ func (c *ctl) seekVerb() *cobra.Command {
 	var f seekFlags
 	cmd := &cobra.Command{
 		Use: "seek CONTAINER --to start|end|OFFSET|TIME", Short: "Move the position of a Kafka group, while it runs", Args: exactly("CONTAINER"),
-		Long: "seek lets every instance that is named with --admin drain its own partitions, commit the new position and go on from there; other partitions are not touched.\n" +
-			"Partitions of instances that are not named stay as they are. What lies behind the new position is not read; what lies before it is handled again.",
+		Long: "Every instance named with --admin drains its own partitions, commits the new position and continues from there; other partitions are not touched.\n" +
+			"Partitions of other instances stay where they are. Moving forward skips records; moving back handles records again.",
 		Example: "  longshore ctl seek billing --to 2026-01-31T06:00:00Z --yes\n  longshore ctl seek billing --topic invoices --partition 3 --to 120884 --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body, err := f.body(cmd.Flags().Changed("partition"))
@@ -267,7 +267,7 @@ func (c *ctl) seekVerb() *cobra.Command {
 				return err
 			}
 			if !f.yes && !c.dryRun {
-				return &cli.UsageError{Text: "seek skips or repeats records", Hint: "run it with --dry-run to see what is asked for, and with --yes to do it"}
+				return &cli.UsageError{Text: "seek skips or repeats records", Hint: "run it with --dry-run to see the request, or with --yes to carry it out"}
 			}
 			return c.change(cmd.Context(), change{method: "POST", path: containerPath(args[0], "seek"), body: body,
 				tell: func(a map[string]any) string { return tellSeek(args[0], a) }})

@@ -26,7 +26,7 @@ import (
 
 func (c *ctl) statusVerb() *cobra.Command {
 	return &cobra.Command{
-		Use: "status [CONTAINER]", Short: "Show which container hurts, and why", Args: atMost(1),
+		Use: "status [CONTAINER]", Short: "Show all containers, and what limits each", Args: atMost(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.status(cmd.Context(), args) },
 	}
 }
@@ -49,7 +49,7 @@ func (c *ctl) status(ctx context.Context, args []string) error {
 	for _, t := range targets {
 		list, err := c.containers(ctx, t)
 		if err != nil {
-			failed = append(failed, err) // the others are shown all the same
+			failed = append(failed, err) // the other instances are still shown
 			continue
 		}
 		for _, v := range list {
@@ -62,7 +62,7 @@ func (c *ctl) status(ctx context.Context, args []string) error {
 		return &longshore.Error{Code: longshore.CodeNotFound, Op: fmt.Sprintf("show container %q", args[0]), Err: errors.New("no instance has it"), Hint: "see longshore ctl status"}
 	}
 	if len(failed) == len(targets) {
-		return errors.Join(failed...) // nobody has answered: there is nothing to say of containers
+		return errors.Join(failed...) // no instance responded: there are no containers to show
 	}
 	if err := c.show(all, len(targets) > 1); err != nil {
 		return err
@@ -207,7 +207,7 @@ func (c *ctl) eventsVerb() *cobra.Command {
 	var n int
 	cmd := &cobra.Command{
 		Use: "events", Short: "Print what happens, as it happens", Args: atMost(0),
-		Long: "events prints one line for each event of the first instance until it is interrupted, or --number were printed.",
+		Long: "events prints one line for each event of the first instance, until Ctrl-C or --number lines.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.events(cmd.Context(), n) },
 	}
 	cmd.Flags().IntVarP(&n, "number", "n", 0, "end after this many events; 0: never")

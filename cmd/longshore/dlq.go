@@ -20,9 +20,9 @@ func newDLQ(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dlq",
 		Short: "List, show, replay and remove dead letters",
-		Long: "TARGET is where the dead letters are, or the container whose dead letters they are. They may have been written by a container, by RabbitMQ's\n" +
-			"dead-lettering, by the redrive of SQS, or by Spring. A Kafka topic keeps what was replayed: the\n" +
-			"group longshore-dlq.TOPIC remembers it.",
+		Long: "TARGET is the queue or topic that holds the dead letters, or the container they belong to. A container, RabbitMQ's\n" +
+			"dead-lettering, the redrive of SQS or Spring may have written them. A Kafka topic keeps replayed\n" +
+			"records; the group longshore-dlq.TOPIC remembers which were replayed.",
 		Args: verbOf,
 		RunE: func(*cobra.Command, []string) error {
 			return &cli.UsageError{Text: "dlq needs a verb", Hint: "longshore dlq list, show, replay or purge"}
@@ -190,6 +190,6 @@ func (d *deadLetters) harmless(ctx context.Context, raw string, src transport.So
 	}
 	told := *refused
 	told.Op = "choose from " + nameOf(src)
-	told.Hint = "what is not chosen is taken and given back; --force does it all the same"
+	told.Hint = "messages that are not chosen are taken and given back; --force does it anyway"
 	return &told
 }

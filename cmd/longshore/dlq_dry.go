@@ -17,9 +17,9 @@ import (
 // dryHint is what stands in for the question where nobody can be asked. What is chosen
 // has to be looked at, and that may have a cost.
 func dryHint(src transport.Source, filter dlq.Filter) string {
-	hint := "--yes does it, --dry-run says what it would do"
+	hint := "--yes does it, --dry-run shows what it would do"
 	if costOf(src) != "" && !filter.All() {
-		hint += "; to choose it looks at the messages, which needs --force where that counts as a delivery"
+		hint += "; choosing reads the messages, which needs --force where that counts as a delivery"
 	}
 	return hint
 }
@@ -46,7 +46,7 @@ func (d *dlqReplay) showCounted(res dlqResult, n int) error {
 	} else {
 		to = "where each came from"
 	}
-	d.print.Notef("they were counted, not looked at: that would count as a delivery of each; --force looks, and tells where each goes")
+	d.print.Notef("the messages were counted but not read, because reading counts as a delivery; --force reads them and shows the destination of each")
 	switch {
 	case d.print.JSON:
 		return d.print.Document(res)

@@ -67,7 +67,7 @@ func (d *dlqPurge) run(ctx context.Context, filter dlq.Filter, target string) er
 		return err
 	}
 	if err != nil {
-		d.print.Notef("it ended before all was done: what is left stays where it is, and the same command goes on with it")
+		d.print.Notef("it ended early: the remaining messages stay where they are; run the same command again to continue")
 	}
 	return errors.Join(d.show(name, res, false), err, verdictOf(dlq.Result{Full: res.Full, Behind: res.Behind}, err))
 }

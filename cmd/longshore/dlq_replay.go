@@ -107,7 +107,7 @@ func (d *dlqReplay) run(ctx context.Context, filter dlq.Filter, target string) e
 		return err
 	}
 	if err != nil {
-		d.print.Notef("it ended before all was done: what is left stays where it is, and the same command goes on with it")
+		d.print.Notef("it ended early: the remaining messages stay where they are; run the same command again to continue")
 	}
 	return errors.Join(d.show(name, res), err, verdictOf(res, err))
 }
@@ -159,16 +159,16 @@ func (d *dlqReplay) show(name string, res dlq.Result) error {
 
 func (d *deadLetters) noteLeft(name string, res dlq.Result) {
 	if res.Unknown > 0 {
-		d.print.Notef("%s in %s: nothing in it says where it came from, or it came from there; --to names a destination", messages(res.Unknown)+" left", name)
+		d.print.Notef("%s in %s: no origin is recorded, or the origin is this queue; name a destination with --to", messages(res.Unknown)+" left", name)
 	}
 	if res.Open > 0 {
-		d.print.Notef("%s may have been sent and may still be there: the next replay sends them again", messages(res.Open))
+		d.print.Notef("%s may have been sent without being removed: the next replay sends them again", messages(res.Open))
 	}
 	if res.Behind > 0 {
-		d.print.Notef("%s more did not come: of a FIFO group nothing comes while one of it stays, and another consumer may have the queue to itself", messages(res.Behind))
+		d.print.Notef("%s more were not delivered: a FIFO group is blocked while one of its messages stays, or another consumer holds the queue", messages(res.Behind))
 	}
 	if res.Full {
-		d.print.Notef("so many stay that what lies behind them was not reached; choose by other flags, or raise --look")
+		d.print.Notef("too many messages stay, so the ones behind them were not reached; choose by other flags, or raise --look")
 	}
 }
 

@@ -35,7 +35,7 @@ func newDLQShow(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "show TARGET ID",
 		Short:   "Show one dead letter: why it is here, headers, body",
-		Long:    "show prints what is known of the failure, the headers and the body of the dead letter whose id\nlist shows. A body that is no text is printed in hex; --raw prints the body alone, as it is.",
+		Long:    "show prints the failure, the headers and the body of the dead letter with an id shown by list.\nA binary body is printed in hex; --raw prints the body alone, unchanged.",
 		Example: "  longshore dlq show 'kafka://localhost/orders.dlq' 01J9… --mask card",
 		Args:    exactly("TARGET", "ID"),
 		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), args[0], args[1]) },
@@ -65,7 +65,7 @@ func (d *dlqShow) run(ctx context.Context, target, id string) error {
 		return &cli.UsageError{Text: "--raw and --mask exclude each other", Hint: "give one of them"}
 	}
 	if d.raw && d.print.JSON {
-		return &cli.UsageError{Text: "--raw and --json exclude each other", Hint: "--json has the body too, what is no text in base64"}
+		return &cli.UsageError{Text: "--raw and --json exclude each other", Hint: "--json includes the body; a binary one is in base64"}
 	}
 	if d.most < 1 {
 		return &cli.UsageError{Text: "--look must be at least 1", Hint: "it is the number of messages to look at"}
@@ -191,7 +191,7 @@ func bodyText(body []byte, mask []string) string {
 		dec := json.NewDecoder(bytes.NewReader(body))
 		dec.UseNumber()
 		if dec.Decode(&v) != nil || dec.More() {
-			return "(no JSON, so --mask hides all of it)\n"
+			return "(not JSON, so --mask hides the whole body)\n"
 		}
 		out, err := json.Marshal(hide(v, mask))
 		if err != nil {

@@ -264,10 +264,10 @@ func TestReplayOfAllOfAQuorumQueueIsCounted(t *testing.T) {
 	if got := w.run(t, "publish", target, "-l"); got.code != 0 {
 		t.Fatalf("%+v", got)
 	}
-	if got := w.run(t, "dlq", "replay", target); got.code != 2 || !strings.Contains(got.err, "--dry-run says what it would do\n") {
+	if got := w.run(t, "dlq", "replay", target); got.code != 2 || !strings.Contains(got.err, "--dry-run shows what it would do\n") {
 		t.Errorf("%+v", got)
 	}
-	if got := w.run(t, "dlq", "replay", target, "--dry-run"); got.code != 0 || !strings.HasPrefix(got.out, "would send 2 messages from ") || !strings.HasSuffix(got.out, " to where each came from; run again with --yes\n") || !strings.Contains(got.err, "--force looks") {
+	if got := w.run(t, "dlq", "replay", target, "--dry-run"); got.code != 0 || !strings.HasPrefix(got.out, "would send 2 messages from ") || !strings.HasSuffix(got.out, " to where each came from; run again with --yes\n") || !strings.Contains(got.err, "--force reads them") {
 		t.Errorf("%+v", got)
 	}
 	if got := w.run(t, "dlq", "replay", target, "--dry-run", "--to", "orders", "-n", "1", "--json"); got.code != 0 || !strings.Contains(got.out, `"orders": 1`) {
@@ -309,7 +309,7 @@ func (s costlyOutlet) Publisher(ctx context.Context) (transport.Publisher, strin
 func TestReplayOfWhatCameFromNowhere(t *testing.T) {
 	w, b := filled(t, &longshore.Message{ID: "a", Body: []byte("a")})
 	got := w.run(t, "dlq", "replay", "x", "--yes")
-	if got.code != 1 || got.out != "replayed 0, failed 0\n" || !strings.Contains(got.err, "1 message left in memory queue \"orders\" at memory: nothing in it says where it came from") {
+	if got.code != 1 || got.out != "replayed 0, failed 0\n" || !strings.Contains(got.err, "1 message left in memory queue \"orders\" at memory: no origin is recorded") {
 		t.Errorf("%+v", got)
 	}
 	if got = w.run(t, "dlq", "replay", "x", "--yes", "--to", "billing"); got.code != 0 || b.Inspect("billing").Ready != 1 {
@@ -401,8 +401,8 @@ func TestReplayWhoseLinkBreaksTellsTheTruth(t *testing.T) {
 	}
 	got := w.run(t, "dlq", "replay", "x", "--yes", "--batch", "1")
 	if got.code != 6 || !strings.HasPrefix(got.out, "replayed 1, failed 0; each was confirmed") || strings.Count(got.err, "error[") != 1 ||
-		!strings.Contains(got.err, "error[conn-lost]: publish: EOF\nhelp: try again\n") || !strings.Contains(got.err, "1 message may have been sent and may still be there") ||
-		!strings.Contains(got.err, "the same command goes on with it\n") {
+		!strings.Contains(got.err, "error[conn-lost]: publish: EOF\nhelp: try again\n") || !strings.Contains(got.err, "1 message may have been sent without being removed") ||
+		!strings.Contains(got.err, "run the same command again to continue\n") {
 		t.Errorf("%+v", got)
 	}
 	if now := b.Inspect("orders.dlq").Ready; now != left-1 {

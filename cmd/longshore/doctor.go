@@ -68,12 +68,12 @@ func newDoctor(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor TARGET",
 		Short: "Check a queue's settings; explain mutex rows with the queue and its dead letters",
-		Long: "doctor checks what decides about messages that fail, wait or take long: limits, leases,\n" +
-			"retention, where dead letters go.\n\n" +
-			"With a database it looks at the mutex rows, the dead-letter queue and the queue, twice, and tells what\n" +
-			"they mean. It looks only where that does no harm; what it could not see is unknown and not\n" +
-			"guessed. --apply does what is marked safe: rerun a dead letter whose row is there, delete\n" +
-			"one whose row is gone. Exit code 1: something needs a hand.",
+		Long: "doctor checks the settings that decide what happens to messages that fail, wait or take long: limits,\n" +
+			"leases, retention, dead-letter places.\n\n" +
+			"With a database it reads the mutex rows, the dead-letter queue and the queue, twice, and explains each\n" +
+			"row. It reads only where that does no harm; what it cannot see is reported as unknown.\n" +
+			"--apply carries out the safe actions: rerun a dead letter whose row exists, delete one\n" +
+			"whose row is gone. Exit code 1: something needs attention.",
 		Example: "  longshore doctor 'amqp://guest:guest@localhost/?queue=orders' --handler-time 10m\n" +
 			"  longshore doctor 'amqp://guest:guest@localhost/?queue=orders' --dead 'amqp://guest:guest@localhost/?queue=orders.dlq'",
 		Args: withTarget(1),
@@ -127,7 +127,7 @@ func (d *doctorCommand) run(ctx context.Context, target string) error {
 	}
 	checks, err := d.checkup(ctx, target, queue, dead)
 	if err != nil {
-		d.print.Notef("settings not checked: %v", err) // the rows can be told all the same
+		d.print.Notef("settings not checked: %v", err) // the rows can still be explained
 	}
 	c.Rows = m.Rows
 	ctx, cancel := context.WithTimeout(ctx, 2*d.timeout+d.again)
@@ -208,10 +208,10 @@ func (d *doctorCommand) printAll(res doctorResult, t *table.Table, rows bool) er
 		return err
 	}
 	for _, why := range res.Unknown {
-		d.print.Notef("not looked into: %s", why)
+		d.print.Notef("not read: %s", why)
 	}
 	if res.Changed > 0 {
-		d.print.Notef("%d looked different the second time and are left out", res.Changed)
+		d.print.Notef("%d rows changed between the two looks and are left out", res.Changed)
 	}
 	if t.Len() == 0 {
 		return d.print.Printf("nothing outstanding\n")

@@ -58,7 +58,7 @@ func (d *doctorCommand) checkup(ctx context.Context, target string, queue, dead 
 	if api := asked(p); api != "" {
 		d.print.Notef("asking the management API at %s", api)
 		if u, err := url.Parse(api); err == nil && u.Scheme == "http" && !hosts.Loopback(u.Hostname()) {
-			d.print.Notef("the login goes there without TLS: anybody on the way can read it; use https with --management")
+			d.print.Notef("the login is sent there without TLS and can be read on the way; use https with --management")
 		}
 	}
 	return doctor.Checkup(ctx, p)

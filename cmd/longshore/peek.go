@@ -29,8 +29,9 @@ func newPeek(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "peek TARGET",
 		Short: "Look at waiting messages without taking them",
-		Long: "peek shows messages that wait, the oldest first, and leaves them where they are.\n" +
-			"A queue in which looking has a cost is refused, and the cost named; --force looks all the same.",
+		Long: "peek shows waiting messages, the oldest first, and leaves them where they are.\n" +
+			"If peeking would change the queue (for example raise a quorum queue's delivery count), peek says so and\n" +
+			"asks, or refuses where no one can answer; --force peeks anyway.",
 		Example: "  longshore peek 'amqp://guest:guest@localhost/?queue=orders.dlq' -n 20\n" +
 			"  longshore peek 'amqp://guest:guest@localhost/?queue=orders' --format '%k %v'",
 		Args: withTarget(1),

@@ -99,7 +99,7 @@ func (p *publishCommand) run(ctx context.Context, args []string) error {
 	}
 	msgs := in.msgs
 	if len(msgs) == 0 || (len(args) == 1 && len(msgs) == 1 && len(msgs[0].Body) == 0) {
-		return &cli.UsageError{Text: "there is nothing to publish", Hint: "the input is empty; an empty body is sent with an empty FILE named on the command line"}
+		return &cli.UsageError{Text: "there is nothing to publish", Hint: "the input is empty; to publish an empty body, name an empty FILE on the command line"}
 	}
 	pub, dest, err := outlet.Publisher(ctx) // does not connect yet
 	if err != nil {
@@ -119,7 +119,7 @@ func (p *publishCommand) run(ctx context.Context, args []string) error {
 	return errors.Join(p.show(res), err)
 }
 
-// drafted reads the messages. It may wait for somebody to type them.
+// read reads the messages. It may wait for a person to type them.
 func (p *publishCommand) read(d inspect.Draft, args []string) (out drafts, err error) {
 	in, closeIn, err := p.input(args)
 	if err != nil {

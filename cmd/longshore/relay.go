@@ -35,10 +35,10 @@ func newRelay(a *app) *cobra.Command {
 	f := relayCommand{app: a}
 	cmd := &cobra.Command{
 		Use:   "relay TARGET",
-		Short: "Publish what an outbox holds",
-		Long: "relay sends the messages of an outbox to the broker of TARGET, each to the destination\n" +
-			"that it was added for, and goes on until Ctrl-C. Any number of relays may work on one outbox.\n" +
-			"TARGET may name any queue or topic there: it counts for nothing.",
+		Short: "Publish the messages of an outbox",
+		Long: "relay publishes the messages of an outbox on the broker of TARGET, each to the destination stored\n" +
+			"with it, until Ctrl-C. Any number of relays may share an outbox.\n" +
+			"Only the broker in TARGET matters; its queue or topic is ignored.",
 		Example: "  LONGSHORE_DB=postgres://shop@db/shop longshore relay 'amqp://guest:guest@localhost/?queue=orders'",
 		Args:    withTarget(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), args[0]) },

@@ -80,7 +80,7 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "longshore",
 		Short:         "Consume from RabbitMQ, Kafka and SQS through one listener container",
-		Long:          "longshore shows, publishes, looks at and explains what a service built on Longshore does.\nTARGET is a source URL: amqp://user@host/vhost?queue=NAME,\nkafka://host:port/topic?group=NAME or sqs://NAME?region=REGION;\nor the name of a container in longshore.yaml, or in the file of -c",
+		Long:          "longshore publishes, shows and explains the messages of a service built on Longshore, and operates the service.\nTARGET is a source URL: amqp://user@host/vhost?queue=NAME,\nkafka://host:port/topic?group=NAME or sqs://NAME?region=REGION;\nor the name of a container in longshore.yaml (-c names another file)",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

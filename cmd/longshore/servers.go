@@ -17,10 +17,9 @@ func newAMQPServer(a *app) *cobra.Command {
 	var addr, flavor string
 	cmd := &cobra.Command{
 		Use:   "amqp-server",
-		Short: "Run an in-memory AMQP server that behaves as RabbitMQ, for tests and trying out",
-		Long: "amqp-server runs an AMQP 0-9-1 server that behaves as RabbitMQ does, for user guest\n" +
-			"with password guest. Everything is in memory and gone at the end. Not for production.\n" +
-			"It runs until Ctrl-C.",
+		Short: "Run an in-memory AMQP server that behaves like RabbitMQ, for tests and experiments",
+		Long: "amqp-server runs an AMQP 0-9-1 server that behaves like RabbitMQ, for user guest with\n" +
+			"password guest, until Ctrl-C. Everything is in memory and lost at the end. Not for production.",
 		Args: atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return runAMQPServer(cmd.Context(), a, addr, flavor) },
 	}
@@ -50,7 +49,7 @@ func newSQSServer(a *app) *cobra.Command {
 	var addr string
 	cmd := &cobra.Command{
 		Use:   "sqs-server",
-		Short: "Run an in-memory SQS server, for tests and trying out",
+		Short: "Run an in-memory SQS server, for tests and experiments",
 		Long: "sqs-server runs a server that speaks the JSON protocol of Amazon SQS and takes any\n" +
 			"credentials. Give its URL to an SDK as the endpoint (AWS_ENDPOINT_URL_SQS). Everything is\n" +
 			"in memory and gone at the end. Not for production. It runs until Ctrl-C.",

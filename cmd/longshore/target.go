@@ -36,7 +36,7 @@ func (a *app) place(target string, o urls.Options) (p config.Place, err error) {
 	// A memory queue has no use here: it lives and ends with this process.
 	if d, ok := p.Source.(transport.Describer); ok && d.Describe().InProcess {
 		return config.Place{}, &cli.CodeError{Code: cli.ExitUsage, Err: &longshore.Error{Code: longshore.CodeUnsupported, Op: "reach a mem:// queue by a command",
-			Err: errors.New("it lives inside the process that uses it"), Hint: "look at it there, for example by Browse, or use a broker"}}
+			Err: errors.New("it exists only inside the process that uses it"), Hint: "look at it there, for example by Browse, or use a broker"}}
 	}
 	return p, nil
 }
@@ -51,7 +51,7 @@ func (a *app) ofContainer(name string, o urls.Options) (config.Place, error) {
 	switch {
 	case err != nil && a.file == "" && !fileNamed(a.streams.Env):
 		return config.Place{}, &longshore.Error{Code: longshore.CodeBadAddress, Op: "find " + quote(name),
-			Err:  errors.New("it is no URL, and there is no " + config.DefaultFile + " here with a container of that name"),
+			Err:  errors.New("it is not a URL, and there is no " + config.DefaultFile + " here with a container of that name"),
 			Hint: "name the file by -c FILE or LONGSHORE_CONFIG, or write a URL: " + strings.Join(urls.Schemes(), ", ")}
 	case err != nil:
 		return config.Place{}, unreadable(err)
@@ -148,7 +148,7 @@ func destOf(src transport.Source, dest string) string {
 func quote(s string) string { return strconv.Quote(s) }
 
 // inspect reads the configuration file. A pipe or a slow file system may keep it waiting, so
-// the first signal ends the command all the same.
+// the first signal ends the command without waiting for it.
 func (a *app) inspect(opts config.Options, path string) (*config.Config, config.Report, error) {
 	type inspected struct {
 		c *config.Config
