@@ -93,7 +93,7 @@ func fromOtherSite(r *http.Request) bool {
 	case "", "same-origin", "none":
 		return false
 	}
-	return !(r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" && !strings.HasPrefix(r.URL.Path, "/api/"))
+	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document" || strings.HasPrefix(r.URL.Path, "/api/")
 }
 
 // knownHost refuses names that a foreign page may have pointed at us; an address

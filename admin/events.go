@@ -145,7 +145,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
 	v := viewing{w: w, ctl: ctl, all: sees(r.Context())}
-	if !v.write(s.now.snapshot(s, r.Context())) {
+	if !v.write(s.now.snapshot(r.Context(), s)) {
 		return
 	}
 	for _, e := range past {

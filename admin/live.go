@@ -105,7 +105,7 @@ func joined(list [][]byte) json.RawMessage {
 }
 
 // snapshot is the first event of a stream: who is here and how everything stands.
-func (l *live) snapshot(s *Server, ctx context.Context) []byte {
+func (l *live) snapshot(ctx context.Context, s *Server) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()

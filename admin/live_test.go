@@ -120,12 +120,12 @@ func TestLogin(t *testing.T) {
 	s.token = ""
 	s.wants(http.StatusUnauthorized, http.MethodPost, "/api/session", `{"token":"not one of ours, but long"}`)
 	s.wants(http.StatusUnauthorized, http.MethodPost, orders+"/pause", "")
-	in := func(body string) *http.Response {
-		res, err := http.Post("http://"+s.a.Addr()+"/api/session", "application/json", strings.NewReader(body)) //nolint:noctx // a test
+	in := func(body string) *http.Response { //nolint:bodyclose // closed at the end of the test
+		res, err := http.Post("http://"+s.a.Addr()+"/api/session", "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { res.Body.Close() })
+		t.Cleanup(func() { _ = res.Body.Close() })
 		return res
 	}
 	code, ok := strings.CutPrefix(s.a.Link(t.Context()), "http://"+s.a.Addr()+"/#login=")

@@ -219,10 +219,10 @@ const takeOver = 2 * time.Second
 func (r *Route) notesStandby(next func(container.Event)) func(container.Event) {
 	standby := r.standby
 	return func(e container.Event) {
-		switch {
-		case e.Kind == container.EventDown:
+		switch e.Kind { //nolint:exhaustive // the others say nothing of the lock
+		case container.EventDown:
 			standby.Store(errors.Is(e.Err, longshore.CodeExclusive))
-		case e.Kind == container.EventSubscribed:
+		case container.EventSubscribed:
 			standby.Store(false)
 		}
 		if next != nil {

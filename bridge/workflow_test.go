@@ -59,7 +59,7 @@ func (p *lateConfirms) Publish(ctx context.Context, dest string, msgs ...*longsh
 }
 
 // queueAndTopic are a queue on RabbitMQ, with its management API if that is wanted, and a topic.
-func queueAndTopic(t *testing.T, prefetch int, managed bool) (addr string, from *amqp.Queue, broker *kafka.Broker, topic string, to *kafka.Group) {
+func queueAndTopic(t *testing.T, prefetch int, managed bool) (addr string, from *amqp.Queue, broker *kafka.Broker, topic string, to *kafka.Group) { //nolint:revive // both ends, with what made them
 	t.Helper()
 	addr, kafkas := brokertest.AMQP(t), brokertest.Kafka(t)
 	url := queueOn(t, addr)

@@ -50,9 +50,9 @@ func newDLQShow(a *app) *cobra.Command {
 
 // masks are the fields to hide: each as it is given, and its parts between commas too, as
 // hiding too much does no harm.
-func (f *dlqShow) masks() []string {
-	all := slices.Clone(f.mask)
-	for _, m := range f.mask {
+func (d *dlqShow) masks() []string {
+	all := slices.Clone(d.mask)
+	for _, m := range d.mask {
 		if strings.Contains(m, ",") {
 			all = append(all, strings.Split(m, ",")...)
 		}

@@ -220,7 +220,7 @@ func TestStream(t *testing.T) {
 		if err != nil || res.StatusCode != 200 {
 			t.Fatal(res, err)
 		}
-		return res, func() { res.Body.Close() }
+		return res, func() { _ = res.Body.Close() } //nolint:bodyclose // end closes it
 	}
 	seen := func(token string, wants ...string) {
 		t.Helper()

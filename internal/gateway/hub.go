@@ -144,7 +144,7 @@ func (k *known) shown(instance string) []any {
 	}
 	sentence := fmt.Sprintf("%s does not answer since %s, and these numbers are old: %s", instance, k.since.Format(time.TimeOnly), k.error)
 	for i := range items {
-		c := without(items[i].(object)) //nolint:forcetypeassert // list made it
+		c := without(items[i].(object)) //nolint:forcetypeassert,errcheck // list made it
 		c["level"], c["ready"], c["reason"], c["limited"] = "problem", false, sentence, object{"by": "instance", "text": sentence, "since": k.since}
 		items[i] = c
 	}
@@ -200,7 +200,7 @@ func (h *hub) hand(f frame) {
 }
 
 // watch opens a stream: how everything stands, and what came after an event.
-func (h *hub) watch(session object, after int64, sees bool) (first []byte, past []frame, v *viewer, stop func()) {
+func (h *hub) watch(session object, after int64, sees bool) (first []byte, past []frame, v *viewer, stop func()) { //nolint:revive // the stream and its beginning, under one lock
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	first = sse("snapshot", 0, h.all(session, sees))
@@ -234,10 +234,10 @@ func (h *hub) all(session object, sees bool) object {
 	}
 	if !sees {
 		for i := range containers {
-			containers[i] = bare("container", containers[i].(object)) //nolint:forcetypeassert // made above
+			containers[i] = bare("container", containers[i].(object)) //nolint:forcetypeassert,errcheck // made above
 		}
 		for i := range jobs {
-			jobs[i] = bare("job", jobs[i].(object)) //nolint:forcetypeassert // made above
+			jobs[i] = bare("job", jobs[i].(object)) //nolint:forcetypeassert,errcheck // made above
 		}
 	}
 	v["instances"], v["containers"], v["jobs"], v["actions"] = instances, containers, jobs, []any{}

@@ -122,11 +122,10 @@ func (t *Table) measure() {
 	}
 }
 
-// row returns the lines of one row: its first line, the continuations of wrapped cells, and
-// the cells that stand below.
-func (t *Table) row(cells []string, l layout, header bool) []string {
-	parts := make([][]string, len(t.Columns))
-	height := 1
+// parts returns the lines of the cells that stand beside each other, and how many lines the
+// longest has.
+func (t *Table) parts(cells []string, l layout, header bool) (parts [][]string, height int) {
+	parts, height = make([][]string, len(t.Columns)), 1
 	for i, c := range t.Columns {
 		if i >= len(cells) || l.kind[i] != beside {
 			continue
@@ -138,6 +137,13 @@ func (t *Table) row(cells []string, l layout, header bool) []string {
 		}
 		height = max(height, len(parts[i]))
 	}
+	return parts, height
+}
+
+// row returns the lines of one row: its first line, the continuations of wrapped cells, and
+// the cells that stand below.
+func (t *Table) row(cells []string, l layout, header bool) []string {
+	parts, height := t.parts(cells, l, header)
 	lines := make([]string, 0, height)
 	for n := range height {
 		var b strings.Builder

@@ -175,10 +175,10 @@ func (s *Screen) header() string {
 		}
 	}
 	left := "Longshore"
-	switch {
-	case s.Page == One:
+	switch s.Page {
+	case One:
 		left += " › " + clean(s.Selected)
-	case s.Page == Help:
+	case Help:
 		left += " › keys"
 	default:
 		list, needs := s.groups(), 0

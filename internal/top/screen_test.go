@@ -226,7 +226,7 @@ func TestHostileTextIsInert(t *testing.T) {
 			fits(t, "hostile", s)
 		}
 		for _, l := range Lines(s.Fleet, noon) {
-			if text := l.String(); strings.ContainsAny(text, "\x1b\n\r\u202e\x9b") {
+			if text := l.String(); strings.ContainsAny(text, "\x1b\n\r\u202e\u009b") {
 				t.Errorf("%.20q: %.100q", h, text)
 			}
 		}
