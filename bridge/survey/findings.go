@@ -95,7 +95,7 @@ const (
 )
 
 // findings is the whole rule. ordered: the target keeps an order by key.
-func (s *sample) findings(to string, ordered bool) (all []Finding) {
+func (s *sample) findings(from, to string, ordered bool) (all []Finding) {
 	add := func(is bool, f Finding) {
 		if is {
 			all = append(all, f)

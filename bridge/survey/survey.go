@@ -63,7 +63,7 @@ func Of(ctx context.Context, in Input) (*Report, error) {
 	s.delayed, s.headersExchange = r.Waiting.Delayed, in.HeadersExchange
 	r.Sampled, r.Keys, r.Largest = s.n, len(s.keys), s.largest
 	r.TopKey, r.TopShare = s.top()
-	r.Findings = s.findings(to.Transport, in.To.Capabilities().Ordering != longshore.OrderNone)
+	r.Findings = s.findings(from.Transport, to.Transport, in.To.Capabilities().Ordering != longshore.OrderNone)
 	r.Changes = changes(from.Transport, to.Transport)
 	r.Privileges = privileges(from, to)
 	return r, nil

@@ -33,7 +33,7 @@ func TestFindings(t *testing.T) {
 		for range c.n {
 			s.add(&longshore.Delivery{Message: c.m})
 		}
-		r := &Report{Findings: s.findings("kafka", true)}
+		r := &Report{Findings: s.findings("rabbitmq", "kafka", true)}
 		i := slices.IndexFunc(r.Findings, func(f Finding) bool { return f.Code == c.code })
 		if i < 0 {
 			t.Errorf("%s is not found: %+v", c.code, r.Findings)
@@ -48,7 +48,7 @@ func TestFindings(t *testing.T) {
 	}
 	s := newSample(nil, 100)
 	s.headersExchange, s.delayed = true, 3
-	if f := s.findings("kafka", true); len(f) != 2 || f[0].Code != "HEADERS-EXCHANGE" || f[1].Code != "DELAYED" {
+	if f := s.findings("rabbitmq", "kafka", true); len(f) != 2 || f[0].Code != "HEADERS-EXCHANGE" || f[1].Code != "DELAYED" {
 		t.Errorf("without a sample: %+v", f)
 	}
 }
