@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// lazyContext is a handler's context that costs nothing until somebody asks for
+// lazyContext is a handler's context that costs nothing until a caller asks for
 // its end: a context.WithCancelCause for every message costs more than all the
 // rest of the way through a container.
 //

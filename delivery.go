@@ -8,7 +8,7 @@ import (
 
 // Delivery is one message handed to this process, with the duty to settle it
 // once: [Delivery.Ack], [Delivery.Nack] or [Delivery.Reject]. A container
-// settles it by the handler's result unless it was told to leave that to the
+// settles it by the handler's result unless it is configured to leave that to the
 // handler.
 //
 // A Delivery is made by a transport, never copied and never reused: a pointer
@@ -17,7 +17,7 @@ import (
 type Delivery struct {
 	// Message is what was received, or what a middleware put in its place.
 	Message
-	// Origin tells where it came from.
+	// Origin says where it came from.
 	Origin Origin
 	// Attempt starts at 1 and counts the deliveries of this message that reached a
 	// handler and failed, as far as the broker lets us tell, plus this one.
@@ -37,7 +37,7 @@ type Delivery struct {
 	started  time.Time
 }
 
-// Origin tells where a delivery came from. What a broker does not have is zero.
+// Origin says where a delivery came from. What a broker does not have is zero.
 type Origin struct {
 	// Subscription holds what is the same for all deliveries of a consumer; nil
 	// only in a Delivery that no transport made.
@@ -51,7 +51,7 @@ type Origin struct {
 	// Redelivered: the broker has handed it out before.
 	Redelivered bool
 	// LastReturn: given back once more, the broker gives the message up, to its own
-	// dead-letter place or to nobody. A container with a place for it moves it there.
+	// dead-letter place or drops it. A container with a place for it moves it there.
 	LastReturn bool
 	// ReceivedAt is when this process got it.
 	ReceivedAt time.Time
@@ -131,7 +131,7 @@ func (d *Delivery) Extend(ctx context.Context, lease time.Duration) error {
 	return d.settle(ctx, Settlement{Verb: VerbExtend, Delay: lease})
 }
 
-// Owned tells whether the delivery is still this process's to settle. Ask before
+// Owned reports whether the delivery is still this process's to settle. Ask before
 // an effect that cannot be undone; the answer can be outdated a moment later.
 func (d *Delivery) Owned() bool { return d.state.Load() == 0 }
 
@@ -150,7 +150,7 @@ func (d *Delivery) Wait(ctx context.Context, fn func(ctx context.Context) error)
 // be gone when the commit fails. It holds for this attempt.
 func (d *Delivery) HoldAck() { d.holdAck.Store(true) }
 
-// AckHeld tells whether an Ack waits for the end of the chain. For containers.
+// AckHeld reports whether an Ack waits for the end of the chain. For containers.
 func (d *Delivery) AckHeld() bool { return d.holdAck.Load() }
 
 // Reserve makes room for a body of n bytes that a middleware is about to put in the place

@@ -43,8 +43,8 @@ const (
 	CodeVhost       Code = "vhost"        // virtual host missing or closed to the user
 	CodeNotFound    Code = "not-found"    // queue, topic or exchange does not exist
 	CodeMismatch    Code = "mismatch"     // it exists with other properties
-	CodeExclusive   Code = "exclusive"    // somebody else holds it exclusively
-	CodeUnreachable Code = "unreachable"  // nobody answers at the address
+	CodeExclusive   Code = "exclusive"    // another owner holds it exclusively
+	CodeUnreachable Code = "unreachable"  // no response from the broker
 	CodeTLS         Code = "tls"          // the peer could not be verified
 	CodeWindow      Code = "window"       // prefetch or window too small for the workers
 	CodeDrainBudget Code = "drain-budget" // the drain does not fit the stop timeout
@@ -60,7 +60,7 @@ const (
 	CodeTombstone   Code = "tombstone"    // a message without a body, for a handler that cannot take one
 	CodeNoHandler   Code = "no-handler"   // a router has no handler for the message
 	CodeReturned    Code = "returned"     // given back so often that the broker would give it up
-	CodeBusy        Code = "busy"         // somebody else works on it
+	CodeBusy        Code = "busy"         // another owner works on it
 	CodeHops        Code = "hops"         // moved to dead-letter places, or put back, too often
 	CodeDeadLetter  Code = "dead-letter"  // moving a message to its dead-letter place failed
 	CodeMaybeSent   Code = "maybe-sent"   // published, and no answer came: it may have been sent

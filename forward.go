@@ -29,7 +29,7 @@ func Forwarded(d *Delivery) *Message {
 	return &m
 }
 
-// countsFailures tells whether a header would shorten the message's life in its next place:
+// countsFailures reports whether a header would shorten the message's life in its next place:
 // attempts and deaths that brokers and frameworks count in headers.
 func countsFailures(name string) bool {
 	switch name {

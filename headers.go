@@ -58,7 +58,7 @@ func (h Headers) Get(name string) (any, bool) {
 	return nil, false
 }
 
-// Has tells whether a header with the name exists, whatever its value.
+// Has reports whether a header with the name exists, whatever its value.
 func (h Headers) Has(name string) bool {
 	_, ok := h.Get(name)
 	return ok

@@ -14,7 +14,7 @@ type Message struct {
 	ID string
 
 	// Key orders messages: those with equal keys are handled one after the
-	// other where a container is told to. nil is "no key", distinct from empty.
+	// other where a container is configured to. nil is "no key", distinct from empty.
 	Key []byte
 
 	// Body is the payload. nil is a tombstone, distinct from an empty body.
@@ -53,7 +53,7 @@ type Message struct {
 }
 
 // Clone returns a copy that shares no slice with m, for code that must change a
-// message somebody else holds.
+// message another owner holds.
 func (m *Message) Clone() *Message {
 	c := *m
 	c.Key = cloneBytes(m.Key)

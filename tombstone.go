@@ -20,7 +20,7 @@ const (
 	RejectTombstone Tombstone = iota
 	// SkipTombstone acks the message; the handler does not run.
 	SkipTombstone
-	// ZeroTombstone gives the handler the zero value. It tells a tombstone by a
+	// ZeroTombstone gives the handler the zero value. It distinguishes a tombstone by a
 	// d.Body of nil.
 	ZeroTombstone
 )

@@ -9,7 +9,7 @@ import (
 type Verdict uint8
 
 const (
-	// VerdictNone is no verdict: the error follows the redelivery policy.
+	// VerdictNone is not a verdict: the error follows the redelivery policy.
 	VerdictNone Verdict = iota
 	// VerdictAck: done.
 	VerdictAck

@@ -74,7 +74,7 @@ type Route struct {
 	Tap, Shadow transport.Source
 	// HeadersExchange: the source's bindings in the file use one.
 	HeadersExchange bool
-	// Seed has the positions of the new consumers' group; nil where the target is no Kafka topic.
+	// Seed has the positions of the new consumers' group; nil where the target is not a Kafka topic.
 	Seed *kafka.GroupSeed
 	// OnUnsendable is what happens to a message that the target refuses for good.
 	OnUnsendable bridge.Unsendables
@@ -274,7 +274,7 @@ func plainDeclare(kind string, like *declareSection) *declareSection {
 	return &declareSection{}
 }
 
-// tryRoutes reports what is wrong with the routes, each and together.
+// tryRoutes reports mistakes in the routes, each and together.
 func (c *Config) tryRoutes() {
 	l := c.loader
 	sources := map[string]string{} // by place: the route that empties it

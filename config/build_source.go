@@ -37,7 +37,7 @@ func (c *Config) source(s *sourceSection) (transport.Source, error) {
 	case b.memory != nil:
 		return b.memory.Queue(s.Queue, memory.QueueConfig{DeadLetter: s.DeadLetter, FIFO: s.FIFO, Partitions: s.Partitions, Prefetch: s.Prefetch, SingleActive: s.SingleActive}), nil
 	}
-	return nil, nil // the broker's own problem was told
+	return nil, nil // the broker's own problem was reported
 }
 
 func (s *sourceSection) rabbit() amqp.QueueConfig {

@@ -2,7 +2,7 @@ package config
 
 import "github.com/longshore-go/longshore"
 
-// The codes of what is found in a configuration file, beside those of the module.
+// The codes of findings in a configuration file, alongside those of the module.
 // `longshore explain CODE` prints a page about each.
 const (
 	CodeSyntax        longshore.Code = "syntax"         // not YAML

@@ -79,7 +79,7 @@ func (v *via) start(context.Context) error {
 	return nil
 }
 
-// Close waits for what is being published.
+// Close waits for calls in progress.
 func (v *via) Close(ctx context.Context) error {
 	v.mu.Lock()
 	p := v.pub
@@ -112,7 +112,7 @@ func (c *Config) tryVia(path string, s *containerSection) {
 		return
 	}
 	b, name := c.brokers[d.Via], s.elsewhere()
-	if name == "" || b == (broker{}) { // the source's own, or its problem was told
+	if name == "" || b == (broker{}) { // the source's own, or its problem was reported
 		return
 	}
 	if c.vias[name] == nil {

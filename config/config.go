@@ -97,7 +97,7 @@ type Report struct {
 // Errors and Warnings count the problems.
 func (r *Report) Errors() int { return len(fatal(r.Problems)) }
 
-// Warnings counts what works and is a mistake all the same.
+// Warnings counts what works and is a mistake anyway.
 func (r *Report) Warnings() int { return len(r.Problems) - r.Errors() }
 
 // Check looks for mistakes like Load, also on a machine on which the service does not
@@ -181,7 +181,7 @@ func (o Options) parse(name string, text []byte, check bool) (*Config, []Problem
 // Names are the containers in the order of the file.
 func (c *Config) Names() []string { return slices.Clone(c.loader.order) }
 
-// Warnings are what works and is a mistake all the same, such as a password that is
+// Warnings are what works and is a mistake anyway, such as a password that is
 // written into the file.
 func (c *Config) Warnings() []Problem { return slices.Clone(c.warnings) }
 

@@ -40,7 +40,7 @@ func (l *loader) value(path string, n *yaml.Node, v reflect.Value, f *field, kin
 	}
 }
 
-// holds tells whether a field has others below it.
+// holds reports whether a field has others below it.
 func (f *field) holds() bool {
 	return sectionOf(f.typ) != nil || f.typ.Kind() == reflect.Map || f.typ.Kind() == reflect.Slice
 }
@@ -104,7 +104,7 @@ func (l *loader) section(path string, n *yaml.Node, v reflect.Value, kind string
 	})
 }
 
-// knownKind tells whether any field is bound to this kind; of a policy that is not
+// knownKind reports whether any field is bound to this kind; of a policy that is not
 // known, say, nothing follows.
 func knownKind(fs []field, kind string) bool {
 	for i := range fs {

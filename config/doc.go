@@ -27,7 +27,7 @@
 // A key has the name of its Go field in snake_case, and so has its variable: the
 // Workers.Max of the container "orders" is workers.max in the file and
 // LONGSHORE_CONTAINERS_ORDERS_WORKERS_MAX in the environment. The environment wins over
-// the file, a container over defaults, and what nobody says is the default of the code.
+// the file, a container over defaults, and an unset value is the default of the code.
 //
 // Passwords and tokens are references, env:NAME or file:PATH, read at each connect. A
 // variable such as LONGSHORE_BROKERS_R_PASSWORD may hold a reference too, or the password

@@ -17,7 +17,7 @@ type document struct {
 	defaults map[*yaml.Node]bool   // nodes below defaults, which origins name
 }
 
-// reporter collects what is wrong with a document.
+// reporter collects mistakes in a document.
 type reporter struct {
 	*document
 	problems []Problem       // as they were found

@@ -19,7 +19,7 @@ import (
 type standIn struct {
 	transport.Source
 	transport.Outlet
-	real transport.Source // what is known of it
+	real transport.Source // the known facts about it
 }
 
 // instead makes one. src is what there is of the source, nil if there is nothing.
@@ -95,7 +95,7 @@ func (c *Config) readable(s *sourceSection) transport.Source {
 }
 
 // behind is what else is wrong with a URL, once its wrong parameters are gone. What they
-// were needed for is no mistake of its own.
+// were needed for is not a mistake of its own.
 func (c *Config) behind(s *sourceSection, err error) error {
 	seen := problem.Split(err)
 	left := without(s, err)

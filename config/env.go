@@ -65,7 +65,7 @@ func depth(ts []target) int {
 	return len(ts[0].path)
 }
 
-// ours tells whether a variable can only be meant for a configuration. LONGSHORE_ADMIN,
+// ours reports whether a variable can only be meant for a configuration. LONGSHORE_ADMIN,
 // LONGSHORE_CONFIG and LONGSHORE_TOKEN belong to the command.
 func (l *loader) ours(name string, fields []field) bool {
 	for _, f := range fields {
@@ -179,7 +179,7 @@ func (l *loader) put(top *yaml.Node, t target, name, value string) *yaml.Node {
 				l.report(spot{env: name}, Problem{Code: CodeBadValue, Path: joinAll(t.path...), Text: "the source is one URL, which has no " + path[0],
 					Hint: "set " + variable(t.path[:len(t.path)-len(path)]...) + ", or write the source as a mapping"})
 			}
-			return m // else what is wrong with it is told elsewhere
+			return m // else what is wrong with it is reported elsewhere
 		}
 		copied, env := flat(m), l.env[m]
 		if l.env[copied] = env; env == "" {
@@ -200,7 +200,7 @@ func (l *loader) put(top *yaml.Node, t target, name, value string) *yaml.Node {
 }
 
 // unknownVariable: one whose beginning is none of ours is only a warning; it may be
-// somebody else's.
+// another owner's.
 func (l *loader) unknownVariable(name string, all map[string][]target, warning bool) {
 	p := Problem{Code: CodeUnknownKey, Text: "this variable sets nothing", Hint: "longshore config reference lists all fields; containers and brokers are those of the file", Warning: warning}
 	if best := nearestVariable(name, all, 3); best != "" {

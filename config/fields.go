@@ -58,7 +58,7 @@ func (f *field) named() reflect.Type {
 	return sectionOf(f.typ.Elem())
 }
 
-// words are all that a field takes, and the forms beside them.
+// words are all that a field takes, and the forms alongside them.
 func (f *field) words() []string {
 	switch f.typ {
 	case reflect.TypeFor[order]():

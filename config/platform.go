@@ -9,7 +9,7 @@ import (
 // the namespace, and Docker for each link: for a Service longshore-admin they begin like ours.
 var platformName = regexp.MustCompile(`_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$`)
 
-// fromPlatform tells whether a variable that sets no field comes from the platform.
+// fromPlatform reports whether a variable that sets no field comes from the platform.
 func fromPlatform(name, value string) bool {
 	if platformName.MatchString(name) {
 		return true

@@ -20,7 +20,7 @@ import (
 type Place struct {
 	Source transport.Source
 	// URL is the source's or its broker's; it may hold a password. User and Password
-	// are those beside it.
+	// are those alongside it.
 	URL      string
 	User     string
 	Password transport.Secret
@@ -76,7 +76,7 @@ func (c *Config) DeadLetters(name string, o urls.Options) (Place, error) {
 	return c.on(at, src), nil
 }
 
-// OwnDeadLetters tells whether the file says what a container does with its dead letters
+// OwnDeadLetters reports whether the file says what a container does with its dead letters
 // itself: dead_letter.to, wherever that is, or a policy that leaves nothing to the broker.
 func (c *Config) OwnDeadLetters(name string) bool {
 	s, ok := c.loader.file.Containers[name]

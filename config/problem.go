@@ -12,7 +12,7 @@ import (
 // Problem is one thing that is wrong with a configuration, and where.
 type Problem struct {
 	Code    longshore.Code `json:"code"`
-	Warning bool           `json:"warning,omitempty"` // it works, and is a mistake all the same
+	Warning bool           `json:"warning,omitempty"` // it works, and is a mistake anyway
 	// Where is "longshore.yaml:7:24" or "env LONGSHORE_…".
 	Where  string `json:"where"`
 	Line   int    `json:"line,omitempty"`   // from 1; 0: not in the file
@@ -107,7 +107,7 @@ func (rp *reporter) finish() []Problem {
 	return rp.problems
 }
 
-// fatal are those that are no warnings, as errors.
+// fatal are those that are not warnings, as errors.
 func fatal(problems []Problem) []error {
 	var errs []error
 	for i := range problems {

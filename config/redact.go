@@ -21,7 +21,7 @@ func (doc *document) hide(n *yaml.Node) {
 	}
 	from, to := doc.extent(n)
 	// An empty value is what an unquoted &name, !name or #name is read as, and what stands
-	// behind a # is no value either: somebody's password may begin with it.
+	// behind a # is not a value either: a password may begin with it.
 	line := doc.line(n.Line)
 	if n.Value == "" || strings.Contains(string(line[to:]), " #") {
 		to = len(line)

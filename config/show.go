@@ -18,7 +18,7 @@ type Value struct {
 	// Value as it is written in the file; secrets are "***".
 	Value string `json:"value"`
 	// Origin is "longshore.yaml:7", "env LONGSHORE_…", "defaults, longshore.yaml:4", or
-	// "default" for what nobody said.
+	// "default" for unset values.
 	Origin string `json:"origin"`
 	// Secret is where a secret comes from: "env:RABBIT_PW".
 	Secret string `json:"secret,omitempty"`

@@ -97,7 +97,7 @@ func (rp *reporter) unknownKey(path string, key, value *yaml.Node, fs []field, k
 	rp.report(rp.spotOf(key), p)
 }
 
-// elsewhere is what a key of others is called here, "" if nobody knows.
+// elsewhere is what a key of others is called here, "" if unknown.
 func elsewhere(key string) string {
 	switch strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(key)) {
 	case "concurrency", "maxconcurrency", "parallelism":

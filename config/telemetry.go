@@ -56,7 +56,7 @@ type live struct {
 	middlewares []longshore.Middleware
 }
 
-// makeMeters takes the section apart, and tells what is wrong with it. Nothing is
+// makeMeters takes the section apart, and reports mistakes in it. Nothing is
 // collected yet.
 func (c *Config) makeMeters() {
 	l := c.loader
@@ -235,7 +235,7 @@ func (a *live) observe(cs []*container.ListenerContainer, code Code) (stops []fu
 	return stops, err
 }
 
-// close sends what is left. Who makes containers after it begins anew.
+// close sends the rest. Who makes containers after it begins again.
 func (m *meters) close(ctx context.Context, a *live) {
 	m.mu.Lock()
 	if m.live == a {

@@ -25,7 +25,7 @@ import (
 const graceReserve = 5 * time.Second
 
 // try makes everything once, with a handler that is never called, so that what the
-// constructors refuse is told like any other mistake.
+// constructors refuse is reported like any other mistake.
 func (c *Config) try() {
 	l := c.loader
 	for _, name := range slices.Sorted(maps.Keys(l.file.Brokers)) {
@@ -58,7 +58,7 @@ func (c *Config) tryBroker(name string, s *brokerSection) {
 	c.told[name] = problem.Split(err)
 }
 
-// unlessTold leaves out what was told of the broker itself.
+// unlessTold leaves out what was reported about the broker itself.
 func (c *Config) unlessTold(broker string, err error) error {
 	return errors.Join(newMistakes(err, c.told[broker])...)
 }
@@ -117,7 +117,7 @@ func (c *Config) checked(s *sourceSection, src transport.Source, err error) erro
 	if check, ok := src.(transport.Checker); ok && err == nil {
 		err = check.Check()
 		if err != nil && c.loader.broken[joinAll("brokers", s.Broker, "url")] {
-			return nil // told of the broker
+			return nil // reported about the broker
 		}
 	}
 	return c.unlessTold(s.Broker, err)

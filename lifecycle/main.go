@@ -80,7 +80,7 @@ func run(signals <-chan os.Signal, stderr io.Writer, parts []Component) int {
 
 // run obeys signals from the beginning. The first ends the start or the service, and what
 // runs drains; the second ends the waiting for handlers, and what that abandons is reported
-// all the same; the third does not even wait for that. Signals within a second count as one.
+// anyway; the third does not even wait for that. Signals within a second count as one.
 func (m *Manager) run(signals <-chan os.Signal, stderr io.Writer) int {
 	run, end := context.WithCancel(context.Background())
 	defer end()

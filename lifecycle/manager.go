@@ -37,7 +37,7 @@ type Config struct {
 const DefaultStopTimeout = 25 * time.Second
 
 const (
-	// stopReserve is what has to be left of StopTimeout beside the components: a
+	// stopReserve is what has to be left of StopTimeout alongside the components: a
 	// loaded machine, the process's own end.
 	stopReserve = 3 * time.Second
 	// leastPhase is what a phase gets even if those before it used up the time, so

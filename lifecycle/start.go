@@ -173,7 +173,7 @@ func startPatience(ctx context.Context, why error, undoBy time.Time) time.Durati
 	return patience
 }
 
-// Add starts a component beside those that run and makes it one of them: Stop stops it
+// Add starts a component alongside those that run and makes it one of them: Stop stops it
 // in its phase, and Main reports about it. Before Start it is only remembered. It is
 // refused while the manager stops, for a name that another component has, and with
 // longshore.CodeDrainBudget if it does not fit into StopTimeout.

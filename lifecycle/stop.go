@@ -111,7 +111,7 @@ func (m *Manager) stopPhases(ctx context.Context, live []Component, doneBy time.
 	return errors.Join(errs...)
 }
 
-// stopWithin stops one phase by a deadline of its own, which is that of ctx for nobody
+// stopWithin stops one phase by a deadline of its own, never that of ctx
 // else; a cancel of ctx is obeyed.
 func (m *Manager) stopWithin(ctx context.Context, parts []Component, own, patience time.Duration) error {
 	phase, cancel := context.WithTimeout(context.WithoutCancel(ctx), own)
@@ -126,7 +126,7 @@ func (m *Manager) stopWithin(ctx context.Context, parts []Component, own, patien
 
 // stopPhase stops in two steps: the components' own Stop, each bounded by its own
 // budget and all by ctx; then, for one that does not obey, an end of the waiting, so that
-// what comes after is stopped all the same.
+// what comes after is stopped anyway.
 func (m *Manager) stopPhase(ctx context.Context, parts []Component, patience time.Duration) error {
 	errs := callAll(ctx, parts, func(why error) time.Duration {
 		if errors.Is(why, context.Canceled) {

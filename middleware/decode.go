@@ -209,7 +209,7 @@ func codingsOf(m *longshore.Message) string {
 	return celery + "," + said
 }
 
-// saysPacking tells whether a header says how the body is packed.
+// saysPacking reports whether a header says how the body is packed.
 func saysPacking(h longshore.Header) bool {
 	text, _ := h.Value.(string)
 	return strings.EqualFold(h.Name, encodingHeader) || h.Name == celeryHeader && celeryCoding(text) != ""

@@ -19,7 +19,7 @@ type DedupeConfig struct {
 	Size int
 	// For is how long; 0 = 10 minutes.
 	For time.Duration
-	// ID tells messages apart; nil = [longshore.Identity]. One with an empty id is
+	// ID distinguishes messages; nil = [longshore.Identity]. One with an empty id is
 	// always handled, and the first of them is reported by a warning.
 	ID func(*longshore.Delivery) string
 	// Logger gets that warning; nil = stderr, zap.NewNop() is silence.
@@ -70,7 +70,7 @@ type deduper struct {
 func (*deduper) Name() string { return nameDedupe }
 
 // Check refuses manual settling: there the return of the handler says nothing, and what
-// is a copy would be settled by nobody.
+// is a copy would be settled by no one.
 func (*deduper) Check(_ context.Context, f longshore.Facts) error {
 	if !f.Manual {
 		return nil
@@ -126,7 +126,7 @@ func (u *deduper) WrapBatch(next longshore.BatchHandler) longshore.BatchHandler 
 	})
 }
 
-// id is empty for a message that cannot be recognised. That is told once: without ids
+// id is empty for a message that cannot be recognised. That is logged once: without ids
 // the middleware does nothing, and nothing else would show it.
 func (u *deduper) id(d *longshore.Delivery) string {
 	id := u.cfg.ID(d)
@@ -141,7 +141,7 @@ func (u *deduper) id(d *longshore.Delivery) string {
 
 var errRunning = errors.New("another delivery of this message is being handled")
 
-// begin tells whether a message is done, or notes that it runs.
+// begin reports whether a message is done, or notes that it runs.
 func (u *deduper) begin(id string) (done bool, err error) {
 	if id == "" {
 		return false, nil

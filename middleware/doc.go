@@ -8,7 +8,7 @@
 //		middleware.Decode(middleware.DecodeConfig{}),
 //	}})
 //
-// The first in the list is the outermost; container.Validate tells of orders that are
+// The first in the list is the outermost; container.Validate reports orders that are
 // known to be wrong. All of them are safe for concurrent use and work in a container
 // with a batch handler, except where their comment says otherwise.
 package middleware

@@ -14,7 +14,7 @@ import (
 // is for those who want to see every message.
 //
 // Outside a container it does nothing: it lives on the verdicts that a container
-// tells its middlewares. A nil logger is zap's no-op.
+// notifies its middlewares. A nil logger is zap's no-op.
 func Log(l *zap.Logger) longshore.Middleware {
 	return logger{logs.Of(l)}
 }

@@ -29,7 +29,7 @@ const (
 	shadowParallel = 16
 )
 
-// Shadow runs a second handler beside the first: a new version, or the same work on
+// Shadow runs a second handler alongside the first: a new version, or the same work on
 // another store. It gets a delivery of its own, which cannot be settled, and holds
 // nobody up: the verdict is the first handler's, at once. It works on single
 // deliveries, not in a container with a batch handler.
@@ -83,7 +83,7 @@ func (s *Shadow) Wait(ctx context.Context) error {
 	}
 }
 
-// Wrap runs the second handler beside next.
+// Wrap runs the second handler alongside next.
 func (s *Shadow) Wrap(next longshore.Handler) longshore.Handler {
 	return longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
 		select {
@@ -130,7 +130,7 @@ func (s *Shadow) call(ctx context.Context, d *longshore.Delivery) (panicked any,
 	return nil, s.cfg.Handler.Handle(ctx, d)
 }
 
-// settledAlready is the settler of a delivery that belongs to somebody else.
+// settledAlready is the settler of a delivery that belongs to another owner.
 type settledAlready struct{}
 
 func (settledAlready) Ack(context.Context, uint64) error { return longshore.ErrSettled }

@@ -14,7 +14,7 @@ import (
 // is what the call returns if it fails from then on: an ordinary error, which is
 // retried. A handler that succeeds late has succeeded.
 //
-// Nobody can end a handler that ignores its context; the container shows such a one
+// Nothing can end a handler that ignores its context; the container shows such a one
 // as stuck. Limit must be above zero, else the container refuses to start.
 func Timeout(limit time.Duration) longshore.Middleware { return timeout{limit} }
 

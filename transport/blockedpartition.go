@@ -15,5 +15,5 @@ type BlockedPartition struct {
 	Window    int       // how many there may be, it included
 }
 
-// Full tells whether its partition stands still.
+// Full reports whether its partition stands still.
 func (h BlockedPartition) Full() bool { return h.Behind+1 >= h.Window }

@@ -2,7 +2,7 @@
 // [Source] opens a [Consumer], a [Publisher] sends. It holds no logic.
 //
 // A transport of your own needs two methods for a source and five for a
-// consumer; transporttest.Run tells whether they keep the contract:
+// consumer; transporttest.Run reports whether they keep the contract:
 //
 //	func (s *source) Open(_ context.Context, o transport.OpenOptions) (transport.Consumer, error) {
 //		return &consumer{in: s.in, base: o.Base}, nil

@@ -48,7 +48,7 @@ type (
 	// Describer names the source. Without it the source is called "source".
 	Describer interface{ Describe() Description }
 
-	// Checker finds what is wrong with the source's configuration without I/O;
+	// Checker finds mistakes in the source's configuration without I/O;
 	// container.New calls it.
 	Checker interface{ Check() error }
 
@@ -114,7 +114,7 @@ type (
 		Settings(ctx context.Context) (map[string]string, error)
 	}
 
-	// Declarer tells the arguments with which the source declares its queues, to compare
+	// Declarer reports the arguments with which the source declares its queues, to compare
 	// them with what exists; nil: it declares none.
 	Declarer interface{ Declares() map[string]any }
 
@@ -162,11 +162,11 @@ type (
 		Resize(ctx context.Context, window int) error
 	}
 
-	// Bufferer tells how many deliveries the transport holds that Receive has not
+	// Bufferer says how many deliveries the transport holds that Receive has not
 	// handed out.
 	Bufferer interface{ Buffered() int }
 
-	// Prefetcher tells how many deliveries the broker sends ahead of their settlement, as
+	// Prefetcher says how many deliveries the broker sends ahead of their settlement, as
 	// the broker shows it.
 	Prefetcher interface{ Prefetch() int }
 
@@ -177,12 +177,12 @@ type (
 		Resume(ctx context.Context) error
 	}
 
-	// Backlogger tells how many messages wait at the broker and when that was read.
+	// Backlogger says how many messages wait at the broker and when that was read.
 	Backlogger interface {
 		Backlog(ctx context.Context) (count int64, at time.Time, err error)
 	}
 
-	// CapabilityReporter tells what this very queue can do, known once it is open.
+	// CapabilityReporter reports what this very queue can do, known once it is open.
 	CapabilityReporter interface{ Capabilities() Capabilities }
 )
 
@@ -205,7 +205,7 @@ const (
 
 // Optional on a Consumer of a log that is read by position. Operators use them.
 type (
-	// Partitioner tells how many partitions this consumer has now.
+	// Partitioner says how many partitions this consumer has now.
 	Partitioner interface{ Partitions() int }
 
 	// Seeker moves the position of this consumer's own partitions.

@@ -2,7 +2,7 @@ package transport
 
 import "github.com/longshore-go/longshore"
 
-// Permanent tells whether a publisher that answers with err will answer the same to the next
+// Permanent reports whether a publisher that answers with err will answer the same to the next
 // try, because the message is what it refuses: too large, a header it cannot carry, a property
 // the broker does not have. longshore.CodeRefused is not among them, since a full queue
 // refuses as well.

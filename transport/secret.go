@@ -47,7 +47,7 @@ func Func(from string, f func(ctx context.Context) (string, error)) Secret {
 	return Secret{from: from, get: f}
 }
 
-// IsZero tells whether none was given.
+// IsZero reports whether none was given.
 func (s Secret) IsZero() bool { return s.get == nil }
 
 // Get returns the value, "" from the zero Secret.

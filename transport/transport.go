@@ -27,9 +27,9 @@ type OpenOptions struct {
 	// It outlives Open's ctx and is cancelled with longshore.ErrStopping as its
 	// cause when a drain runs out of time.
 	Base context.Context //nolint:containedctx // the parent of contexts made later, by design
-	// Observer hears what happens outside of calls; nil means nobody listens.
+	// Observer hears what happens outside of calls; nil means no observer.
 	Observer Observer
-	// Operations hears how long calls at the broker took; zero means nobody listens.
+	// Operations hears how long calls at the broker took; zero means no observer.
 	Operations Operations
 	// Window is how many deliveries the container wants to hold now, MaxWindow
 	// how many at the most; 0 leaves it to the transport.
@@ -64,8 +64,8 @@ type Consumer interface {
 	// longshore.ErrClosed after Close, ctx.Err(), or an *longshore.Error that says
 	// why this consumer is at its end.
 	Receive(ctx context.Context, max int) ([]*longshore.Delivery, error)
-	// Cancel tells the broker to send no more and waits for its confirmation.
-	// What was received stays settleable, and Receive hands out what is buffered.
+	// Cancel asks the broker to send no more and waits for its confirmation.
+	// What was received stays settleable, and Receive hands out buffered deliveries.
 	Cancel(ctx context.Context) error
 	// Release gives back to the broker what Receive has not handed out. It is
 	// called after Cancel.
@@ -102,7 +102,7 @@ type Observer interface {
 	// SettleFailed: an accepted settlement was not carried out.
 	SettleFailed(d *longshore.Delivery, s longshore.Settlement, err error)
 	// Down: the consumer is at its end, Receive would return err. It is called
-	// once, also when nobody is in Receive, and not after Cancel or Close were
+	// once, also when no call of Receive waits, and not after Cancel or Close were
 	// called by us.
 	Down(err error)
 	// Event is anything else worth a line in the log.
@@ -138,10 +138,10 @@ type SkipReason string
 // The reasons.
 const (
 	SkippedExpired   SkipReason = "expired"   // retention had deleted them before they were read
-	SkippedTruncated SkipReason = "truncated" // the log ends before the position: cut off, or made anew
+	SkippedTruncated SkipReason = "truncated" // the log ends before the position: cut off, or made again
 )
 
-// EventKind tells kinds of [Event] apart.
+// EventKind distinguishes kinds of [Event].
 type EventKind uint8
 
 // The kinds.
@@ -170,7 +170,7 @@ type Description struct {
 	InProcess bool
 	// Approximate: the broker's counts are estimates, so a count of 0 does not mean empty.
 	Approximate bool
-	// Namespace is what tells two sources of one name at one address apart: RabbitMQ's
+	// Namespace is what distinguishes two sources of one name at one address: RabbitMQ's
 	// virtual host. "" where the broker has none.
 	Namespace string
 }

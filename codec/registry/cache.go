@@ -38,7 +38,7 @@ func newCache[K comparable](size int) *cache[K] {
 }
 
 // get returns what is kept, or fetches it. What has expired goes on for as long as it
-// cannot be had anew for reasons that are not its own.
+// cannot be had again for reasons that are not its own.
 func (c *cache[K]) get(ctx context.Context, key K, now time.Time, fetch func(context.Context) (Schema, time.Time, error)) (Schema, error) {
 	c.mu.Lock()
 	var old *entry[K]

@@ -60,7 +60,7 @@ const (
 	defaultUnknown = time.Minute
 )
 
-// New makes a codec; it does not ask the registry. All that is wrong with cfg is told
+// New makes a codec; it does not ask the registry. Every mistake in cfg is reported
 // at once ([longshore.CodeConfig]).
 func New(cfg Config) (*Codec, error) {
 	if err := cfg.check(); err != nil {

@@ -101,7 +101,7 @@ func schema(id int, s sr.Schema) Schema {
 	return Schema{ID: id, Kind: Kind(s.Type.String()), Text: s.Schema}
 }
 
-// failure tells what is the message's fault from what is the registry's.
+// failure distinguishes what is the message's fault from what is the registry's.
 func failure(op string, err error) error {
 	if err == nil {
 		return nil

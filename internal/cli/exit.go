@@ -23,7 +23,7 @@ const (
 
 // UsageError is a command line that cannot be understood.
 type UsageError struct {
-	Text string // what is wrong
+	Text string // the mistake
 	Hint string // what to type instead
 }
 

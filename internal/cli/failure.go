@@ -76,7 +76,7 @@ func plainCode(err error) longshore.Code {
 	return longshore.CodeInternal
 }
 
-// counted tells what came several times once: a thousand messages may fail for one reason.
+// counted reports what came several times once: a thousand messages may fail for one reason.
 func counted(all []Problem) (once []Problem) {
 	type text struct{ code, message, help string }
 	at := map[text]int{}

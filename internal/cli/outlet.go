@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// ErrGone is what writes return once nobody reads the stream any more: head has had
+// ErrGone is what writes return once the reader has closed the stream: head has had
 // enough, or a pager was left.
 var ErrGone = errors.New("longshore: nobody reads the output any more")
 
@@ -36,10 +36,10 @@ func (o *Outlet) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Gone tells whether a write was in vain.
+// Gone reports whether a write was in vain.
 func (o *Outlet) Gone() bool { return o.gone.Load() }
 
-// WithoutGone leaves ErrGone out of joined errors: it is no mistake to tell of.
+// WithoutGone leaves ErrGone out of joined errors: it is not a mistake to tell of.
 func WithoutGone(err error) error {
 	joined, ok := err.(interface{ Unwrap() []error }) // only what errors.Join made
 	switch {

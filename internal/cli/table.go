@@ -15,7 +15,7 @@ func (p *Printer) Table(columns ...table.Column) *table.Table {
 	return &table.Table{Columns: columns, Width: p.TableWidth(), Paint: p.paintTone}
 }
 
-// TableWidth is the width that a table of the answer has; 0 is no limit.
+// TableWidth is the width that a table of the answer has; 0 means no limit.
 func (p *Printer) TableWidth() int {
 	if !p.OutTerminal {
 		return 0

@@ -22,7 +22,7 @@ type Config struct {
 	Kafka []string
 	// SQS is an endpoint to use instead of the embedded server.
 	SQS string
-	// Show hears of everything. nil: nobody watches.
+	// Show hears of everything. nil: no observer.
 	Show Show
 	// Log is the containers' log. nil: silence.
 	Log *zap.Logger

@@ -242,5 +242,5 @@ func note(ids *[]int, n int) {
 	}
 }
 
-// Bad tells whether anything happened that must not.
+// Bad reports whether anything happened that must not.
 func (c Count) Bad() bool { return c.Lost > 0 || c.Twice > 0 || c.Inverted > 0 }

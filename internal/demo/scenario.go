@@ -158,7 +158,7 @@ func (l *leg) cut() (conns, running int) {
 	return l.rig.cut(), running
 }
 
-// idle tells whether all that was published is done.
+// idle reports whether all that was published is done.
 func (l *leg) idle() bool {
 	if l.ledger.waiting() > 0 {
 		return false

@@ -47,7 +47,7 @@ type Row struct {
 	Trouble bool   `json:"-"` // recovering
 }
 
-// silent is a Show for nobody.
+// silent is a Show without an audience.
 type silent struct{}
 
 func (silent) Begin(Header)               {}

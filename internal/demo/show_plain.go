@@ -20,7 +20,7 @@ func (p Painter) do(c cli.Color, s string) string {
 }
 
 // Plain writes event lines and one status line a second: for pipes and CI. A
-// write error only means that nobody reads any more.
+// write error only means that the reader has gone.
 type Plain struct {
 	w     io.Writer
 	paint Painter

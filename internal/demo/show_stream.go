@@ -9,7 +9,7 @@ type Stream struct {
 	next time.Duration
 }
 
-// NewStream writes by line. A write error only means that nobody reads any more.
+// NewStream writes by line. A write error only means that the reader has gone.
 func NewStream(line func(any) error) *Stream { return &Stream{line: line} }
 
 type streamBegin struct {

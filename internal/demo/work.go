@@ -81,7 +81,7 @@ func work(ctx context.Context, takes time.Duration) error {
 	}
 }
 
-// witness is a middleware that tells the ledger what became of each delivery.
+// witness is a middleware that reports to the ledger what became of each delivery.
 type witness struct{ ledger *ledger }
 
 // Name implements longshore.Named.

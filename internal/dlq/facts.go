@@ -25,7 +25,7 @@ const (
 	headerID       = "longshore-dead-id"
 )
 
-// Facts is what a dead letter tells of its failure. What is not known is zero.
+// Facts is what a dead letter says about its failure. What is not known is zero.
 type Facts struct {
 	// Who gave it up: "longshore", "rabbitmq", "spring-amqp", "spring-kafka", "sqs";
 	// "" if nothing in it says that it is a dead letter.
@@ -41,7 +41,7 @@ type Facts struct {
 	Details  []Detail
 }
 
-// Detail is one more thing that was written beside the failure.
+// Detail is one more thing that was written alongside the failure.
 type Detail struct{ Name, Value string }
 
 // FactsOf reads the failure headers of a dead letter, whoever wrote them.
@@ -110,7 +110,7 @@ func brokersDeath(h longshore.Headers) Facts {
 	return f
 }
 
-// redriven reads what SQS tells of a message that its redrive policy moved.
+// redriven reads what SQS reports about a message that its redrive policy moved.
 func redriven(d *longshore.Delivery) Facts {
 	m, ok := d.Native().(*types.Message)
 	if !ok {
@@ -153,7 +153,7 @@ func awsID(d *longshore.Delivery) string {
 	return *n.MessageId
 }
 
-// Named tells whether id means this dead letter: its [ID], the id that it was published
+// Named reports whether id means this dead letter: its [ID], the id that it was published
 // with, or, on SQS, the MessageId that it has now or had in the queue it came from.
 func Named(d *longshore.Delivery, id string) bool {
 	if id == "" {

@@ -21,12 +21,12 @@ type Filter struct {
 	Before time.Time
 }
 
-// All tells whether nothing is filtered out.
+// All reports whether nothing is filtered out.
 func (f *Filter) All() bool {
 	return len(f.IDs) == 0 && f.Reason == "" && f.Key == nil && f.Source == "" && f.Error == "" && f.Since.IsZero() && f.Before.IsZero()
 }
 
-// Match tells whether a dead letter is chosen. One whose time is not known is
+// Match reports whether a dead letter is chosen. One whose time is not known is
 // neither since nor before anything.
 func (f *Filter) Match(d *longshore.Delivery, facts Facts) bool {
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/longshore-go/longshore/transport"
 )
 
-// Job is what is to be done with the dead letters of a source.
+// Job is the work on the dead letters of a source.
 type Job struct {
 	Source transport.Source
 	Filter Filter
@@ -46,7 +46,7 @@ type Result struct {
 	Kept   int   // not chosen; they stay
 	// Unknown is how many stay because nothing in them says where they came from.
 	Unknown int
-	// Open is how many may have been sent and may be where they were all the same: the
+	// Open is how many may have been sent and may be where they were anyway: the
 	// broker went away, or the end came, in between. They are sent again.
 	Open int
 	// Full: so many stay that what lies behind them was not reached.
@@ -149,7 +149,7 @@ func (j Job) start(ctx context.Context) (*run, error) {
 	return r, nil
 }
 
-// plan looks what of a log is to be done. That costs nothing there, and tells when
+// plan looks what of a log is to be done. That costs nothing there, and says when
 // the end is reached.
 func (r *run) plan(ctx context.Context) error {
 	r.planned = map[place]bool{}
@@ -228,7 +228,7 @@ func (r *run) want() int {
 	return r.Batch
 }
 
-// widen makes room in the window beside what is kept.
+// widen makes room in the window alongside what is kept.
 func (r *run) widen(ctx context.Context) error {
 	if len(r.kept)+r.Batch <= r.window {
 		return nil
@@ -347,7 +347,7 @@ func (r *run) choose(d *longshore.Delivery) (l letter, ok bool) {
 	return l, false
 }
 
-// failedAgain tells whether the message was replayed and has come back since this
+// failedAgain reports whether the message was replayed and has come back since this
 // run began: to send it on and on would never end.
 func (r *run) failedAgain(d *longshore.Delivery, facts Facts) bool {
 	at := facts.At

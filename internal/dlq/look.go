@@ -9,7 +9,7 @@ import (
 )
 
 // Log is a source that keeps what was consumed, such as a Kafka topic: what was
-// replayed is remembered beside it, and removing means to forget its oldest part.
+// replayed is remembered alongside it, and removing means to forget its oldest part.
 type Log interface {
 	transport.ProgressReader
 	transport.Truncater

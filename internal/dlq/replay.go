@@ -130,7 +130,7 @@ func (r *run) sendTo(ctx context.Context, to string, batch []letter) error {
 	return nil
 }
 
-// doubtful tells whether a message with this error may have arrived all the same: the
+// doubtful reports whether a message with this error may have arrived anyway: the
 // broker's answer did not come.
 func doubtful(err error) bool {
 	switch longshore.CodeOf(err) {

@@ -24,7 +24,7 @@ func Restore(d *longshore.Delivery) *longshore.Message {
 	return m
 }
 
-// isFailure tells whether a header says why the message failed. Forwarded has left out what
+// isFailure reports whether a header says why the message failed. Forwarded has left out what
 // counts its failures.
 func isFailure(name string) bool {
 	switch name {

@@ -148,6 +148,6 @@ func several(n, one string) string {
 }
 
 func number(text string) int {
-	n, _ := strconv.Atoi(text) // 0 where it is not told
+	n, _ := strconv.Atoi(text) // 0 if unknown
 	return n
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/longshore-go/longshore/internal/rabbitapi"
 )
 
-// rabbitQueue is what the management API tells of a queue, as far as it matters.
+// rabbitQueue is what the management API reports about a queue, as far as it matters.
 type rabbitQueue struct {
 	Version   string           `json:"-"`
 	Alarm     string           `json:"-"` // "memory", "disk" or ""

@@ -56,10 +56,10 @@ func checkSQS(queue, dead map[string]string, own bool, handler time.Duration, no
 	return f
 }
 
-// sqsCounts says what is in the queue, and what that may mean: SQS does not tell who
+// sqsCounts says what is in the queue, and what that may mean: SQS does not report who
 // receives, or whether anything was ever sent.
 func sqsCounts(f *findings, queue map[string]string, now time.Time) {
-	created, _ := strconv.ParseInt(queue["CreatedTimestamp"], 10, 64) // 0 where it is not told
+	created, _ := strconv.ParseInt(queue["CreatedTimestamp"], 10, 64) // 0 if unknown
 	age := now.Sub(time.Unix(created, 0))
 	visible, hidden, delayed := count(queue, ""), count(queue, "NotVisible"), count(queue, "Delayed")
 	switch {
@@ -100,6 +100,6 @@ func count(attrs map[string]string, kind string) string {
 }
 
 func seconds(text string) time.Duration {
-	n, _ := strconv.Atoi(text) // 0 where it is not told
+	n, _ := strconv.Atoi(text) // 0 if unknown
 	return time.Duration(n) * time.Second
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
-// rabbitConsumer is a consumer of a queue, as the management API tells it.
+// rabbitConsumer is a consumer of a queue, as the management API shows it.
 type rabbitConsumer struct {
 	Tag     string `json:"consumer_tag"`
 	Channel struct {

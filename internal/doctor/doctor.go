@@ -4,7 +4,7 @@
 //	findings, err := doctor.Examine(ctx, doctor.Case{Rows: once.Rows, Dead: dead, Queue: orders, Limit: 1000})
 //
 // It only looks, and only where looking does no harm: a place that refuses to be
-// browsed is unknown, and what is unknown is not guessed.
+// browsed is unknown, and unknowns are not guessed.
 package doctor
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/longshore-go/longshore/transport"
 )
 
-// Case is what is examined.
+// Case is the examined state.
 type Case struct {
 	// Rows lists mutex rows: (*mutex.Mutex).Rows.
 	Rows func(ctx context.Context, age time.Duration, limit int, ids ...string) ([]mutex.Row, error)
@@ -38,7 +38,7 @@ type Case struct {
 	Again time.Duration
 }
 
-// Found is a diagnosis with what is known about the row.
+// Found is a diagnosis with the known facts about the row.
 type Found struct {
 	mutex.Finding
 

@@ -60,7 +60,7 @@ type management struct {
 	client *http.Client
 }
 
-// overview is what the management API tells of itself.
+// overview is what the management API reports about itself.
 type overview struct {
 	Version string `json:"rabbitmq_version"`
 	Cluster string `json:"cluster_name"`
@@ -99,7 +99,7 @@ func (m *management) queue(ctx context.Context, vhost, name string) (*rabbitQueu
 	return q, nil
 }
 
-// leadsOn tells whether the queue's dead-letter exchange leads to anything.
+// leadsOn reports whether the queue's dead-letter exchange leads to anything.
 func (m *management) leadsOn(ctx context.Context, vhost string, q *rabbitQueue) (bool, error) {
 	exchange, ok := q.text("dead-letter-exchange")
 	if !ok {

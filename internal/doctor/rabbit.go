@@ -11,7 +11,7 @@ import (
 
 const nameManagement = "name RabbitMQ's HTTP API with --management http://user:password@host:15672; amqp-server has none"
 
-// checkRabbit looks at a queue over AMQP, which tells little, and asks the management
+// checkRabbit looks at a queue over AMQP, which reports little, and asks the management
 // API for the rest, if that is one of the same cluster.
 func checkRabbit(ctx context.Context, p Patient, name string) ([]Check, error) {
 	var told map[string]string
@@ -62,7 +62,7 @@ func noQueue(vhost, name string) []Check {
 	return []Check{{Area: "queue", Level: Bad, Text: fmt.Sprintf("there is no queue %q in virtual host %q", name, vhost), Hint: "declare it, or check the name"}}
 }
 
-// bare is what AMQP tells, and why there is no more.
+// bare is what AMQP reports, and why there is no more.
 func bare(told map[string]string, why, hint string) []Check {
 	var f findings
 	f.add("broker", OK, "", "RabbitMQ %s, cluster %q", told["version"], told["cluster_name"])

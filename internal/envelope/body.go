@@ -28,7 +28,7 @@ func (f Form) known() bool {
 // Placeholder stands for a body that a broker would refuse because it is empty.
 const Placeholder = "-"
 
-// LegalText tells whether a text is UTF-8 of the characters that XML 1.0 has,
+// LegalText reports whether a text is UTF-8 of the characters that XML 1.0 has,
 // which is what SQS takes.
 func LegalText[T string | []byte](s T) bool {
 	for i := 0; i < len(s); {

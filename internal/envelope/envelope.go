@@ -59,7 +59,7 @@ type wire struct {
 
 const version = "1."
 
-// IsEmpty tells whether there is nothing to pack.
+// IsEmpty reports whether there is nothing to pack.
 func (e *Envelope) IsEmpty() bool {
 	return e.ID == "" && e.Via == "" && e.Time == 0 && !e.HasKey && !e.NoKey && e.Body == Plain &&
 		!e.HasHeaders && len(e.Properties) == 0 && len(e.Broker) == 0

@@ -134,7 +134,7 @@ const (
 	Broken                  // it does nothing, or what is shown is old
 )
 
-// Urgent tells how much a container needs a person: by the level that its instance reports.
+// Urgent says how much a container needs a person: by the level that its instance reports.
 func Urgent(p *Part) Urgency {
 	switch {
 	case p.Instance.Status == Silent, !p.Live, p.State == container.StateRecovering:

@@ -45,7 +45,7 @@ func (r *reader) follow(ctx context.Context) {
 	}
 }
 
-// stream reads one stream to its end and tells whether it was opened.
+// stream reads one stream to its end and reports whether it was opened.
 func (r *reader) stream(ctx context.Context) bool {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -56,7 +56,7 @@ const (
 	Silent Status = "silent" // the last read failed; what is shown is old
 )
 
-// Instance is what is known of an instance.
+// Instance holds the known facts about an instance.
 type Instance struct {
 	Name   string    `json:"name"`
 	Status Status    `json:"status"`
@@ -78,7 +78,7 @@ type Instance struct {
 	Series map[string][]Point `json:"-"`
 }
 
-// Snapshot is what is known of all instances, in the order of the targets.
+// Snapshot holds the known facts about all instances, in the order of the targets.
 type Snapshot struct {
 	At        time.Time  `json:"at"`
 	Instances []Instance `json:"instances"`
@@ -123,7 +123,7 @@ func (f *Fleet) Run(ctx context.Context) {
 	}
 }
 
-// Snapshot returns what is known now.
+// Snapshot returns the current facts.
 func (f *Fleet) Snapshot() Snapshot {
 	s := Snapshot{At: time.Now()}
 	for _, r := range f.readers {

@@ -102,7 +102,7 @@ func (r *reader) begin(now time.Time) {
 	clear(r.series)
 }
 
-// restarted tells whether the containers belong to a later run than before. A container that
+// restarted reports whether the containers belong to a later run than before. A container that
 // only reconnected keeps its Since.
 func restarted(before, after []admin.Container) bool {
 	began := map[string]time.Time{}
@@ -115,7 +115,7 @@ func restarted(before, after []admin.Container) bool {
 	})
 }
 
-// instance returns a copy of what is known.
+// instance returns a copy of the known facts.
 func (r *reader) instance() Instance {
 	r.mu.Lock()
 	defer r.mu.Unlock()

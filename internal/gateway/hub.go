@@ -103,7 +103,7 @@ func (h *hub) snapshotOf(instance string, k *known, v object) {
 	}
 }
 
-// silent marks an instance that does not answer, and what is known of it as old.
+// silent marks an instance that does not answer, and the known facts about it as old.
 func (h *hub) silent(instance, problem string, since time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -47,7 +47,7 @@ type Point struct {
 	// P50 and P99 are how long handlers took in the last 10 to 20 s; 0: none ended.
 	P50 float32 `json:"p50"`
 	P99 float32 `json:"p99"`
-	// Oldest is the age of what is held the longest.
+	// Oldest is the age of the oldest held delivery.
 	Oldest float32 `json:"oldest"`
 	// State is the container's.
 	State container.State `json:"state"`

@@ -1,4 +1,4 @@
-// Package hosts tells this machine from others by their names and addresses.
+// Package hosts distinguishes this machine from others by their names and addresses.
 package hosts
 
 import (
@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Loopback tells whether what is sent to the host, without its port, stays on this
+// Loopback reports whether what is sent to the host, without its port, stays on this
 // machine. Names below localhost do by RFC 6761.
 func Loopback(host string) bool {
 	ip := net.ParseIP(host)

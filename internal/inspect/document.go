@@ -10,7 +10,7 @@ import (
 	"github.com/longshore-go/longshore/internal/keytext"
 )
 
-// Document is a delivery in JSON. Bytes that are no UTF-8 are in the fields that
+// Document is a delivery in JSON. Bytes that are not UTF-8 are in the fields that
 // end in _base64.
 type Document struct {
 	N           int        `json:"n"`

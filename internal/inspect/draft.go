@@ -15,7 +15,7 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
-// maxBody bounds what is read into memory as one body or line.
+// maxBody bounds the data read into memory as one body or line.
 const maxBody = 128 << 20
 
 // Draft is what the messages made of an input have in common.

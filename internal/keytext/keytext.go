@@ -17,12 +17,12 @@ func Of(key []byte) string {
 	return "0x" + hex.EncodeToString(key)
 }
 
-// Readable tells whether the key is text without control characters.
+// Readable reports whether the key is text without control characters.
 func Readable(key []byte) bool {
 	return utf8.Valid(key) && !strings.ContainsFunc(string(key), func(r rune) bool { return !unicode.IsPrint(r) && r != ' ' && r != '\t' && r != '\n' && r != '\r' })
 }
 
-// Names tells whether text means this key: the key itself, or what [Of] shows of one that
+// Names reports whether text means this key: the key itself, or what [Of] shows of one that
 // cannot be read.
 func Names(text string, key []byte) bool {
 	return key != nil && (text == string(key) || !Readable(key) && strings.EqualFold(text, Of(key)))

@@ -27,7 +27,7 @@ func Stderr(level zapcore.Level) *zap.Logger {
 }
 
 // Of is how Longshore writes with a logger that it was given: a caller or a stack would only
-// show frames of Longshore, the same at every line. nil is no log.
+// show frames of Longshore, the same at every line. nil is not a log.
 func Of(given *zap.Logger) *zap.Logger {
 	if given == nil {
 		return zap.NewNop()
@@ -100,7 +100,7 @@ type Quiet struct {
 	held int
 }
 
-// Due tells whether the line is to be written, and how many it then stands for.
+// Due reports whether the line is to be written, and how many it then stands for.
 func (q *Quiet) Due(now time.Time) (stands int, due bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -2,7 +2,7 @@ package problem
 
 import "errors"
 
-// List collects what is wrong with one thing. The zero value is empty.
+// List collects mistakes in one thing. The zero value is empty.
 type List struct {
 	// Op and Source are those of each error: what was checked, and the queue, topic or
 	// container it belongs to.

@@ -7,7 +7,7 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
-// Kind says what is wrong with a setting.
+// Kind says how a setting is wrong.
 type Kind uint8
 
 // The kinds.
@@ -47,7 +47,7 @@ type Problem struct {
 
 	cause error // of what is wrong, may be nil
 
-	what text // what is wrong: "is 30"
+	what text // the mistake: "is 30"
 	must text // what the value must be: "at most …"
 	hint text // what to do
 }
@@ -87,7 +87,7 @@ func (t text) in(names Names) string {
 		}
 		rest = behind
 	}
-	if len(t.args) == 0 { // it is no format, but for what was escaped
+	if len(t.args) == 0 { // it is not a format, but for what was escaped
 		return strings.ReplaceAll(b.String(), "%%", "%")
 	}
 	return fmt.Sprintf(b.String(), t.args...)
@@ -106,7 +106,7 @@ func Required(field, hint string) *Problem {
 	return &Problem{Kind: Missing, Field: field, what: text{format: "is not set"}, hint: text{format: hint}}
 }
 
-// Conflict is a setting that does not work beside another one. value may be nil; other, why
+// Conflict is a setting that does not work alongside another one. value may be nil; other, why
 // and hint are templates without arguments.
 func Conflict(field string, value any, other, why, hint string) *Problem {
 	p := &Problem{Kind: Conflicting, Field: field, hint: text{format: hint}}
@@ -150,7 +150,7 @@ func (p *Problem) In(where Place) *Problem {
 	return p
 }
 
-// Text is what is wrong, without what the value must be.
+// Text is the mistake, without what the value must be.
 func (p *Problem) Text(names Names) string {
 	field := p.Field
 	switch {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Policy is what the management API tells of a policy, or of an operator policy.
+// Policy is what the management API reports about a policy, or of an operator policy.
 type Policy struct {
 	Name       string         `json:"name"`
 	Pattern    string         `json:"pattern"`
@@ -16,7 +16,7 @@ type Policy struct {
 	Definition map[string]any `json:"definition"`
 }
 
-// matches tells whether the policy is for a queue of that name and type. A pattern that
+// matches reports whether the policy is for a queue of that name and type. A pattern that
 // Go cannot read (RabbitMQ's are Perl's) may match.
 func (p *Policy) matches(queue, kind string) bool {
 	switch p.ApplyTo {

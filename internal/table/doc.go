@@ -1,5 +1,5 @@
 // Package table lays out borderless tables that fit the terminal: numbers are aligned right, long
-// cells are narrowed or wrapped, and states carry a glyph beside their word and colour.
+// cells are narrowed or wrapped, and states carry a glyph alongside their word and colour.
 //
 //	t := &table.Table{Width: 80, Columns: []table.Column{
 //		{Name: "queue", Min: 8},

@@ -96,7 +96,7 @@ func (l Look) in(text string) string {
 	}, text)
 }
 
-// longest bounds what is looked at of a text from outside.
+// longest bounds the examined part of a text from outside.
 const longest = 512
 
 // clean makes foreign text safe for a terminal: nothing in it moves the cursor, changes a

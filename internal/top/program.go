@@ -32,7 +32,7 @@ const (
 	redraw = time.Second
 	// askFor bounds an action; a drain takes as long as its handlers do.
 	askFor = 2 * time.Minute
-	// heldFor bounds a look at what is held, heldMost is how many are looked at.
+	// heldFor bounds a look at held deliveries, heldMost is how many are looked at.
 	heldFor, heldMost = 3 * time.Second, 20
 )
 

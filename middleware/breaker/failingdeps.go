@@ -12,7 +12,7 @@ import (
 // errYields is the cause of what is released to let another message be the trial.
 var errYields = errors.New("its last trial failed: another message is tried first")
 
-// maxSuspects bounds what is remembered of failed trials.
+// maxSuspects bounds the memory of failed trials.
 const maxSuspects = 1024
 
 // suspects are messages whose trial failed. One that fails for its own fault must not

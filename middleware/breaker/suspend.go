@@ -11,10 +11,10 @@ import (
 	"github.com/longshore-go/longshore/middleware/throttle"
 )
 
-// watcher is a container that is told.
+// watcher is a container that is notified.
 type watcher struct {
 	changed func(held bool, reason string)
-	held    bool // as it was told last
+	held    bool // as it was last notified
 }
 
 // Watch holds a container while the breaker is open. stop returns when no call is
@@ -77,7 +77,7 @@ func (b *Breaker) Doubts() bool {
 // holds says whether the containers are not to consume. The caller holds mu.
 func (b *Breaker) holds() bool { return b.state == Open || b.probing }
 
-// publish tells the containers what has changed.
+// publish notifies the containers of what has changed.
 func (b *Breaker) publish() {
 	b.tellMu.Lock()
 	defer b.tellMu.Unlock()
@@ -120,7 +120,7 @@ func (b *Breaker) retry() {
 	b.tellMu.Lock()
 	if b.watched > 0 && len(b.watchers) == 0 {
 		b.mu.Lock()
-		b.timer = nil // the next one sets it anew
+		b.timer = nil // the next one sets it again
 		b.mu.Unlock()
 		b.tellMu.Unlock()
 		return // the last container has stopped
@@ -200,7 +200,7 @@ func (b *Breaker) climbTo(ramp *throttle.Limiter, step int) {
 	})
 }
 
-// stopRamp opens what is left of a ramp; who waits for it looks again. The caller
+// stopRamp opens the rest of a ramp; who waits for it looks again. The caller
 // holds mu.
 func (b *Breaker) stopRamp() {
 	if b.ramp != nil {

@@ -76,7 +76,7 @@ func (b *Breaker) Wrap(next longshore.Handler) longshore.Handler {
 }
 
 // through makes a call if the breaker lets it; whole is what its result is as one. It
-// tells whether what failed is to be released: the breaker is open now.
+// reports whether what failed is to be released: the breaker is open now.
 func (b *Breaker) through(ctx context.Context, ds []*longshore.Delivery, call func() error, whole func(error) error) (release bool, err error) {
 	p, err := b.enter(ctx, ds)
 	if err != nil {

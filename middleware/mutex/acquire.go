@@ -19,7 +19,7 @@ type Outcome uint8
 const (
 	// Acquired: the row is ours until the transaction ends.
 	Acquired Outcome = iota + 1
-	// Held: somebody else has it.
+	// Held: another owner has it.
 	Held
 	// Gone: there is none; in the inbox: it is done.
 	Gone

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// afterCommit is what is to be done once the transaction in the context is committed:
+// afterCommit is the work to do once the transaction in the context is committed:
 // publishing what was added to an outbox in it.
 type afterCommit struct {
 	mu  sync.Mutex

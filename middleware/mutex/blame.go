@@ -21,7 +21,7 @@ const (
 	ofTheMoment
 )
 
-// evidence is what is known once a handler has failed and its transaction is rolled
+// evidence holds the known facts once a handler has failed and its transaction is rolled
 // back.
 type evidence struct {
 	// verdict is the one that the handler gave itself.

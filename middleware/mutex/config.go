@@ -95,9 +95,9 @@ const (
 type Busy uint8
 
 const (
-	// ComeBack releases it: it comes again later and that is no failed attempt.
+	// ComeBack releases it: it comes again later and that is not a failed attempt.
 	ComeBack Busy = iota
-	// DeadLetter rejects it at once. It is a copy: the doctor tells when it may be
+	// DeadLetter rejects it at once. It is a copy: the doctor says when it may be
 	// deleted.
 	DeadLetter
 )

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// shardCount is how many parts an outbox has. It is in the tables, so it is no option:
-// relays that disagreed about it would leave rows to nobody.
+// shardCount is how many parts an outbox has. It is in the tables, so it is not an option:
+// relays that disagreed about it would leave rows to no relay.
 const shardCount = 8
 
 // DDL returns the statements that create the tables: for the mutex, for the outbox
-// and its relays, and for the inbox. Leave out what is not used. Nothing in this
+// and its relays, and for the inbox. Leave out unused parts. Nothing in this
 // package ever creates a table by itself.
 //
 // Error: names that are none, and a sequence on SQLite.

@@ -23,10 +23,10 @@ func (f Found) String() string {
 	return "unknown"
 }
 
-// Lookup is what is known about one mutex id.
+// Lookup holds the known facts about one mutex id.
 type Lookup struct {
 	ID string
-	// Row: a mutex row exists. Locked: somebody's open transaction has it.
+	// Row: a mutex row exists. Locked: an open transaction has it.
 	Row, Locked Found
 	// Outbox: its row in the outbox exists.
 	Outbox Found
@@ -79,9 +79,9 @@ type Finding struct {
 	Safe bool
 }
 
-// Diagnose tells what a mutex row, a message in the dead-letter queue and one in the
+// Diagnose reports what a mutex row, a message in the dead-letter queue and one in the
 // queue mean together. The three must have been looked up at about the same time, and
-// found the same twice: nothing holds them still. What is Unknown is not guessed: if it
+// found the same twice: nothing holds them still. Unknown is not guessed: if it
 // makes a difference the state is StateInsufficient.
 func Diagnose(in Lookup) Finding {
 	f := Finding{Lookup: in}

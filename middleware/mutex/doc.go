@@ -32,12 +32,12 @@
 //	row taken        the handler runs; nil: commit, ack · error: rollback, redelivery policy
 //	row held         a copy of it is being worked on: comes back later, uncounted
 //	no row           done before: ack
-//	commit unknown   comes back, uncounted; the row tells then
+//	commit unknown   comes back, uncounted; the row decides then
 //	database away    comes back, uncounted
 //
 // The row is deleted at once, in the transaction, which holds its lock just as well
 // as a lock and saves a statement. If the session is lost the handler's context ends
-// and its commit fails: nobody can commit what somebody else has taken over.
+// and its commit fails: no session can commit what another owner has taken over.
 //
 // Effects outside of the transaction (HTTP calls, other databases, publishing by
 // hand) stay at-least-once. A handler that publishes uses [Outbox.Add] with its
@@ -50,7 +50,7 @@
 //
 // # What is left of a crash
 //
-// [Relay] sends what was committed and not published. [Diagnose] tells what a row and
+// [Relay] sends what was committed and not published. [Diagnose] reports what a row and
 // a message mean that are still there; see docs/explanation/exactly-once.md for all
 // points at which a process can die.
 //

@@ -17,7 +17,7 @@ type Class uint8
 const (
 	// ClassOther: none of the others.
 	ClassOther Class = iota
-	// ClassBusy: somebody else holds the row, or a table lock is in the way.
+	// ClassBusy: another owner holds the row, or a table lock is in the way.
 	ClassBusy
 	// ClassRolledBack: the transaction was rolled back for certain (deadlock,
 	// serialization failure); it may be tried again.
@@ -64,7 +64,7 @@ func (c Class) String() string {
 	return "other"
 }
 
-// Classify tells what an error of the dialect's drivers means: pgx and lib/pq,
+// Classify reports what an error of the dialect's drivers means: pgx and lib/pq,
 // go-sql-driver, modernc and mattn, go-ora and godror.
 func Classify(d Dialect, err error) Class {
 	if err == nil {

@@ -70,7 +70,7 @@ func (o *Outbox) publishNow(ctx context.Context, rs []*record) {
 	}
 }
 
-// leftToRelay is told once a minute: while a broker is away every transaction ends so.
+// leftToRelay is logged once a minute: while a broker is away every transaction ends so.
 func (o *Outbox) leftToRelay(err error, what zap.Field) {
 	if stands, due := o.quiet.Due(time.Now()); due {
 		o.cfg.Logger.Warn("not published after the commit; the relay will", append(logs.Failure(err), what, logs.Repeated(stands))...)
@@ -101,7 +101,7 @@ func (o *Outbox) markSent(ctx context.Context, rs []*record) error {
 	})
 }
 
-// publishShard works on a shard until nothing is due in it. If somebody else does so,
+// publishShard works on a shard until nothing is due in it. If another owner does so,
 // that one may have looked before our commit: look again when it is free.
 func (o *Outbox) publishShard(ctx context.Context, shard int) error {
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -15,7 +15,7 @@ type gate struct {
 	waiting []chan struct{}
 }
 
-// enter waits for a place among limit; 0 is no limit.
+// enter waits for a place among limit; 0 means no limit.
 func (g *gate) enter(ctx context.Context, limit int) error {
 	g.mu.Lock()
 	if limit <= 0 || (g.inside < limit && len(g.waiting) == 0) {

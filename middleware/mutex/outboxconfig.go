@@ -49,7 +49,7 @@ type OutboxConfig struct {
 	// RetryDelay is the pause after a refusal, doubled with each up to 5 min. Zero: 1 s.
 	RetryDelay time.Duration
 	// PassParked lets messages overtake a parked one of the same key. Otherwise they
-	// wait until somebody has dealt with it.
+	// wait until a person has dealt with it.
 	PassParked bool
 	// Logger gets warnings. nil: stderr; zap.NewNop() is silence.
 	Logger *zap.Logger

@@ -6,7 +6,7 @@ type outboxSQL struct {
 	dialect Dialect
 	names   Tables
 
-	lockShard string // waits for nobody
+	lockShard string // does not wait
 	due       string // rows of a shard that may be sent, and those without a due time yet
 	busy      string // shards with such rows
 	failed    string
@@ -24,7 +24,7 @@ const recordColumns = "seq, id, dest, msg_key, shard, meta, body, attempts, due_
 func outboxSQLFor(d Dialect, t Tables, passParked bool) outboxSQL {
 	n := t.in(d)
 	s := outboxSQL{dialect: d, names: n}
-	// Nobody overtakes a refused row of the same key. There are few of those, and an index
+	// No message overtakes a refused row of the same key. There are few of those, and an index
 	// of them alone where the dialect has such.
 	parked := ""
 	if passParked {

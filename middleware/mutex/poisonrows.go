@@ -24,7 +24,7 @@ func (s *suspects) passed() {
 	s.count++
 }
 
-// again tells whether the row is guilty by now.
+// again reports whether the row is guilty by now.
 func (s *suspects) again(r *record) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

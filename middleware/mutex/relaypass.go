@@ -12,7 +12,7 @@ import (
 
 // passed is what one pass over a shard found.
 type passed struct {
-	locked bool // somebody else works on it
+	locked bool // another owner works on it
 	taken  int
 	sent   *sending
 }
@@ -53,7 +53,7 @@ func (o *Outbox) pass(ctx context.Context, shard int, relayed bool) (p passed, e
 	return p, tx.Commit(life)
 }
 
-// portion is what is next in a shard.
+// portion is the next rows in a shard.
 type portion struct {
 	due    []*record
 	fresh  []*record // seen for the first time: their grace begins
@@ -91,7 +91,7 @@ func (o *Outbox) next(ctx context.Context, tx Tx, shard int, relayed bool) (n po
 	return n, err
 }
 
-// sendMarked tells consumers that this may be a second copy, if it may.
+// sendMarked notifies consumers that this may be a second copy, if it may.
 func (o *Outbox) sendMarked(ctx context.Context, rs []*record, relayed bool) *sending {
 	for _, r := range rs {
 		if relayed || r.attempts > 0 {

@@ -40,7 +40,7 @@ func (m *Mutex) noTransaction(ctx context.Context, err error) error {
 	}
 }
 
-// comesBack releases a delivery for the database's fault. It is told once a minute:
+// comesBack releases a delivery for the database's fault. It is logged once a minute:
 // such a delivery is neither an attempt nor a failure, so nobody else says why nothing
 // gets on.
 func (m *Mutex) comesBack(err error, delay time.Duration) error {
@@ -50,7 +50,7 @@ func (m *Mutex) comesBack(err error, delay time.Duration) error {
 	return longshore.Release(err, delay)
 }
 
-// held is the verdict on a delivery whose row somebody else has: a second copy, or the
+// held is the verdict on a delivery whose row another owner has: a second copy, or the
 // first one whose session the database has not yet found dead.
 func (m *Mutex) held(c claim, d *longshore.Delivery) error {
 	m.counter.held.Add(1)
@@ -105,7 +105,7 @@ func (m *Mutex) absent(c claim, d *longshore.Delivery) error {
 }
 
 // commit ends a transaction whose handler was successful. That the delivery may be
-// lost by now is no reason not to: the work is done, and the copy will find no row.
+// lost by now is not a reason not to: the work is done, and the copy will find no row.
 func (m *Mutex) commit(life context.Context, tx Tx) error {
 	ctx, cancel := context.WithTimeout(life, m.cfg.CommitTimeout)
 	defer cancel()

@@ -10,6 +10,6 @@
 //
 // The first route that matches takes the message; types are found without looking at
 // the others. What no route takes is logged with its type and follows
-// Config.Unmatched: rejected, so that it ends where somebody finds it, unless told
+// Config.Unmatched: rejected, so that it ends where a person finds it, unless told
 // otherwise.
 package router

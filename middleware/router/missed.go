@@ -12,7 +12,7 @@ import (
 
 const (
 	missedEvery = time.Minute
-	// missedTypes are told apart; all others share a line, so that a producer of random
+	// missedTypes are distinguished; all others share a line, so that a producer of random
 	// types fills neither the log nor the memory.
 	missedTypes = 100
 	otherTypes  = "(others)"

@@ -21,7 +21,7 @@ const (
 	// Discard acknowledges them: for a consumer that wants only some of a topic.
 	Discard
 	// Retry lets them fail as a handler's error does: attempts, backoff, dead letter.
-	// For the time in which old and new instances run beside each other.
+	// For the time in which old and new instances run alongside each other.
 	Retry
 	// Release gives them back uncounted after Config.ReleaseDelay: for a queue that
 	// other consumers read too.
@@ -49,7 +49,7 @@ type Config struct {
 	ReleaseDelay time.Duration
 	// Logger gets a line "no route" for each type that no route takes, at once and then
 	// at most once a minute with a count. nil: none; the container logs and counts the
-	// verdicts all the same.
+	// verdicts anyway.
 	Logger *zap.Logger
 }
 
@@ -65,7 +65,7 @@ type Router struct {
 	log    *missed
 }
 
-// New checks everything; the error joins what is wrong.
+// New checks everything; the error joins all mistakes.
 func New(cfg Config, routes ...Route) (*Router, error) {
 	r := &Router{cfg: cfg, types: map[string]int{}, routes: routes}
 	var errs []error

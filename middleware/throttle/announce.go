@@ -7,10 +7,10 @@ import (
 )
 
 // The book of every instance together is the fleet's memory: the topic may keep nothing,
-// and links fail. So what was cleared is remembered like what is in force, newcomers are
+// and links fail. So what was cleared is remembered like the state in force, newcomers are
 // told both, and whoever repeats something older is corrected.
 
-// announceable is what a newcomer must know: what is in force, what was cleared and what
+// announceable is what a newcomer must know: the state in force, what was cleared and what
 // has ended, so that nothing older is obeyed. The last said comes last.
 func (b *book) announceable(now time.Time) []*entry {
 	var all []*entry
@@ -38,7 +38,7 @@ func (f *Fleet) announce(ctx context.Context, e *entry) {
 	f.out.add(e.d.Target.key(f.cfg.Scope), e.raw)
 }
 
-// stale notes that somebody repeats what is older than what is obeyed here: an instance
+// stale notes that an instance repeats what is older than what is obeyed here: an instance
 // that was away, or a replay. It is called while a message is read.
 func (f *Fleet) stale(key string) {
 	f.linkMu.Lock()
@@ -48,7 +48,7 @@ func (f *Fleet) stale(key string) {
 	}
 }
 
-// correct says what is in force to whoever may have obeyed something older, unless
+// correct says the state in force to whoever may have obeyed something older, unless
 // another instance is quicker.
 func (f *Fleet) correct(ctx context.Context) {
 	if f.cfg.ListenOnly {

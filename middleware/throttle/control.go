@@ -27,8 +27,8 @@ type control struct {
 	quiet   map[string]*hush // by kind of refusal
 	changed chan struct{}    // wakes whoever waits for the next moment
 
-	// outdated hears of targets for which somebody has said what is older than what is
-	// obeyed here; nil: nobody wants to know.
+	// outdated hears of targets for which an instance has said what is older than what is
+	// obeyed here; nil: no observer.
 	outdated func(key string)
 }
 
@@ -79,7 +79,7 @@ func (c *control) wake() {
 	}
 }
 
-// read obeys one control message, or tells why not. live is one that was said after we
+// read obeys one control message, or says why not. live is one that was said after we
 // came. fresh is a directive that was not known before.
 func (c *control) read(ctx context.Context, raw []byte, live bool) (d *Directive, fresh bool) {
 	d, err := parse(raw)
@@ -88,7 +88,7 @@ func (c *control) read(ctx context.Context, raw []byte, live bool) (d *Directive
 		c.refused(nil, refuse(refusedMalformed, "%v", err))
 		return nil, false
 	case d.Scope != c.cfg.Scope:
-		return nil, false // somebody else's
+		return nil, false // another owner's
 	}
 	if err := c.ring.verify(ctx, d); err != nil {
 		c.refused(d, refuse(refusedSignature, "%v", err))
@@ -162,7 +162,7 @@ func (c *control) refresh(now time.Time) []FleetEvent {
 	return events
 }
 
-// follow moves the limiter to what is wanted: at once, or step by step where it
+// follow moves the limiter to the wanted value: at once, or step by step where it
 // rises steeply.
 func (o *obeying) follow(want *Override, now time.Time) {
 	goal := o.l.State().Configured
@@ -311,7 +311,7 @@ func (c *control) log(e FleetEvent) {
 	}
 }
 
-// span is what was in force for the target, and what is.
+// span is the former state for the target, and what is.
 func (e *FleetEvent) span() []zap.Field {
 	switch e.Kind {
 	case FleetApplied:

@@ -12,7 +12,7 @@ import (
 
 // Directive is a control message: what limits the instances of a service are to
 // obey. Values are absolute, never "one more", so that it can be received twice, late
-// or by somebody who was not there before.
+// or by an instance that was not there before.
 type Directive struct {
 	// Version is 1. What has another one is ignored.
 	Version int `json:"v"`
@@ -43,7 +43,7 @@ type Directive struct {
 	IssuedAt  time.Time `json:"issued_at"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"`
 
-	// Member is set in what instances tell about themselves; then it is no directive.
+	// Member is set in what instances tell about themselves; then it is not a directive.
 	Member *Member `json:"member,omitempty"`
 
 	KeyID     string `json:"kid,omitempty"`
@@ -67,11 +67,11 @@ const (
 	Total Share = "total" // for all live instances together
 )
 
-// Member is what an instance tells about itself.
+// Member is what an instance reports about itself.
 type Member struct {
 	Instance string `json:"instance"`
 	Leaving  bool   `json:"leaving,omitempty"`
-	Joining  bool   `json:"joining,omitempty"` // asks the others for what is in force
+	Joining  bool   `json:"joining,omitempty"` // asks the others for the state in force
 	Applied  string `json:"applied,omitempty"` // ID of a directive that is in force there now
 	// Containers are the names of its limiters.
 	Containers []string `json:"containers,omitempty"`
@@ -155,7 +155,7 @@ func parse(body []byte) (*Directive, error) {
 	return d, nil
 }
 
-// canonical is what is signed: every field but the signature, one a line, in this
+// canonical is the signed text: every field but the signature, one a line, in this
 // order, as name=value. Strings are quoted as JSON does, times are Unix
 // milliseconds, what is absent is empty.
 func (d *Directive) canonical() []byte {

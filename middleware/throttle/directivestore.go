@@ -16,7 +16,7 @@ type book struct {
 	known           bool                 // all live members have had the time to say so
 	settled         bool                 // what is read from now on was said now, and is not from before
 	left            map[string]time.Time // by ID, when an announced directive ends by our clock
-	frozen          time.Time            // since when nobody can be heard; zero: everybody can
+	frozen          time.Time            // since when no instance can be heard; zero: everybody can
 }
 
 // bounds are what an instance is willing to obey.
@@ -29,7 +29,7 @@ type entry struct {
 	d     *Directive
 	raw   []byte    // as it was received
 	until time.Time // zero: for ever
-	told  bool      // its end was told
+	told  bool      // its end was reported
 	guess bool      // until is the issuer's clock: nothing better was known
 }
 
@@ -135,7 +135,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// announced notes what is left of a directive that comes next.
+// announced notes the rest of a directive that comes next.
 func (b *book) announced(m *Member, now time.Time) {
 	if m.InForce == "" || m.Left <= 0 {
 		return
@@ -146,7 +146,7 @@ func (b *book) announced(m *Member, now time.Time) {
 	b.left[m.InForce] = now.Add(min(time.Duration(m.Left), holdMost/time.Millisecond*366) * time.Millisecond)
 }
 
-// before is what is in force for d's target; nil: what is configured.
+// before is the state in force for d's target; nil: the configured value.
 func (b *book) before(d *Directive, now time.Time) *Directive {
 	if was := b.last[d.Target.key(b.scope)]; was != nil && was.live(now) && !was.d.Unset {
 		return was.d
@@ -302,7 +302,7 @@ func (b *book) live(container string, now time.Time) []string {
 	return ids
 }
 
-// freeze keeps the members as they are while nobody can be heard.
+// freeze keeps the members as they are while no instance can be heard.
 func (b *book) freeze(now time.Time) {
 	if b.frozen.IsZero() {
 		b.frozen = now

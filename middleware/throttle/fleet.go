@@ -15,7 +15,7 @@ import (
 // force everywhere within a moment, and who starts later obeys it too. It is a
 // component of package lifecycle; several limiters share one.
 //
-// When the control broker is away, what is in force stays until it expires; then the
+// When the control broker is away, the state in force stays until it expires; then the
 // configured values return. Nothing waits for it: Start returns after 3 s at the
 // latest, the connection is tried again for ever, and Status says that it is lost.
 // The control topic has a connection of its own and is not subject to any throttle,
@@ -36,7 +36,7 @@ type Fleet struct {
 	snapshot   chan struct{} // closed when what was in force is known
 	echoed     bool          // our own voice came back: what follows was said after we came
 	acks       map[string]map[string]bool
-	heard      map[string]bool // directives seen since somebody joined
+	heard      map[string]bool // directives seen since an instance joined
 	welcoming  bool
 	correcting map[string]bool // targets for which somebody is to be corrected
 	issued     map[string]*entry
@@ -76,7 +76,7 @@ func (f *Fleet) Phase() int { return 200 }
 // Instance is how this process is called in the fleet.
 func (f *Fleet) Instance() string { return f.cfg.Instance }
 
-// Start reads the control topic from now on. It returns when what is in force is
+// Start reads the control topic from now on. It returns when the state in force is
 // obeyed, after 3 s at the latest; with RequireSnapshot it fails then. On a running
 // fleet it does nothing.
 func (f *Fleet) Start(ctx context.Context) error {
@@ -119,7 +119,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 	return &longshore.Error{Code: longshore.CodeUnreachable, Op: "start the " + f.Name(), Err: err, Hint: "check the control broker, or leave RequireSnapshot out"}
 }
 
-// Stop says goodbye and ends what Start began. The limiters keep what is in force:
+// Stop says goodbye and ends what Start began. The limiters keep the state in force:
 // a container that drains is not to open up.
 func (f *Fleet) Stop(ctx context.Context) error {
 	f.runMu.Lock()

@@ -10,12 +10,12 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
-// InForce is what a fleet was told about the permits of a container.
+// InForce is a fleet's state about the permits of a container.
 type InForce struct {
 	Permits int `json:"permits"`
 	// Share says whether each instance has that many or all have them together.
 	Share Share `json:"share"`
-	// Configured says that the fleet was told nothing: Permits are those that this
+	// Configured says that the fleet has no directive: Permits are those that this
 	// instance is configured with.
 	Configured bool `json:"configured,omitempty"`
 }
@@ -35,7 +35,7 @@ func (s InForce) String() string {
 // that of the state in force. The rate and the burst of the directive that is replaced are kept,
 // and its end where d has none.
 //
-// Errors: those of [Fleet.Issue]; CodeState if what is in force is not known, or is no
+// Errors: those of [Fleet.Issue]; CodeState if the state in force is not known, or is no
 // limit.
 func (f *Fleet) IssueAdd(ctx context.Context, d Directive, add int) (Issued, error) {
 	wrong := func(code longshore.Code, err error, hint string) (Issued, error) {

@@ -25,18 +25,18 @@ type FleetConfig struct {
 	Instance string
 	// Keys sign what is issued (the first) and verify what is received (all).
 	Keys []Key
-	// MinPermits is a floor under what the fleet is told. Zero: none.
+	// MinPermits is a floor under the fleet's value. Zero: none.
 	MinPermits int
 	// MaxPermits and MaxRate are the most that is obeyed; what says more is ignored.
 	// Zero: 10,000 and 1,000,000 per second.
 	MaxPermits int
 	MaxRate    float64
-	// RequireSnapshot makes Start fail if what is in force cannot be learnt within
+	// RequireSnapshot makes Start fail if the state in force cannot be learnt within
 	// 3 s. Zero: Start returns then, and what comes later is obeyed later.
 	RequireSnapshot bool
 	// ListenOnly publishes nothing: for instances that may not write to the control
 	// topic. They cannot share a total, nor tell that they obeyed, nor ask others
-	// what is in force: late ones then depend on a topic that keeps, or on the
+	// the state in force: late ones then depend on a topic that keeps, or on the
 	// issuer, who repeats every 30 s.
 	ListenOnly bool
 	// Stream says that the source is a queue that every consumer reads from its
@@ -55,20 +55,20 @@ type FleetConfig struct {
 type FleetEvent struct {
 	Time time.Time
 	Kind FleetEventKind
-	// Reason tells people why. Refused tells programs: "malformed", "signature",
+	// Reason says why, for people. Refused says it for programs: "malformed", "signature",
 	// "future", "out-of-range", "stale", "expired", "full".
 	Reason  string
 	Refused string
 	// Directive is what it is about; nil: nothing that could be read.
 	Directive *Directive
-	// Before is, with FleetApplied, what was in force for the same target; nil: what is
+	// Before is, with FleetApplied, the former state for the same target; nil: what is
 	// configured.
 	Before *Directive
 	// Instance is who came or went.
 	Instance string
 }
 
-// FleetEventKind tells kinds of [FleetEvent] apart.
+// FleetEventKind distinguishes kinds of [FleetEvent].
 type FleetEventKind string
 
 // The kinds of fleet events.
@@ -80,7 +80,7 @@ const (
 	FleetJoined    FleetEventKind = "joined"    // an instance came
 	FleetLeft      FleetEventKind = "left"      // an instance went, or was not heard of any more
 	FleetConnected FleetEventKind = "connected" // the control topic is read
-	FleetLost      FleetEventKind = "lost"      // it is not; what is in force stays until it expires
+	FleetLost      FleetEventKind = "lost"      // it is not; the state in force stays until it expires
 )
 
 // check fills in the defaults and returns everything that is wrong.

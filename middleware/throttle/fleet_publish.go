@@ -21,7 +21,7 @@ type Issued struct {
 	// Until is when it ends; zero: never.
 	Until time.Time     `json:"until,omitzero"`
 	Took  time.Duration `json:"took"`
-	// Before and After are, of [Fleet.IssueAdd], what was in force and what is.
+	// Before and After are, of [Fleet.IssueAdd], the former state and what is.
 	Before *InForce `json:"before,omitempty"`
 	After  *InForce `json:"after,omitempty"`
 }
@@ -30,7 +30,7 @@ type Issued struct {
 // filled in, ExpiresAt too where everything is held and none is given: 15 min. It
 // returns when the broker has confirmed it and all live instances have said that
 // they obey, or when ctx ends: then Missing names the others. With ListenOnly it
-// waits for nobody.
+// does not wait.
 //
 // Errors: CodeConfig for what no instance would obey, CodeState if the fleet was
 // not started, or the publisher's.

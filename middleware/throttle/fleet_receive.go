@@ -98,8 +98,8 @@ func (f *Fleet) hear(ctx context.Context, m *longshore.Delivery) {
 	}
 }
 
-// welcome answers a newcomer: that we are here, and what is in force, unless
-// somebody else was quicker.
+// welcome answers a newcomer: that we are here, and the state in force, unless
+// another owner was quicker.
 func (f *Fleet) welcome(ctx context.Context) {
 	if f.cfg.ListenOnly {
 		return

@@ -14,7 +14,7 @@ import (
 	"github.com/longshore-go/longshore/transport"
 )
 
-// sender publishes in the background what nobody waits for.
+// sender publishes in the background, without a waiting caller.
 type sender struct {
 	outlet transport.Outlet
 	kick   chan struct{}
@@ -87,11 +87,11 @@ func (s *sender) close(ctx context.Context) {
 	if pub != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 		defer cancel()
-		_ = pub.Close(ctx) // what it had was told already
+		_ = pub.Close(ctx) // what it had was already reported
 	}
 }
 
-// send publishes what is queued.
+// send publishes queued messages.
 func (f *Fleet) send(ctx context.Context) {
 	for {
 		select {
@@ -109,7 +109,7 @@ func (f *Fleet) send(ctx context.Context) {
 			f.out.queue = f.out.queue[1:]
 			f.out.mu.Unlock()
 			one, cancel := context.WithTimeout(ctx, publishWait)
-			_ = f.out.publish(one, m.key, m.raw) // said again in a while; Status tells of a broker that is away
+			_ = f.out.publish(one, m.key, m.raw) // said again in a while; Status reports a broker that is away
 			cancel()
 			if ctx.Err() != nil {
 				return
@@ -118,14 +118,14 @@ func (f *Fleet) send(ctx context.Context) {
 	}
 }
 
-// sayHello tells the others that we live and, with an ID, what we obey.
+// sayHello notifies the others that we live and, with an ID, what we obey.
 func (f *Fleet) sayHello(ctx context.Context, joining bool, applied string) {
 	if !f.cfg.ListenOnly {
 		f.member(ctx, &Member{Joining: joining, Applied: applied}, func(key string, raw []byte) { f.out.add(key, raw) })
 	}
 }
 
-// goodbye lets the others divide anew at once, and takes our word off a topic that
+// goodbye lets the others divide again at once, and takes our word off a topic that
 // keeps the last of each key.
 func (f *Fleet) goodbye(ctx context.Context) {
 	f.linkMu.Lock()

@@ -17,7 +17,7 @@ type Limiter struct {
 	layers  [layerCount]layer
 	now     Limits // in force: base under the layers
 	inUse   int
-	refused bool          // somebody waits to be told by Watch
+	refused bool          // somebody waits for Watch
 	bucket  *rate.Limiter // nil: no rate, or 0
 	spare   int           // tokens taken and not used
 	seen    time.Time     // the latest time that somebody came with
@@ -68,7 +68,7 @@ func NewUnlimited() *Limiter {
 }
 
 // TryAcquire takes a permit and a start, or neither. If it could not, again is when
-// to ask next; zero: when told by Watch. Whoever waits in [Acquire] comes first.
+// to ask next; zero: when Watch says so. Whoever waits in [Acquire] comes first.
 func (l *Limiter) TryAcquire(now time.Time) (ok bool, again time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,7 +130,7 @@ func (l *Limiter) Release() {
 	l.advance()
 }
 
-// advance serves the queue and tells the watchers, if there may be something for
+// advance serves the queue and notifies the watchers, if there may be something for
 // them. The caller holds mu, which is given up.
 func (l *Limiter) advance() {
 	l.serve(time.Now())
@@ -145,7 +145,7 @@ func (l *Limiter) advance() {
 	}
 }
 
-// Limits tells the permits and the rate in force; negative is no limit.
+// Limits reports the permits and the rate in force; negative means no limit.
 func (l *Limiter) Limits() (permits int, perSecond float64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,7 +14,7 @@ const (
 )
 
 // Override is a change by an operator that lies over what the program configured
-// and over what the fleet was told, for a time or until it is cleared.
+// and over the fleet's value, for a time or until it is cleared.
 type Override struct {
 	// Permits, Rate and Burst; nil: not touched. Negative means 0 here too.
 	Permits *int     `json:"permits,omitempty"`

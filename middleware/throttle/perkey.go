@@ -126,7 +126,7 @@ func (k *Keyed) enter(key string) *keyed {
 	return x
 }
 
-// exit forgets the key if nobody uses it and nothing has to be remembered.
+// exit forgets the key if it is unused and nothing has to be remembered.
 func (k *Keyed) exit(key string, x *keyed) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

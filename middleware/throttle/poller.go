@@ -33,7 +33,7 @@ type Poller struct {
 // NewPoller prepares it. fetch returns one directive as JSON, or an array of
 // them, signed where cfg has keys ([Seal] makes one); nothing at all means nothing
 // is said. A directive that is not there any more stays in force until it expires or
-// one with Unset takes it back: the absence of a value is no value. every zero: 10 s.
+// one with Unset takes it back: the absence of a value is not a value. every zero: 10 s.
 func NewPoller(fetch func(ctx context.Context) ([]byte, error), every time.Duration, cfg FleetConfig) (*Poller, error) {
 	cfg.ListenOnly, cfg.Stream = true, true
 	var errs []error
@@ -78,7 +78,7 @@ func (p *Poller) Start(ctx context.Context) error {
 	return nil
 }
 
-// Stop ends the looking. The limiters keep what is in force.
+// Stop ends the looking. The limiters keep the state in force.
 func (p *Poller) Stop(context.Context) error {
 	p.runMu.Lock()
 	defer p.runMu.Unlock()

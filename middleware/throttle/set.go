@@ -68,14 +68,14 @@ func (l *Limiter) UnlimitRate() {
 	l.change(func() { l.base.Rate = unlimited })
 }
 
-// change edits what is wanted and lets it take effect.
+// change edits the wanted value and lets it take effect.
 func (l *Limiter) change(edit func()) {
 	l.mu.Lock()
 	edit()
 	l.apply()
 }
 
-// apply works out what is in force and tells everybody. The caller holds mu, which
+// apply works out the state in force and notifies all watchers. The caller holds mu, which
 // is given up.
 func (l *Limiter) apply() {
 	was := l.now

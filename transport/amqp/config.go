@@ -26,7 +26,7 @@ type Config struct {
 	// life without this. It needs Password: a URL's never changes. Zero: only such.
 	RenewEvery time.Duration
 
-	// Addresses are more nodes of the same cluster beside the URL's, as host or
+	// Addresses are more nodes of the same cluster besides the URL's, as host or
 	// host:port. Their order is shuffled once and each attempt to connect takes
 	// the next one.
 	Addresses []string

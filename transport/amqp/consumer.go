@@ -166,7 +166,7 @@ func (c *consumer) abort(ctx context.Context) {
 	_ = c.giveBackConnections(ctx)
 }
 
-// Receive returns what is buffered, in the order of the queue.
+// Receive returns buffered deliveries, in the order of the queue.
 func (c *consumer) Receive(ctx context.Context, n int) ([]*longshore.Delivery, error) {
 	n = max(n, 1)
 	for {
@@ -209,7 +209,7 @@ func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
 	if err != nil {
 		return 0, time.Time{}, c.src.b.set.brokerError("read the depth of "+c.src.title(), c.src.name(), err)
 	}
-	// A quorum queue counts no consumer that stands by, so there one consumer is no sign
+	// A quorum queue counts no consumer that stands by, so there one consumer is not a sign
 	// that the others have left; the first delivery is.
 	if sum.consumers <= 1 && c.cfg.Declare.Type == Classic {
 		c.held.alone()

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// A delay queue goes away when nobody declared it for its delay and this long,
+	// A delay queue goes away when it was not declared for its delay and this long,
 	// with all that is in it; so it is declared again before it is used, unless that
 	// was less than delayFresh ago.
 	delayGrace = 10 * time.Minute

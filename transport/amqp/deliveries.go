@@ -13,7 +13,7 @@ import (
 
 // deliveries are what one consumer holds, from arrival to the confirmation of the
 // settlement, and how far the consumer is on its way out. Handlers, the receiver, the
-// settle writer and the public methods meet here and nowhere else. It calls nobody while
+// settle writer and the public methods meet here and nowhere else. It calls no other part while
 // it holds its lock, but for the notifier, which only queues.
 type deliveries struct {
 	cfg     *QueueConfig  // how one consumes; never changes
@@ -45,7 +45,7 @@ func newDeliveries(cfg *QueueConfig, rules returnRules, limits *returnLimits, no
 		ready: make(chan struct{}, 1), fetch: make(chan struct{}, 1), wake: make(chan struct{}, 1), gone: make(chan struct{}), ends: make(chan error, 1)}
 }
 
-// begin notes what is known once the queues are declared.
+// begin notes the known facts once the queues are declared.
 func (h *deliveries) begin(streams *streamReader, standby bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -216,7 +216,7 @@ func (h *deliveries) goesBack(tag uint64, v longshore.Settlement) {
 	h.ring.Disown(tag)
 }
 
-// lastWrites is what is left to write when a consumer closes.
+// lastWrites is the remaining output when a consumer closes.
 type lastWrites struct {
 	highest uint64 // the highest tag that is still open; 0: none
 	keeps   bool   // the open tags go back with the channel, to keep their place

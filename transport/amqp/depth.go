@@ -19,7 +19,7 @@ func (s *Queue) Depth(ctx context.Context) (transport.Depth, error) {
 // Vocabulary is that of Settings.
 func (s *Queue) Vocabulary() transport.Vocabulary { return transport.VocabularyRabbitMQ }
 
-// Settings are what RabbitMQ tells over AMQP, for tools that examine a queue: version
+// Settings are what RabbitMQ reports over AMQP, for tools that examine a queue: version
 // and cluster_name of the broker, messages and consumers of the queues. Errors: those of
 // Open.
 func (s *Queue) Settings(ctx context.Context) (map[string]string, error) {

@@ -41,10 +41,10 @@ type limit struct {
 	from  string // the source of the number, for people
 }
 
-// last tells whether the next return of a message is the one too many.
+// last reports whether the next return of a message is the one too many.
 func (l limit) last(returns int) bool { return l.basis == limitKnown && returns >= l.n }
 
-// renews tells whether a copy should take the place of a message that goes back: it would
+// renews reports whether a copy should take the place of a message that goes back: it would
 // be given up, or the next return would be its last. A message with a place to keep keeps
 // it as long as it can.
 func (l limit) renews(returns int, place bool) bool {
@@ -75,7 +75,7 @@ func declaredLimit(c *QueueConfig, v conn.Version) limit {
 	return limit{limitAssumed, defaultLimit, "the default of quorum queues from RabbitMQ 4.0 on"}
 }
 
-// factualLimit is what the management API tells of the queue.
+// factualLimit is what the management API reports about the queue.
 func factualLimit(f *queueFacts, v conn.Version) limit {
 	if f.Type != string(Quorum) {
 		return limit{}
@@ -122,7 +122,7 @@ func (l limit) warning(queue string, caught bool) string {
 // change, and of a new queue it knows them after some seconds.
 const limitEvery = 10 * time.Second
 
-// returnLimits is what is known of the delivery limits of one consumer's queues. It is
+// returnLimits holds the known facts about the delivery limits of one consumer's queues. It is
 // read for every delivery, so it has no lock.
 type returnLimits struct {
 	src     *Queue
@@ -132,7 +132,7 @@ type returnLimits struct {
 	known   atomic.Pointer[[]limit]
 }
 
-// learn fills in what is known when the source is opened, and warns once.
+// learn fills in the known facts when the source is opened, and warns once.
 func (l *returnLimits) learn(queues []string, facts []*queueFacts, notices *notify.Notifier) {
 	l.queues = queues
 	known := make([]limit, len(queues))
@@ -153,7 +153,7 @@ func (l *returnLimits) learn(queues []string, facts []*queueFacts, notices *noti
 	}
 }
 
-// follow keeps what is known of the limits up to date until the channel is gone.
+// follow keeps the known facts about the limits up to date until the channel is gone.
 func (l *returnLimits) follow(gone <-chan struct{}, notices *notify.Notifier) {
 	tick := time.NewTicker(limitEvery)
 	defer tick.Stop()

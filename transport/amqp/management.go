@@ -15,7 +15,7 @@ import (
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
-// AMQP tells nothing of a queue's type, its arguments or the policies on it. The
+// AMQP does not report a queue's type, its arguments or the policies on it. The
 // management API does, where Config.Management names it.
 
 // askTime bounds one look, so that an API which does not answer delays no opening.

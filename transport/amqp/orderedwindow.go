@@ -31,13 +31,13 @@ func orderedWindow(most, queues int) int {
 	return math.MaxUint16
 }
 
-// linesUp tells whether the source may be a quorum queue that has to return messages in
+// linesUp reports whether the source may be a quorum queue that has to return messages in
 // their order: where the type is not declared it may be.
 func (s *Queue) linesUp(o transport.OpenOptions) bool {
 	return o.Ordered && s.cast == nil && !s.config().stream() && s.cfg.Declare.Type != Classic && !s.cfg.AutoAck
 }
 
-// fixesWindow tells whether this opening uses the window that all instances share.
+// fixesWindow reports whether this opening uses the window that all instances share.
 func (s *Queue) fixesWindow(o transport.OpenOptions) bool {
 	return s.linesUp(o) && s.cfg.Prefetch == 0 && !s.cfg.Pull && !s.slow.Load()
 }

@@ -43,7 +43,7 @@ type delivery struct {
 	outs      []*outgoing
 	mandatory bool
 	written   chan struct{} // closed when the writer is done with it
-	left      bool          // nobody waits any more; guarded by pubChannel.mu
+	left      bool          // no caller waits any more; guarded by pubChannel.mu
 	finished  bool          // written is, or is about to be, closed; likewise
 }
 
@@ -218,7 +218,7 @@ func each(outs []*outgoing, f func(*outgoing) error) []error {
 	return errs
 }
 
-// leave tells the writer that nobody waits for d any more; false if it is done.
+// leave notifies the writer that no caller waits for d any more; false if it is done.
 func (pc *pubChannel) leave(d *delivery) bool {
 	pc.mu.Lock()
 	defer pc.mu.Unlock()

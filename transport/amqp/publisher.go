@@ -19,7 +19,7 @@ import (
 // PublisherConfig is the configuration of a [Publisher]. The zero value works.
 type PublisherConfig struct {
 	// Timeout bounds one Publish of up to 256 messages, longer calls in
-	// proportion, beside its context: a write into a full socket ends with neither.
+	// proportion, in addition to its context: a write into a full socket ends with neither.
 	// Zero: 10 s.
 	Timeout time.Duration
 	// AllowUnroutable accepts that no queue takes a message, as with an exchange

@@ -160,13 +160,13 @@ func (c *QueueConfig) pullInterval() time.Duration {
 	return c.PullInterval
 }
 
-// live tells whether the window can follow the workers: it does so by more
+// live reports whether the window can follow the workers: it does so by more
 // consumers on the channel, which these settings do not allow.
 func (c *QueueConfig) live() bool {
 	return c.Prefetch == 0 && !c.Exclusive && !c.SingleActive && c.Priority == 0 && !c.AutoAck && !c.Pull && !c.stream()
 }
 
-// inPlace tells whether a pause leaves the consumer where it is: cancelled, it would
+// inPlace reports whether a pause leaves the consumer where it is: cancelled, it would
 // hand its role on, or lose its place in a stream. Its prefetch then bounds what is
 // received meanwhile, so there must be one.
 func (c *QueueConfig) inPlace() bool {
@@ -224,13 +224,13 @@ func (d *Declare) check(l *problem.List) {
 	}
 }
 
-// deadLettered tells whether a rejected message is known to go somewhere.
+// deadLettered reports whether a rejected message is known to go somewhere.
 func (c *QueueConfig) deadLettered() bool {
 	_, ok := c.Declare.Arguments["x-dead-letter-exchange"]
 	return ok || c.DeadLettered
 }
 
-// refusesWhenFull tells whether the queue is known to refuse messages when it is full.
+// refusesWhenFull reports whether the queue is known to refuse messages when it is full.
 // What expires in a delay queue then is refused too, and nobody hears of it: RabbitMQ
 // drops the message. So nothing is sent away to wait.
 func (c *QueueConfig) refusesWhenFull() bool {

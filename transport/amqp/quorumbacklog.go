@@ -38,8 +38,8 @@ func (q *quorumBacklog) pause() time.Duration {
 }
 
 // A quorum queue shows a cancelled consumer for as long as messages of it are not settled:
-// that tells when it has carried out everything that a channel keeps. With consumers that
-// have come since it tells nothing, and the last question is the end.
+// that says when it has carried out everything that a channel keeps. With consumers that
+// have come since it reports nothing, and the last question is the end.
 const (
 	partedAsks  = 50
 	partedPause = 20 * time.Millisecond

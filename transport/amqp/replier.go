@@ -11,7 +11,7 @@ import (
 // Replier is a handler that answers requests: what answer returns is published to the
 // request's ReplyTo with its correlation id (its id where it has none, as Spring does),
 // and the request is acked after that was confirmed. An answer of nil, or a request
-// without ReplyTo, sends nothing. A requester that has gone is no failure: nobody
+// without ReplyTo, sends nothing. A requester that has gone is not a failure: nobody
 // waits any more. An error is the verdict as of any handler, and nothing is sent then;
 // so an answer may be given twice where a request is delivered twice.
 //

@@ -17,7 +17,7 @@ import (
 
 // RequesterConfig is the configuration of a [Requester]. The zero value works.
 type RequesterConfig struct {
-	// Timeout bounds one request with its reply, beside the call's context. Zero: 5 s.
+	// Timeout bounds one request with its reply, in addition to the call's context. Zero: 5 s.
 	Timeout time.Duration
 }
 

@@ -73,7 +73,7 @@ func (s *Queue) scan(ctx, late context.Context, sess *conn.Session, at position,
 	}
 }
 
-// handOver gives d to the caller's goroutine and tells whether it wants more.
+// handOver gives d to the caller's goroutine and reports whether it wants more.
 func handOver(ctx context.Context, d *longshore.Delivery, shown chan<- *longshore.Delivery, more <-chan bool) bool {
 	select {
 	case shown <- d:

@@ -23,7 +23,7 @@ type settings struct {
 	addr    conn.Address
 	nodes   []conn.Node    // the URL's and Addresses, as they were given
 	login   *conn.Settings // what a connection is made with
-	problem error          // what is wrong with it: reported by Check and by every Open
+	problem error          // mistakes in it: reported by Check and by every Open
 }
 
 func newSettings(rawURL string, cfg Config) settings {

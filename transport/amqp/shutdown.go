@@ -223,7 +223,7 @@ func (c *consumer) finish(ctx context.Context) error {
 }
 
 // fail ends the consumer from the broker's side: deliveries are lost, then the channel
-// closes, and only then the container is told and may open again.
+// closes, and only then the container is notified and may open again.
 func (c *consumer) fail(err error) {
 	if c.held.over() {
 		return

@@ -84,7 +84,7 @@ func (s *Queue) starves(o transport.OpenOptions) error {
 	return e
 }
 
-// Capabilities is what the configuration tells.
+// Capabilities is what the configuration reports.
 func (s *Queue) Capabilities() transport.Capabilities {
 	cfg := s.config()
 	caps := cfg.capabilities()

@@ -86,7 +86,7 @@ func (p *places) gone(queue string) {
 	}
 }
 
-// deleted tells whether an error says that a queue is no more, not only out of reach.
+// deleted reports whether an error says that a queue is no more, not only out of reach.
 func deleted(err error) bool {
 	e, ok := conn.AsAMQP(err)
 	return ok && e.Code == amqp091.NotFound && strings.Contains(e.Reason, "no queue")
@@ -164,11 +164,11 @@ func (s *Queue) config() *QueueConfig {
 	return &cfg
 }
 
-// streamMode is what is known of the queues of a reader.
+// streamMode holds the known facts about the queues of a reader.
 type streamMode uint8
 
 const (
-	streamNever    streamMode = iota // they are no streams
+	streamNever    streamMode = iota // they are not streams
 	streamPossible                   // the configuration does not say; a delivery may show it
 	streamLearned                    // a delivery has shown it, or was forwarded from a stream
 	streamDeclared                   // the configuration says so

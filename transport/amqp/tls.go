@@ -8,7 +8,7 @@ import (
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
-// What speaks of TLS means TLS: a URL that says amqp beside it is refused, and so is half
+// What speaks of TLS means TLS: a URL that says amqp alongside it is refused, and so is half
 // of a certificate.
 func (s *settings) checkTLS(l *problem.List) {
 	var spoken []string

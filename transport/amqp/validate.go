@@ -46,7 +46,7 @@ func (s *settings) together(l *problem.List) {
 	}
 }
 
-// stream tells whether the queue is known to be a stream.
+// stream reports whether the queue is known to be a stream.
 func (c *QueueConfig) stream() bool {
 	_, offset := c.Arguments[codec.HeaderOffset]
 	return offset || c.Declare.Type == Stream
@@ -188,7 +188,7 @@ func (s *Queue) ValidateOpen(o transport.OpenOptions) error {
 	return l.Err()
 }
 
-// leadsHere tells whether a destination is this source, as far as the settings tell.
+// leadsHere reports whether a destination is this source, as far as the settings tell.
 func (s *Queue) leadsHere(dest string) bool {
 	exchange, key := parseDest(dest)
 	switch {

@@ -45,7 +45,7 @@ func badAddress(p *problem.Problem) error {
 	return e
 }
 
-// errPort is what is wrong with a port, which a configuration file can point at.
+// errPort is a mistake in a port, which a configuration file can point at.
 var errPort = errors.New("has a port that is not a number from 1 to 65535")
 
 func parseAddr(a string) (string, error) {

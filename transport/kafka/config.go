@@ -214,7 +214,7 @@ const (
 	AcksAll Acks = iota
 	// AcksLeader waits for the leader alone. A record is lost with a leader that dies before
 	// another has it, and can be written twice. There is nothing below it: a Publish
-	// that waits for nobody could not report anything.
+	// that does not wait could not report anything.
 	AcksLeader
 )
 

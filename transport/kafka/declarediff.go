@@ -39,7 +39,7 @@ func (s *Group) compare(ctx context.Context, cl *kgo.Client, topics map[string]t
 }
 
 // differences are of one topic. A topic without a partition has no leader yet: the
-// broker has told nothing of it.
+// broker has said nothing about it.
 func (d *Declare) differences(t topicFacts, settings map[string]string) (diffs []string) {
 	if t.partitions == 0 {
 		return nil

@@ -6,7 +6,7 @@
 //
 // Records of a partition are handled concurrently and done in any order; the committed
 // offset is the last of those that are done without a gap, plus one. The metadata of the
-// commit describes what is done above it, so that a crash with one stuck record does not
+// commit describes the records done above it, so that a crash with one stuck record does not
 // repeat everything after it.
 //
 // A delivery belongs to the assignment of its partition. When the partition goes to another
@@ -38,12 +38,12 @@
 //   - watcher.go: whether the cluster answers; leaderliveness.go, whether each leader does.
 //   - topichealth.go: deleted, recreated and forbidden topics; fetcherror.go sorts what a
 //     fetch complains of.
-//   - reports.go: everything that the container is told.
+//   - reports.go: everything reported to the container.
 //
 // publisher.go publishes: resend.go repeats what failed for the sake of another record,
 // largerecord.go what is too large for a batch of several, producerswap.go and
 // publishprobe.go replace and probe the client.
 //
-// internal/offsets is the pure core: the tracker of what is done, and its text. internal/cluster
+// internal/offsets is the pure core: the tracker of the records done, and its text. internal/cluster
 // holds the questions to a cluster, and what works around franz-go.
 package kafka

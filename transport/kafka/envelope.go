@@ -12,7 +12,7 @@ import (
 	"github.com/longshore-go/longshore/internal/envelope"
 )
 
-// Kafka's headers are ordered bytes. What is text, nil, or bytes that are no text
+// Kafka's headers are ordered bytes. What is text, nil, or bytes that are not text
 // comes back by itself; other kinds travel as text that anybody can read, and in
 // the envelope as what they are.
 
@@ -38,7 +38,7 @@ func addHeaders(r *kgo.Record, e *envelope.Envelope, hs longshore.Headers) {
 	}
 }
 
-// nameOf is the name of a header in a record. A content type without a value is no property
+// nameOf is the name of a header in a record. A content type without a value is not a property
 // for decode, so it keeps its name, also for readers of other makes.
 func nameOf(h longshore.Header) string {
 	if h.Value == nil && (h.Name == headerType || h.Name == headerEncoding) {

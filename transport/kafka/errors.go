@@ -132,7 +132,7 @@ func (b *Broker) opened(op, source string, err error) error {
 	return b.failure(op, source, err)
 }
 
-// unreachable tells errors of dialling, which the client wraps in text.
+// unreachable recognises errors of dialling, which the client wraps in text.
 func unreachable(err error) bool {
 	var dns *net.DNSError
 	var op *net.OpError

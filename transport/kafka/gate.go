@@ -15,7 +15,7 @@ type gate struct {
 	state   sync.Mutex         // guards what follows
 	waiting int                // who waits to enter, or is in
 	cancel  context.CancelFunc // cuts the running poll short
-	free    chan struct{}      // closed when nobody waits; nil while nobody does
+	free    chan struct{}      // closed when no caller waits; nil while none does
 }
 
 // enter waits for the poll that runs, which is cut short, and keeps others out.

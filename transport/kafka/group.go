@@ -127,7 +127,7 @@ func validTopic(name string) bool {
 	return !bad
 }
 
-// check finds what is wrong with single settings.
+// check finds mistakes in single settings.
 func (g *GroupConfig) check(l *problem.List) {
 	for _, t := range []struct {
 		field string

@@ -13,8 +13,8 @@ import (
 	"github.com/longshore-go/longshore/transport/kafka/internal/offsets"
 )
 
-// Done tells what the group has done with in the first topic, from its commits and
-// the text beside them, without joining it. What it returns is asked for the records
+// Done reports what the group has done with in the first topic, from its commits and
+// the text alongside them, without joining it. What it returns is asked for the records
 // of a partition in ascending order. A group that does not exist has done nothing.
 func (s *Group) Done(ctx context.Context) (func(*longshore.Delivery) bool, error) {
 	if s.group == "" {

@@ -103,7 +103,7 @@ func (w *watcher) leaderAnswered(p *partition) {
 	}
 }
 
-// forget drops what is known of partitions that have gone.
+// forget drops the known facts about partitions that have gone.
 func (w *watcher) forget(present []*partition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -65,7 +65,7 @@ func (l *ledger) close() []*longshore.Delivery {
 	return acked
 }
 
-// savesTooMuch: the text beside a position is too long, or all texts together.
+// savesTooMuch: the text alongside a position is too long, or all texts together.
 func savesTooMuch(err error) bool {
 	return errors.Is(err, kerr.OffsetMetadataTooLarge) || errors.Is(err, kerr.InvalidCommitOffsetSize) ||
 		errors.Is(err, kerr.MessageTooLarge) || errors.Is(err, kerr.RecordListTooLarge)

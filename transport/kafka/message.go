@@ -211,7 +211,7 @@ func encodeProperties(r *kgo.Record, m *longshore.Message, now time.Time) {
 	}
 }
 
-// reserved tells whether decode would take a user's header for something else.
+// reserved reports whether decode would take a user's header for something else.
 func reserved(name string) bool {
 	return name == envelope.Header || name == headerDue || name == headerType || name == headerEncoding || strings.HasPrefix(name, headerProps)
 }

@@ -32,7 +32,7 @@ func marked(topic string, err error) error {
 	return transport.MaybeSent(fmt.Sprintf("a record to kafka topic %q", topic), topic, err)
 }
 
-// unknown tells whether err leaves open if the record was written: no answer came, or one
+// unknown reports whether err leaves open if the record was written: no answer came, or one
 // that says so.
 func unknown(err error) bool {
 	switch {

@@ -20,7 +20,7 @@ type partition struct {
 	key   partitionOf
 	with  *surroundings
 	sub   *longshore.Subscription // what its deliveries have in common
-	mark  offsets.Mark            // of the topic, in what is saved beside a position
+	mark  offsets.Mark            // of the topic, in what is saved alongside a position
 	token *assignmentToken        // of the member with the partition; a seek goes on with it
 
 	mu     sync.Mutex

@@ -61,7 +61,7 @@ func (p *Publisher) leave(ctx context.Context, with *producing, failed error) {
 	}
 }
 
-// refusal returns what tells why with was refused an identity, should that happen while
+// refusal returns the reason why with was refused an identity, should that happen while
 // a Publish waits: the client then fails what it holds, but now and then not what it
 // was given at that very moment, which would wait for nothing until its time is over.
 // It looks only after a broker has answered for an identity, so it does not ask one itself.

@@ -291,7 +291,7 @@ func (b *batch) result(p *Publisher) error {
 	return &transport.PartialError{Failed: failed, Total: len(b.recs)}
 }
 
-// Close waits for what is on its way, as long as ctx allows.
+// Close waits for calls in progress, as long as ctx allows.
 func (p *Publisher) Close(ctx context.Context) error {
 	p.mu.Lock()
 	if p.closed {

@@ -293,7 +293,7 @@ func (r *resends) suspects(rec *kgo.Record) bool {
 	return some && weight(rec) >= known
 }
 
-// close waits for what is on its way, as long as ctx allows. Nothing may be added to the
+// close waits for calls in progress, as long as ctx allows. Nothing may be added to the
 // main client any more.
 func (r *resends) close(ctx context.Context) {
 	r.mu.Lock()

@@ -33,7 +33,7 @@ func (e *GroupHasMembersError) Error() string {
 // [Broker.Beginnings] and [Broker.GroupPositions], also of another group, can be given.
 //
 // Errors: [longshore.CodeState] with a [GroupHasMembersError] if the group has members; the
-// broker checks that too, so a member that joins at the same moment is no danger.
+// broker checks that too, so a member that joins at the same moment is not a danger.
 // [longshore.CodeNotFound] if a topic does not exist.
 func (b *Broker) SeedGroup(ctx context.Context, group string, to Positions) error {
 	op := fmt.Sprintf("seed kafka group %q at %s", group, b.address())

@@ -29,7 +29,7 @@ func (c *consumer) Cancel(context.Context) error {
 // Release has nothing to give back: see Cancel.
 func (c *consumer) Release(context.Context) error { return nil }
 
-// Close loses what is in hand, commits what is done and leaves the group. A cluster that
+// Close loses the deliveries in hand, commits what is done and leaves the group. A cluster that
 // does not answer holds it no longer than ctx.
 func (c *consumer) Close(ctx context.Context) error {
 	first, before := c.life.close()

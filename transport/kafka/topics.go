@@ -74,7 +74,7 @@ func (t *topics) learn(resp *kmsg.MetadataResponse) (recreated []string) {
 	return recreated
 }
 
-// mark is what tells the log of a partition from others of its name.
+// mark is what distinguishes the log of a partition from others of its name.
 func (t *topics) mark(key partitionOf) offsets.Mark {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // describe, and how many acknowledgements wait for a commit.
 
 // maxWindow is the most records of one partition in hand: above it the metadata may not
-// be able to describe what is done.
+// be able to describe the records done.
 const maxWindow = 1 << 16
 
 // room is how many more records may be handed out.
@@ -36,7 +36,7 @@ func (s *surroundings) limit(t *offsets.Tracker) int {
 }
 
 // canRemember is how many more records may be handed out so that the metadata of a commit
-// can describe what is done, at most so many. A broadcast commits nothing.
+// can describe the records done, at most so many. A broadcast commits nothing.
 func (s *surroundings) canRemember(t *offsets.Tracker, buf *fetchBuffer, l *ledger, most int) int {
 	if s.src.cast {
 		return most

@@ -72,7 +72,7 @@ func (b *Broker) Delete(names ...string) {
 	}
 }
 
-// Purge removes what is ready or delayed and returns how many messages that were.
+// Purge removes ready and delayed messages and returns their number.
 func (b *Broker) Purge(name string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -142,7 +142,7 @@ func (q *queue) purge() int {
 	return n
 }
 
-// discard ends a queue that nobody consumes from any more.
+// discard ends a queue that no consumer uses any more.
 func (q *queue) discard() {
 	q.purge()
 	q.due.items = nil

@@ -72,7 +72,7 @@ type QueueConfig struct {
 	// back, and with it the later messages of its key or partition that the consumer
 	// holds, so that the order is kept. Zero: as long as the consumer lives.
 	Lease time.Duration
-	// KeepLease extends the lease of what is unsettled for as long as the
+	// KeepLease extends the lease of unsettled deliveries for as long as the
 	// consumer lives, at the most MaxLease (zero: no limit).
 	KeepLease bool
 	MaxLease  time.Duration

@@ -30,7 +30,7 @@ type consumer struct {
 	waiting  bool                  // a Receive waits and has to be woken
 	wake     chan struct{}         // wakes it; holds one
 	out      []*longshore.Delivery // what the last Receive returned, to be used again
-	leaving  bool                  // Cancel or Close was called: an end from now on is no surprise
+	leaving  bool                  // Cancel or Close was called: an end from now on is not a surprise
 	canceled bool                  // the queue sends nothing more
 	paused   bool                  // the queue sends nothing until Resume
 	idle     bool                  // opened paused and not resumed yet: it takes no role
@@ -119,7 +119,7 @@ func (c *consumer) signal() {
 	}
 }
 
-// Receive returns what is buffered, or waits for it.
+// Receive returns buffered deliveries, or waits for one.
 func (c *consumer) Receive(ctx context.Context, most int) ([]*longshore.Delivery, error) {
 	if err := c.b.slow(ctx, OpReceive); err != nil {
 		return nil, err
@@ -139,7 +139,7 @@ func (c *consumer) Receive(ctx context.Context, most int) ([]*longshore.Delivery
 	}
 }
 
-// take hands out what is buffered; nothing and no error means that Receive has to wait.
+// take hands out buffered deliveries; nothing and no error means that Receive has to wait.
 func (c *consumer) take(most int) ([]*longshore.Delivery, error) {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -210,7 +210,7 @@ func (c *QueueConfig) attempt(e *entry) int {
 	return 1
 }
 
-// returnBuffer puts what is buffered back into the queue.
+// returnBuffer puts buffered deliveries back into the queue.
 func (c *consumer) returnBuffer() {
 	for _, e := range c.held.takeBuffer() {
 		c.q.takeBack(e)

@@ -49,7 +49,7 @@ func (b *Broker) Connections() int {
 	return len(b.consumers) + b.opened
 }
 
-// Browse returns what is ready, oldest first, and leaves it where it is. from is
+// Browse returns ready messages, oldest first, and leaves them in place. from is
 // the position after which to go on.
 func (s *queueSource) Browse(ctx context.Context, from string, n int) ([]*longshore.Delivery, string, error) {
 	if err := s.b.slow(ctx, OpBrowse); err != nil {

@@ -61,7 +61,7 @@ func (p *publisher) Close(context.Context) error {
 	return nil
 }
 
-// check returns what is wrong with single messages, by index.
+// check returns mistakes in single messages, by index.
 func (b *Broker) check(dest string, msgs []*longshore.Message) map[int]error {
 	var failed map[int]error
 	for i, m := range msgs {

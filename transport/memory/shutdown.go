@@ -90,7 +90,7 @@ func (c *consumer) Close(ctx context.Context) error {
 	return errors.Join(err, c.notify.Wait(ctx))
 }
 
-// shut ends the consumer at the broker; answered tells whether settlements that
+// shut ends the consumer at the broker; answered reports whether settlements that
 // were accepted still arrive.
 func (c *consumer) shut(answered bool) {
 	c.b.mu.Lock()

@@ -152,7 +152,7 @@ func (s *topicSource) Probe(ctx context.Context) error {
 func (s *topicSource) Capabilities() transport.Capabilities {
 	cfg := s.queueConfig()
 	caps := cfg.capabilities()
-	caps.KeepsPlace = true // what comes while nobody is subscribed is not for us
+	caps.KeepsPlace = true // what comes without a subscriber is not for us
 	caps.MaxMessageBytes = s.b.cfg.MaxMessageBytes
 	return caps
 }

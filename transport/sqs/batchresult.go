@@ -67,7 +67,7 @@ func (r *result) inCompany(entries int) bool {
 	return code == longshore.CodeRefused && !passing
 }
 
-// unanswered says that nobody knows whether an entry was carried out: the call
+// unanswered says that it is unknown whether an entry was carried out: the call
 // ended without an answer, or in a failure of the server, or the answer does not
 // mention it.
 func (r *result) unanswered(i int) bool {
@@ -78,7 +78,7 @@ func (r *result) unanswered(i int) bool {
 	return !ok || api.ErrorFault() != smithy.FaultClient
 }
 
-// neverSent tells whether a call failed before anything went out: no connection came
+// neverSent reports whether a call failed before anything went out: no connection came
 // about.
 func neverSent(call error) bool {
 	if op, ok := errors.AsType[*net.OpError](call); ok && op.Op == "dial" {
@@ -129,7 +129,7 @@ func (r *result) failedSend(f *types.BatchResultErrorEntry) {
 
 func newResult(call error) result { return result{call: call} }
 
-// isGone tells codes that say the receipt is old from those that say it is wrong.
+// isGone distinguishes codes that say the receipt is old from those that say it is wrong.
 func isGone(code string) bool {
 	switch strings.TrimPrefix(code, "AWS.SimpleQueueService.") {
 	case "MessageNotInflight", "InvalidParameterValue", "ReceiptHandleIsInvalid":

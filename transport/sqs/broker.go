@@ -154,7 +154,7 @@ func (b *Broker) acquire(p place) (*awssqs.Client, error) {
 	return c, nil
 }
 
-// attemptsOf is what is known of a queue's messages. All sources of the queue share it:
+// attemptsOf holds the known facts about a queue's messages. All sources of the queue share it:
 // what one container returned is known to another in the same process.
 func (b *Broker) attemptsOf(queue string) *attempts {
 	b.mu.Lock()

@@ -56,7 +56,7 @@ func (l *queueHandle) depth(ctx context.Context) (Depth, error) {
 	attrs, err := l.attributes(ctx, l.url, "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible",
 		"ApproximateNumberOfMessagesDelayed", "VisibilityTimeout")
 	number := func(name string) int64 {
-		n, _ := strconv.ParseInt(attrs[name], 10, 64) // 0 where it is not told
+		n, _ := strconv.ParseInt(attrs[name], 10, 64) // 0 if unknown
 		return n
 	}
 	return Depth{number("ApproximateNumberOfMessages"), number("ApproximateNumberOfMessagesNotVisible"), number("ApproximateNumberOfMessagesDelayed")}, err

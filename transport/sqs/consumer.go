@@ -15,7 +15,7 @@ import (
 // polls, fifo holds what waits for Receive, visibility what is held and its leases, batcher
 // the settlements. The parts make no calls and know nothing of each other; one lock guards
 // them all. Polls and batches run on goroutines of their own, and one more, loop, does
-// what is due.
+// due work.
 type consumer struct {
 	src      *queueSource
 	calls    calls
@@ -103,7 +103,7 @@ func (c *consumer) wake() {
 	}
 }
 
-// turn does what is due and returns when to come again.
+// turn does due work and returns when to come again.
 func (c *consumer) turn(now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,7 +215,7 @@ func (c *consumer) Flush(ctx context.Context) error {
 	return e
 }
 
-// Close gives back what is unsettled, sends what was accepted and ends. When ctx ends
+// Close gives back unsettled deliveries, sends what was accepted and ends. When ctx ends
 // first, the rest is reported and given up.
 func (c *consumer) Close(ctx context.Context) error {
 	c.mu.Lock()

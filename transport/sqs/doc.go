@@ -21,7 +21,7 @@
 //	credentials  Config.Credentials; AWS_ACCESS_KEY_ID …, profile, role (the SDK's chain)
 //
 // A dead-letter queue, and any other destination of a source's own publisher, that is given
-// by name lies beside the source: see [Beside].
+// by name lies alongside the source: see [Beside].
 //
 // Tests run on the package sqstest, a server in the process.
 //

@@ -29,10 +29,10 @@ func Beside(queue, to string) string {
 	return to
 }
 
-// onAWS tells whether the queue was given by an address of AWS itself.
+// onAWS reports whether the queue was given by an address of AWS itself.
 func (r reference) onAWS() bool { return r.arn != "" || r.url != "" && r.region != "" }
 
-// near resolves a destination for whoever consumes r: a name lies beside it, and an ARN is
+// near resolves a destination for whoever consumes r: a name lies alongside it, and an ARN is
 // looked up at the same host, unless that is AWS and the ARN is of another region.
 func (r reference) near(dest string) (reference, error) {
 	to, err := parseReference(Beside(first(r.url, r.arn, r.name), dest))

@@ -176,7 +176,7 @@ func (p *poller) failed(o *poll, code longshore.Code, passing bool, took time.Du
 }
 
 // curb shortens polls that are cut off while they wait, twice in a row: by a proxy that
-// ends a connection which is silent for a while. It is no outage, and each of them may
+// ends a connection which is silent for a while. It is not an outage, and each of them may
 // have had messages.
 func (p *poller) curb(took, patience time.Duration, now time.Time) {
 	if p.failures == 0 || took < 2*time.Second || took >= patience {

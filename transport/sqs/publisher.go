@@ -42,7 +42,7 @@ type PublisherConfig struct {
 type Publisher struct {
 	b    *Broker
 	cfg  PublisherConfig
-	near reference // the queue beside which names lie; zero: the broker's
+	near reference // the queue alongside which names lie; zero: the broker's
 
 	life context.Context //nolint:containedctx // ends with Close
 	end  context.CancelFunc

@@ -100,8 +100,8 @@ type queueSource struct {
 	b        *Broker
 	cfg      QueueConfig
 	ref      reference // the queue as it was named
-	problem  error     // what is wrong with name and configuration; Check and Open return it
-	attempts *attempts // what is known of its messages, shared by the broker's sources of it
+	problem  error     // mistakes in name and configuration; Check and Open return it
+	attempts *attempts // the known facts about its messages, shared by the broker's sources of it
 	looks    looks     // the pages that Browse has given out
 	// away is shared by the consumers that the container opens one after the other.
 	away atomic.Bool // polls failed for so long that the consumer ended, and none has succeeded since
@@ -145,7 +145,7 @@ func (c *QueueConfig) check(queue string) error {
 	return l.Err()
 }
 
-// Check finds what is wrong with the configuration. It reads the SDK's files and
+// Check finds mistakes in the configuration. It reads the SDK's files and
 // variables and does not use the network.
 func (s *queueSource) Check() error {
 	if s.ref.name == "" {
@@ -207,7 +207,7 @@ func (s *queueSource) Probe(ctx context.Context) error {
 }
 
 // Publisher returns a publisher on the same broker and the address that leads back
-// here. Names that it is given mean queues beside this one.
+// here. Names that it is given mean queues alongside this one.
 func (s *queueSource) Publisher(context.Context) (transport.Publisher, string, error) {
 	if s.problem != nil {
 		return nil, "", s.problem

@@ -210,7 +210,7 @@ func (l *queueHandle) read(ctx context.Context) error {
 	return nil
 }
 
-// permanent tells errors that end a consumer from those that pass.
+// permanent distinguishes errors that end a consumer from those that pass.
 func permanent(err error) bool {
 	_, passing := codeOf(err)
 	return !passing && !errors.Is(err, context.Canceled)

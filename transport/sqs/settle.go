@@ -65,7 +65,7 @@ func (c *consumer) Extend(ctx context.Context, token uint64, lease time.Duration
 	select {
 	case err := <-done:
 		if gone(err) {
-			c.mu.Lock() // the delivery is told of its loss in the critical section that has sent this
+			c.mu.Lock() // the delivery is notified of its loss in the critical section that has sent this
 			defer c.mu.Unlock()
 			return longshore.ErrLost
 		}

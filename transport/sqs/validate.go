@@ -66,5 +66,5 @@ func (s *queueSource) ValidateOpen(o transport.OpenOptions) error {
 	return nil
 }
 
-// same tells whether two parts of an address agree as far as both are given.
+// same reports whether two parts of an address agree as far as both are given.
 func same(a, b string) bool { return a == "" || b == "" || a == b }

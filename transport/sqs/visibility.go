@@ -99,7 +99,7 @@ func (v *visibility) forgetAll() {
 	v.byToken, v.byID, v.queue = map[uint64]*held{}, map[string]*held{}, nil
 }
 
-// inOrder lists what is held in the order of its receipt.
+// inOrder lists held deliveries in the order of their receipt.
 func (v *visibility) inOrder() []*held {
 	all := make([]*held, 0, len(v.byToken))
 	for _, h := range v.byToken {

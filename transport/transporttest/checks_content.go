@@ -23,7 +23,7 @@ func contentChecks() []check {
 
 // trip sends messages, each when the one before has come, and compares what comes
 // with what should. Where a broker brings an earlier one once more in between, which a
-// standard queue may, that is no answer.
+// standard queue may, that is not an answer.
 func (e *env) trip(what string, msgs ...longshore.Message) {
 	e.Helper()
 	src := e.h.Source(e)

@@ -231,7 +231,7 @@ func releases(e *env) {
 	e.holds(src, "after Release", without(bodies(6), bodiesOf(ds))...)
 }
 
-// F-G01: what nobody worked on comes back as it was.
+// F-G01: unstarted messages come back as they were.
 func releaseDoesNotCount(e *env) {
 	src := e.h.Source(e)
 	for range 3 {

@@ -92,7 +92,7 @@ func lossEndsReceive(e *env) {
 	e.typed("the next Receive", err)
 }
 
-// typed checks that an error tells why a consumer is at its end.
+// typed checks that an error says why a consumer is at its end.
 func (e *env) typed(what string, err error) {
 	e.Helper()
 	var typed *longshore.Error
@@ -104,7 +104,7 @@ func (e *env) typed(what string, err error) {
 	}
 }
 
-// Nobody is in Receive, nobody settles: the end is told all the same, once.
+// No call of Receive waits, no settlement comes: the end is reported anyway, once.
 func lossIsDownOnce(e *env) {
 	s, _ := e.broken(1)
 	e.until("Observer.Down, with nobody in Receive", s.obs.isDown)

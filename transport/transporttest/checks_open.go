@@ -131,7 +131,7 @@ func usesBaseContext(e *env) {
 	e.holds(src, "after an ack behind the end of the base context")
 }
 
-// Nobody is in Receive: the lease is kept all the same.
+// No call of Receive waits: the lease is kept anyway.
 func keepsLease(e *env) {
 	src, lease := e.h.Leased(e)
 	s := e.open(src, transport.OpenOptions{})

@@ -32,7 +32,7 @@ func (o *told) kinds() []longshore.OperationKind {
 	return slices.Sorted(maps.Keys(o.ops))
 }
 
-// Calls at the broker are told with their time, and as carried out where they were.
+// Calls at the broker are reported with their time, and as carried out where they were.
 func operations(e *env) {
 	src := e.h.Source(e)
 	var heard told

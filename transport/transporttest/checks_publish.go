@@ -88,7 +88,7 @@ func publishesPartly(e *env) {
 }
 
 // A message's own time is content: it shortens no deadline, also not that of messages
-// that are sent beside it. F-N01
+// that are sent alongside it. F-N01
 func publishesDated(e *env) {
 	src, p, dest := e.outlet()
 	if p == nil {

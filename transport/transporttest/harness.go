@@ -26,7 +26,7 @@ type Harness struct {
 	// Batched is like Source, but settlements that were accepted are not sent
 	// by themselves for at least a minute (a long SettleLinger). Zero: Source.
 	Batched func(t testing.TB) transport.Source
-	// Windowed is like Source, and tells how many unsettled deliveries a
+	// Windowed is like Source, and says how many unsettled deliveries a
 	// consumer of it gets at the most, whatever OpenOptions.Window says.
 	Windowed func(t testing.TB) (src transport.Source, limit int)
 	// Leased is like Source, with a lease that the transport keeps. The shorter it
@@ -73,7 +73,7 @@ type Harness struct {
 	// stay away: the answer to a poll that is cut off is lost, and a standard queue of
 	// SQS does not give it again before its lease ends. Zero: nothing does.
 	Hidden time.Duration
-	// Operations are the kinds of calls that a consumer tells OpenOptions.Operations of
+	// Operations are the kinds of calls that a consumer reports to OpenOptions.Operations
 	// for a message that is received and acked, and one that is given back. Zero: none.
 	Operations []longshore.OperationKind
 	// UserID is a Message.UserID that the broker accepts. Zero: none is sent.

@@ -105,7 +105,7 @@ type address struct {
 	place    string       // between :// and ?
 	values   url.Values   // the parameters that were not taken yet
 	query    string       // the parameters as they are written, for lists
-	problems problem.List // what is wrong with it
+	problems problem.List // mistakes in it
 	form     string       // how one looks
 }
 

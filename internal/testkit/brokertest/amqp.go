@@ -19,7 +19,7 @@ const managementPort = "15672"
 // all that is in it when t ends. The vhost is made through the management API
 // (AMQP_MANAGEMENT, http://user:password@host:port; by default port 15672 of the
 // same host with the URL's user). A broker without it is refused rather than
-// tested on a vhost that may hold somebody's queues.
+// tested on a vhost that may hold another user's queues.
 func AMQP(t testing.TB) string {
 	t.Helper()
 	broker := value(t, RabbitMQ)

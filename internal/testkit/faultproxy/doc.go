@@ -6,7 +6,7 @@
 //	url := "amqp://guest:guest@" + proxy.Addr() + "/"
 //	// … connect through url …
 //	proxy.ResetAll()       // every live connection gets a RST
-//	proxy.Refuse()         // nobody gets in
+//	proxy.Refuse()         // no connection gets in
 //	err := proxy.Listen()  // same address as before
 //
 // The plain faults know nothing of what is inside and fit every protocol.

@@ -10,7 +10,7 @@ import (
 // dialTimeout bounds the connection to a target that does not answer.
 const dialTimeout = 5 * time.Second
 
-// Proxy forwards TCP connections to one target until told to misbehave.
+// Proxy forwards TCP connections to one target until instructed to misbehave.
 type Proxy struct {
 	target string
 	addr   string

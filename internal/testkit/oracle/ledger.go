@@ -98,7 +98,7 @@ func (l *Ledger) Dead(id string) {
 	l.write("dead", id, "")
 }
 
-// Quiet tells how long no handler has begun or ended.
+// Quiet says how long no handler has begun or ended.
 func (l *Ledger) Quiet() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

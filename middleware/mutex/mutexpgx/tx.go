@@ -102,7 +102,7 @@ func (t *tx) Put(ctx context.Context) context.Context {
 	return context.WithValue(ctx, txKey{}, &handlerTx{t: t})
 }
 
-// Watch is told by the handler's own statements.
+// Watch is notified by the handler's own statements.
 func (t *tx) Watch(lost func(error)) (stop func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

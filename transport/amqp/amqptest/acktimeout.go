@@ -54,7 +54,7 @@ func (ch *channel) timedOut(late *held) bool {
 
 // takeBackLate is RabbitMQ 4.3: late deliveries go back to their queue, their
 // consumer gets basic.cancel and no more messages, the channel stays open and a
-// late settlement is no error and changes nothing. Once all late ones of the
+// late settlement is not an error and changes nothing. Once all late ones of the
 // consumer are settled the queue believes it well again and sends it messages,
 // under a tag that the client has forgotten: they are stuck, and on a
 // single-active-consumer queue everything is, until the channel closes.

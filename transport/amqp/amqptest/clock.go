@@ -60,7 +60,7 @@ func (s *Server) unset(al *alarm) {
 	}
 }
 
-// fireDue runs what is due up to limit, in order of time, and finishes the work
+// fireDue runs due work up to limit, in order of time, and finishes the work
 // that each alarm caused before the next.
 func (s *Server) fireDue(limit time.Time) {
 	for len(s.alarms) > 0 && !s.alarms[0].at.After(limit) {

@@ -21,7 +21,7 @@ const (
 	// a published message is not counted on, and x-consumer-timeout is obeyed.
 	V4_0
 	// V4_3: a nack does not count towards the delivery limit (reject and channel
-	// close do), x-acquired-count tells how often a message was handed out. An ack
+	// close do), x-acquired-count says how often a message was handed out. An ack
 	// timeout happens on quorum queues only: the message goes back uncounted, its
 	// consumer gets basic.cancel, the channel stays open and a late ack changes
 	// nothing. x-consumer-timeout is refused on classic queues.

@@ -144,8 +144,8 @@ func (c *consumer) remove() {
 	}
 }
 
-// cancelled ends the subscription from the server's side and tells the client,
-// if it asked to be told.
+// cancelled ends the subscription from the server's side and notifies the client,
+// if it asked for that.
 func (c *consumer) cancelled() {
 	c.remove()
 	c.notifyCancel()

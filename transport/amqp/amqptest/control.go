@@ -202,7 +202,7 @@ func (c *conn) updateBlocked() {
 }
 
 // DeleteQueue deletes a queue as an operator would: its consumers get
-// basic.cancel. It tells whether there was one.
+// basic.cancel. It reports whether there was one.
 func (s *Server) DeleteQueue(vhost, name string) bool {
 	return s.withQueue(vhost, name, (*queue).delete)
 }

@@ -119,7 +119,7 @@ func headersV4(h Table, deaths []Table, event Table) Table {
 	return h.with("x-death", deathArray(deaths))
 }
 
-// isCycle tells whether a message comes back to a queue it died in with no
+// isCycle reports whether a message comes back to a queue it died in with no
 // rejection on the way: it would go round for ever.
 func isCycle(queue string, deaths []Table) bool {
 	for _, d := range deaths {

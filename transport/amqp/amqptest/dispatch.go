@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// dispatch hands out what is ready to the consumers that may take it, drops
+// dispatch hands out ready messages to the consumers that may take it, drops
 // what has expired and what is too much.
 func (q *queue) dispatch() {
 	if q.gone || q.suspended {
@@ -77,7 +77,7 @@ func (q *queue) turn(c *consumer) {
 	q.consumers[at] = c
 }
 
-// propsFor are the properties to deliver: a quorum queue tells how often the
+// propsFor are the properties to deliver: a quorum queue says how often the
 // message came back (3.10 tells basic.get even when it never did).
 func (q *queue) propsFor(e *entry, get bool) []byte {
 	zero := get && q.s.cfg.Flavor < V4_0

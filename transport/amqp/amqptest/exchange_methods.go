@@ -88,7 +88,7 @@ func (ch *channel) exchangeDelete(d *decoder) error {
 		return softErr(codeAccessRefused, "operation not permitted on the default exchange")
 	case strings.HasPrefix(name, "amq."):
 		return softErr(codeAccessRefused, "deletion of system exchange '%s' in vhost '%s' not allowed", name, vh.name)
-	case x == nil: // deleting what is gone succeeds
+	case x == nil: // deleting a missing object succeeds
 	default:
 		if err := ch.mayConfigure("exchange", name); err != nil {
 			return err

@@ -8,7 +8,7 @@ import (
 // congestion is how many unsent bytes stop further deliveries to a connection.
 const congestion = 1 << 20
 
-// outbox holds what is to be written to one connection. Its lock is a leaf:
+// outbox holds pending output to one connection. Its lock is a leaf:
 // taken under the server's, never the other way round.
 type outbox struct {
 	mu     sync.Mutex

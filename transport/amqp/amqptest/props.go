@@ -25,7 +25,7 @@ const (
 )
 
 // properties are the basic properties split but not decoded: each present one
-// is its bytes on the wire, so that what nobody changes stays identical.
+// is its bytes on the wire, so that unchanged data stays identical.
 type properties struct {
 	field [propCount][]byte
 }
@@ -102,7 +102,7 @@ func (p *properties) headers() (Table, error) {
 
 func (p *properties) setHeaders(t Table) { p.field[propHeaders] = appendTable(nil, t) }
 
-// expiration in milliseconds; set tells whether the property is there.
+// expiration in milliseconds; set reports whether the property is there.
 func (p *properties) expiration() (ms int64, set bool, err error) {
 	if p.field[propExpiration] == nil {
 		return 0, false, nil

@@ -166,7 +166,7 @@ func (q *queue) taken(e *entry) {
 	q.bytes -= int64(len(e.msg.body))
 }
 
-// over tells whether n more messages with size bytes exceed the length limit.
+// over reports whether n more messages with size bytes exceed the length limit.
 func (q *queue) over(n int, size int64) bool {
 	return q.maxLength >= 0 && int64(q.count+n) > q.maxLength || q.maxBytes >= 0 && q.bytes+size > q.maxBytes
 }
@@ -194,7 +194,7 @@ func (q *queue) purge() int {
 	return n
 }
 
-// delete removes the queue; its consumers are told, its messages are gone.
+// delete removes the queue; its consumers are notified, its messages are gone.
 func (q *queue) delete() {
 	if q.gone {
 		return

@@ -176,7 +176,7 @@ func (ch *channel) queueUnbind(d *decoder) error {
 	switch {
 	case err == nil:
 		x.unbind(q, key, args)
-	case code404(err): // unbinding what is gone succeeds
+	case code404(err): // unbinding a missing object succeeds
 	default:
 		return err
 	}
@@ -238,7 +238,7 @@ func (ch *channel) queueDelete(d *decoder) error {
 		return err
 	}
 	n := 0
-	if q := ch.conn.vhost.queues[name]; q != nil { // deleting what is gone succeeds
+	if q := ch.conn.vhost.queues[name]; q != nil { // deleting a missing object succeeds
 		if err := ch.notLocked(q); err != nil {
 			return err
 		}

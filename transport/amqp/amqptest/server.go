@@ -21,7 +21,7 @@ type Server struct {
 	cfg Config
 
 	// mu guards everything below and the whole broker state: vhosts, queues,
-	// channels. No socket is touched under it; what is to be sent goes to a
+	// channels. No socket is touched under it; pending output goes to a
 	// connection's outbox.
 	mu       sync.Mutex
 	resumed  *sync.Cond // a reader that stands still may go on, or must end

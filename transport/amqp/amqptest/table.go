@@ -85,7 +85,7 @@ func decodeTable(d *decoder) Table {
 	return t
 }
 
-// finite tells whether v holds no float that is infinite or no number.
+// finite reports whether v holds no float that is infinite or no number.
 func finite(v any) bool {
 	switch v := v.(type) {
 	case float32:

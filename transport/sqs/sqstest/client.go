@@ -35,7 +35,7 @@ func (s *Server) HTTPClient() *Client { return &Client{server: s} }
 type Client struct{ server *Server }
 
 // Do serves one request. A request whose context has ended before the server
-// took it has no effect; afterwards it has, and the answer comes all the same.
+// took it has no effect; afterwards it has, and the answer comes anyway.
 func (c *Client) Do(r *http.Request) (*http.Response, error) {
 	w := &recorder{header: http.Header{}, status: http.StatusOK}
 	in := r.Clone(r.Context())

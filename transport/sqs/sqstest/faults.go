@@ -116,7 +116,7 @@ func (s *Server) after(c *call) error {
 		case <-f.Hold:
 		case <-s.done:
 			return errAborted
-		case <-c.ctx.Done(): // nobody is there to read it
+		case <-c.ctx.Done(): // no reader is there to read it
 			return errAborted
 		}
 	}

@@ -17,7 +17,7 @@ const (
 	maxIDLength     = 128
 )
 
-// legalText tells whether SQS takes a text as a body or a String value.
+// legalText reports whether SQS takes a text as a body or a String value.
 func legalText(s string) bool {
 	for i := 0; i < len(s); {
 		if c := s[i]; c < utf8.RuneSelf {
@@ -40,7 +40,7 @@ func alphanumeric(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 }
 
-// onlyOf tells whether s is made of letters, digits and the others given.
+// onlyOf reports whether s is made of letters, digits and the others given.
 func onlyOf(s, others string) bool {
 	for i := 0; i < len(s); i++ {
 		if !alphanumeric(s[i]) && strings.IndexByte(others, s[i]) < 0 {

@@ -37,7 +37,7 @@ func (q *queue) drop(receipt string) (id string, err *apiError) {
 	return m.id, nil
 }
 
-// stale tells a receipt that a later one replaced from one whose message is gone.
+// stale distinguishes a receipt that a later one replaced from one whose message is gone.
 func (q *queue) stale(receipt string) bool {
 	serial, _, _ := readReceipt(q.name, receipt)
 	return q.messages[serial] != nil

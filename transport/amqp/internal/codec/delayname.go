@@ -40,7 +40,7 @@ func DelayQueue(queue string, d time.Duration) string {
 // DelayStem begins the names of all delay queues of a queue.
 func DelayStem(queue string) string { return "longshore.delay." + queue + "." }
 
-// isDelayQueue tells whether the name is of a delay queue that leads back to the queue.
+// isDelayQueue reports whether the name is of a delay queue that leads back to the queue.
 func isDelayQueue(name, queue string) bool {
 	ms, ok := strings.CutPrefix(name, DelayStem(queue))
 	n, err := strconv.ParseUint(ms, 10, 63)

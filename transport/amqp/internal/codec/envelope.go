@@ -25,7 +25,7 @@ func pack(m *longshore.Message, headers longshore.Headers) string {
 	return e.Encode()
 }
 
-// plainHeaders tells whether a table shows the same headers again: they come back
+// plainHeaders reports whether a table shows the same headers again: they come back
 // in the order of their names, each once.
 func plainHeaders(h longshore.Headers) bool {
 	for i := range h {

@@ -53,7 +53,7 @@ func fromField(v any) any {
 
 // toField turns a value into one that AMQP has. What it has not goes as the next
 // larger one that holds it: int and uint as int64, a uint64 above that as text. A
-// float that is no number goes as text too: RabbitMQ ends the connection over it.
+// float that is not a number goes as text too: RabbitMQ ends the connection over it.
 func toField(v any, depth int) (any, error) {
 	switch v.(type) {
 	case []any, longshore.Headers: // depth counts tables and arrays, like mendHeader
@@ -192,7 +192,7 @@ func sameField(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// SameTable tells whether two tables of arguments mean the same to the broker.
+// SameTable reports whether two tables of arguments mean the same to the broker.
 func SameTable(a, b amqp091.Table) bool {
 	if len(a) != len(b) {
 		return false

@@ -39,7 +39,7 @@ const (
 )
 
 // DirectReply is a name that means the publishing channel itself; as the
-// reply-to of somebody else's message it would end the channel.
+// reply-to of another sender's message it would end the channel.
 const DirectReply = "amq.rabbitmq.reply-to"
 
 // brokerOwned are headers that the broker writes and counts by. A copy does not
@@ -83,7 +83,7 @@ func hasOurs(h longshore.Headers) bool {
 	return false
 }
 
-// taken tells whether Decode takes a header away.
+// taken reports whether Decode takes a header away.
 func taken(name string) bool {
 	return name == headerKey || name == headerAttempt || name == envelope.Header ||
 		strings.HasPrefix(name, "longshore-p-") || strings.HasPrefix(name, envelope.UserPrefix)

@@ -260,7 +260,7 @@ func bracketed(s string, n Node) (Node, error) {
 	return n, checkPort(port)
 }
 
-// errPort is what is wrong with a port, which a configuration file can point at.
+// errPort is a mistake in a port, which a configuration file can point at.
 var errPort = errors.New("has a port that is not a number from 1 to 65535")
 
 func checkPort(port string) error {

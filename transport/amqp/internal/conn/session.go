@@ -124,7 +124,7 @@ func (s *Session) Unblocked() <-chan struct{} {
 	return s.changed
 }
 
-// MaxBytes is the largest body the broker takes, 0 if it has not told us.
+// MaxBytes is the largest body the broker takes, 0 if it has not said.
 func (s *Session) MaxBytes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,7 +171,7 @@ func (s *Session) close(ctx context.Context) error {
 // Version is the broker's version: what a quorum queue does differs by it.
 type Version [2]int
 
-// CountsRejectsOnly tells whether quorum queues count basic.reject and the end of
+// CountsRejectsOnly reports whether quorum queues count basic.reject and the end of
 // a channel, but not basic.nack, and cancel a consumer that acks too late: from
 // 4.3 on.
 func (v Version) CountsRejectsOnly() bool { return v[0] > 4 || (v[0] == 4 && v[1] >= 3) }

@@ -16,7 +16,7 @@ import (
 type Settings struct {
 	Address Address // virtual host and what the URL says of TLS
 
-	Problem error // what is wrong with the configuration; every connect returns it
+	Problem error // mistakes in the configuration; every connect returns it
 
 	User       string                                                            // of SASL PLAIN
 	Password   transport.Secret                                                  // asked at each connect, and again by RenewEvery

@@ -22,11 +22,11 @@ type Single struct {
 
 // Pending is a settlement whose outcome is not known yet.
 type Pending struct {
-	Delivery   *longshore.Delivery // nil: nobody waits for the outcome
+	Delivery   *longshore.Delivery // nil: no caller waits for the outcome
 	Settlement longshore.Settlement
 }
 
-// Collect moves what is to be sent from the ring into b. Acks above an unsettled delivery
+// Collect moves pending output from the ring into b. Acks above an unsettled delivery
 // go singly, and only in the second pass that sees them, or if all are asked for: most of
 // them become part of the contiguous acks meanwhile. With keepReturns, what goes back to
 // the queue waits.

@@ -36,7 +36,7 @@ const (
 
 // slot is what the ring knows of one tag.
 type slot struct {
-	d     *longshore.Delivery  // nil once nobody waits for its outcome
+	d     *longshore.Delivery  // nil once no caller waits for its outcome
 	s     longshore.Settlement // what was accepted, for the report if it fails
 	state State
 	how   How
@@ -280,7 +280,7 @@ type Ended struct {
 	Unconfirmed []Pending             // sent, and the broker has not confirmed it
 }
 
-// End returns what is not settled and empties the ring. A settlement that nobody waits for
+// End returns unsettled deliveries and empties the ring. A settlement that no caller waits for
 // is left out.
 func (r *Ring) End() (e Ended) {
 	for tag, s := range r.span(r.base) {

@@ -9,7 +9,7 @@ import (
 
 // A client that is joining a classic group sees that through before it leaves (franz-go
 // v1.22.3, pkg/kgo/consumer_group.go). That lasts until all other members have drained, and
-// the group would wait for a member that has gone. So after joinPatience the group is told
+// the group would wait for a member that has gone. So after joinPatience the group is notified
 // directly, as soon as it has given the member its name.
 
 // Leave leaves a group. static members of a classic group do not leave: their name keeps

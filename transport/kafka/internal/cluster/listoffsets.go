@@ -22,7 +22,7 @@ type Extent struct {
 	Known      bool // false: its leader did not answer soon enough
 }
 
-// The times that ListOffsets takes beside timestamps.
+// The times that ListOffsets takes alongside timestamps.
 const (
 	Oldest int64 = -2 // the start of the log
 	Newest int64 = -1 // its end

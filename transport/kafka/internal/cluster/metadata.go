@@ -47,7 +47,7 @@ func Probe(ctx context.Context, cl *kgo.Client) error {
 }
 
 // Coordinated asks for a group's coordinator, so that a group that may not be used is
-// refused at once. A coordinator that is not available yet is no error.
+// refused at once. A coordinator that is not available yet is not an error.
 func Coordinated(ctx context.Context, cl *kgo.Client, group string) error {
 	answer, err := First(ctx, cl, func() kmsg.Request {
 		req := kmsg.NewPtrFindCoordinatorRequest()

@@ -13,7 +13,7 @@ import (
 // if it has one, or still asks. An idempotent client of franz-go (v1.22.3,
 // pkg/kgo/producer.go; https://github.com/twmb/franz-go/issues/26 is one report) asks once:
 // a client that was refused fails each record from then on, even after the permission was
-// given. The client answers from memory; ProducerID wants a context all the same.
+// given. The client answers from memory; ProducerID wants a context anyway.
 func IdentityRefused(cl *kgo.Client) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -2,7 +2,7 @@ package offsets
 
 import "sort"
 
-// Only the metadata of a commit remembers what is done above the committed offset. So no
+// Only the metadata of a commit remembers the records done above the committed offset. So no
 // more is handed out than that text can describe, in whatever order it is done: otherwise
 // an orderly stop would repeat what did not fit.
 //

@@ -7,7 +7,7 @@
 //   - tracker.go: [Tracker], the records in hand, their acknowledgements in any order,
 //     and the watermark, which is the offset that can be committed.
 //   - snapshot.go: one consistent [Snapshot] of a tracker, which a commit carries.
-//   - metadata.go: the text beside a committed offset, its checks, and [Saved], which
+//   - metadata.go: the text alongside a committed offset, its checks, and [Saved], which
 //     answers for it after an assignment. openlist.go has the densest of its formats.
 //   - bound.go: how much may be handed out so that the text can always describe it.
 //

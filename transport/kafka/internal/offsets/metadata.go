@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// The metadata of a commit describes what is done above the committed offset, so that a
+// The metadata of a commit describes the records done above the committed offset, so that a
 // crash with a stuck record does not repeat everything after it:
 //
 //	"ls2." + base64(crc32c 4 | kind 1 | topic 4 | place 4 | uvarint base | varint epoch | attempts | body)
@@ -50,7 +50,7 @@ type header struct {
 	undone iter.Seq[int64]
 }
 
-// Mark tells apart logs that had the same name.
+// Mark distinguishes logs that had the same name.
 type Mark struct {
 	topic uint32 // hash of the topic's identity
 	place uint32 // hash of cluster and name; 0 on brokers that give topics no identity
@@ -220,7 +220,7 @@ func (s *Saved) Cut(from int64) {
 }
 
 // Decode reads what encode wrote for this log and this offset. Any other text, whoever
-// wrote it, is no error: ok is false and nothing is skipped.
+// wrote it, is not an error: ok is false and nothing is skipped.
 func Decode(text string, mark Mark, base int64) (s Saved, ok bool) {
 	h, b, ok := decodeHead(text)
 	if !ok || h.mark.topic != mark.topic || h.base != base {

@@ -18,7 +18,7 @@ type Snapshot struct {
 	Forgotten int
 }
 
-// Snapshot returns what to commit now. The text about what is done above the
+// Snapshot returns what to commit now. The text about the records done above the
 // watermark takes at most budget characters; mark says which log it belongs to.
 func (t *Tracker) Snapshot(budget int, mark Mark) Snapshot {
 	s := Snapshot{Offset: t.base, Epoch: t.epoch, Version: t.version}
@@ -88,7 +88,7 @@ func (t *Tracker) undone(ahead []span) iter.Seq[int64] {
 	}
 }
 
-// runs lists what is done above the watermark, as ranges of offsets that reach from one
+// runs lists the records done above the watermark, as ranges of offsets that reach from one
 // record that is not done to the next: between them there is no other.
 func (t *Tracker) runs() []span {
 	var out []span

@@ -22,7 +22,7 @@ const headerTypes = "longshore-p-sqs-types"
 // MaxAttributes is how many attributes SQS takes with a message.
 const MaxAttributes = 10
 
-// attributeName tells whether SQS takes a name.
+// attributeName reports whether SQS takes a name.
 func attributeName(s string) bool {
 	if s == "" || len(s) > 256 || s[0] == '.' || s[len(s)-1] == '.' || strings.Contains(s, "..") {
 		return false
@@ -82,7 +82,7 @@ func toAttribute(v any, kind string) (types.MessageAttributeValue, bool) {
 }
 
 // numberClasses are the labels of our numbers: those that Spring Cloud AWS writes and
-// reads. It refuses a message with a number whose label is no Java class, so unsigned
+// reads. It refuses a message with a number whose label is not a Java class, so unsigned
 // ones, which Java does not have, go in the envelope.
 func numberClasses() map[string]string {
 	return map[string]string{"i8": "java.lang.Byte", "i16": "java.lang.Short", "i32": "java.lang.Integer", "i64": "java.lang.Long",

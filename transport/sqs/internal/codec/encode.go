@@ -107,7 +107,7 @@ func dedupOf(m *longshore.Message) string {
 	return id
 }
 
-// address finds group and deduplication id. A key that is no legal group id goes
+// address finds group and deduplication id. A key that is not a legal group id goes
 // by its hash; a FIFO queue's message without a key is a group of its own.
 func (e *Encoded) address(m *longshore.Message, fifo bool, env *envelope.Envelope) {
 	switch {
@@ -143,7 +143,7 @@ func legalID(s string) bool {
 	return s != "" && len(s) <= 128
 }
 
-// Hashed is a group or deduplication id for a text that is no legal one.
+// Hashed is a group or deduplication id for a text that is not a legal one.
 func Hashed(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return "~" + base64.RawURLEncoding.EncodeToString(sum[:])
@@ -315,7 +315,7 @@ func isTrace(h longshore.Headers, i int) bool {
 	return ok && v != "" && len(v) <= 1024 && envelope.LegalText(v) && times(h, HeaderTrace) == 1
 }
 
-// inOrder tells whether the names rise, which is how attributes are read back.
+// inOrder reports whether the names rise, which is how attributes are read back.
 func inOrder(h longshore.Headers) bool {
 	for i := 1; i < len(h); i++ {
 		if h[i-1].Name >= h[i].Name {

@@ -56,7 +56,7 @@ func StatedSize(headers longshore.Headers) int64 {
 	return 0
 }
 
-// MarksPointer says whether a header is the attribute that tells a pointer from a
+// MarksPointer says whether a header is the attribute that distinguishes a pointer from a
 // body that looks like one.
 func MarksPointer(h longshore.Header) bool { return h.Name == sizeAttribute || h.Name == oldSize }
 
