@@ -38,7 +38,7 @@ func cases() []benchCase {
 		{"scale", "", scale},
 		{"rabbit", "AMQP_URL", rabbit},
 	}
-	return slices.Concat(cs, kafkaCases("kafka", "KAFKA_ADDRS", kafkaGiven), kafkaCases("kafka-fake", "", kafkaEmbedded), sqsCases(), jvmCases())
+	return slices.Concat(cs, kafkaCases("kafka", "KAFKA_ADDRS", kafkaGiven), kafkaCases("kafka-fake", "", kafkaEmbedded), sqsCases(), bridgeCases(), jvmCases())
 }
 
 // chosen tells whether a case is to run. Those on kfake are not, unless asked for:
