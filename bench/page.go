@@ -60,7 +60,7 @@ func mergePage(old string, fresh map[string]string) string {
 		texts[name] = text
 	}
 	var b strings.Builder
-	b.WriteString(pageTitle + summary.FindString(old) + pageHead)
+	b.WriteString(pageHead)
 	for _, c := range cases() {
 		if text, ok := texts[c.name]; ok {
 			fmt.Fprintf(&b, "\n<!-- case %s -->\n%s<!-- end -->\n", c.name, text)
@@ -69,18 +69,13 @@ func mergePage(old string, fresh map[string]string) string {
 	return b.String()
 }
 
-// summary is written by hand for visitors. A run keeps it: check it against the tables.
-var summary = regexp.MustCompile(`(?s)<!-- summary -->\n.*?<!-- end of summary -->\n\n`)
+const pageHead = `# Benchmarks
 
-const pageTitle = "# Benchmarks\n\n"
-
-const pageHead = `## How to read the tables
-
-` + "`make bench`" + ` writes the tables; do not edit them. Each section names the date, machine and versions of
-its run: a case that was not run again keeps its former text. Variants run one after the
-other in each round, and a ratio is taken within a round. A single value is the median (of
-an even number of rounds the upper of the middle two), or the only measurement. The versions of
-Kafka and ElasticMQ are not recorded.
+Written by ` + "`make bench`" + `; do not edit. Each section has the date, machine and versions of
+the run that it is from: a case that was not run again keeps its former text. Variants run
+one after the other in each round; a ratio is taken within a round. Where a column names
+no spread, it is the median (of an even number of rounds the upper of the middle two), or
+for a case without rounds the one measurement. Of Kafka and ElasticMQ no version is asked.
 `
 
 // writePage writes the page with what r collected.
