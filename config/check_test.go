@@ -108,7 +108,7 @@ func TestOneMistakeIsOneProblem(t *testing.T) {
 		"autoscale":                {rabbit + "    source: mem://orders\n    autoscale: {util: 3}\n", "error[out-of-range]"},
 		"key of a key":             {rabbit + "    source: mem://orders\n    throttle: {per_key: {header: tenant}}\n", "error[missing] throttle.per_key needs either permits or rate"},
 		"stop too short":           {rabbit + "    source: mem://orders\nlifecycle: {stop_timeout: 10s}\n", "longshore.yaml:5:27 error[drain-budget] stop_timeout is 10s"},
-		"admin off loopback":       {rabbit + "    source: mem://orders\nadmin: {listen: \"0.0.0.0:80\"}\n", "longshore.yaml:5:9 error[config] listen"},
+		"admin without a port":     {rabbit + "    source: mem://orders\nadmin: {listen: \"0.0.0.0\"}\n", "longshore.yaml:5:9 error[config] listen"},
 		"metrics without a server": {rabbit + "    source: mem://orders\ntelemetry: {metrics: prometheus}\n", "longshore.yaml:5:22 error[missing]"},
 		"camel case":               {rabbit + "    source: mem://orders\n    drainTimeout: 3s\n", "did you mean `drain_timeout`?"},
 		"yes":                      {rabbit + "    source: mem://orders\n    start_paused: yes\n", "error[bad-value] start_paused is `yes`, which is neither true nor false; write true"},
