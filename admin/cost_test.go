@@ -73,9 +73,9 @@ func TestOnceForAllViewers(t *testing.T) {
 				}
 			})
 		}
-		return testing.AllocsPerRun(20, tick)
+		return leastAllocs(tick)
 	}
-	nobody := testing.AllocsPerRun(20, tick)
+	nobody := leastAllocs(tick)
 	one, twenty := count(1), count(20)
 	t.Logf("allocations of a tick with 100 containers: %.0f without a viewer, %.0f with one, %.0f with 20", nobody, one, twenty)
 	if twenty > one*1.1+100 {
@@ -84,6 +84,15 @@ func TestOnceForAllViewers(t *testing.T) {
 	if nobody >= one {
 		t.Errorf("without a viewer a tick makes %.0f allocations, with one %.0f", nobody, one)
 	}
+}
+
+// leastAllocs is the least of several counts: the containers beside allocate too.
+func leastAllocs(f func()) float64 {
+	least := testing.AllocsPerRun(3, f)
+	for range 9 {
+		least = min(least, testing.AllocsPerRun(3, f))
+	}
+	return least
 }
 
 // BenchmarkViewers is what 20 viewers of 100 containers cost over real connections while each
@@ -129,7 +138,7 @@ func BenchmarkViewers(b *testing.B) {
 			b.Fatal(err)
 		}
 		r.Header.Set("Authorization", "Bearer "+annas)
-		res, err := http.DefaultClient.Do(r)
+		res, err := http.DefaultClient.Do(r) //nolint:bodyclose // closed below
 		if err != nil {
 			b.Fatal(err)
 		}

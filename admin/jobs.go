@@ -199,7 +199,7 @@ func (s *Server) stopJob(w http.ResponseWriter, r *http.Request) {
 }
 
 // startJob begins a job and answers at once.
-func (s *Server) startJob(w http.ResponseWriter, r *http.Request) {
+func (s *Server) startJob(w http.ResponseWriter, r *http.Request) { //nolint:contextcheck // a job goes on after its request
 	var b struct {
 		letterFilter
 
@@ -327,7 +327,7 @@ func (s *Server) download(w http.ResponseWriter, r *http.Request) {
 		refuse(w, &longshore.Error{Code: longshore.CodeNotFound, Op: "read the export", Err: errors.New("its file is gone"), Hint: "export again"})
 		return
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(5 * time.Minute)) // it may be large; not every writer can
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	w.Header().Set("Content-Disposition", `attachment; filename="dead-letters-`+j.ID+`.jsonl"`)

@@ -120,7 +120,7 @@ func TestLogin(t *testing.T) {
 	s.token = ""
 	s.wants(http.StatusUnauthorized, http.MethodPost, "/api/session", `{"token":"not one of ours, but long"}`)
 	s.wants(http.StatusUnauthorized, http.MethodPost, orders+"/pause", "")
-	in := func(body string) *http.Response { //nolint:bodyclose // closed at the end of the test
+	in := func(body string) *http.Response {
 		res, err := http.Post("http://"+s.a.Addr()+"/api/session", "application/json", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
@@ -132,7 +132,7 @@ func TestLogin(t *testing.T) {
 	if !ok {
 		t.Fatal(s.a.Link(t.Context()))
 	}
-	res := in(`{"code":"` + code + `"}`)
+	res := in(`{"code":"` + code + `"}`) //nolint:bodyclose // in closes it
 	cookies := res.Cookies()
 	if len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode || cookies[0].Path != "" {
 		t.Fatalf("%+v", cookies)
@@ -151,7 +151,7 @@ func TestLogin(t *testing.T) {
 	if err := os.WriteFile(file, []byte(annas), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if in(`{"code":"`+code+`"}`).StatusCode != http.StatusUnauthorized {
+	if in(`{"code":"`+code+`"}`).StatusCode != http.StatusUnauthorized { //nolint:bodyclose // in closes it
 		t.Fatal("a link was used twice")
 	}
 	s.wants(http.StatusOK, http.MethodDelete, "/api/session", "", with)

@@ -16,7 +16,7 @@ func (v *supervisor) subscribe() {
 	var g *generation
 	var opts transport.OpenOptions
 	v.locked(func() {
-		g = &generation{id: v.sub.gens + 1, base: v.base, asked: v.wantedWindow()}
+		g = &generation{id: v.sub.gens + 1, base: v.base, asked: v.wantedWindow()} //nolint:fatcontext // the run's, one for each subscription
 		opts = v.s.wishes(v.pool.max)
 		if v.sub.opensPaused && v.axes.Holds != state.None { // a hold may have begun since it was decided to open
 			g.flow = flowBornPaused

@@ -109,7 +109,7 @@ func play(t *testing.T, env map[string]string, w, h int, args ...string) (d *dis
 		<-done
 		_ = tty.Close()
 		_ = ptmx.Close()
-		_ = d.emu.InputPipe().(io.Closer).Close() //nolint:errcheck,forcetypeassert // it is one; ends the reads; Close itself races with them
+		_ = d.emu.InputPipe().(io.Closer).Close() //nolint:errcheck // it is one; ends the reads; Close itself races with them
 		wg.Wait()
 	})
 	return d, tty, before

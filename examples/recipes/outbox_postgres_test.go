@@ -38,7 +38,7 @@ func TestOutboxWithPostgres(t *testing.T) {
 	}
 	t.Cleanup(func() { // last: the container has stopped by then
 		for _, table := range []string{"_mutex", "_outbox", "_relay", "_inbox", "_orders"} {
-			_, _ = db.ExecContext(context.Background(), "DROP TABLE IF EXISTS "+name+table) //nolint:usetesting // the test's context has ended
+			_, _ = db.ExecContext(context.Background(), "DROP TABLE IF EXISTS "+name+table)
 		}
 	})
 
@@ -89,7 +89,7 @@ func TestOutboxWithPostgres(t *testing.T) {
 	if err := db.QueryRowContext(ctx, "SELECT paid FROM "+name+"_orders").Scan(&paid); err != nil || paid != 1 {
 		t.Errorf("paid %d times, %v", paid, err)
 	}
-	stop, cancel := context.WithTimeout(context.Background(), 5*time.Second) //nolint:usetesting // as above
+	stop, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if err := publisher.Close(stop); err != nil {
 		t.Error(err)

@@ -220,11 +220,11 @@ func TestStream(t *testing.T) {
 		if err != nil || res.StatusCode != 200 {
 			t.Fatal(res, err)
 		}
-		return res, func() { _ = res.Body.Close() } //nolint:bodyclose // end closes it
+		return res, func() { _ = res.Body.Close() }
 	}
 	seen := func(token string, wants ...string) {
 		t.Helper()
-		res, end := open(token, "0")
+		res, end := open(token, "0") //nolint:bodyclose // end closes it
 		defer end()
 		var all bytes.Buffer
 		buf := make([]byte, 4096)
