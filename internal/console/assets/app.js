@@ -7,6 +7,7 @@ import {overview} from './overview.js';
 import {container} from './container.js';
 import {deadLetters} from './deadletters.js';
 import {events} from './events.js';
+import {instances} from './instances.js';
 
 const $ = (id) => document.getElementById(id);
 let view = null, route = '';
@@ -17,7 +18,7 @@ function go() {
   route = hash;
   const [, name, a, b] = hash.split('?')[0].split('/').map(decodeURIComponent);
   view?.close?.();
-  view = name === 'c' ? container(a, b) : name === 'dead-letters' ? deadLetters(a, b) : name === 'events' ? events() : overview();
+  view = name === 'c' ? container(a, b) : name === 'dead-letters' ? deadLetters(a, b) : name === 'events' ? events() : name === 'instances' ? instances() : overview();
   put($('main'), view.el);
   for (const l of document.querySelectorAll('nav a')) {
     const here = l.dataset.view === (name || 'overview') || name === 'c' && l.dataset.view === 'overview';
@@ -44,6 +45,7 @@ function frame() {
   const stale = store.staleSince ? new Date(store.staleSince).toLocaleTimeString([], {hour12: false}) : '';
   text(link.querySelector('.word'), {live: 'live', stale: `stale since ${stale}, reconnecting`, connecting: 'connecting'}[store.link]);
   document.body.classList.toggle('stale', store.link !== 'live');
+  $('nav-instances').hidden = !many();
   text($('instance'), many() ? `${store.instances.size} instances` : s?.instance || '');
   const need = [...store.containers.values()].filter((c) => c.level === 'problem').length;
   document.title = `${need ? `▲ ${need} ` : ''}${view?.title?.() || 'Overview'} – Longshore`;
