@@ -214,14 +214,7 @@ func TestCheckupOfAKafkaTopic(t *testing.T) {
 
 func TestCheckupOfARealKafkaTopic(t *testing.T) {
 	addrs, topic := brokertest.Kafka(t), brokertest.Name(t, "doctor")
-	src := kafka.New(addrs, kafka.Config{}).Group("billing", []string{topic}, kafka.GroupConfig{Declare: kafka.Declare{Partitions: 2}})
-	c, err := src.Open(t.Context(), transport.OpenOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	(&kafkaIncident{t: t, addrs: addrs, topic: topic}).create(topic)
 	checkTopic(t, addrs, topic)
 }
 

@@ -18,20 +18,26 @@ import (
 
 // kafkaIncident is a topic of a real broker and its group, of the topic's name.
 type kafkaIncident struct {
-	t     *testing.T
-	addrs []string
-	topic string
+	t        *testing.T
+	addrs    []string
+	topic    string
+	protocol kafka.Protocol // of the group
 }
 
-// onRealKafka runs a test on a topic of its own. The group is a classic one: the broker
-// describes the members of others by another request, which doctor does not make.
+// onRealKafka runs a test on a topic of its own with groups of both protocols, which a broker
+// describes by different requests.
 func onRealKafka(t *testing.T, f func(t *testing.T, k *kafkaIncident)) {
 	t.Helper()
 	addrs := brokertest.Kafka(t)
 	t.Parallel()
-	k := &kafkaIncident{t, addrs, brokertest.Name(t, "doctor")}
-	k.create(k.topic)
-	f(t, k)
+	for name, protocol := range map[string]kafka.Protocol{"classic": kafka.Classic, "consumer": kafka.Consumer} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := &kafkaIncident{t, addrs, brokertest.Name(t, "doctor"), protocol}
+			k.create(k.topic)
+			f(t, k)
+		})
+	}
 }
 
 // create makes topics of two partitions and waits until the broker knows them.
@@ -60,7 +66,7 @@ func (k *kafkaIncident) create(topics ...string) {
 func (k *kafkaIncident) member(id string, topics ...string) transport.Consumer {
 	k.t.Helper()
 	b := kafka.New(k.addrs, kafka.Config{ClientID: id, Options: []kgo.Opt{kgo.HeartbeatInterval(300 * time.Millisecond)}})
-	c, err := b.Group(k.topic, topics, kafka.GroupConfig{}).Open(k.t.Context(), transport.OpenOptions{})
+	c, err := b.Group(k.topic, topics, kafka.GroupConfig{Protocol: k.protocol}).Open(k.t.Context(), transport.OpenOptions{})
 	if err != nil {
 		k.t.Fatal(err)
 	}
@@ -155,7 +161,7 @@ func TestDoctorAndAHungHandlerOnKafka(t *testing.T) {
 	onRealKafka(t, func(t *testing.T, k *kafkaIncident) {
 		release := make(chan struct{})
 		b := kafka.New(k.addrs, kafka.Config{Options: []kgo.Opt{kgo.HeartbeatInterval(300 * time.Millisecond)}})
-		c, err := container.New(b.Group(k.topic, []string{k.topic}, kafka.GroupConfig{}),
+		c, err := container.New(b.Group(k.topic, []string{k.topic}, kafka.GroupConfig{Protocol: k.protocol}),
 			longshore.HandlerFunc(func(ctx context.Context, _ *longshore.Delivery) error {
 				select {
 				case <-release:

@@ -128,35 +128,88 @@ func clientsOf(members []groupMember) string {
 	return strings.Join(parts, "; ")
 }
 
-func (s *Group) groupSettings(ctx context.Context, adm *kadm.Client, out map[string]string) {
-	lags, err := adm.Lag(ctx, s.group)
+// newMember is a member of a group of the new protocol (KIP-848).
+func newMember(m *kadm.ConsumerGroupMember) groupMember {
+	out := groupMember{client: m.ClientID, host: m.ClientHost, topics: slices.Clone(m.SubscribedTopics)}
+	out.topics = append(out.topics, m.Assignment.Topics()...)
+	out.unknown = len(out.topics) == 0
+	return out
+}
+
+// groupFacts is a group as its coordinator describes it, whichever protocol it has.
+type groupFacts struct {
+	state   string
+	members []groupMember
+}
+
+// describeGroup asks for a group of either protocol. One that does not exist has no members.
+func describeGroup(ctx context.Context, adm *kadm.Client, group string) (groupFacts, error) {
+	classic, err := adm.DescribeGroups(ctx, group)
 	if err != nil {
+		return groupFacts{}, err
+	}
+	g := classic[group]
+	if g.Err != nil && !errors.Is(g.Err, kerr.GroupIDNotFound) {
+		return groupFacts{}, g.Err
+	}
+	out := groupFacts{state: g.State}
+	for i := range g.Members {
+		out.members = append(out.members, classicMember(&g.Members[i]))
+	}
+	if len(out.members) > 0 {
+		return out, nil
+	}
+	newer, err := adm.DescribeConsumerGroups(ctx, group)
+	if err != nil {
+		return out, nil //nolint:nilerr // a broker without the new protocol has no such groups
+	}
+	if n := newer[group]; n.Err == nil && n.State != "" {
+		out.state = n.State
+		for i := range n.Members {
+			out.members = append(out.members, newMember(&n.Members[i]))
+		}
+	}
+	return out, nil
+}
+
+func (s *Group) groupSettings(ctx context.Context, adm *kadm.Client, out map[string]string) {
+	g, err := describeGroup(ctx, adm, s.group)
+	if err != nil || g.state == "" {
 		return
 	}
 	topic := s.topics[0]
-	lags.Each(func(l kadm.DescribedGroupLag) {
-		if l.Error() != nil {
-			return
+	commits, err := adm.FetchOffsets(ctx, s.group)
+	if err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
+		return
+	}
+	starts, err := adm.ListStartOffsets(ctx, topic)
+	if err != nil {
+		return
+	}
+	ends, err := adm.ListEndOffsets(ctx, topic)
+	if err != nil {
+		return
+	}
+	here := slices.DeleteFunc(slices.Clone(g.members), func(m groupMember) bool { return !m.reads(topic) })
+	out["group.state"] = g.state
+	out["group.members"], out["group.elsewhere"] = strconv.Itoa(len(here)), strconv.Itoa(len(g.members)-len(here))
+	out["group.clients"] = clientsOf(here)
+	var lag, written int64
+	var behind []string
+	for p, end := range ends[topic] {
+		written += max(end.Offset, 0)
+		at := starts[topic][p].Offset
+		if c, ok := commits.Lookup(topic, p); ok && c.At >= 0 {
+			at = c.At
+		} else if len(here) == 0 {
+			continue // the group has never read it
 		}
-		var members []groupMember
-		for i := range l.Members {
-			members = append(members, classicMember(&l.Members[i]))
+		if end.Offset > at {
+			lag += end.Offset - at
+			behind = append(behind, fmt.Sprintf("%d:%d", p, at))
 		}
-		here := slices.DeleteFunc(slices.Clone(members), func(m groupMember) bool { return !m.reads(topic) })
-		out["group.state"] = l.State
-		out["group.members"], out["group.elsewhere"] = strconv.Itoa(len(here)), strconv.Itoa(len(members)-len(here))
-		out["group.clients"] = clientsOf(here)
-		var lag, written int64
-		var behind []string
-		for _, p := range l.Lag[topic] {
-			lag += max(p.Lag, 0)
-			written += max(p.End.Offset, 0)
-			if p.Lag > 0 {
-				behind = append(behind, fmt.Sprintf("%d:%d", p.Partition, p.Commit.At))
-			}
-		}
-		slices.Sort(behind)
-		out["group.behind"], out["records"] = strings.Join(behind, ","), strconv.FormatInt(written, 10)
-		out["group.lag"] = strconv.FormatInt(lag, 10)
-	})
+	}
+	slices.Sort(behind)
+	out["group.behind"], out["records"] = strings.Join(behind, ","), strconv.FormatInt(written, 10)
+	out["group.lag"] = strconv.FormatInt(lag, 10)
 }

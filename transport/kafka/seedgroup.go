@@ -125,29 +125,10 @@ func vacant(ctx context.Context, adm *kadm.Client, group string) error {
 // membersOf lists the members of a group of either protocol, as client and host. A group that
 // does not exist has none.
 func membersOf(ctx context.Context, adm *kadm.Client, group string) (members []string, err error) {
-	classic, err := adm.DescribeGroups(ctx, group)
-	if err != nil {
-		return nil, err
-	}
-	g := classic[group]
-	for i := range g.Members {
-		members = append(members, g.Members[i].ClientID+" at "+strings.TrimPrefix(g.Members[i].ClientHost, "/"))
-	}
-	if g.Err != nil && !errors.Is(g.Err, kerr.GroupIDNotFound) {
-		return nil, g.Err
-	}
-	if len(members) > 0 {
-		slices.Sort(members)
-		return members, nil
-	}
-	newer, err := adm.DescribeConsumerGroups(ctx, group)
-	if err != nil {
-		return nil, nil //nolint:nilerr // a broker without the new protocol has no such groups
-	}
-	n := newer[group]
-	for i := range n.Members {
-		members = append(members, n.Members[i].ClientID+" at "+strings.TrimPrefix(n.Members[i].ClientHost, "/"))
+	g, err := describeGroup(ctx, adm, group)
+	for _, m := range g.members {
+		members = append(members, m.client+" at "+strings.TrimPrefix(m.host, "/"))
 	}
 	slices.Sort(members)
-	return members, nil
+	return members, err
 }
