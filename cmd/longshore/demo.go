@@ -27,9 +27,9 @@ func newDemo(a *app) *cobra.Command {
 		Long: "demo publishes orders, handles them by key in parallel and shows what a burst, orders that\n" +
 			"cannot be decoded, a throttle and cut connections do to that. Then it drains and counts.\n" +
 			"The brokers run in this process unless an address is given; queues at an address are named\n" +
-			"longshore-demo-SEED-… and removed at the end. Anything lost is exit code 1.\n" +
-			"The first line has the address of a page on which it can be watched and steered; it logs one\n" +
-			"browser in. With --stay the load goes on until Ctrl-C, so that you can try it with the mouse.",
+			"longshore-demo-SEED-… and removed at the end. The demo exits with status 1 if an order was lost,\n" +
+			"settled twice or handled out of order. The first line has the address of a web page to watch and\n" +
+			"steer it; the link logs one browser in. With --stay the load continues until Ctrl-C.",
 		Example: "  longshore demo\n  longshore demo --stay\n  longshore demo --for 30s --seed 7 --plain",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -40,7 +40,7 @@ func newDemo(a *app) *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.DurationVar(&f.cfg.For, "for", 15*time.Second, "how long it runs, at least 1s")
+	fs.DurationVar(&f.cfg.For, "for", 15*time.Second, "how long the load runs, at least 1s; handling the rest takes a few seconds more")
 	fs.BoolVar(&f.cfg.Stay, "stay", false, "keep running under load until Ctrl-C")
 	fs.Uint64Var(&f.cfg.Seed, "seed", 0, "seed of keys and failures (default: random)")
 	fs.StringVar(&f.cfg.AMQP, "amqp", "", "`URL` of a RabbitMQ to use instead of the embedded server")

@@ -21,7 +21,8 @@ type shop struct {
 	paid map[string]bool
 }
 
-// pay may run more than once for an order: a broker redelivers.
+// pay may run more than once for an order, because brokers redeliver. An error other than
+// Reject is retried with a growing delay, then dead-lettered.
 func (s *shop) pay(_ context.Context, o Order, d *longshore.Delivery) error {
 	if o.Cents <= 0 {
 		return longshore.Reject(errors.New("an order without an amount")) // to the dead-letter queue at once
@@ -31,7 +32,7 @@ func (s *shop) pay(_ context.Context, o Order, d *longshore.Delivery) error {
 	if s.paid[o.ID] {
 		return nil
 	}
-	s.paid[o.ID] = true // any other error is retried with a growing delay, then dead-lettered
+	s.paid[o.ID] = true
 	log.Printf("order %s paid, attempt %d", o.ID, d.Attempt)
 	return nil
 }

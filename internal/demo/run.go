@@ -161,7 +161,7 @@ func (r *run) throttle(context.Context) {
 		l.limit("demo", "a step of the demo")
 		running += l.box.Stats().Busy
 	}
-	r.event("throttle", fmt.Sprintf("%d permits on each broker; %s left alone", permits, count(running, "running handler is", "running handlers are")))
+	r.event("throttle", fmt.Sprintf("%d permits on each broker; %s not interrupted", permits, count(running, "running handler is", "running handlers are")))
 }
 
 func (r *run) cut(context.Context) string {
@@ -189,7 +189,7 @@ func (r *run) endProducers(context.Context) {
 	for _, l := range r.legs {
 		l.producer.rest()
 	}
-	r.event("end", "the producers end; "+r.waiting())
+	r.event("end", "the producers have stopped; "+r.waiting())
 }
 
 func (r *run) waiting() string {

@@ -113,7 +113,7 @@ func (l *leg) hear(e container.Event) {
 		n := l.buried
 		l.mu.Unlock()
 		if n == poisonSize {
-			l.tell("dead", fmt.Sprintf("%s: %d orders that cannot be decoded are in %s; the others go on", l.rig.name, n, e.Reason))
+			l.tell("dead", fmt.Sprintf("%s: %d orders that cannot be decoded are in %s; the other orders continue", l.rig.name, n, e.Reason))
 		}
 	case container.EventStuck, container.EventParkingFull, container.EventDeadLetterFailed, container.EventSkipped:
 		l.tell(string(e.Kind), l.rig.name+": "+e.Text)
@@ -143,7 +143,7 @@ func (l *leg) subscribed(e container.Event) {
 	lost, unsure = lost-l.lostAt, unsure-l.sureAt
 	l.mu.Unlock()
 	if !cut.IsZero() && e.Generation > 1 {
-		l.tell("recover", fmt.Sprintf("%s subscribed again after %.1f s; %s lost in work, %s without confirmation: what was not settled comes back",
+		l.tell("recover", fmt.Sprintf("%s resubscribed after %.1f s; %s lost while being handled, %s not confirmed; unsettled messages will be redelivered",
 			l.rig.name, e.Time.Sub(cut).Seconds(), count(lost, "delivery", "deliveries"), count(unsure, "ack", "acks")))
 	}
 }

@@ -44,8 +44,8 @@ func (p *Plain) Frame(at time.Duration, rows []Row) {
 	p.next = at.Truncate(time.Second) + time.Second
 	parts := make([]string, len(rows))
 	for i, r := range rows {
-		parts[i] = fmt.Sprintf("%s %s/s backlog %s running %d workers %d/%d retried %d dead %d %s",
-			r.Broker, thousands(r.Rate), thousands(r.Backlog), r.Running, r.Workers, r.Max, r.Retried, r.Dead, r.State)
+		parts[i] = fmt.Sprintf("%s %s: %s/s, backlog %s, %d running on %d/%d workers, retried %d, dead %d",
+			r.Broker, r.State, thousands(r.Rate), thousands(r.Backlog), r.Running, r.Workers, r.Max, r.Retried, r.Dead)
 	}
 	fmt.Fprintln(p.w, eventLine(Event{At: at, Kind: "status", Text: strings.Join(parts, " · ")}, p.paint))
 }

@@ -42,7 +42,7 @@ func (f *failure) ended(e *amqp091.Error) error {
 	case longshore.CodeConnLost:
 		err.Op = fmt.Sprintf("consume from %s at %s", f.src.title(), f.sess.Node)
 		err.Err = fmt.Errorf("the connection is lost: %w", conn.Describe(e))
-		err.Hint = "the source is opened again by itself"
+		err.Hint = "reconnecting automatically; if this repeats, check the network and the broker's log"
 	}
 	return err
 }
