@@ -76,6 +76,8 @@ type Container struct {
 	Lost        int64 `json:"lost"`
 	Stuck       int   `json:"stuck"`
 	Generation  int   `json:"generation"`
+	// ConsumerTag is the name that RabbitMQ lists its consumers under.
+	ConsumerTag string `json:"consumer_tag,omitempty"`
 }
 
 // Workers are a container's workers and their bounds.
@@ -107,7 +109,7 @@ func (s *Server) statusOf(c *container.ListenerContainer, st *container.Stats, n
 		Oldest: st.Oldest.Seconds(), InFlight: st.InFlight, Parked: st.Parked, BacklogAt: st.BacklogAt,
 		Workers:  Workers{Now: st.Workers, Busy: st.Busy, Min: st.Min, Max: st.Max, Limit: st.Scaling.Limit, Reason: st.Scaling.Reason},
 		Received: st.Received, Redelivered: st.Redelivered, Acked: st.Acked, Retried: st.Retried, Released: st.Released,
-		Lost: st.Lost, Stuck: st.Stuck, Generation: st.Generation, Limited: st.Bottleneck,
+		Lost: st.Lost, Stuck: st.Stuck, Generation: st.Generation, ConsumerTag: st.ConsumerTag, Limited: st.Bottleneck,
 		HandlerP50: st.Handler.P50.Seconds(), HandlerP99: st.Handler.P99.Seconds(), Failed: st.FailedBy,
 		HandlerUsual: st.Handler.Usual.Seconds(), Window: st.Window, Waiting: st.ReadyToStart + st.Buffered, Queued: st.Queued, Blocked: st.Blocked,
 		Lanes: st.Lanes, HotShare: st.HotShare, LastDelivery: st.LastDelivery, Standby: st.Standby, DeadLetters: s.hasDead[st.Name]}

@@ -63,12 +63,14 @@ type Event struct {
 	// Generation, Workers and Window are those of a new subscription. Prefetch is what the
 	// broker was asked to send ahead, where it has such a limit.
 	Generation, Workers, Window, Prefetch int
-	Took                                  time.Duration  // how long it took, as a subscription
-	Delay                                 time.Duration  // until the next attempt
-	Attempt                               int            // to open the consumer
-	Delivery                              *DeliveryFacts // nil: the event is not about a single one
-	Report                                *Report        // of the stop; only with EventDrained
-	Stack                                 string         // of the handler that panicked or is stuck
+	// ConsumerTag is the name that RabbitMQ lists a new subscription's consumers under.
+	ConsumerTag string
+	Took        time.Duration  // how long it took, as a subscription
+	Delay       time.Duration  // until the next attempt
+	Attempt     int            // to open the consumer
+	Delivery    *DeliveryFacts // nil: the event is not about a single one
+	Report      *Report        // of the stop; only with EventDrained
+	Stack       string         // of the handler that panicked or is stuck
 	// Dropped is how many events this subscriber missed before this one.
 	Dropped int
 }

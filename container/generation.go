@@ -35,6 +35,7 @@ type generation struct {
 	id   int                    // counts the subscriptions of a run, from 1
 	c    transport.Consumer     // set before the generation is shared
 	caps longshore.Capabilities // of this consumer: they may depend on what the broker answered
+	tag  string                 // the name that the broker lists it under, for operators; empty: it has none
 
 	base   context.Context    //nolint:containedctx // of handlers: what Receive contexts are made of; lives and ends with its struct, not with a call
 	ctx    context.Context    //nolint:containedctx // of Receive; made again after each interrupt; lives and ends with its struct, not with a call

@@ -261,6 +261,9 @@ func kindFields(e Event) []zap.Field {
 		if e.Prefetch > 0 {
 			fs = append(fs, zap.Int("prefetch", e.Prefetch))
 		}
+		if e.ConsumerTag != "" {
+			fs = append(fs, zap.String("consumer_tag", e.ConsumerTag))
+		}
 		if e.Reason != "" {
 			fs = append(fs, zap.String("dead_letter", e.Reason))
 		}

@@ -143,7 +143,7 @@ func (r *engine) stats(st *Stats, now time.Time) {
 	st.Generation, st.Capacity, st.Buffered = r.sub.gens, r.load.calls.capacity, r.load.backlog.buffered
 	st.Backlog, st.BacklogAt, st.LastDelivery = r.load.backlog.n, r.load.backlog.at, r.count.last
 	if r.sub.gen != nil {
-		st.Subscribed = r.sub.gen.since
+		st.Subscribed, st.ConsumerTag = r.sub.gen.since, r.sub.gen.tag
 	}
 	st.ConsumerCapacity = r.load.capacity.shareOf(r.sub.gen, r.scaler.mayTake())
 	c := &r.count

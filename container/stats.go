@@ -55,6 +55,9 @@ type Stats struct {
 	Generation int
 	Subscribed time.Time // zero: it is not subscribed
 	Standby    bool      // another consumer is the active one
+	// ConsumerTag is the name that RabbitMQ lists its consumers under: NAME, NAME.2 and so
+	// on. Empty: it is not subscribed, or the broker has no such names.
+	ConsumerTag string
 
 	Workers, Target, Min, Max int     // goroutines, how many the policy wants, and its bounds
 	Scaling                   Scaling // what the policy did last

@@ -16,12 +16,12 @@ func (v *supervisor) subscribe() {
 	var g *generation
 	var opts transport.OpenOptions
 	v.locked(func() {
-		g = &generation{id: v.sub.gens + 1, base: v.base, asked: v.wantedWindow()} //nolint:fatcontext // the run's, one for each subscription
+		g = &generation{id: v.sub.gens + 1, base: v.base, asked: v.wantedWindow()}
 		opts = v.s.wishes(v.pool.max)
 		if v.sub.opensPaused && v.axes.Holds != state.None { // a hold may have begun since it was decided to open
 			g.flow = flowBornPaused
 		}
-		opts.Base, opts.Window, opts.Paused = v.base, g.asked, g.flow == flowBornPaused
+		opts.Base, opts.Window, opts.Paused = v.base, g.asked, g.flow == flowBornPaused //nolint:fatcontext // the run's, one for each subscription
 	})
 	o := v.observe(g)
 	opts.Observer = o
@@ -85,6 +85,9 @@ func (v *supervisor) subscribed(g *generation) {
 			v.notice(err, "pausing failed")
 		}
 	}
+	if t, ok := g.c.(transport.Tagged); ok {
+		g.tag = t.ConsumerTag()
+	}
 	prefetch := 0
 	if p, ok := g.c.(transport.Prefetcher); ok {
 		prefetch = p.Prefetch()
@@ -95,7 +98,7 @@ func (v *supervisor) subscribed(g *generation) {
 		}
 		v.enter(g, pause)
 		live, window, took := v.pool.target, v.s.window(v.pool.target), g.since.Sub(v.sub.downAt)
-		v.emit(Event{Kind: EventSubscribed, Generation: g.id, Workers: live, Window: window, Prefetch: prefetch, Took: took, Reason: v.dead.place(),
+		v.emit(Event{Kind: EventSubscribed, Generation: g.id, Workers: live, Window: window, Prefetch: prefetch, ConsumerTag: g.tag, Took: took, Reason: v.dead.place(),
 			Text: fmt.Sprintf("subscribed after %v, generation %d, %d workers, window %d", round(took), g.id, live, window)})
 		v.emit(Event{Kind: EventState, Text: string(v.reported())})
 	})

@@ -35,6 +35,7 @@ import (
 //	Resizer             Consumer  hold more or fewer deliveries              container, dlq               LiveResize
 //	Bufferer            Consumer  deliveries not handed out yet              container, dlq               always
 //	Prefetcher          Consumer  how much the broker sends ahead            container                    RabbitMQ
+//	Tagged              Consumer  the name that the broker lists it under    container                    RabbitMQ
 //	Pauser              Consumer  stop fetching, keep role and leases        container                    OpensPaused, KeepsPlace
 //	Backlogger          Consumer  messages that wait at the broker           container, dlq               where it is cheap
 //	CapabilityReporter  Consumer  what this very queue can do                container                    where it differs
@@ -169,6 +170,10 @@ type (
 	// Prefetcher says how many deliveries the broker sends ahead of their settlement, as
 	// the broker shows it.
 	Prefetcher interface{ Prefetch() int }
+
+	// Tagged says under which name the broker lists its consumers. Where there are several,
+	// they have the names NAME, NAME.2, NAME.3 and so on.
+	Tagged interface{ ConsumerTag() string }
 
 	// Pauser stops fetching but keeps membership and leases, with Capabilities.KeepsPlace
 	// also its role. The wanted state is kept over reopens by the container.

@@ -25,6 +25,7 @@ type rabbitQueue struct {
 	Key       string           `json:"name"`
 	Details   []rabbitConsumer `json:"consumer_details"`
 	Stats     *rabbitStats     `json:"message_stats"`
+	Capacity  *float64         `json:"consumer_capacity"`
 	Wanted    map[string]any   `json:"-"` // arguments that the source declares; nil: none
 	Counted   bool             `json:"-"` // Stats were asked for: what is absent is 0
 }
@@ -99,6 +100,7 @@ func judgeRabbit(q *rabbitQueue, handler time.Duration) []Check {
 		f.add("queue", OK, "", "%s, %d ready, %d unacknowledged, %s", q.Type, q.Ready, q.Unacked, several(strconv.Itoa(q.Consumers), "consumer"))
 	}
 	rabbitConsumers(&f, q.Details)
+	rabbitView(&f, q)
 	rabbitArguments(&f, q.Arguments, q.Wanted)
 	if q.Counted && q.Ready+q.Unacked == 0 && (q.Stats == nil || q.Stats.Publish+q.Stats.Deliver == 0) {
 		f.add("queue", Warn, "if messages should come, check the name, the virtual host and the bindings; Declare also creates a wrong name", "RabbitMQ has counted no message in this queue")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/longshore-go/longshore"
@@ -17,8 +18,11 @@ type rabbitConsumer struct {
 		Connection string `json:"connection_name"`
 		Host       string `json:"peer_host"`
 	} `json:"channel_details"`
-	Program string `json:"-"` // binary and version of a Longshore client
-	Name    string `json:"-"` // what the client calls itself
+	Active   *bool  `json:"active"` // nil: the broker does not say
+	Prefetch int    `json:"prefetch_count"`
+	Acks     bool   `json:"ack_required"`
+	Program  string `json:"-"` // binary and version of a Longshore client
+	Name     string `json:"-"` // what the client calls itself
 }
 
 // rabbitStats are the sums of a queue since its node started.
@@ -61,6 +65,36 @@ func rabbitConsumers(f *findings, all []rabbitConsumer) {
 	}
 	slices.Sort(parts)
 	f.add("queue", Warn, "stop the ones that do not belong here, or give them a queue of their own", "different programs share its messages: %s", strings.Join(parts, "; "))
+}
+
+// mostShown is how many consumers are described one by one.
+const mostShown = 5
+
+// rabbitView describes the consumers as RabbitMQ sees them, to be compared with what their
+// containers say.
+func rabbitView(f *findings, q *rabbitQueue) {
+	for i, c := range q.Details {
+		if i == mostShown {
+			f.add("consumer", OK, "", "and %s more", several(strconv.Itoa(len(q.Details)-mostShown), "consumer"))
+			return
+		}
+		text := fmt.Sprintf("RabbitMQ's view of %s from %s: prefetch %d, ", c.Tag, c.Channel.Host, c.Prefetch)
+		if c.Prefetch == 0 {
+			text = fmt.Sprintf("RabbitMQ's view of %s from %s: prefetch unlimited, ", c.Tag, c.Channel.Host)
+		}
+		if c.Acks {
+			text += "acknowledgements required"
+		} else {
+			text += "no acknowledgements: what it takes is lost with it"
+		}
+		if c.Active != nil {
+			text += map[bool]string{true: ", active", false: ", stands by"}[*c.Active]
+		}
+		f.add("consumer", OK, "", "%s", text)
+	}
+	if q.Capacity != nil && q.Consumers > 0 {
+		f.add("consumer", OK, "", "RabbitMQ's consumer capacity %.2f: the share of time in which it could hand a message over at once", *q.Capacity)
+	}
 }
 
 // identify asks who the consumers are. A user who may not see connections learns less.

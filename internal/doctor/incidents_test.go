@@ -1,14 +1,20 @@
 package doctor
 
 import (
+	"context"
+	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
+	"go.uber.org/zap"
 
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/internal/testkit/brokertest"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp"
@@ -101,6 +107,47 @@ func TestDoctorNamesAStranger(t *testing.T) {
 			return
 		} else if time.Now().After(end) {
 			t.Fatal(s)
+		}
+	}
+}
+
+// The tag, prefetch, acknowledgements, activity and capacity that the broker has of a
+// container's consumer stand in doctor's report, under the name that Stats has.
+func TestDoctorShowsTheBrokersViewOfAConsumer(t *testing.T) {
+	t.Parallel()
+	addr := brokertest.AMQP(t)
+	u, err := url.Parse(addr)
+	if err != nil {
+		t.Fatal("AMQP_URL is no URL")
+	}
+	src := amqp.New(addr, amqp.Config{}).Queue("orders", amqp.QueueConfig{Prefetch: 23, Declare: amqp.Declare{Type: amqp.Quorum}})
+	c, err := container.New(src, longshore.HandlerFunc(func(context.Context, *longshore.Delivery) error { return nil }), container.Config{Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	tag := c.Stats().ConsumerTag
+	if !strings.HasPrefix(tag, "longshore-") {
+		t.Fatalf("consumer tag %q", tag)
+	}
+	p := Patient{Source: src, Own: true, Management: strings.Replace(brokertest.Management(t, addr), "://", "://"+u.User.String()+"@", 1), VHost: u.Path[1:]}
+	wants := []string{"RabbitMQ's view of " + tag + " from", "prefetch 23, acknowledgements required, active", "RabbitMQ's consumer capacity 1.00"}
+	for end := time.Now().Add(30 * time.Second); ; <-time.After(200 * time.Millisecond) { // the API counts every 5 s
+		checks, err := Checkup(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := fmt.Sprint(checks); !slices.ContainsFunc(wants, func(w string) bool { return !strings.Contains(s, w) }) {
+			return
+		} else if time.Now().After(end) {
+			t.Fatalf("%q is not all in\n%s", wants, s)
 		}
 	}
 }

@@ -220,6 +220,15 @@ func (c *consumer) Prefetch() (n int) {
 	return n
 }
 
+// ConsumerTag is the consumer tag, or what its tags begin with where the prefetch has grown
+// in steps. With Pull there is no consumer, and no tag.
+func (c *consumer) ConsumerTag() string {
+	if c.window.cfg.Pull {
+		return ""
+	}
+	return c.window.tagStem
+}
+
 // pump moves deliveries of one consumer from the client to the ring.
 func (w *prefetch) pump(p *part, in <-chan amqp091.Delivery) {
 	defer close(p.done)
