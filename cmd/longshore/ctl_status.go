@@ -98,7 +98,7 @@ func (c *ctl) show(all []shown, instances bool) error {
 		table.Column{Name: "rate/s", Right: true}, table.Column{Name: "backlog", Right: true}, table.Column{Name: "oldest", Right: true},
 		table.Column{Name: "workers", Right: true}, table.Column{Name: "p50", Right: true, Drop: 4}, table.Column{Name: "p99", Right: true, Drop: 3},
 		table.Column{Name: "permits", Right: true, Drop: 5}, table.Column{Name: "failed", Right: true, Min: 10, Drop: 1}, table.Column{Name: "dead", Right: true},
-		table.Column{Name: "why", Below: true}, table.Column{Name: "consumer tag", Below: true})
+		table.Column{Name: "why", Below: true})
 	for _, v := range all {
 		name := v.Name
 		if instances {
@@ -112,22 +112,17 @@ func (c *ctl) show(all []shown, instances bool) error {
 			permits = fmt.Sprint(v.Throttle.Permits)
 		}
 		row := []string{name, v.Transport + " " + v.Source, string(v.State), fmt.Sprintf("%.0f", v.Rate), backlog, age(v.Oldest),
-			fmt.Sprintf("%d/%d", v.Workers.Now, v.Workers.Max), took(v.HandlerP50), took(v.HandlerP99), permits, kinds(v.Failed), fmt.Sprint(v.Dead), why(v.Container), tag(v.Container, len(all) == 1)}
+			fmt.Sprintf("%d/%d", v.Workers.Now, v.Workers.Max), took(v.HandlerP50), took(v.HandlerP99), permits, kinds(v.Failed), fmt.Sprint(v.Dead), why(v.Container)}
 		for i := range row {
 			row[i] = cli.Printable(row[i])
 		}
 		t.Add(row...)
 	}
 	c.print.NoteHidden(t)
-	return c.print.Rows(t)
-}
-
-// tag names the consumer as RabbitMQ lists it, for a container that is looked at alone.
-func tag(v admin.Container, alone bool) string {
-	if !alone || v.ConsumerTag == "" {
-		return ""
+	if len(all) == 1 && all[0].ConsumerTag != "" {
+		c.print.Notef("consumer tag %s", cli.Printable(all[0].ConsumerTag))
 	}
-	return "consumer tag " + v.ConsumerTag
+	return c.print.Rows(t)
 }
 
 func age(seconds float64) string {
