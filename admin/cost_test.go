@@ -44,7 +44,7 @@ func manyContainers(tb testing.TB, n int) (*admin.Server, *memory.Broker) {
 }
 
 // However many look, each container is read and marshalled once: a tick with 20 viewers
-// makes no more than a handful of allocations more for each of them than a tick with one.
+// makes no more than a few allocations more for each of them than a tick with one.
 func TestOnceForAllViewers(t *testing.T) {
 	a, _ := manyContainers(t, 100)
 	at := time.Now()
@@ -78,7 +78,8 @@ func TestOnceForAllViewers(t *testing.T) {
 	nobody := leastAllocs(tick)
 	one, twenty := count(1), count(20)
 	t.Logf("allocations of a tick with 100 containers: %.0f without a viewer, %.0f with one, %.0f with 20", nobody, one, twenty)
-	if twenty > one*1.1+100 {
+	// Marshalling for each viewer would add one-nobody for each, about 1,700.
+	if twenty > one+19*50 {
 		t.Errorf("a tick for 20 viewers makes %.0f allocations, for one %.0f", twenty, one)
 	}
 	if nobody >= one {

@@ -15,7 +15,8 @@ import (
 	"github.com/longshore-go/longshore/transport/transporttest"
 )
 
-// A catch-all policy lets every queue of the vhost expire after 4 s without a consumer.
+// A catch-all policy lets every queue of the vhost expire after 3 s without a consumer, which
+// is between two of the times for which the test queue is left alone, 2 s and 4 s.
 // Retries that wait longer in a delay queue come back all the same, the dead-letter queue
 // keeps its messages, and the policy is named. What is retried from then on is not sent
 // away.
@@ -23,7 +24,7 @@ import (
 // F-N16
 func TestRetriesSurviveAPolicyThatExpiresQueues(t *testing.T) {
 	url := brokertest.AMQP(t)
-	brokertest.Policy(t, url, "expire", ".*", `{"expires":4000}`)
+	brokertest.Policy(t, url, "expire", ".*", `{"expires":3000}`)
 	queue, s := transporttest.Name(t), &site{direct: url, url: url}
 	b := amqp.New(url, amqp.Config{})
 	src := b.Queue(queue, amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Classic}})
