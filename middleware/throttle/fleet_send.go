@@ -153,7 +153,14 @@ func (f *Fleet) member(ctx context.Context, m *Member, say func(key string, raw 
 	}
 	f.mu.Unlock()
 	slices.Sort(m.Containers)
-	d := &Directive{Version: version, Scope: f.cfg.Scope, IssuedAt: f.now(), ID: newID(), Member: m}
+	f.wordMu.Lock()
+	defer f.wordMu.Unlock()
+	at := f.now()
+	if late := f.word.Sub(at); late >= 0 && late < time.Second { // a coarse clock, not one that was set back
+		at = f.word.Add(1)
+	}
+	f.word = at
+	d := &Directive{Version: version, Scope: f.cfg.Scope, IssuedAt: at, ID: newID(), Member: m}
 	raw, err := f.seal(ctx, d)
 	if err != nil {
 		f.refused(d, refuse(refusedSignature, "our own word: %v", err))
