@@ -25,7 +25,11 @@ func (e *GroupHasMembersError) Error() string {
 	if len(e.Members) == 0 {
 		return fmt.Sprintf("group %q has members", e.Group)
 	}
-	return fmt.Sprintf("group %q has %d members: %s", e.Group, len(e.Members), strings.Join(e.Members, ", "))
+	members := "members"
+	if len(e.Members) == 1 {
+		members = "member"
+	}
+	return fmt.Sprintf("group %q has %d %s: %s", e.Group, len(e.Members), members, strings.Join(e.Members, ", "))
 }
 
 // SeedGroup commits positions for a group that has no members, so that it begins there when
