@@ -27,7 +27,7 @@ func TestRemoteEndpointWithoutTLSIsNamed(t *testing.T) {
 			c := open(t, sqs.New(cfg).Queue("orders", sqs.QueueConfig{}), &w)
 			must(t, c.Close(t.Context()))
 			got := false
-			for _, e := range w.events {
+			for _, e := range w.seen() {
 				if strings.Contains(e.Text, "without TLS") {
 					got = true
 					if strings.Contains(e.Text, "path") {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/longshore-go/longshore"
@@ -148,8 +149,10 @@ func TestFirstReceivesFailAndItGoesOn(t *testing.T) {
 		if took := time.Since(start); took > 2*time.Second {
 			t.Errorf("went on after %s", took)
 		}
-		if _, _, downs := w.counts(); downs != 0 || len(w.events) != 2 || w.events[1].Condition != w.events[0].Condition { // one notice, and its end
-			t.Errorf("%d downs, events %v", downs, w.events)
+		synctest.Wait()
+		events := w.seen()
+		if _, _, downs := w.counts(); downs != 0 || len(events) != 2 || events[1].Condition != events[0].Condition { // one notice, and its end
+			t.Errorf("%d downs, events %v", downs, events)
 		}
 		must(t, c.Close(t.Context()))
 	})

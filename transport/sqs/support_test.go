@@ -71,6 +71,13 @@ func (w *watcher) counts() (lost, failed, downs int) {
 	return len(w.lost), len(w.failed), len(w.downs)
 }
 
+// seen are the events so far.
+func (w *watcher) seen() []transport.Event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.events)
+}
+
 func open(t testing.TB, src transport.Source, w *watcher) transport.Consumer {
 	t.Helper()
 	opts := transport.OpenOptions{}

@@ -207,8 +207,8 @@ func TestKeeperAndSettlementDoNotRace(t *testing.T) {
 			must(t, d.Ack(t.Context()))
 		}
 		must(t, c.Flush(t.Context()))
-		if lost, failed, downs := w.counts(); lost+failed+downs+len(w.events) != 0 {
-			t.Errorf("%d lost, %d failed, %d downs, events %v", lost, failed, downs, w.events)
+		if lost, failed, downs := w.counts(); lost+failed+downs+len(w.seen()) != 0 {
+			t.Errorf("%d lost, %d failed, %d downs, events %v", lost, failed, downs, w.seen())
 		}
 		noExtensionBehindTheEnd(t, s)
 		must(t, c.Close(t.Context()))

@@ -110,9 +110,7 @@ func partial(t testing.TB, err error) map[int]error {
 
 // told counts the events whose text holds something.
 func (w *watcher) told(text string) (n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, e := range w.events {
+	for _, e := range w.seen() {
 		if strings.Contains(e.Text, text) {
 			n++
 		}
