@@ -73,28 +73,36 @@ const mostShown = 5
 // rabbitView describes the consumers as RabbitMQ sees them, to be compared with what their
 // containers say.
 func rabbitView(f *findings, q *rabbitQueue) {
-	for i, c := range q.Details {
-		if i == mostShown {
-			f.add("consumer", OK, "", "and %s more", several(strconv.Itoa(len(q.Details)-mostShown), "consumer"))
-			return
-		}
-		text := fmt.Sprintf("RabbitMQ's view of %s from %s: prefetch %d, ", c.Tag, c.Channel.Host, c.Prefetch)
-		if c.Prefetch == 0 {
-			text = fmt.Sprintf("RabbitMQ's view of %s from %s: prefetch unlimited, ", c.Tag, c.Channel.Host)
-		}
-		if c.Acks {
-			text += "acknowledgements required"
-		} else {
-			text += "no acknowledgements: what it takes is lost with it"
-		}
-		if c.Active != nil {
-			text += map[bool]string{true: ", active", false: ", stands by"}[*c.Active]
-		}
-		f.add("consumer", OK, "", "%s", text)
+	for _, c := range q.Details[:min(len(q.Details), mostShown)] {
+		f.add("consumer", OK, "", "RabbitMQ's view of %s from %s: %s", c.Tag, c.Channel.Host, c.view())
+	}
+	if more := len(q.Details) - mostShown; more > 0 {
+		f.add("consumer", OK, "", "and %s more", several(strconv.Itoa(more), "consumer"))
 	}
 	if q.Capacity != nil && q.Consumers > 0 {
 		f.add("consumer", OK, "", "RabbitMQ's consumer capacity %.2f: the share of time in which it could hand a message over at once", *q.Capacity)
 	}
+}
+
+// view is what RabbitMQ knows of a consumer besides its name.
+func (c *rabbitConsumer) view() string {
+	text := "prefetch unlimited"
+	if c.Prefetch > 0 {
+		text = fmt.Sprintf("prefetch %d", c.Prefetch)
+	}
+	if c.Acks {
+		text += ", acknowledgements required"
+	} else {
+		text += ", no acknowledgements: what it takes is lost with it"
+	}
+	switch {
+	case c.Active == nil:
+	case *c.Active:
+		text += ", active"
+	default:
+		text += ", stands by"
+	}
+	return text
 }
 
 // identify asks who the consumers are. A user who may not see connections learns less.

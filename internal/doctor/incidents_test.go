@@ -151,3 +151,17 @@ func TestDoctorShowsTheBrokersViewOfAConsumer(t *testing.T) {
 		}
 	}
 }
+
+// Many consumers are named up to a bound; how many more there are and the capacity stay.
+func TestTheBrokersViewOfManyConsumersIsBounded(t *testing.T) {
+	yes, capacity := true, 0.5
+	q := &rabbitQueue{Type: "quorum", Durable: true, Own: true, Consumers: 8, Capacity: &capacity}
+	for range 8 {
+		q.Details = append(q.Details, rabbitConsumer{Tag: "longshore-x", Active: &yes, Prefetch: 7, Acks: true})
+	}
+	var f findings
+	rabbitView(&f, q)
+	if s := fmt.Sprint(f); strings.Count(s, "prefetch 7, acknowledgements required, active") != mostShown || !strings.Contains(s, "and 3 consumers more") || !strings.Contains(s, "consumer capacity 0.50") {
+		t.Error(s)
+	}
+}

@@ -198,7 +198,7 @@ func (s *Group) groupSettings(ctx context.Context, adm *kadm.Client, out map[str
 	var behind []string
 	for p, end := range ends[topic] {
 		written += max(end.Offset, 0)
-		at := starts[topic][p].Offset
+		at := max(starts[topic][p].Offset, 0)
 		if c, ok := commits.Lookup(topic, p); ok && c.At >= 0 {
 			at = c.At
 		} else if len(here) == 0 {
