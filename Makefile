@@ -51,7 +51,7 @@ sabotage: ## break the code in ten ways in a copy of the tree: each must turn th
 
 .PHONY: bench bench-jvm scale
 bench: ## measure against hand-written loops, Watermill and gocloud; prints the tables and writes docs/benchmarks.md
-	@scripts/brokers run rabbitmq kafka elasticmq -- bash -c 'cd bench && go run . -page ../docs/benchmarks.md $(BENCHFLAGS) && sed -i 1rsummary.md ../docs/benchmarks.md'
+	@scripts/brokers run rabbitmq kafka elasticmq -- bash -c 'cd bench && go run . -page ../docs/benchmarks.md $(BENCHFLAGS)'
 scale: ## what partitions, queues, lanes and deliveries in flight cost; writes the tables of docs/explanation/scale.md (10 minutes)
 	@scripts/brokers run rabbitmq kafka -- bash -c 'cd bench && go run . -case scale -into ../docs/explanation/scale.md $(BENCHFLAGS)'
 bench-jvm: ## measure against Spring and Confluent's Parallel Consumer, built by Maven (BENCHFLAGS='-case jvm/kafka -rounds 2')

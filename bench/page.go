@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
 	"os"
 	"regexp"
@@ -60,7 +61,7 @@ func mergePage(old string, fresh map[string]string) string {
 		texts[name] = text
 	}
 	var b strings.Builder
-	b.WriteString(pageHead)
+	b.WriteString("# Benchmarks\n" + strings.TrimRight(pageSummary, "\n") + "\n" + pageHead)
 	for _, c := range cases() {
 		if text, ok := texts[c.name]; ok {
 			fmt.Fprintf(&b, "\n<!-- case %s -->\n%s<!-- end -->\n", c.name, text)
@@ -69,8 +70,12 @@ func mergePage(old string, fresh map[string]string) string {
 	return b.String()
 }
 
-const pageHead = `# Benchmarks
+// pageSummary is what a visitor reads first. It is written by hand from the tables.
+//
+//go:embed summary.md
+var pageSummary string
 
+const pageHead = `
 Written by ` + "`make bench`" + `; do not edit. Each section has the date, machine and versions of
 the run that it is from: a case that was not run again keeps its former text. Variants run
 one after the other in each round; a ratio is taken within a round. Where a column names
