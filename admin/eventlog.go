@@ -72,7 +72,7 @@ func (h *hub) add(e Event) {
 	if len(h.subs) == 0 {
 		return
 	}
-	f := frame{full: sse("event", e.ID, e), bare: sse("event", e.ID, e.bare())}
+	f := frame{full: sse("event", e.ID, e), bare: sse("event", e.ID, e.Bare())}
 	for q := range h.subs {
 		if len(q.ch) < cap(q.ch)-statusRoom { // else too slow: the gap in the ids shows it
 			q.ch <- f

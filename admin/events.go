@@ -108,8 +108,9 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// bare leaves out ids, keys and texts that may have them.
-func (e Event) bare() Event {
+// Bare returns the event as it is shown without a token: without ids, keys and the texts that
+// may have them.
+func (e Event) Bare() Event {
 	return Event{ID: e.ID, Time: e.Time, Instance: e.Instance, Container: e.Container, Kind: e.Kind, Code: e.Code, Attempt: e.Attempt, From: e.From, To: e.To}
 }
 
@@ -150,7 +151,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	for _, e := range past {
 		if !v.all {
-			e = e.bare()
+			e = e.Bare()
 		}
 		if !v.put(sse("event", e.ID, e)) {
 			return

@@ -37,9 +37,7 @@ func (s *Server) series(r *http.Request, name string, seconds int) history.Serie
 	v := s.past[name].Last(time.Now(), seconds)
 	v.Container, v.Instance = name, s.instance
 	if !sees(r.Context()) {
-		for i := range v.Scaled {
-			v.Scaled[i].Reason = ""
-		}
+		v = v.Bare()
 	}
 	return v
 }

@@ -42,7 +42,8 @@ type Job struct {
 	Error  string `json:"error,omitempty"`
 }
 
-func (j Job) bare() Job {
+// Bare returns the job as it is shown without a token: without texts and people.
+func (j Job) Bare() Job {
 	j.By, j.Reason, j.Error = "", "", ""
 	return j
 }
@@ -166,7 +167,7 @@ func (s *Server) update(j *job, change func(*Job)) {
 	v := j.Job
 	s.jobs.mu.Unlock()
 	if tell {
-		s.hub.status(frame{sse("job", 0, v), sse("job", 0, v.bare())})
+		s.hub.status(frame{sse("job", 0, v), sse("job", 0, v.Bare())})
 	}
 }
 

@@ -88,7 +88,7 @@ func (l *live) refresh(s *Server, now time.Time, watched, sample bool) (points [
 
 func entryOf(v *Container) liveEntry {
 	full, _ := json.Marshal(v) // strings and numbers
-	bare, _ := json.Marshal(v.bare())
+	bare, _ := json.Marshal(v.Bare())
 	return liveEntry{full, bare}
 }
 
@@ -129,7 +129,7 @@ func (s *Server) jobsFor(ctx context.Context) []Job {
 	list := s.jobs.all()
 	if !sees(ctx) {
 		for i := range list {
-			list[i] = list[i].bare()
+			list[i] = list[i].Bare()
 		}
 	}
 	return list

@@ -93,11 +93,11 @@ func TestAccessIsDecidedByTheConnection(t *testing.T) {
 func TestACallerWithoutATokenSeesNamesAndNumbers(t *testing.T) {
 	v := Container{Name: "orders", Reason: "key c-91", Limited: container.Bottleneck{By: container.ByHotKey, Text: "key c-91"}, Paused: &pausedBy{By: "anna", Reason: "c-91"},
 		Workers: Workers{Now: 3, Limit: "c-91"}}
-	if text := fmt.Sprintf("%+v %+v", v.bare(), v.bare().Paused); strings.Contains(text, "c-91") || strings.Contains(text, "anna") || v.bare().Workers.Now != 3 || v.bare().Limited.By != container.ByHotKey {
+	if text := fmt.Sprintf("%+v %+v", v.Bare(), v.Bare().Paused); strings.Contains(text, "c-91") || strings.Contains(text, "anna") || v.Bare().Workers.Now != 3 || v.Bare().Limited.By != container.ByHotKey {
 		t.Errorf("%s", text)
 	}
 	e := Event{ID: 7, Container: "orders", Kind: "operator", Text: "c-91", Reason: "c-91", By: "anna", MessageID: "m-1", Key: "c-91", Code: "panic"}
-	if got := e.bare(); got != (Event{ID: 7, Container: "orders", Kind: "operator", Code: "panic"}) {
+	if got := e.Bare(); got != (Event{ID: 7, Container: "orders", Kind: "operator", Code: "panic"}) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -147,14 +147,15 @@ func (s *Server) shown(ctx context.Context) []Container {
 	list := s.all()
 	if !sees(ctx) {
 		for i := range list {
-			list[i] = list[i].bare()
+			list[i] = list[i].Bare()
 		}
 	}
 	return list
 }
 
-// bare leaves out the texts, which may name ids and keys.
-func (v Container) bare() Container {
+// Bare returns the container as it is shown without a token: without the texts, which may
+// name ids, keys and people.
+func (v Container) Bare() Container {
 	v.Reason, v.Limited = "", v.Limited.Bare()
 	v.Workers.Limit, v.Workers.Reason = "", ""
 	if v.Paused != nil {
@@ -174,7 +175,7 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request) {
 	if c := s.find(w, r); c != nil {
 		v := s.status(c)
 		if !sees(r.Context()) {
-			v = v.bare()
+			v = v.Bare()
 		}
 		answer(w, http.StatusOK, v)
 	}

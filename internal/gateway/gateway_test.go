@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -188,6 +190,20 @@ func TestAccess(t *testing.T) {
 	if c1.State() != container.StateRunning {
 		t.Error(c1.State())
 	}
+	// Without a token the console shows of each container what its instance shows.
+	c.do("POST", "/api/containers/orders/pause", `{"reason":"secret reason"}`)
+	c.do("PUT", "/api/containers/orders/throttle", `{"permits":3,"reason":"secret reason"}`)
+	c.until("both", "/api/containers", func(raw string) bool {
+		return strings.Contains(raw, `"permits":3`) && strings.Contains(raw, `"paused"`)
+	})
+	here, there := &client{t, c.base, ""}, &client{t, "http://" + a.Addr(), ""}
+	for _, path := range []string{"/api/containers", "/api/history?seconds=5"} {
+		_, shown, raw := here.do("GET", path, "")
+		_, bare, _ := there.do("GET", path, "")
+		if got, want := keysOf(shown["containers"]), keysOf(bare["containers"]); got != want || len(want) < 50 || strings.Contains(raw, "secret") {
+			t.Errorf("%s: the console shows\n%s\nthe instance\n%s\n%s", path, got, want, raw)
+		}
+	}
 	req, err := http.NewRequestWithContext(t.Context(), "POST", c.base+"/api/containers/orders/pause", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -199,6 +215,27 @@ func TestAccess(t *testing.T) {
 		t.Errorf("a request of another site: %v %v", res, err)
 	}
 	res.Body.Close()
+}
+
+// keysOf are the names in an answer, with those that they are part of.
+func keysOf(v any) string {
+	all := map[string]bool{}
+	var walk func(at string, v any)
+	walk = func(at string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, x := range v {
+				all[at+name] = true
+				walk(at+name+".", x)
+			}
+		case []any:
+			for _, x := range v {
+				walk(at, x)
+			}
+		}
+	}
+	walk("", v)
+	return strings.Join(slices.Sorted(maps.Keys(all)), " ")
 }
 
 // The stream has everything that the instances stream, and resumes.

@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -131,34 +132,30 @@ func (h *hub) tell(instance string, k *known) {
 
 // about is the instance for viewers.
 func (k *known) about(instance string) object {
-	v := without(k.session)
+	v := maps.Clone(k.session)
 	v["instance"], v["error"] = instance, k.error
 	return v
 }
 
 // shown are the containers for viewers: those of an instance that does not answer say so.
-func (k *known) shown(instance string) []any {
+func (k *known) shown(instance string) []object {
 	items := list(k.containers)
 	if k.error == "" {
 		return items
 	}
 	sentence := fmt.Sprintf("%s does not answer since %s, and these numbers are old: %s", instance, k.since.Format(time.TimeOnly), k.error)
 	for i := range items {
-		c := without(items[i].(object)) //nolint:forcetypeassert,errcheck // list made it
+		c := maps.Clone(items[i])
 		c["level"], c["ready"], c["reason"], c["limited"] = "problem", false, sentence, object{"by": "instance", "text": sentence, "since": k.since}
 		items[i] = c
 	}
 	return items
 }
 
-func list(of map[string]object) []any {
-	names := make([]string, 0, len(of))
-	for name := range of {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	items := []any{}
-	for _, name := range names {
+// list returns objects in the order of their names.
+func list(of map[string]object) []object {
+	items := []object{}
+	for _, name := range slices.Sorted(maps.Keys(of)) {
 		items = append(items, of[name])
 	}
 	return items
@@ -220,25 +217,16 @@ func (h *hub) watch(session object, after int64, sees bool) (first []byte, past 
 
 // all is how everything stands. The caller holds mu.
 func (h *hub) all(session object, sees bool) object {
-	v := without(session)
-	instances, containers, jobs := []any{}, []any{}, []any{}
+	v := maps.Clone(session)
+	instances, containers, jobs := []object{}, []object{}, []object{}
 	for _, n := range h.names {
 		k := h.instances[n]
-		about := k.about(n)
-		if !sees && k.error != "" {
-			about["error"] = "no answer"
-		}
-		instances = append(instances, about)
+		instances = append(instances, k.about(n))
 		containers = append(containers, k.shown(n)...)
 		jobs = append(jobs, list(k.jobs)...)
 	}
 	if !sees {
-		for i := range containers {
-			containers[i] = bare("container", containers[i].(object)) //nolint:forcetypeassert,errcheck // made above
-		}
-		for i := range jobs {
-			jobs[i] = bare("job", jobs[i].(object)) //nolint:forcetypeassert,errcheck // made above
-		}
+		instances, containers, jobs = bareList("instance", instances), bareList("container", containers), bareList("job", jobs)
 	}
 	v["instances"], v["containers"], v["jobs"], v["actions"] = instances, containers, jobs, []any{}
 	return v

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+
+	"github.com/longshore-go/longshore/admin"
+	"github.com/longshore-go/longshore/internal/history"
 )
 
 // object is JSON of an instance. It stays as it came, so that a newer instance is shown with
@@ -39,70 +42,74 @@ func named(v object, instance string) {
 
 // objects are those of a list in an answer.
 func objects(v object, list string) (all []object) {
-	items, _ := v[list].([]any)
-	for _, i := range items {
-		if o, ok := i.(object); ok {
-			all = append(all, o)
+	switch items := v[list].(type) {
+	case []object: // of this package
+		return items
+	case []any: // decoded
+		for _, i := range items {
+			if o, ok := i.(object); ok {
+				all = append(all, o)
+			}
 		}
 	}
 	return all
 }
 
-// bare leaves out the texts, which may name ids, keys and people: what the admin API shows
-// without a token. Objects are copied where they change.
+// bare returns what a viewer without a token sees: for what instances say, what they show
+// such a viewer themselves. What this version does not know may hold anything and is left out.
 func bare(kind string, v object) object {
 	switch kind {
-	case "event":
-		return only(v, "id", "time", "instance", "container", "kind", "code", "attempt", "from", "to")
-	case "instance":
-		if v = without(v); text(v, "error") != "" {
-			v["error"] = "no answer"
-		}
-		return v
-	case "job":
-		return without(v, "by", "reason", "error")
 	case "container":
-		v = without(v, "reason")
-		for part, keep := range map[string][]string{"limited": {"by", "since"}, "paused": {"at"}, "throttle": {"permits", "rate", "burst"}, "workers": {"now", "busy", "min", "max"}} {
-			if o, ok := v[part].(object); ok {
-				v[part] = only(o, keep...)
-			}
-		}
-		return v
-	case "status":
-		return bareList(v, "containers", "container")
+		return as(v, admin.Container.Bare)
+	case "event":
+		return as(v, admin.Event.Bare)
+	case "job":
+		return as(v, admin.Job.Bare)
 	case "history":
-		return bareList(v, "scaled", "mark")
-	case "mark":
-		return without(v, "reason")
+		return as(v, history.Series.Bare)
+	case "status":
+		c := only(v, "instance")
+		c["containers"] = bareList("container", objects(v, "containers"))
+		return c
+	case "points":
+		return only(v, "instance", "points") // numbers and names
+	case "instance":
+		c := only(v, "instance", "started", "version", "restarted", "error")
+		if text(c, "error") != "" {
+			c["error"] = "no answer"
+		}
+		return c
 	}
-	return v
+	return object{}
 }
 
-func bareList(v object, list, kind string) object {
-	v = without(v)
-	items := []any{}
-	for _, o := range objects(v, list) {
+func bareList(kind string, list []object) []object {
+	items := []object{}
+	for _, o := range list {
 		items = append(items, bare(kind, o))
 	}
-	v[list] = items
-	return v
+	return items
+}
+
+// as passes an object through a function of its type. One that is not of this type comes out
+// empty.
+func as[T any](v object, pass func(T) T) object {
+	raw, err := json.Marshal(v)
+	var typed T
+	if err != nil || json.Unmarshal(raw, &typed) != nil {
+		return object{}
+	}
+	if raw, err = json.Marshal(pass(typed)); err != nil {
+		return object{}
+	}
+	c, _ := decode(raw)
+	return c
 }
 
 func only(v object, names ...string) object {
 	c := object{}
 	for name, x := range v {
 		if slices.Contains(names, name) {
-			c[name] = x
-		}
-	}
-	return c
-}
-
-func without(v object, names ...string) object {
-	c := object{}
-	for name, x := range v {
-		if !slices.Contains(names, name) {
 			c[name] = x
 		}
 	}

@@ -4,6 +4,7 @@ package history
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -172,6 +173,16 @@ type Series struct {
 	Scaled []Mark `json:"scaled"`
 	// HourAgo is how long handlers took an hour ago; null: not known.
 	HourAgo *Latency `json:"hour_ago"`
+}
+
+// Bare returns the past as it is shown without a token: without the reasons of its changes,
+// which may name ids, keys and people.
+func (s Series) Bare() Series {
+	s.Scaled = slices.Clone(s.Scaled)
+	for i := range s.Scaled {
+		s.Scaled[i].Reason = ""
+	}
+	return s
 }
 
 // Last returns the points of the last so many seconds, the oldest first.
