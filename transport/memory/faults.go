@@ -153,14 +153,19 @@ func (b *Broker) DelayAll(d time.Duration) {
 }
 
 // TakeBack ends the leases of all that consumers of the named queues hold, as if
-// their time had passed. The consumers live on.
+// their time had passed, all of them before anything is delivered again: what a
+// consumer loses must not reach it again before older messages that another one
+// loses. The consumers live on.
 func (b *Broker) TakeBack(names ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, c := range b.consumersOf(names) {
+	cs := b.consumersOf(names)
+	for _, c := range cs {
 		for _, idx := range c.held.unsettled() {
 			c.lose(idx)
 		}
+	}
+	for _, c := range cs {
 		c.q.dispatch()
 	}
 }

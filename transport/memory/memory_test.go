@@ -50,6 +50,24 @@ func TestDelayedNackHoldsTheMessageForItsDelay(t *testing.T) {
 	})
 }
 
+// What several consumers hold is taken back at one moment: a consumer must not be given its
+// own messages again while another one still holds older ones.
+func TestTakeBackOfSeveralConsumersKeepsTheOrder(t *testing.T) {
+	for range 20 { // the broker goes over its consumers in no fixed order
+		b := New(Config{})
+		older := open(t, b.Queue("q", QueueConfig{}), transport.OpenOptions{Window: 3})
+		publish(t, b, "q", "a", "b", "c", "d", "e")
+		receive(t, older, 3)
+		if err := older.Cancel(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		newer := open(t, b.Queue("q", QueueConfig{}), transport.OpenOptions{Window: 5})
+		receive(t, newer, 2)
+		b.TakeBack("q")
+		want(t, "redelivered", bodies(receive(t, newer, 5)), "a b c d e")
+	}
+}
+
 func TestRejectMovesToTheDeadLetterQueue(t *testing.T) {
 	b := New(Config{})
 	c := open(t, b.Queue("q", QueueConfig{DeadLetter: "q.dlq"}), transport.OpenOptions{})
