@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/longshore-go/longshore"
 )
@@ -30,7 +29,7 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 			refuse(w, err)
 			return
 		}
-		s.hub.add(Event{Time: time.Now(), Instance: s.instance, Kind: "operator", Text: a.Label + ": " + text, By: who(r.Context())})
+		s.journal.event("", a.Label+": "+text, "", who(r.Context()))
 		answer(w, http.StatusOK, map[string]any{"text": text})
 		return
 	}

@@ -14,27 +14,32 @@ import (
 	"github.com/longshore-go/longshore/middleware/throttle"
 )
 
+// steering changes containers for operators; each change leaves an event and a log line.
+type steering struct {
+	containers *containers
+	journal    journal
+	throttles  *throttle.Fleet // for throttles of all instances; nil: there is no control topic
+}
+
 // because is the body of changes that need nothing but perhaps a reason.
 type because struct {
 	Reason string `json:"reason"`
 }
 
-func (s *Server) pause(w http.ResponseWriter, r *http.Request) {
+func (s *steering) pause(w http.ResponseWriter, r *http.Request) {
 	var b because
-	c := s.find(w, r)
+	c := s.containers.find(w, r)
 	if c == nil || !read(w, r, &b) {
 		return
 	}
 	was := c.State()
-	if ended(w, c, "pause") {
+	if ended(w, c.ListenerContainer, "pause") {
 		return
 	}
-	s.mu.Lock()
-	s.paused[c.Name()] = pausedBy{By: who(r.Context()), At: time.Now(), Reason: b.Reason}
-	s.mu.Unlock()
+	c.setPaused(&pausedBy{By: who(r.Context()), At: time.Now(), Reason: b.Reason})
 	c.PauseBy(longshore.Intervention{By: who(r.Context()), Reason: b.Reason})
-	s.note(r, c, deed{verb: "pause", text: "paused", reason: b.Reason, from: string(was), to: string(c.State())})
-	answer(w, http.StatusOK, switched{Container: s.status(c), Before: was})
+	s.journal.note(r, c.ListenerContainer, deed{verb: "pause", text: "paused", reason: b.Reason, from: string(was), to: string(c.State())})
+	answer(w, http.StatusOK, switched{Container: s.containers.status(c), Before: was})
 }
 
 // switched is the answer to a pause or resume: the container as it is now.
@@ -45,22 +50,20 @@ type switched struct {
 	Before container.State `json:"before"`
 }
 
-func (s *Server) resume(w http.ResponseWriter, r *http.Request) {
+func (s *steering) resume(w http.ResponseWriter, r *http.Request) {
 	var b because
-	c := s.find(w, r)
+	c := s.containers.find(w, r)
 	if c == nil || !read(w, r, &b) {
 		return
 	}
 	was := c.State()
-	if ended(w, c, "resume") {
+	if ended(w, c.ListenerContainer, "resume") {
 		return
 	}
-	s.mu.Lock()
-	delete(s.paused, c.Name())
-	s.mu.Unlock()
+	c.setPaused(nil)
 	c.Resume()
-	s.note(r, c, deed{verb: "resume", text: "resumed", reason: b.Reason, from: string(was), to: string(c.State())})
-	answer(w, http.StatusOK, switched{Container: s.status(c), Before: was})
+	s.journal.note(r, c.ListenerContainer, deed{verb: "resume", text: "resumed", reason: b.Reason, from: string(was), to: string(c.State())})
+	answer(w, http.StatusOK, switched{Container: s.containers.status(c), Before: was})
 }
 
 // ended answers a change that makes no sense on a container that stops or has stopped.
@@ -75,13 +78,13 @@ func ended(w http.ResponseWriter, c *container.ListenerContainer, verb string) b
 
 // drain answers when the container has drained. It goes on when the client does
 // not wait.
-func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
+func (s *steering) drain(w http.ResponseWriter, r *http.Request) {
 	var b because
-	c := s.find(w, r)
+	c := s.containers.find(w, r)
 	if c == nil || !read(w, r, &b) {
 		return
 	}
-	s.note(r, c, deed{verb: "drain", text: "drain asked for", reason: b.Reason, from: string(c.State())})
+	s.journal.note(r, c.ListenerContainer, deed{verb: "drain", text: "drain asked for", reason: b.Reason, from: string(c.State())})
 	err := c.Stop(context.WithoutCancel(r.Context()))
 	rep := c.Report()
 	if rep == nil {
@@ -97,21 +100,21 @@ func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
 		Abandoned int       `json:"abandoned"`
 		Unflushed int       `json:"unflushed"`
 		Container Container `json:"container"`
-	}{err == nil, rep.String(), rep.Took.Seconds(), rep.Completed, rep.Released, rep.Abandoned, rep.Unflushed, s.status(c)}
+	}{err == nil, rep.String(), rep.Took.Seconds(), rep.Completed, rep.Released, rep.Abandoned, rep.Unflushed, s.containers.status(c)}
 	answer(w, http.StatusOK, v)
 }
 
-func (s *Server) scale(w http.ResponseWriter, r *http.Request) {
+func (s *steering) scale(w http.ResponseWriter, r *http.Request) {
 	var b struct {
 		Min    *int   `json:"min"`
 		Max    *int   `json:"max"`
 		Reason string `json:"reason"`
 	}
-	c := s.find(w, r)
+	c := s.containers.find(w, r)
 	if c == nil || !read(w, r, &b) {
 		return
 	}
-	if ended(w, c, "scale") {
+	if ended(w, c.ListenerContainer, "scale") {
 		return
 	}
 	st := c.Stats()
@@ -131,8 +134,8 @@ func (s *Server) scale(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	from, to := span(st.Min, st.Max), span(lo, hi)
-	s.note(r, c, deed{verb: "scale", text: "workers " + from + " → " + to, reason: b.Reason, from: from, to: to})
-	answer(w, http.StatusOK, map[string]any{"before": Workers{Now: st.Workers, Busy: st.Busy, Min: st.Min, Max: st.Max}, "container": s.status(c)})
+	s.journal.note(r, c.ListenerContainer, deed{verb: "scale", text: "workers " + from + " → " + to, reason: b.Reason, from: from, to: to})
+	answer(w, http.StatusOK, map[string]any{"before": Workers{Now: st.Workers, Busy: st.Busy, Min: st.Min, Max: st.Max}, "container": s.containers.status(c)})
 }
 
 // throttling is the body of a throttle.
@@ -176,9 +179,9 @@ func (b *throttling) check() (time.Duration, error) {
 	return d, nil
 }
 
-func (s *Server) throttle(w http.ResponseWriter, r *http.Request) {
+func (s *steering) throttle(w http.ResponseWriter, r *http.Request) {
 	var b throttling
-	c := s.find(w, r)
+	c := s.containers.find(w, r)
 	if c == nil || !read(w, r, &b) {
 		return
 	}
@@ -187,7 +190,7 @@ func (s *Server) throttle(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	l := limiter(c)
+	l := limiter(c.ListenerContainer)
 	if l == nil {
 		refuse(w, &longshore.Error{Code: longshore.CodeState, Op: fmt.Sprintf("throttle container %q", c.Name()), Err: errors.New("it has no throttle"),
 			Hint: "set container.Config.Throttle to throttle.NewUnlimited()"})
@@ -217,8 +220,8 @@ func (s *Server) throttle(w http.ResponseWriter, r *http.Request) {
 	if d > 0 {
 		done.until = time.Now().Add(d)
 	}
-	s.note(r, c, done)
-	res["container"] = s.status(c)
+	s.journal.note(r, c.ListenerContainer, done)
+	res["container"] = s.containers.status(c)
 	answer(w, http.StatusOK, res)
 }
 
@@ -249,8 +252,8 @@ func override(ctx context.Context, l *throttle.Limiter, b *throttling, d time.Du
 
 const fleetWait = 5 * time.Second
 
-func (s *Server) issue(ctx context.Context, name string, b *throttling, d time.Duration) (throttle.Issued, error) {
-	if s.cfg.Fleet == nil {
+func (s *steering) issue(ctx context.Context, name string, b *throttling, d time.Duration) (throttle.Issued, error) {
+	if s.throttles == nil {
 		return throttle.Issued{}, &longshore.Error{Code: longshore.CodeState, Op: "throttle the fleet", Err: errors.New("this service has no control topic"), Hint: "set admin.Config.Fleet; see docs/how-to/throttle-a-fleet.md"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, fleetWait)
@@ -261,9 +264,9 @@ func (s *Server) issue(ctx context.Context, name string, b *throttling, d time.D
 		v.ExpiresAt = time.Now().Add(d)
 	}
 	if b.Add == nil {
-		return s.cfg.Fleet.Issue(ctx, v)
+		return s.throttles.Issue(ctx, v)
 	}
-	issued, err := s.cfg.Fleet.IssueAdd(ctx, v, *b.Add)
+	issued, err := s.throttles.IssueAdd(ctx, v, *b.Add)
 	if err == nil {
 		b.Permits = &issued.After.Permits // for the event
 	}
@@ -293,12 +296,12 @@ func (b *throttling) String() string {
 	return text
 }
 
-func (s *Server) fleet(w http.ResponseWriter, _ *http.Request) {
-	if s.cfg.Fleet == nil {
+func (s *steering) fleet(w http.ResponseWriter, _ *http.Request) {
+	if s.throttles == nil {
 		fail(w, http.StatusNotFound, longshore.CodeNotFound, "this service has no control topic", "set admin.Config.Fleet")
 		return
 	}
-	answer(w, http.StatusOK, s.cfg.Fleet.Status())
+	answer(w, http.StatusOK, s.throttles.Status())
 }
 
 // plus adds without going below 0 or over the end of the numbers.

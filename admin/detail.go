@@ -91,13 +91,13 @@ type details struct {
 	looked time.Time
 }
 
-func (s *Server) detail(w http.ResponseWriter, r *http.Request) {
-	c := s.find(w, r)
+func (cs *containers) detail(w http.ResponseWriter, r *http.Request) {
+	c := cs.find(w, r)
 	if c == nil {
 		return
 	}
-	d := s.details[c.Name()].get(s, c)
-	if has, _ := r.Context().Value(roleKey{}).(role); has < operator { // stacks are for operators
+	d := c.details.get(c, cs.instance)
+	if roleOf(r.Context()) < operator { // stacks are for operators
 		d.Records = slices.Clone(d.Records)
 		for i := range d.Records {
 			d.Records[i].At = ""
@@ -106,7 +106,7 @@ func (s *Server) detail(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, d)
 }
 
-func (d *details) get(s *Server, c *container.ListenerContainer) Detail {
+func (d *details) get(c *served, instance string) Detail {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
@@ -115,11 +115,11 @@ func (d *details) get(s *Server, c *container.ListenerContainer) Detail {
 	}
 	st := c.Stats()
 	held, total := c.InFlight(detailHeld)
-	v := Detail{Instance: s.instance, Container: c.Name(), Source: sourceOf(c), Total: total, Errors: s.troubles[c.Name()].list(now), Keys: keysOf(held, st.Window), Partitions: partitionsOf(&st, held)}
+	v := Detail{Instance: instance, Container: c.Name(), Source: sourceOf(c.ListenerContainer), Total: total, Errors: c.troubles.list(now), Keys: keysOf(held, st.Window), Partitions: partitionsOf(&st, held)}
 	if _, to := c.DeadLetterRoute(); to != "" {
 		v.DeadLetterTo = to[strings.LastIndexByte(to, 0)+1:]
 	}
-	v.Records = d.records(c, held, now)
+	v.Records = d.records(c.ListenerContainer, held, now)
 	d.at, d.last = now, v
 	return v
 }

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -26,6 +27,22 @@ func (f frame) of(all bool) []byte {
 		return f.full
 	}
 	return f.bare
+}
+
+// confidential is a value that has a form without ids, keys and texts.
+type confidential[T any] interface{ Bare() T }
+
+// frameOf is one event of the stream in both forms.
+func frameOf[T confidential[T]](kind string, id int64, v T) frame {
+	return frame{full: sse(kind, id, v), bare: sse(kind, id, v.Bare())}
+}
+
+// shownTo returns v as the caller may see it.
+func shownTo[T confidential[T]](ctx context.Context, v T) T {
+	if sees(ctx) {
+		return v
+	}
+	return v.Bare()
 }
 
 // viewerQueue is one open stream.
@@ -72,7 +89,7 @@ func (h *hub) add(e Event) {
 	if len(h.subs) == 0 {
 		return
 	}
-	f := frame{full: sse("event", e.ID, e), bare: sse("event", e.ID, e.Bare())}
+	f := frameOf("event", e.ID, e)
 	for q := range h.subs {
 		if len(q.ch) < cap(q.ch)-statusRoom { // else too slow: the gap in the ids shows it
 			q.ch <- f

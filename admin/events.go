@@ -44,19 +44,43 @@ const (
 	aliveEvery = 10 * time.Second // a sign of life, so that a dead client is noticed
 )
 
+// feed follows the containers and streams what happens and what changes to all viewers.
+type feed struct {
+	containers *containers
+	hub        *hub
+	// greet is what a snapshot has besides the containers; it depends on the caller.
+	greet func(context.Context) greeting
+	// stillMay tells whether the caller of a stream has the role with which it began.
+	stillMay func(*http.Request) bool
+	streams  chan struct{} // a place for each stream of events
+
+	mu      sync.Mutex // guards the rest: what viewers see now, as JSON made once for all of them
+	at      time.Time  // of the last refresh
+	entries []frame    // each container as it was written last
+	sampled int64      // the second of the last sample
+}
+
+// greeting is what a snapshot has besides the containers.
+type greeting struct {
+	Session
+
+	Jobs    []Job    `json:"jobs"`
+	Actions []Action `json:"actions"`
+}
+
 // watch collects the containers' events, takes one sample a second of each, and hands out
 // what changed while somebody looks: once for all viewers.
-func (s *Server) watch(ctx context.Context) {
+func (f *feed) watch(ctx context.Context) {
 	var wg sync.WaitGroup
-	for _, c := range s.cfg.Containers {
-		wg.Go(func() { s.hear(ctx, c) })
+	for _, c := range f.containers.list {
+		wg.Go(func() { f.hear(ctx, c) })
 	}
 	tick := time.NewTicker(statusTick)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		select {
 		case <-tick.C:
-			s.tick(time.Now())
+			f.tick(time.Now())
 		case <-ctx.Done():
 		}
 	}
@@ -64,19 +88,19 @@ func (s *Server) watch(ctx context.Context) {
 }
 
 // hear follows the events of one container.
-func (s *Server) hear(ctx context.Context, c *container.ListenerContainer) {
+func (f *feed) hear(ctx context.Context, c *served) {
 	events, stop := c.Events(streamBuf)
 	defer stop()
 	for {
 		select {
 		case e := <-events:
-			v := s.eventOf(e)
-			s.hub.add(v)
+			v := eventOf(e, f.containers.instance)
+			f.hub.add(v)
 			if e.Kind == container.EventScaled {
-				s.past[c.Name()].Mark(history.Mark{At: e.Time, From: e.From, To: e.To, Reason: e.Reason})
+				c.past.Mark(history.Mark{At: e.Time, From: e.From, To: e.To, Reason: e.Reason})
 			}
 			if e.Err != nil {
-				s.troubles[c.Name()].note(v)
+				c.troubles.note(v)
 			}
 		case <-ctx.Done():
 			return
@@ -84,8 +108,8 @@ func (s *Server) hear(ctx context.Context, c *container.ListenerContainer) {
 	}
 }
 
-func (s *Server) eventOf(e container.Event) Event {
-	v := Event{Time: e.Time, Instance: s.instance, Container: e.Container, Kind: string(e.Kind), Text: e.Text, Reason: e.Reason, From: e.From, To: e.To}
+func eventOf(e container.Event, instance string) Event {
+	v := Event{Time: e.Time, Instance: instance, Container: e.Container, Kind: string(e.Kind), Text: e.Text, Reason: e.Reason, From: e.From, To: e.To}
 	if e.Err != nil {
 		v.Code, v.Error = string(longshore.CodeOf(e.Err)), cutAt(cause(e.Err), errorText)
 	}
@@ -129,10 +153,10 @@ func sse(kind string, id int64, v any) []byte {
 
 // events streams: a snapshot, then what changes, at most twice a second, and what
 // happens. Last-Event-ID resumes; ?after=0 begins with the events that are kept.
-func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+func (f *feed) events(w http.ResponseWriter, r *http.Request) {
 	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
+	case f.streams <- struct{}{}:
+		defer func() { <-f.streams }()
 	default:
 		w.Header().Set("Retry-After", "5")
 		fail(w, http.StatusServiceUnavailable, longshore.CodeState, fmt.Sprintf("%d streams of events are open", maxStreams), "close one, or ask again later")
@@ -140,25 +164,22 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	ctl := http.NewResponseController(w)
 	_ = ctl.SetReadDeadline(time.Time{}) // a stream has no end; not every writer can say so
-	past, ch, stop := s.hub.subscribe(resumesAfter(r))
+	past, ch, stop := f.hub.subscribe(resumesAfter(r))
 	defer stop()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
 	v := viewing{w: w, ctl: ctl, all: sees(r.Context())}
-	if !v.write(s.now.snapshot(r.Context(), s)) {
+	if !v.write(f.snapshot(r.Context())) {
 		return
 	}
 	for _, e := range past {
-		if !v.all {
-			e = e.Bare()
-		}
-		if !v.put(sse("event", e.ID, e)) {
+		if !v.put(sse("event", e.ID, shownTo(r.Context(), e))) {
 			return
 		}
 	}
 	if v.flush() {
-		v.follow(r.Context(), ch, func() bool { return s.stillMay(r) })
+		v.follow(r.Context(), ch, func() bool { return f.stillMay(r) })
 	}
 }
 
@@ -198,8 +219,8 @@ func (v *viewing) follow(ctx context.Context, ch <-chan frame, allowed func() bo
 		select {
 		case <-ctx.Done():
 			return
-		case f, ok := <-ch:
-			if !ok || !v.put(f.of(v.all)) {
+		case part, ok := <-ch:
+			if !ok || !v.put(part.of(v.all)) {
 				return
 			}
 			if len(ch) == 0 && !v.flush() {

@@ -1,21 +1,15 @@
 package admin
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/longshore-go/longshore"
-	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/internal/dlq"
 )
 
@@ -60,13 +54,16 @@ const (
 	progressGap = 500 * time.Millisecond
 )
 
-// jobs are those that run and the last ones that ended.
+// jobs are those that run and the last ones that ended. They own the goroutines of the jobs
+// and the files of exports.
 type jobs struct {
+	hub *hub // its viewers see the progress
+
 	mu   sync.Mutex
 	ctx  context.Context //nolint:containedctx // ends when the server stops: a job outlives its request
 	list []*job
 	next int
-	wg   sync.WaitGroup
+	wg   sync.WaitGroup // of the jobs that run; grows under mu
 }
 
 // job is one of them. Its fields are guarded by jobs.mu.
@@ -75,10 +72,11 @@ type job struct {
 
 	cancel context.CancelFunc
 	file   string    // of an export that is done
-	told   time.Time // when viewers heard of it last
+	shown  time.Time // when viewers last got it
 }
 
-// begin adds a job, or says why it may not begin now.
+// begin adds a job, or says why it may not begin now. The caller calls run with it, whatever
+// happens: stop waits for that.
 func (js *jobs) begin(v Job) (*job, context.Context, error) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -101,6 +99,7 @@ func (js *jobs) begin(v Job) (*job, context.Context, error) {
 	v.ID, v.State, v.Began = strconv.FormatInt(time.Now().Unix(), 36)+"-"+strconv.Itoa(js.next), jobRunning, time.Now()
 	ctx, cancel := context.WithCancel(js.ctx)
 	j := &job{Job: v, cancel: cancel}
+	js.wg.Add(1)
 	js.list = append(js.list, j)
 	for len(js.list) > keepJobs {
 		i := slices.IndexFunc(js.list, func(j *job) bool { return j.State != jobRunning })
@@ -117,14 +116,41 @@ func (j *job) forget() {
 	}
 }
 
-// start lets jobs begin; stop ends them, waits, and removes their files.
+// run does the work of a job in a goroutine and calls ended with its result.
+func (js *jobs) run(ctx context.Context, j *job, work func(context.Context) (dlq.Result, error), ended func(dlq.Result)) {
+	go func() {
+		defer js.wg.Done()
+		defer j.cancel()
+		res, err := work(ctx)
+		js.update(j, func(v *Job) {
+			v.count(res)
+			v.Ended, v.State = time.Now(), jobDone
+			switch {
+			case ctx.Err() != nil:
+				v.State = jobStopped
+			case err != nil:
+				v.State, v.Error = jobFailed, cutAt(err.Error(), 512)
+			case res.First != nil:
+				v.Error = cutAt(res.First.Error(), 512)
+			}
+		})
+		ended(res)
+	}()
+}
+
+// start lets jobs begin until ctx ends.
 func (js *jobs) start(ctx context.Context) {
 	js.mu.Lock()
 	defer js.mu.Unlock()
 	js.ctx = ctx
 }
 
+// stop lets no more jobs begin, waits for those that run, and removes their files. The
+// context of start has ended.
 func (js *jobs) stop() {
+	js.mu.Lock()
+	js.ctx = nil
+	js.mu.Unlock()
 	js.wg.Wait()
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -134,14 +160,39 @@ func (js *jobs) stop() {
 	js.list = nil
 }
 
-func (js *jobs) all() []Job {
+// shown are the jobs as the caller may see them.
+func (js *jobs) shown(ctx context.Context) []Job {
 	js.mu.Lock()
 	defer js.mu.Unlock()
 	list := make([]Job, 0, len(js.list))
 	for _, j := range js.list {
-		list = append(list, j.Job)
+		list = append(list, shownTo(ctx, j.Job))
 	}
 	return list
+}
+
+// now is a job as it is.
+func (js *jobs) now(j *job) Job {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	return j.Job
+}
+
+// export is the file of an export that is done, "" for another job.
+func (js *jobs) export(j *job) string {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	if j.State != jobDone {
+		return ""
+	}
+	return j.file
+}
+
+// exported takes over the file of an export.
+func (js *jobs) exported(j *job, file string) {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	j.file = file
 }
 
 func (js *jobs) find(id string) *job {
@@ -156,181 +207,21 @@ func (js *jobs) find(id string) *job {
 }
 
 // update changes a job and hands it to the viewers, not too often while it runs.
-func (s *Server) update(j *job, change func(*Job)) {
+func (js *jobs) update(j *job, change func(*Job)) {
 	now := time.Now()
-	s.jobs.mu.Lock()
+	js.mu.Lock()
 	change(&j.Job)
-	tell := j.State != jobRunning || now.Sub(j.told) >= progressGap
-	if tell {
-		j.told = now
+	show := j.State != jobRunning || now.Sub(j.shown) >= progressGap
+	if show {
+		j.shown = now
 	}
 	v := j.Job
-	s.jobs.mu.Unlock()
-	if tell {
-		s.hub.status(frame{sse("job", 0, v), sse("job", 0, v.Bare())})
+	js.mu.Unlock()
+	if show {
+		js.hub.status(frameOf("job", 0, v))
 	}
-}
-
-func (s *Server) listJobs(w http.ResponseWriter, _ *http.Request) {
-	answer(w, http.StatusOK, map[string]any{"jobs": s.jobs.all()})
-}
-
-func (s *Server) showJob(w http.ResponseWriter, r *http.Request) {
-	if j := s.findJob(w, r); j != nil {
-		s.jobs.mu.Lock()
-		v := j.Job
-		s.jobs.mu.Unlock()
-		answer(w, http.StatusOK, v)
-	}
-}
-
-func (s *Server) findJob(w http.ResponseWriter, r *http.Request) *job {
-	j := s.jobs.find(r.PathValue("id"))
-	if j == nil {
-		fail(w, http.StatusNotFound, longshore.CodeNotFound, "there is no job "+clip(r.PathValue("id")), "see GET /api/jobs")
-	}
-	return j
-}
-
-func (s *Server) stopJob(w http.ResponseWriter, r *http.Request) {
-	if j := s.findJob(w, r); j != nil {
-		j.cancel()
-		s.showJob(w, r)
-	}
-}
-
-// startJob begins a job and answers at once.
-func (s *Server) startJob(w http.ResponseWriter, r *http.Request) { //nolint:contextcheck // a job goes on after its request
-	var b struct {
-		letterFilter
-
-		Kind   string  `json:"kind"`
-		To     string  `json:"to"`
-		Rate   float64 `json:"rate"`
-		Limit  int     `json:"limit"`
-		Reason string  `json:"why"`
-	}
-	c, src := s.findDead(w, r)
-	if src == nil || !read(w, r, &b) {
-		return
-	}
-	do := map[string]func(context.Context, *job, dlq.Job) (dlq.Result, error){
-		"replay": func(ctx context.Context, _ *job, d dlq.Job) (dlq.Result, error) { return dlq.Replay(ctx, d) },
-		"purge":  func(ctx context.Context, _ *job, d dlq.Job) (dlq.Result, error) { return dlq.Purge(ctx, d) },
-		"export": s.export,
-	}[b.Kind]
-	_, log := src.(dlq.Log)
-	switch {
-	case do == nil:
-		fail(w, http.StatusBadRequest, longshore.CodeConfig, "kind is none of replay, export and purge", "see GET /api/openapi.json")
-		return
-	case b.Rate < 0 || b.Limit < 0:
-		fail(w, http.StatusBadRequest, longshore.CodeConfig, "negative numbers are not obeyed", "")
-		return
-	case b.Kind == "replay" && log && s.cfg.DeadLetters[c.Name()] == nil:
-		refuse(w, &longshore.Error{Code: longshore.CodeUnsupported, Op: fmt.Sprintf("replay the dead letters of %q", c.Name()), Err: errors.New("the replay of a log remembers in a consumer group of its own what it has put back"),
-			Hint: "set admin.Config.DeadLetters, or use longshore dlq replay"})
-		return
-	}
-	j, ctx, err := s.jobs.begin(Job{Instance: s.instance, Container: c.Name(), Kind: b.Kind, By: who(r.Context()), Reason: clip(b.Reason)})
-	if err != nil {
-		refuse(w, &longshore.Error{Code: longshore.CodeState, Op: b.Kind + " the dead letters of " + c.Name(), Err: err, Hint: "wait until it ends, or stop it"})
-		return
-	}
-	s.note(r, c, deed{verb: b.Kind, text: b.Kind + " of dead letters began", reason: b.Reason})
-	d := dlq.Job{Source: src, Filter: b.filter(), To: b.To, Rate: b.Rate, Limit: b.Limit, Progress: func(res dlq.Result) { s.update(j, func(v *Job) { v.count(res) }) }}
-	if n := len(b.IDs); n > 0 && d.Limit == 0 {
-		d.Limit = n
-	}
-	s.jobs.wg.Go(func() { s.runJob(ctx, c, j, d, do) })
-	s.jobs.mu.Lock()
-	v := j.Job
-	s.jobs.mu.Unlock()
-	answer(w, http.StatusAccepted, v)
-}
-
-func (s *Server) runJob(ctx context.Context, c *container.ListenerContainer, j *job, d dlq.Job, do func(context.Context, *job, dlq.Job) (dlq.Result, error)) {
-	defer j.cancel()
-	res, err := do(ctx, j, d)
-	s.update(j, func(v *Job) {
-		v.count(res)
-		v.Ended, v.State = time.Now(), jobDone
-		switch {
-		case ctx.Err() != nil:
-			v.State = jobStopped
-		case err != nil:
-			v.State, v.Error = jobFailed, cutAt(err.Error(), 512)
-		case res.First != nil:
-			v.Error = cutAt(res.First.Error(), 512)
-		}
-	})
-	s.hub.add(Event{Time: time.Now(), Instance: s.instance, Container: c.Name(), Kind: "operator", By: j.By,
-		Text: fmt.Sprintf("%s of dead letters ended: %d done, %d failed, %d stay", j.Kind, res.Done, res.Failed, res.Kept)})
 }
 
 func (j *Job) count(r dlq.Result) {
 	j.Total, j.Done, j.Failed, j.Kept = r.Total, r.Done, r.Failed, r.Kept
-}
-
-// export writes what is chosen to a temporary file, one JSON document a line.
-func (s *Server) export(ctx context.Context, j *job, d dlq.Job) (res dlq.Result, err error) {
-	f, err := os.CreateTemp("", "longshore-export-*.jsonl")
-	if err != nil {
-		return res, err
-	}
-	w := bufio.NewWriter(f)
-	size := 0
-	_, lerr := dlq.Look(ctx, d.Source, 1<<31-1, func(l dlq.Letter) bool {
-		if !d.Filter.Match(l.Delivery, l.Facts) {
-			res.Kept++
-			return ctx.Err() == nil
-		}
-		m := mask{names: s.cfg.Mask, hidden: map[string]bool{}}
-		raw, merr := json.Marshal(m.exported(&l))
-		if merr == nil {
-			_, merr = w.Write(append(raw, '\n'))
-		}
-		if size += len(raw); merr == nil && size > mostExport {
-			merr = fmt.Errorf("the export is larger than %d MiB: choose fewer", mostExport>>20)
-		}
-		if err = merr; err != nil {
-			return false
-		}
-		res.Done++
-		d.Progress(res)
-		return ctx.Err() == nil && (d.Limit == 0 || res.Done < d.Limit)
-	})
-	err = errors.Join(err, lerr, w.Flush(), f.Close())
-	if err != nil {
-		return res, errors.Join(err, os.Remove(f.Name()))
-	}
-	s.jobs.mu.Lock()
-	j.file = f.Name()
-	s.jobs.mu.Unlock()
-	return res, nil
-}
-
-// download sends the file of an export.
-func (s *Server) download(w http.ResponseWriter, r *http.Request) {
-	j := s.findJob(w, r)
-	if j == nil {
-		return
-	}
-	s.jobs.mu.Lock()
-	name, done := j.file, j.State == jobDone
-	s.jobs.mu.Unlock()
-	if name == "" || !done {
-		fail(w, http.StatusConflict, longshore.CodeState, "the job has no export that is done", "see GET /api/jobs/"+j.ID)
-		return
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		refuse(w, &longshore.Error{Code: longshore.CodeNotFound, Op: "read the export", Err: errors.New("its file is gone"), Hint: "export again"})
-		return
-	}
-	defer func() { _ = f.Close() }()
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(5 * time.Minute)) // it may be large; not every writer can
-	w.Header().Set("Content-Type", "application/x-ndjson")
-	w.Header().Set("Content-Disposition", `attachment; filename="dead-letters-`+j.ID+`.jsonl"`)
-	_, _ = io.Copy(w, f) // the client is gone: nobody to tell
 }

@@ -4,42 +4,30 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"sync"
 	"time"
 
 	"github.com/longshore-go/longshore/internal/history"
 )
 
-// live is what viewers see now, as JSON that is made once for all of them.
-type live struct {
-	mu      sync.Mutex
-	at      time.Time // of the last refresh
-	entries []liveEntry
-	sampled int64 // the second of the last sample
-}
-
-// liveEntry is one container as it was written last.
-type liveEntry struct{ full, bare []byte }
-
 // fresh is for how long a snapshot may stand without a refresh.
 const fresh = 700 * time.Millisecond
 
 // tick takes the sample of the second, and hands out what changed while somebody looks.
-func (s *Server) tick(now time.Time) {
-	watched := s.hub.watched()
-	s.now.mu.Lock()
-	defer s.now.mu.Unlock()
-	sample := now.Unix() != s.now.sampled
+func (f *feed) tick(now time.Time) {
+	watched := f.hub.watched()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	sample := now.Unix() != f.sampled
 	if !sample && !watched {
 		return
 	}
-	points := s.now.refresh(s, now, watched, sample)
+	points := f.refresh(now, watched, sample)
 	if !watched {
 		return
 	}
 	if sample { // also without containers: it is the sign of life
-		raw := sse("points", 0, map[string]any{"instance": s.instance, "points": points})
-		s.hub.status(frame{raw, raw})
+		raw := sse("points", 0, map[string]any{"instance": f.containers.instance, "points": points})
+		f.hub.status(frame{raw, raw})
 	}
 }
 
@@ -51,86 +39,77 @@ type point struct {
 
 // refresh reads each container once: for the history if it is time, for the viewers if
 // there are any. The caller holds mu.
-func (l *live) refresh(s *Server, now time.Time, watched, sample bool) (points []point) {
+func (f *feed) refresh(now time.Time, watched, sample bool) (points []point) {
 	points = []point{}
 	if sample {
-		l.sampled = now.Unix()
+		f.sampled = now.Unix()
 	}
-	if l.entries == nil {
-		l.entries = make([]liveEntry, len(s.cfg.Containers))
+	if f.entries == nil {
+		f.entries = make([]frame, len(f.containers.list))
 	}
-	var full, bare [][]byte
-	for i, c := range s.cfg.Containers {
+	var changed []frame
+	for i, c := range f.containers.list {
 		st := c.Stats()
-		s.meters[st.Name].rate(&st, now)
 		if sample {
-			if p, ok := s.past[st.Name].Add(now, &st); ok && watched {
+			if p, ok := c.past.Add(now, &st); ok && watched {
 				points = append(points, point{st.Name, p})
 			}
 		}
 		if !watched {
+			c.meter.rate(&st, now)
 			continue
 		}
-		v := s.statusOf(c, &st, now)
-		if e := entryOf(&v); !bytes.Equal(e.full, l.entries[i].full) {
-			l.entries[i] = e
-			full, bare = append(full, e.full), append(bare, e.bare)
+		if e := entryOf(f.containers.statusOf(c, &st, now)); !bytes.Equal(e.full, f.entries[i].full) {
+			f.entries[i] = e
+			changed = append(changed, e)
 		}
 	}
 	if watched {
-		l.at = now
+		f.at = now
 	}
-	if len(full) > 0 {
-		s.hub.status(frame{s.containersFrame("status", full), s.containersFrame("status", bare)})
+	if len(changed) > 0 {
+		f.hub.status(frame{f.statusEvent(changed, true), f.statusEvent(changed, false)})
 	}
 	return points
 }
 
-func entryOf(v *Container) liveEntry {
+// entryOf is a container as JSON.
+func entryOf(v Container) frame {
 	full, _ := json.Marshal(v) // strings and numbers
 	bare, _ := json.Marshal(v.Bare())
-	return liveEntry{full, bare}
+	return frame{full, bare}
 }
 
-// containersFrame is an event with containers that were marshalled before.
-func (s *Server) containersFrame(kind string, list [][]byte) []byte {
-	return sse(kind, 0, struct {
+// statusEvent is an event with the containers that changed.
+func (f *feed) statusEvent(list []frame, all bool) []byte {
+	return sse("status", 0, struct {
 		Instance   string          `json:"instance"`
 		Containers json.RawMessage `json:"containers"`
-	}{s.instance, joined(list)})
+	}{f.containers.instance, joined(list, all)})
 }
 
-func joined(list [][]byte) json.RawMessage {
-	return append(append([]byte{'['}, bytes.Join(list, []byte{','})...), ']')
-}
-
-// snapshot is the first event of a stream: who is here and how everything stands.
-func (l *live) snapshot(ctx context.Context, s *Server) []byte {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := time.Now()
-	if now.Sub(l.at) > fresh {
-		l.refresh(s, now, true, false)
+// joined is a JSON array of containers that were marshalled before.
+func joined(list []frame, all bool) json.RawMessage {
+	raw := []byte{'['}
+	for i, e := range list {
+		if i > 0 {
+			raw = append(raw, ',')
+		}
+		raw = append(raw, e.of(all)...)
 	}
-	list := make([][]byte, 0, len(l.entries))
-	for _, e := range l.entries {
-		list = append(list, frame(e).of(sees(ctx)))
+	return append(raw, ']')
+}
+
+// snapshot is the first event of a stream: the caller's session and the state of everything.
+func (f *feed) snapshot(ctx context.Context) []byte {
+	hello := f.greet(ctx)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now := time.Now(); now.Sub(f.at) > fresh {
+		f.refresh(now, true, false)
 	}
 	return sse("snapshot", 0, struct {
-		Session
+		greeting
 		Containers json.RawMessage `json:"containers"`
-		Jobs       []Job           `json:"jobs"`
-		Actions    []Action        `json:"actions"`
-	}{s.session(ctx), joined(list), s.jobsFor(ctx), s.cfg.Actions})
-}
-
-// jobsFor are the jobs as a caller may see them.
-func (s *Server) jobsFor(ctx context.Context) []Job {
-	list := s.jobs.all()
-	if !sees(ctx) {
-		for i := range list {
-			list[i] = list[i].Bare()
-		}
-	}
-	return list
+	}{hello, joined(f.entries, sees(ctx))})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/longshore-go/longshore/middleware/throttle"
 )
 
-// deed is what an operator did. What is empty is not told.
+// deed is what an operator did. Empty fields are left out.
 type deed struct {
 	verb, text, reason string
 	from, to           string
@@ -22,10 +22,22 @@ type deed struct {
 	limits             bool        // of this instance's throttle
 }
 
+// journal records what operators do.
+type journal struct {
+	instance string
+	hub      *hub // its viewers and those that come later see the event
+	log      *zap.Logger
+}
+
+// event adds an event of an operator; name is the container, "" for the whole instance.
+func (j journal) event(name, text, reason, by string) {
+	j.hub.add(Event{Time: time.Now(), Instance: j.instance, Container: name, Kind: "operator", Text: text, Reason: reason, By: by})
+}
+
 // note makes an event and a log line of what an operator did.
-func (s *Server) note(r *http.Request, c *container.ListenerContainer, d deed) {
+func (j journal) note(r *http.Request, c *container.ListenerContainer, d deed) {
 	d.reason = clip(d.reason)
-	s.hub.add(Event{Time: time.Now(), Instance: s.instance, Container: c.Name(), Kind: "operator", Text: d.text, Reason: d.reason, By: who(r.Context())})
+	j.event(c.Name(), d.text, d.reason, who(r.Context()))
 	st := c.Stats()
 	fields := []zap.Field{zap.String("container", st.Name), zap.String("source", st.Source), zap.String("transport", st.Transport),
 		zap.String("by", who(r.Context())), zap.String("remote", remote(r))}
@@ -42,11 +54,11 @@ func (s *Server) note(r *http.Request, c *container.ListenerContainer, d deed) {
 		fields = append(fields, zap.String("reason", d.reason))
 	}
 	if d.limits { // as a fleet's
-		s.cfg.Logger.Info("throttle changed", append(fields, zap.String("scope", "instance"))...)
+		j.log.Info("throttle changed", append(fields, zap.String("scope", "instance"))...)
 		return
 	}
 	fields = append(fields, zap.String("verb", d.verb), zap.String("text", d.text))
-	s.cfg.Logger.Info("changed by operator", append(fields, d.facts...)...)
+	j.log.Info("changed by operator", append(fields, d.facts...)...)
 }
 
 // remote is the host from which somebody asked.

@@ -57,37 +57,29 @@ const (
 	fewRecords  = 100
 )
 
-func (s *Server) inflight(w http.ResponseWriter, r *http.Request) {
-	c := s.find(w, r)
+func (cs *containers) inflight(w http.ResponseWriter, r *http.Request) {
+	c := cs.find(w, r)
 	if c == nil {
 		return
 	}
-	n := fewRecords
-	if text := r.URL.Query().Get("limit"); text != "" {
-		var err error
-		if n, err = strconv.Atoi(text); err != nil || n < 1 || n > mostRecords {
-			fail(w, http.StatusBadRequest, longshore.CodeConfig, "limit is not a number from 1 to "+strconv.Itoa(mostRecords), "")
-			return
-		}
+	n, ok := numberOf(w, r, "limit", fewRecords, mostRecords)
+	if !ok {
+		return
 	}
 	held, total := c.InFlight(n)
 	answer(w, http.StatusOK, map[string]any{"total": total, "records": recordsOf(held)})
 }
 
-func (s *Server) stuck(w http.ResponseWriter, r *http.Request) {
-	if c := s.find(w, r); c != nil {
+func (cs *containers) stuck(w http.ResponseWriter, r *http.Request) {
+	if c := cs.find(w, r); c != nil {
 		held := c.Stuck()
 		answer(w, http.StatusOK, map[string]any{"total": len(held), "records": recordsOf(held)})
 	}
 }
 
-func (s *Server) why(w http.ResponseWriter, r *http.Request) {
-	if c := s.find(w, r); c != nil {
-		why := c.Bottleneck()
-		if !sees(r.Context()) {
-			why = why.Bare()
-		}
-		answer(w, http.StatusOK, why)
+func (cs *containers) why(w http.ResponseWriter, r *http.Request) {
+	if c := cs.find(w, r); c != nil {
+		answer(w, http.StatusOK, shownTo(r.Context(), c.Bottleneck()))
 	}
 }
 
@@ -98,21 +90,14 @@ type oneRecord struct {
 	Interrupt bool   `json:"interrupt"`
 }
 
-func (s *Server) retryNow(w http.ResponseWriter, r *http.Request) {
-	s.intervene(w, r, "retry-now", "record retried now", (*container.ListenerContainer).RetryNow)
+// intervene returns the handler of a change to one record.
+func (s *steering) intervene(verb, done string, do func(*container.ListenerContainer, container.Intervention) (container.Held, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) { s.changeRecord(w, r, verb, done, do) }
 }
 
-func (s *Server) deadLetter(w http.ResponseWriter, r *http.Request) {
-	s.intervene(w, r, "dead-letter", "record dead-lettered", (*container.ListenerContainer).DeadLetterNow)
-}
-
-func (s *Server) release(w http.ResponseWriter, r *http.Request) {
-	s.intervene(w, r, "release", "record given back to the broker", (*container.ListenerContainer).ReleaseNow)
-}
-
-func (s *Server) intervene(w http.ResponseWriter, r *http.Request, verb, done string, do func(*container.ListenerContainer, container.Intervention) (container.Held, error)) {
+func (s *steering) changeRecord(w http.ResponseWriter, r *http.Request, verb, done string, do func(*container.ListenerContainer, container.Intervention) (container.Held, error)) {
 	var b oneRecord
-	c := s.find(w, r)
+	c := s.containers.find(w, r)
 	if c == nil || !read(w, r, &b) {
 		return
 	}
@@ -120,7 +105,7 @@ func (s *Server) intervene(w http.ResponseWriter, r *http.Request, verb, done st
 		fail(w, http.StatusBadRequest, longshore.CodeConfig, "no record is named", "see GET /api/containers/"+c.Name()+"/inflight")
 		return
 	}
-	h, err := do(c, container.Intervention{Record: b.Record, Reason: b.Reason, Interrupt: b.Interrupt})
+	h, err := do(c.ListenerContainer, container.Intervention{Record: b.Record, Reason: b.Reason, Interrupt: b.Interrupt})
 	if err != nil {
 		refuse(w, err)
 		return
@@ -128,8 +113,8 @@ func (s *Server) intervene(w http.ResponseWriter, r *http.Request, verb, done st
 	if h.State == container.HeldRunning || h.State == container.HeldStuck {
 		done += " when its handler returns"
 	}
-	s.note(r, c, deed{verb: verb, text: done + ": " + clip(h.Record), reason: b.Reason, from: string(h.State), facts: recordFacts(h)})
-	answer(w, http.StatusOK, map[string]any{"done": done, "record": recordOf(h), "container": s.status(c)})
+	s.journal.note(r, c.ListenerContainer, deed{verb: verb, text: done + ": " + clip(h.Record), reason: b.Reason, from: string(h.State), facts: recordFacts(h)})
+	answer(w, http.StatusOK, map[string]any{"done": done, "record": recordOf(h), "container": s.containers.status(c)})
 }
 
 // seeking is the body of a seek.
@@ -173,9 +158,9 @@ func (b *seeking) position() (transport.Position, error) {
 
 // seek answers when reading goes on. It goes on when the client does not wait: half
 // of it would be worse.
-func (s *Server) seek(w http.ResponseWriter, r *http.Request) {
+func (s *steering) seek(w http.ResponseWriter, r *http.Request) {
 	var b seeking
-	c := s.find(w, r)
+	c := s.containers.find(w, r)
 	if c == nil || !read(w, r, &b) {
 		return
 	}
@@ -191,9 +176,9 @@ func (s *Server) seek(w http.ResponseWriter, r *http.Request) {
 	}
 	list := []map[string]any{}
 	for _, m := range moved {
-		s.note(r, c, deed{verb: "seek", text: fmt.Sprintf("position of %s/%d moved from %d to %d", m.Topic, m.Partition, m.From, m.To), reason: b.Reason,
+		s.journal.note(r, c.ListenerContainer, deed{verb: "seek", text: fmt.Sprintf("position of %s/%d moved from %d to %d", m.Topic, m.Partition, m.From, m.To), reason: b.Reason,
 			from: strconv.FormatInt(m.From, 10), to: strconv.FormatInt(m.To, 10), facts: []zap.Field{zap.String("topic", m.Topic), zap.Int32("partition", m.Partition)}})
 		list = append(list, map[string]any{"topic": m.Topic, "partition": m.Partition, "from": m.From, "to": m.To})
 	}
-	answer(w, http.StatusOK, map[string]any{"moved": list, "container": s.status(c)})
+	answer(w, http.StatusOK, map[string]any{"moved": list, "container": s.containers.status(c)})
 }

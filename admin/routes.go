@@ -7,10 +7,12 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/internal/console"
 )
 
@@ -27,41 +29,42 @@ type route struct {
 // routes are all that the API has; openapi.json describes them.
 func (s *Server) routes() []route {
 	const one = "/api/containers/{name}"
+	cs, do, dead, in := s.containers, s.steering, s.deadLetters, s.access
 	return []route{
-		{http.MethodGet, "/api/containers", local, s.list},
-		{http.MethodGet, one, local, s.show},
-		{http.MethodPost, one + "/pause", operator, s.pause},
-		{http.MethodPost, one + "/resume", operator, s.resume},
-		{http.MethodPost, one + "/drain", operator, s.drain},
-		{http.MethodPut, one + "/workers", operator, s.scale},
-		{http.MethodPut, one + "/throttle", operator, s.throttle},
-		{http.MethodGet, one + "/why", local, s.why},
-		{http.MethodGet, one + "/inflight", viewer, s.inflight},
-		{http.MethodGet, one + "/stuck", operator, s.stuck},
-		{http.MethodPost, one + "/records/retry-now", operator, s.retryNow},
-		{http.MethodPost, one + "/records/dead-letter", operator, s.deadLetter},
-		{http.MethodPost, one + "/records/release", operator, s.release},
-		{http.MethodPost, one + "/seek", operator, s.seek},
-		{http.MethodGet, "/api/fleet", viewer, s.fleet},
-		{http.MethodGet, "/api/events", local, s.events},
-		{http.MethodGet, "/api/history", local, s.historyAll},
-		{http.MethodGet, one + "/history", local, s.historyOne},
-		{http.MethodGet, one + "/detail", viewer, s.detail},
-		{http.MethodGet, one + "/dead-letters", viewer, s.letters},
-		{http.MethodGet, one + "/dead-letters/{id}", viewer, s.letter},
-		{http.MethodPost, one + "/jobs", operator, s.startJob},
-		{http.MethodGet, "/api/jobs", viewer, s.listJobs},
-		{http.MethodGet, "/api/jobs/{id}", viewer, s.showJob},
-		{http.MethodDelete, "/api/jobs/{id}", operator, s.stopJob},
-		{http.MethodGet, "/api/jobs/{id}/export", operator, s.download},
+		{http.MethodGet, "/api/containers", local, cs.showAll},
+		{http.MethodGet, one, local, cs.show},
+		{http.MethodPost, one + "/pause", operator, do.pause},
+		{http.MethodPost, one + "/resume", operator, do.resume},
+		{http.MethodPost, one + "/drain", operator, do.drain},
+		{http.MethodPut, one + "/workers", operator, do.scale},
+		{http.MethodPut, one + "/throttle", operator, do.throttle},
+		{http.MethodGet, one + "/why", local, cs.why},
+		{http.MethodGet, one + "/inflight", viewer, cs.inflight},
+		{http.MethodGet, one + "/stuck", operator, cs.stuck},
+		{http.MethodPost, one + "/records/retry-now", operator, do.intervene("retry-now", "record retried now", (*container.ListenerContainer).RetryNow)},
+		{http.MethodPost, one + "/records/dead-letter", operator, do.intervene("dead-letter", "record dead-lettered", (*container.ListenerContainer).DeadLetterNow)},
+		{http.MethodPost, one + "/records/release", operator, do.intervene("release", "record given back to the broker", (*container.ListenerContainer).ReleaseNow)},
+		{http.MethodPost, one + "/seek", operator, do.seek},
+		{http.MethodGet, "/api/fleet", viewer, do.fleet},
+		{http.MethodGet, "/api/events", local, s.feed.events},
+		{http.MethodGet, "/api/history", local, cs.historyAll},
+		{http.MethodGet, one + "/history", local, cs.historyOne},
+		{http.MethodGet, one + "/detail", viewer, cs.detail},
+		{http.MethodGet, one + "/dead-letters", viewer, dead.list},
+		{http.MethodGet, one + "/dead-letters/{id}", viewer, dead.show},
+		{http.MethodPost, one + "/jobs", operator, dead.startJob},
+		{http.MethodGet, "/api/jobs", viewer, dead.listJobs},
+		{http.MethodGet, "/api/jobs/{id}", viewer, dead.showJob},
+		{http.MethodDelete, "/api/jobs/{id}", operator, dead.stopJob},
+		{http.MethodGet, "/api/jobs/{id}/export", operator, dead.download},
 		{http.MethodPost, "/api/actions/{name}", operator, s.act},
-		{http.MethodGet, "/api/session", local, s.showSession},
-		{http.MethodPost, "/api/session", nobody, s.logIn},
-		{http.MethodDelete, "/api/session", nobody, s.logOut},
-		{http.MethodGet, "/api/openapi.json", local, s.describe},
-		{http.MethodGet, "/health/live", nobody, s.live},
-		{http.MethodGet, "/health/ready", nobody, s.ready},
-		{http.MethodGet, "/health/ready/{name}", nobody, s.ready},
+		{http.MethodGet, "/api/session", local, in.showSession},
+		{http.MethodPost, "/api/session", nobody, in.logIn},
+		{http.MethodDelete, "/api/session", nobody, in.logOut},
+		{http.MethodGet, "/api/openapi.json", local, describe},
+		{http.MethodGet, "/health/live", nobody, cs.live},
+		{http.MethodGet, "/health/ready", nobody, cs.ready},
+		{http.MethodGet, "/health/ready/{name}", nobody, cs.ready},
 	}
 }
 
@@ -70,7 +73,7 @@ func (s *Server) routes() []route {
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range s.routes() {
-		mux.Handle(r.method+" "+r.path, s.needs(r.least, r.serve))
+		mux.Handle(r.method+" "+r.path, s.access.needs(r.least, r.serve))
 	}
 	if s.cfg.Metrics != nil {
 		mux.Handle("GET /metrics", s.cfg.Metrics)
@@ -78,16 +81,16 @@ func (s *Server) Handler() http.Handler {
 	page := console.Handler()
 	mux.Handle("GET /{$}", page) // the same for everybody: all that it shows it asks the API for
 	mux.Handle("GET /console/", page)
-	mux.Handle("/", s.needs(local, func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle("/", s.access.needs(local, func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, longshore.CodeNotFound, "there is no "+r.Method+" "+clip(r.URL.Path), "see GET /api/openapi.json")
 	}))
 	if s.cfg.Around != nil {
-		return s.guard(s.cfg.Around(mux))
+		return s.access.guard(s.cfg.Around(mux))
 	}
-	return s.guard(mux)
+	return s.access.guard(mux)
 }
 
-func (s *Server) describe(w http.ResponseWriter, _ *http.Request) {
+func describe(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(openapi) // the client is gone: nobody to tell
 }
@@ -134,6 +137,20 @@ func answer(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(raw, '\n')) // the client is gone: nobody to tell
+}
+
+// numberOf reads a number from 1 to most from the query, or answers what is wrong with it.
+func numberOf(w http.ResponseWriter, r *http.Request, name string, usual, most int) (n int, ok bool) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return usual, true
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		fail(w, http.StatusBadRequest, longshore.CodeConfig, name+" is not a number from 1 to "+strconv.Itoa(most), "")
+		return 0, false
+	}
+	return n, true
 }
 
 const maxBody = 1 << 16

@@ -23,9 +23,10 @@ type Session struct {
 	Name string `json:"name,omitempty"`
 }
 
-func (s *Server) session(ctx context.Context) Session {
-	has, _ := ctx.Value(roleKey{}).(role)
-	return Session{Instance: s.instance, Started: s.started, Version: s.version, Role: has.String(), Name: who(ctx)}
+func (a *access) session(ctx context.Context) Session {
+	v := a.about
+	v.Role, v.Name = roleOf(ctx).String(), who(ctx)
+	return v
 }
 
 // String is the role for clients.
@@ -129,7 +130,7 @@ func cookieName(r *http.Request) string {
 // logIn trades a token, or the code of a link, for a cookie. No page can read it, it is
 // sent from this site only, and below api/ only: the path is the browser's default, so it
 // holds behind a proxy's prefix too.
-func (s *Server) logIn(w http.ResponseWriter, r *http.Request) {
+func (a *access) logIn(w http.ResponseWriter, r *http.Request) {
 	var b struct {
 		Token string `json:"token"`
 		Code  string `json:"code"`
@@ -141,14 +142,14 @@ func (s *Server) logIn(w http.ResponseWriter, r *http.Request) {
 	sum := sha256.Sum256([]byte(b.Token))
 	ok := b.Token != ""
 	if b.Code != "" {
-		sum, ok = s.logins.redeem(b.Code, now)
+		sum, ok = a.logins.redeem(b.Code, now)
 	}
 	name, has := "", nobody
 	if ok {
-		name, has = s.owner(r.Context(), sum)
+		name, has = a.owner(r.Context(), sum)
 	}
 	if has == nobody {
-		s.refused(r)
+		a.refused(r)
 		help := "paste the token of an operator or viewer of this service"
 		if b.Code != "" {
 			help = "a link can be used once: log in with a token"
@@ -156,42 +157,32 @@ func (s *Server) logIn(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusUnauthorized, longshore.CodeAuth, "the token is nobody's here", help)
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: cookieName(r), Value: s.logins.begin(sum, now), HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	http.SetCookie(w, &http.Cookie{Name: cookieName(r), Value: a.logins.begin(sum, now), HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		Secure: r.TLS != nil, MaxAge: int(loginFor.Seconds())})
-	ctx := context.WithValue(context.WithValue(r.Context(), whoKey{}, name), roleKey{}, has)
-	answer(w, http.StatusOK, s.session(ctx))
+	answer(w, http.StatusOK, a.session(as(r.Context(), name, has)))
 }
 
-func (s *Server) logOut(w http.ResponseWriter, r *http.Request) {
+func (a *access) logOut(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(cookieName(r)); err == nil {
-		s.logins.end(c.Value)
+		a.logins.end(c.Value)
 	}
 	http.SetCookie(w, &http.Cookie{Name: cookieName(r), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil, MaxAge: -1})
 	answer(w, http.StatusOK, map[string]any{"role": nobody.String()})
 }
 
-func (s *Server) showSession(w http.ResponseWriter, r *http.Request) {
-	answer(w, http.StatusOK, s.session(r.Context()))
+func (a *access) showSession(w http.ResponseWriter, r *http.Request) {
+	answer(w, http.StatusOK, a.session(r.Context()))
 }
 
 // linkFor is how long a link can be used.
 const linkFor = time.Hour
 
-// Link is the address of the page with a code by which one browser is logged in as
-// an operator, once and within an hour. It is empty while the server does not run, or
-// where no operator has a token.
-func (s *Server) Link(ctx context.Context) string {
-	addr := s.Addr()
-	if addr == "" {
-		return ""
-	}
-	scheme := "http"
-	if s.cfg.TLS != nil {
-		scheme = "https"
-	}
-	for _, secret := range s.operators() {
+// linkCode is a code by which one browser is logged in as an operator, once and within
+// linkFor. It is "" where no operator has a token.
+func (a *access) linkCode(ctx context.Context) string {
+	for _, secret := range a.operators() {
 		if token, err := secret.Get(ctx); err == nil && len(token) >= MinToken {
-			return scheme + "://" + addr + "/#login=" + s.logins.issue(sha256.Sum256([]byte(token)), time.Now().Add(linkFor))
+			return a.logins.issue(sha256.Sum256([]byte(token)), time.Now().Add(linkFor))
 		}
 	}
 	return ""

@@ -80,6 +80,13 @@ type Container struct {
 	ConsumerTag string `json:"consumer_tag,omitempty"`
 }
 
+// pausedBy is who paused a container, when and why.
+type pausedBy struct {
+	By     string    `json:"by,omitempty"`
+	At     time.Time `json:"at"`
+	Reason string    `json:"reason,omitempty"`
+}
+
 // Workers are a container's workers and their bounds.
 type Workers struct {
 	Now  int `json:"now"`
@@ -97,60 +104,39 @@ func limiter(c *container.ListenerContainer) *throttle.Limiter {
 	return l
 }
 
-func (s *Server) status(c *container.ListenerContainer) Container {
+func (cs *containers) status(c *served) Container {
 	st := c.Stats()
-	return s.statusOf(c, &st, time.Now())
+	return cs.statusOf(c, &st, time.Now())
 }
 
 // statusOf is the status from numbers that were read before.
-func (s *Server) statusOf(c *container.ListenerContainer, st *container.Stats, now time.Time) Container {
-	v := Container{Name: st.Name, Instance: s.instance, Level: levelOf(st), Transport: st.Transport, Source: st.Source, State: st.State, Since: st.Since,
-		Live: st.Live, Ready: st.Ready, Reason: st.Reason, Rate: s.meters[st.Name].rate(st, now),
+func (cs *containers) statusOf(c *served, st *container.Stats, now time.Time) Container {
+	v := Container{Name: st.Name, Instance: cs.instance, Level: levelOf(st), Transport: st.Transport, Source: st.Source, State: st.State, Since: st.Since,
+		Live: st.Live, Ready: st.Ready, Reason: st.Reason, Rate: c.meter.rate(st, now),
 		Oldest: st.Oldest.Seconds(), InFlight: st.InFlight, Parked: st.Parked, BacklogAt: st.BacklogAt,
 		Workers:  Workers{Now: st.Workers, Busy: st.Busy, Min: st.Min, Max: st.Max, Limit: st.Scaling.Limit, Reason: st.Scaling.Reason},
 		Received: st.Received, Redelivered: st.Redelivered, Acked: st.Acked, Retried: st.Retried, Released: st.Released,
 		Lost: st.Lost, Stuck: st.Stuck, Generation: st.Generation, ConsumerTag: st.ConsumerTag, Limited: st.Bottleneck,
 		HandlerP50: st.Handler.P50.Seconds(), HandlerP99: st.Handler.P99.Seconds(), Failed: st.FailedBy,
 		HandlerUsual: st.Handler.Usual.Seconds(), Window: st.Window, Waiting: st.ReadyToStart + st.Buffered, Queued: st.Queued, Blocked: st.Blocked,
-		Lanes: st.Lanes, HotShare: st.HotShare, LastDelivery: st.LastDelivery, Standby: st.Standby, DeadLetters: s.hasDead[st.Name]}
+		Lanes: st.Lanes, HotShare: st.HotShare, LastDelivery: st.LastDelivery, Standby: st.Standby, DeadLetters: c.dead != nil}
 	if !st.BacklogAt.IsZero() {
 		v.Backlog = &st.Backlog
 	}
 	for _, n := range st.DeadLetters {
 		v.Dead += n
 	}
-	if l := limiter(c); l != nil {
+	if l := limiter(c.ListenerContainer); l != nil {
 		state := l.State()
 		v.Throttle = &state
 		if v.Level == LevelOK && (state.Operator != nil || state.Fleet != nil) {
 			v.Level = LevelNotice // a person set it, and may have forgotten it
 		}
 	}
-	s.mu.Lock()
-	if p, ok := s.paused[st.Name]; ok && st.State == container.StatePaused {
-		v.Paused = &p
+	if st.State == container.StatePaused {
+		v.Paused = c.pausedBy()
 	}
-	s.mu.Unlock()
 	return v
-}
-
-func (s *Server) all() []Container {
-	list := make([]Container, 0, len(s.cfg.Containers))
-	for _, c := range s.cfg.Containers {
-		list = append(list, s.status(c))
-	}
-	return list
-}
-
-// shown is the list for a caller: names and numbers for one without a token.
-func (s *Server) shown(ctx context.Context) []Container {
-	list := s.all()
-	if !sees(ctx) {
-		for i := range list {
-			list[i] = list[i].Bare()
-		}
-	}
-	return list
 }
 
 // Bare returns the container as it is shown without a token: without the texts, which may
@@ -167,28 +153,18 @@ func (v Container) Bare() Container {
 	return v
 }
 
-func (s *Server) list(w http.ResponseWriter, r *http.Request) {
-	answer(w, http.StatusOK, map[string]any{"instance": s.instance, "containers": s.shown(r.Context())})
+func (cs *containers) showAll(w http.ResponseWriter, r *http.Request) {
+	list := make([]Container, 0, len(cs.list))
+	for _, c := range cs.list {
+		list = append(list, shownTo(r.Context(), cs.status(c)))
+	}
+	answer(w, http.StatusOK, map[string]any{"instance": cs.instance, "containers": list})
 }
 
-func (s *Server) show(w http.ResponseWriter, r *http.Request) {
-	if c := s.find(w, r); c != nil {
-		v := s.status(c)
-		if !sees(r.Context()) {
-			v = v.Bare()
-		}
-		answer(w, http.StatusOK, v)
+func (cs *containers) show(w http.ResponseWriter, r *http.Request) {
+	if c := cs.find(w, r); c != nil {
+		answer(w, http.StatusOK, shownTo(r.Context(), cs.status(c)))
 	}
-}
-
-// find returns the container of the path, or answers that there is none.
-func (s *Server) find(w http.ResponseWriter, r *http.Request) *container.ListenerContainer {
-	name := r.PathValue("name")
-	c := s.byName[name]
-	if c == nil {
-		fail(w, http.StatusNotFound, longshore.CodeNotFound, "there is no container "+clip(name), "see GET /api/containers")
-	}
-	return c
 }
 
 // said is the reason that a probe is given: the sentence, or for a caller without a token
@@ -200,9 +176,9 @@ func said(ctx context.Context, st *container.Stats) string {
 	return st.Reason
 }
 
-func (s *Server) live(w http.ResponseWriter, r *http.Request) {
+func (cs *containers) live(w http.ResponseWriter, r *http.Request) {
 	status, dead := http.StatusOK, map[string]string{}
-	for _, c := range s.cfg.Containers {
+	for _, c := range cs.list {
 		if st := c.Stats(); !st.Live {
 			status, dead[st.Name] = http.StatusServiceUnavailable, said(r.Context(), &st)
 		}
@@ -210,13 +186,13 @@ func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	answer(w, status, map[string]any{"live": status == http.StatusOK, "containers": dead})
 }
 
-func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+func (cs *containers) ready(w http.ResponseWriter, r *http.Request) {
 	status, reasons := http.StatusOK, map[string]string{}
 	only := r.PathValue("name")
-	if only != "" && s.find(w, r) == nil {
+	if only != "" && cs.find(w, r) == nil {
 		return
 	}
-	for _, c := range s.cfg.Containers {
+	for _, c := range cs.list {
 		st := c.Stats()
 		if only != "" && st.Name != only {
 			continue
