@@ -41,6 +41,9 @@ type parcel struct {
 // publish returns when the target has confirmed or refused the message, or ctx has ended and
 // the outcome is not known.
 func (b *batches) publish(ctx context.Context, m *longshore.Message) error {
+	if ctx.Err() != nil { // the message goes back: sent now, it would only be a copy
+		return context.Cause(ctx)
+	}
 	p := &parcel{m: m, outcome: make(chan error, 1)}
 	b.mu.Lock()
 	b.waiting = append(b.waiting, p)
@@ -85,7 +88,7 @@ func (b *batches) take() []*parcel {
 	return batch
 }
 
-// send publishes a batch and tells each message's outcome. One that was refused among others is
+// send publishes a batch and hands each message its outcome. One that was refused among others is
 // sent alone, so that it does not answer for its neighbour.
 func (b *batches) send(batch []*parcel) {
 	msgs := make([]*longshore.Message, len(batch))

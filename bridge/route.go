@@ -284,6 +284,10 @@ func (r *Route) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the target of route %q: %w", r.name, err)
 	}
+	select {
+	case <-r.refused: // of an earlier run, which had several reasons to stop
+	default:
+	}
 	publishing, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	to := &batches{ctx: publishing, pub: pub, dest: dest}
 	r.f.target.Store(to)

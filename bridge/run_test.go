@@ -13,6 +13,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/bridge"
+	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/memory"
 )
@@ -215,5 +216,30 @@ func TestAReturnRouteTakesBackWhatWasForwarded(t *testing.T) {
 	}
 	if v := verified(t, dir, next); !v.OK() || v.Reread != 13 || v.Inversions != 0 || v.Copies != 0 {
 		t.Errorf("%v, missing %v, extra %v", v, v.Missing, v.Extra)
+	}
+}
+
+// A run does not end for a reason of the run before: many messages were refused at once.
+func TestARouteStartsAfreshAfterItStopped(t *testing.T) {
+	src, target := memory.New(memory.Config{Name: "a"}), memory.New(memory.Config{Name: "b"})
+	from, to := src.Queue("orders", memory.QueueConfig{}), target.Queue("orders", memory.QueueConfig{})
+	target.Declare("orders")
+	msgs := number(50, "k")
+	for i, m := range msgs {
+		m.Key, m.Body = []byte(fmt.Sprint(i)), []byte("bad")
+	}
+	put(t, from, msgs...)
+	picky := &refusing{Source: to, body: "bad"}
+	r := newRoute(t, bridge.Config{Name: "orders", From: from, To: picky, OnUnsendable: bridge.StopRoute, UntilEmpty: 200 * time.Millisecond,
+		Container: container.Config{Workers: container.Workers{Min: 32, Max: 32}}})
+	if why, ok := errors.AsType[*bridge.StoppedError](r.Run(t.Context())); !ok || why.Reason != bridge.Unsendable {
+		t.Fatalf("it stopped for %v", why)
+	}
+	picky.body = ""
+	if err := r.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(look(t, to)); n != 50 {
+		t.Errorf("%d arrived", n)
 	}
 }

@@ -36,7 +36,7 @@ func (e *StoppedError) Error() string { return fmt.Sprintf("%s: %v", e.Reason, e
 
 func (e *StoppedError) Unwrap() error { return e.Err }
 
-// stopped wraps it in the error that Err and Run return.
+// typed wraps it in the error that Err and Run return.
 func (e *StoppedError) typed() error {
 	hints := map[Reason]string{
 		SourceGone:      "check who deleted it; what it held cannot be moved",
@@ -55,7 +55,7 @@ func (e *StoppedError) typed() error {
 	return &longshore.Error{Code: code, Op: fmt.Sprintf("route %q stopped", e.Route), Source: e.Route, Err: e, Hint: hints[e.Reason]}
 }
 
-// identity of a place at one moment.
+// incarnation tells a place from another one that later has its name.
 type incarnation struct {
 	src   transport.Source
 	first string // what it was when the route began
@@ -69,6 +69,7 @@ const goneTwice = 2
 
 // begin notes what the place is now. A place that cannot be reached is looked at later.
 func (i *incarnation) begin(ctx context.Context) {
+	i.first, i.away = "", 0
 	if x, ok := i.src.(transport.Incarnated); ok {
 		i.first, _ = x.Incarnation(ctx) // read again by check
 	}

@@ -72,6 +72,7 @@ func (w *watch) run(ctx context.Context) (*StoppedError, bool) {
 	for _, s := range w.sides {
 		s.begin(ctx)
 	}
+	w.ending.since = time.Time{}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	ended := w.r.ended()
@@ -116,7 +117,7 @@ func (w *watch) look(ctx context.Context) (*StoppedError, bool) {
 	return nil, w.ending.done(w.r.now(), &left, w.r.busy())
 }
 
-// note keeps what is told by Progress.
+// note keeps what Progress reports.
 func (w *watch) note(left transport.Remaining, err error) {
 	stats := w.r.stats()
 	w.mu.Lock()
@@ -133,7 +134,7 @@ func (w *watch) note(left transport.Remaining, err error) {
 	p.Rate, p.In, p.ETA = w.meter.rate, w.meter.in(), w.meter.eta()
 }
 
-// last is what was found last.
+// last is the latest progress.
 func (w *watch) last() Progress {
 	w.mu.Lock()
 	defer w.mu.Unlock()
