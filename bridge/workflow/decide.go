@@ -33,7 +33,7 @@ type Verdict uint8
 const (
 	Wait    Verdict = iota // not yet
 	Advance                // the phase is over
-	Refuse                 // it cannot end: somebody has to do something first
+	Refuse                 // it cannot end: the operator has to do something first
 	Ask                    // the broker cannot tell: the operator has to
 )
 
@@ -44,7 +44,7 @@ type Decision struct {
 	Hint    string // with Refuse: what to do
 }
 
-// Decide tells whether a phase is over. quiet is how long nothing may have arrived.
+// Decide says whether a phase is over. quiet is how long nothing may have arrived.
 func (p Phase) Decide(o Observation, quiet time.Duration) Decision {
 	switch p {
 	case Planned:
@@ -120,7 +120,7 @@ func silent(s Side, o Observation, quiet time.Duration) Decision {
 	return Decision{Verdict: Advance}
 }
 
-// empty: nothing is left anywhere.
+// empty: no message remains, parked ones and dead letters included.
 func empty(s Side, o Observation) Decision {
 	switch {
 	case s.Messages() > 0 && s.Delayed == s.Messages():

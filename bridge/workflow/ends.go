@@ -176,7 +176,7 @@ func (s *Sides) Look(ctx context.Context, running Direction) (o Observation, err
 	return o, err
 }
 
-// count is what is at a place; nothing is at one that does not exist, or that nobody named.
+// count is what is at a place: nothing where it does not exist, or the route has none.
 func count(ctx context.Context, src transport.Source) (Side, error) {
 	if src == nil {
 		return Side{}, nil

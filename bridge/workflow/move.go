@@ -35,10 +35,11 @@ type Mover interface {
 	Age() time.Duration
 	// Err is why the mover has stopped by itself; nil while it runs.
 	Err() error
+	// Stop drains the mover. Its error has that of Err in it.
 	Stop(ctx context.Context) error
 }
 
-// Progress is what a move tells while it waits, and at the end of each phase.
+// Progress is what a move reports while it waits, and at the end of each phase.
 type Progress struct {
 	Phase    Phase
 	Done     bool // the phase has just ended
@@ -84,7 +85,7 @@ type Config struct {
 	Poll time.Duration
 	// Ask puts a question that no broker can answer. nil: every question is answered no.
 	Ask func(ctx context.Context, question string) (bool, error)
-	// Report hears of the progress. nil: nobody listens.
+	// Report receives the progress. nil: it is dropped.
 	Report func(Progress)
 	// Now is the clock. nil: time.Now.
 	Now func() time.Time
@@ -176,7 +177,10 @@ func (m *Move) run(ctx context.Context, first func(*State) (Phase, error)) (Stat
 	if err != nil {
 		return s, err
 	}
-	err = m.locked(ctx, &s, first)
+	// Again, now that it cannot change: a command that has just ended may have gone another way.
+	if s, err = Load(m.cfg.Ledger, m.cfg.Route); err == nil {
+		err = m.locked(ctx, &s, first)
+	}
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	return s, errors.Join(err, unlock(ending))
@@ -354,10 +358,8 @@ func (w *walk) moved() int64 {
 
 // look observes both sides and measures.
 func (w *walk) look(ctx context.Context) (Observation, error) {
-	if w.mover != nil {
-		if err := w.mover.Err(); err != nil {
-			return Observation{}, err
-		}
+	if w.mover != nil && w.mover.Err() != nil {
+		return Observation{}, w.stop(ctx)
 	}
 	o, err := w.m.cfg.Ends.Look(ctx, w.running)
 	if err != nil {

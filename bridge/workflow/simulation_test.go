@@ -29,6 +29,7 @@ type world struct {
 	prepared         int
 	locked           bool
 	running          *fakeMover
+	stopped          error // why movers stop by themselves
 
 	calls, stopAt int // the call at which the operator presses Ctrl-C, or the process dies
 	stop          func()
@@ -45,10 +46,10 @@ type fakeMover struct {
 func (f *fakeMover) Moved() int64       { return f.n }
 func (f *fakeMover) Limits() string     { return "" }
 func (f *fakeMover) Age() time.Duration { return 0 }
-func (f *fakeMover) Err() error         { return nil }
+func (f *fakeMover) Err() error         { return f.w.stopped }
 func (f *fakeMover) Stop(context.Context) error {
 	f.w.running = nil
-	return nil
+	return f.w.stopped
 }
 
 // call is a point at which a move can be interrupted.
@@ -387,6 +388,18 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
+}
+
+// A mover that stops by itself ends the command, which says why, once.
+func TestAMoverThatStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.stopped = errors.New("the source was made again")
+		s, err := w.move().Cutover(t.Context())
+		if !errors.Is(err, w.stopped) || strings.Count(err.Error(), w.stopped.Error()) != 1 || s.At() != OldEnded || w.running != nil || w.locked {
+			t.Errorf("in phase %s: %v", s.Phase, err)
+		}
+	})
 }
 
 // Of two commands that saved at the same moment, one is refused.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/longshore-go/longshore"
@@ -77,7 +78,7 @@ func (s *State) phase() Phase {
 func (s *State) At() Phase { return s.phase() }
 
 // save writes the state and replaces the file in one step. It refuses to write over a state
-// that somebody else has saved meanwhile.
+// that another command has saved meanwhile.
 func (s *State) save(ledger string) error {
 	now, err := Load(ledger, s.Route)
 	if err != nil {
@@ -97,6 +98,9 @@ func (s *State) save(ledger string) error {
 		return cannotSave(s.Route, err)
 	}
 	if err := replace(path, append(text, '\n')); err != nil {
+		return cannotSave(s.Route, err)
+	}
+	if err := syncDir(filepath.Dir(path)); err != nil {
 		return cannotSave(s.Route, err)
 	}
 	*s = next
@@ -125,6 +129,18 @@ func replace(path string, text []byte) (err error) {
 		return err
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// syncDir makes the names in a directory outlive a loss of power. Windows has no such call.
+func syncDir(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	dir, err := os.Open(path) //nolint:gosec // the operator's own directory
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // reach moves the state on and saves it.
