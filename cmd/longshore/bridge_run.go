@@ -102,12 +102,10 @@ type runResult struct {
 // forward runs a route with its ledger until it is finished, stops by itself or a signal comes.
 func (b *bridgeCommand) forward(ctx context.Context, r *config.Route, cfg bridge.Config, undo string) (err error) {
 	if r.Ledger != "" && cfg.To == r.To {
-		ledger, err := bridge.OpenLedger(r.Ledger)
-		if err != nil {
+		if cfg.Ledger, err = bridge.OpenLedger(r.Ledger); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, ledger.Close()) }()
-		cfg.Ledger = ledger
+		defer func() { err = errors.Join(err, cfg.Ledger.Close()) }()
 	}
 	route, err := bridge.New(cfg)
 	if err != nil {
@@ -155,12 +153,14 @@ func (b *bridgeCommand) interrupted(ctx context.Context, cfg *bridge.Config) err
 
 // follow shows the progress until the route has ended or ctx does.
 func (b *bridgeCommand) follow(ctx context.Context, route *bridge.Route) {
-	every := progressWindow
-	if b.print.ErrTerminal {
-		every = time.Second
+	every := time.Second
+	if b.print.JSON && !b.print.ErrTerminal {
+		every = progressWindow
 	}
 	t := time.NewTicker(every)
 	defer t.Stop()
+	shown := liveLine{print: b.print, said: time.Now()}
+	defer shown.clear()
 	for {
 		select {
 		case <-ctx.Done():
@@ -170,15 +170,11 @@ func (b *bridgeCommand) follow(ctx context.Context, route *bridge.Route) {
 		case <-t.C:
 		}
 		p := route.Progress()
-		switch {
-		case b.print.JSON:
-			_ = b.print.Line(p)
-		case b.print.Quiet:
-		case b.print.ErrTerminal:
-			fmt.Fprintf(b.streams.Err, "\r\x1b[K%s", routeText(&p))
-		default:
-			b.print.Notef("%s", routeText(&p))
+		if b.print.JSON {
+			_ = b.print.Line(p) // a stdout that is gone fails the last line, too, which says so
+			continue
 		}
+		shown.show(time.Now(), func() string { return routeText(&p) })
 	}
 }
 

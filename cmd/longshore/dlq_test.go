@@ -338,7 +338,7 @@ func TestProgressBar(t *testing.T) {
 	var errs strings.Builder
 	now := time.Unix(1000, 0)
 	p := newProgress(cli.NewPrinter(cli.Streams{Err: &errs, ErrTerminal: true}, cli.Options{}))
-	p.now, p.said, p.samples = func() time.Time { return now }, now, []sample{{at: now}}
+	p.now, p.shown.said, p.samples = func() time.Time { return now }, now, []sample{{at: now}}
 	p.ofJob(dlq.Result{Total: 100, Done: 0})
 	now = now.Add(time.Second)
 	p.ofJob(dlq.Result{Total: 100, Done: 50})
@@ -351,7 +351,7 @@ func TestProgressBar(t *testing.T) {
 	}
 	errs.Reset()
 	p = newProgress(cli.NewPrinter(cli.Streams{Err: &errs}, cli.Options{}))
-	p.now, p.said, p.samples = func() time.Time { return now }, now, []sample{{at: now}}
+	p.now, p.shown.said, p.samples = func() time.Time { return now }, now, []sample{{at: now}}
 	for range 21 {
 		now = now.Add(time.Second)
 		p.ofJob(dlq.Result{Done: 7})

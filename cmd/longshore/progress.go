@@ -12,11 +12,41 @@ import (
 // progress shows on stderr how far long work has come: a bar that is redrawn on a terminal, elsewhere
 // a line every ten seconds.
 type progress struct {
-	print   *cli.Printer
 	now     func() time.Time
 	samples []sample // of the last ten seconds, the oldest first
-	said    time.Time
-	drawn   bool
+	shown   liveLine
+}
+
+// liveLine says on stderr how work goes on: it is redrawn on a terminal, elsewhere a line follows
+// every ten seconds.
+type liveLine struct {
+	print *cli.Printer
+	said  time.Time // when it was shown last
+	drawn bool      // it stands on the terminal
+}
+
+// show shows the text, if it is time to.
+func (l *liveLine) show(now time.Time, text func() string) {
+	switch {
+	case l.print.Quiet || l.print.JSON:
+	case l.print.ErrTerminal:
+		if l.drawn && now.Sub(l.said) < 100*time.Millisecond {
+			return
+		}
+		fmt.Fprintf(l.print.Streams.Err, "\r\x1b[K%s", text())
+		l.drawn, l.said = true, now
+	case now.Sub(l.said) >= progressWindow:
+		fmt.Fprintln(l.print.Streams.Err, text())
+		l.said = now
+	}
+}
+
+// clear makes room on the terminal for another line.
+func (l *liveLine) clear() {
+	if l.drawn {
+		fmt.Fprint(l.print.Streams.Err, "\r\x1b[K")
+		l.drawn = false
+	}
 }
 
 type sample struct {
@@ -31,36 +61,23 @@ const (
 
 func newProgress(p *cli.Printer) *progress {
 	now := time.Now()
-	return &progress{print: p, now: time.Now, said: now, samples: []sample{{at: now}}}
+	return &progress{now: time.Now, samples: []sample{{at: now}}, shown: liveLine{print: p, said: now}}
 }
 
 // show notes that n of total are done; a total below n is not known.
 func (p *progress) show(n int, total int64) {
-	if p.print.Quiet || p.print.JSON {
-		return
-	}
 	now := p.now()
 	p.samples = append(p.samples, sample{now, n})
 	for len(p.samples) > 2 && now.Sub(p.samples[0].at) > progressWindow {
 		p.samples = p.samples[1:]
 	}
-	switch {
-	case p.print.ErrTerminal:
-		if p.drawn && now.Sub(p.said) < 100*time.Millisecond {
-			return
-		}
-		fmt.Fprintf(p.print.Streams.Err, "\r\x1b[K%s", p.line(n, total))
-		p.drawn, p.said = true, now
-	case now.Sub(p.said) >= progressWindow:
-		fmt.Fprintln(p.print.Streams.Err, p.line(n, total))
-		p.said = now
-	}
+	p.shown.show(now, func() string { return p.line(n, total) })
 }
 
 // end draws the last state and leaves the line.
 func (p *progress) end(n int, total int64) {
-	if p.drawn {
-		fmt.Fprintf(p.print.Streams.Err, "\r\x1b[K%s\n", p.line(n, total))
+	if p.shown.drawn {
+		fmt.Fprintf(p.shown.print.Streams.Err, "\r\x1b[K%s\n", p.line(n, total))
 	}
 }
 
