@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -60,6 +61,8 @@ type Route struct {
 	Accept []string
 	// Ledger is a directory; "" if the file says off.
 	Ledger string
+	// StateDir is where the state of a move is: Ledger, or its default place if the file says off.
+	StateDir string
 	// Container has the limits that the file sets.
 	Container container.Config
 	// Quiet is how long nothing may arrive before a side counts as empty.
@@ -107,7 +110,7 @@ func (c *Config) Route(name string) (Route, error) {
 
 func (c *Config) route(name string, s *routeSection) (r Route, err error) {
 	r = Route{Name: name, Park: s.Park, Accept: s.Accept, Quiet: s.Quiet, IdentityRule: s.ID, Identity: s.identity(), Ledger: s.ledger(c.loader.surroundings),
-		OldURL: c.shownURL(s.From), NewURL: c.shownURL(s.To)}
+		StateDir: cmp.Or(s.ledger(c.loader.surroundings), c.loader.surroundings.beside("ledger")), OldURL: c.shownURL(s.From), NewURL: c.shownURL(s.To)}
 	if r.From, err = c.source(s.From); err != nil {
 		return r, err
 	}
@@ -333,6 +336,10 @@ func (c *Config) tryBridge(path, name string, s *routeSection) {
 		cfg := r.Container
 		cfg.Logger = zap.NewNop()
 		_, err = bridge.New(bridge.Config{Name: name, From: r.From, To: r.To, Identity: r.Identity, Park: r.Park, Rate: r.Rate, Container: cfg})
+	}
+	if at := join(path, "dead_letters"); err == nil && s.DeadLetters != nil && (r.LettersFrom == nil || r.LettersTo == nil) {
+		c.loader.report(c.loader.place(at), Problem{Code: longshore.CodeConfig, Path: at, Text: "the dead letters of route `" + name + "` would stay: their place is found by the name of a broker",
+			Hint: "write broker: NAME instead of url in from and to"})
 	}
 	c.loader.blame(path, path, c.unlessTold(s.From.Broker, c.unlessTold(s.To.Broker, err)))
 }

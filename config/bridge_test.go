@@ -63,6 +63,10 @@ bridge:
   open:
     from: {broker: old, queue: d}
     dead_letters: {from: d.dlq}
+  nameless:
+    from: {url: "amqp://localhost/?queue=n"}
+    to: {broker: old, queue: m}
+    dead_letters: {from: n.dlq, to: m.dlq}
   many:
     from: {broker: old, queues: [x, y]}
     to: {broker: new, topic: t, topics: [u]}
@@ -76,6 +80,7 @@ bridge:
 		"rate must be more than 0",
 		"route `open` has no to",
 		"dead_letters needs from and to",
+		"the dead letters of route `nameless` would stay",
 		"from must be one queue or one topic",
 		"topic does not go with topics",
 		"source has no consumer group",

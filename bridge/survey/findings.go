@@ -2,6 +2,7 @@ package survey
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/longshore-go/longshore"
@@ -132,11 +133,7 @@ func only(to, not, text string) string {
 // Open are the codes of errors that are not accepted.
 func (r *Report) Open(accepted []string) (codes []string) {
 	for _, f := range r.Findings {
-		ok := false
-		for _, a := range accepted {
-			ok = ok || a == f.Code
-		}
-		if f.Error && !ok {
+		if f.Error && !slices.Contains(accepted, f.Code) {
 			codes = append(codes, f.Code)
 		}
 	}

@@ -26,17 +26,19 @@ type Input struct {
 type Report struct {
 	Sampled    int    // messages looked at
 	NotSampled string // why none was looked at; "" = they were
-	Waiting    transport.Remaining
-	Exists     bool // the target does
-	Target     transport.Remaining
-	Keys       int     // different keys in the sample
-	TopKey     string  // the most frequent one
-	TopShare   float64 // its share of the sample
-	Largest    int     // bytes of the largest body
-	Limit      int     // bytes that the target takes
-	Findings   []Finding
-	Changes    []Change
-	Privileges []Privilege
+	// IdentityUnknown: messages wait, none was looked at, and the broker gives them no identity.
+	IdentityUnknown bool
+	Waiting         transport.Remaining
+	Exists          bool // the target does
+	Target          transport.Remaining
+	Keys            int     // different keys in the sample
+	TopKey          string  // the most frequent one
+	TopShare        float64 // its share of the sample
+	Largest         int     // bytes of the largest body
+	Limit           int     // bytes that the target takes
+	Findings        []Finding
+	Changes         []Change
+	Privileges      []Privilege
 }
 
 // Of surveys a route. Errors are those of the brokers.
@@ -57,6 +59,7 @@ func Of(ctx context.Context, in Input) (*Report, error) {
 	switch {
 	case errors.Is(err, longshore.CodeUnsupported):
 		r.NotSampled = textOf(err)
+		r.IdentityUnknown = !s.brokerIDs && r.Waiting.Ready > 0
 	case err != nil:
 		return nil, err
 	}

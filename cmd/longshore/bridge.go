@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,9 +149,6 @@ func (b *bridgeCommand) ends(r *config.Route) *workflow.Sides {
 	}
 	return workflow.NewEnds(ends)
 }
-
-// stateDir is where the state of a move is: with the ledger, or beside the file without one.
-func stateDir(r *config.Route) string { return cmp.Or(r.Ledger, "ledger") }
 
 // again is the command line of another verb for the same route.
 func (b *bridgeCommand) again(verb string, r *config.Route) string {

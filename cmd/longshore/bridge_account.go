@@ -143,7 +143,7 @@ type remainingResult struct {
 }
 
 func (b *bridgeCommand) runRemaining(ctx context.Context, r *config.Route, quiet time.Duration, watch bool) error {
-	state, err := workflow.Load(stateDir(r), r.Name)
+	state, err := workflow.Load(r.StateDir, r.Name)
 	if err != nil {
 		return err
 	}

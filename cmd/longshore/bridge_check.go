@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/bridge/survey"
 	"github.com/longshore-go/longshore/config"
 	"github.com/longshore-go/longshore/internal/cli"
@@ -25,10 +24,8 @@ func (b *bridgeCommand) check() *cobra.Command {
 			"trouble, what changes between the two brokers, and which privileges the bridge needs.\n"+
 			"Exit code 1: there are errors (E) that neither the file nor --accept accepts.",
 		func(ctx context.Context, r *config.Route) error {
-			for _, code := range b.accept {
-				if !slices.Contains(config.Findings(), code) {
-					return &cli.UsageError{Text: "there is no finding " + code, Hint: "the findings are " + strings.Join(config.Findings(), ", ")}
-				}
+			if err := b.knownFindings(); err != nil {
+				return err
 			}
 			if sample < 1 {
 				return &cli.UsageError{Text: "--sample must be at least 1", Hint: "it is the number of messages to look at"}
@@ -45,31 +42,24 @@ func (b *bridgeCommand) check() *cobra.Command {
 	return cmd
 }
 
-// surveyed is a report with the names of both ends.
-type surveyed struct {
-	*survey.Report
-
-	old, new string
+// knownFindings refuses codes of --accept that no finding has.
+func (b *bridgeCommand) knownFindings() error {
+	for _, code := range b.accept {
+		if !slices.Contains(config.Findings(), code) {
+			return &cli.UsageError{Text: "there is no finding " + code, Hint: "the findings are " + strings.Join(config.Findings(), ", ")}
+		}
+	}
+	return nil
 }
 
-func (s *surveyed) open(accepted []string) []string { return s.Open(accepted) }
+// accepted are the findings that the file and the command line accept.
+func (b *bridgeCommand) accepted(r *config.Route) []string { return slices.Concat(r.Accept, b.accept) }
 
-func (b *bridgeCommand) survey(ctx context.Context, r *config.Route) (*surveyed, error) {
-	return b.surveyOf(ctx, r, defaultSample)
-}
-
-func (b *bridgeCommand) surveyOf(ctx context.Context, r *config.Route, sample int) (*surveyed, error) {
+func (b *bridgeCommand) survey(ctx context.Context, r *config.Route, sample int) (*survey.Report, error) {
 	ctx, cancel := b.bounded(ctx)
 	defer cancel()
-	report, err := survey.Of(ctx, survey.Input{From: r.From, To: r.To, Identity: identityOf(r), Sample: sample, HeadersExchange: r.HeadersExchange})
-	if err != nil {
-		return nil, err
-	}
-	return &surveyed{report, nameOf(r.From), nameOf(r.To)}, nil
+	return survey.Of(ctx, survey.Input{From: r.From, To: r.To, Identity: r.Identity, Sample: sample, HeadersExchange: r.HeadersExchange})
 }
-
-// identityOf is the route's rule as a plain function; nil = the default.
-func identityOf(r *config.Route) func(*longshore.Delivery) string { return r.Identity }
 
 // checkResult is what check prints in JSON.
 type checkResult struct {
@@ -95,14 +85,14 @@ type checkResult struct {
 }
 
 func (b *bridgeCommand) runCheck(ctx context.Context, r *config.Route, sample int) error {
-	s, err := b.surveyOf(ctx, r, sample)
+	s, err := b.survey(ctx, r, sample)
 	if err != nil {
 		return err
 	}
-	open := s.open(append(r.Accept, b.accept...))
+	open := s.Open(b.accepted(r))
 	if b.print.JSON {
 		w := s.Waiting
-		err = b.print.Document(checkResult{Route: r.Name, From: s.old, To: s.new, Ready: w.Ready, Unsettled: w.Unsettled, Delayed: w.Delayed, Consumers: w.Consumers, Uncounted: w.Uncounted,
+		err = b.print.Document(checkResult{Route: r.Name, From: nameOf(r.From), To: nameOf(r.To), Ready: w.Ready, Unsettled: w.Unsettled, Delayed: w.Delayed, Consumers: w.Consumers, Uncounted: w.Uncounted,
 			Exists: s.Exists, Sampled: s.Sampled, NotSampled: s.NotSampled, Keys: s.Keys, TopShare: s.TopShare, Largest: s.Largest, Limit: s.Limit,
 			Findings: s.Findings, Open: open, Changes: s.Changes, Privileges: s.Privileges})
 	} else {
@@ -114,14 +104,14 @@ func (b *bridgeCommand) runCheck(ctx context.Context, r *config.Route, sample in
 	return err
 }
 
-func (b *bridgeCommand) surveyText(r *config.Route, s *surveyed, open []string) string {
+func (b *bridgeCommand) surveyText(r *config.Route, s *survey.Report, open []string) string {
 	var t strings.Builder
-	fmt.Fprintf(&t, "%s  %s (%s)\n", b.print.PaintOut(cli.Bold, r.Name), s.old, countsText(&s.Waiting))
+	fmt.Fprintf(&t, "%s  %s (%s)\n", b.print.PaintOut(cli.Bold, r.Name), nameOf(r.From), countsText(&s.Waiting))
 	target := "missing: cutover creates it if declare says how"
 	if s.Exists {
 		target = countsText(&s.Target)
 	}
-	fmt.Fprintf(&t, "  → %s (%s)\n", s.new, target)
+	fmt.Fprintf(&t, "  → %s (%s)\n", nameOf(r.To), target)
 	for _, f := range s.Findings {
 		letter, color := "W", cli.Yellow
 		switch {

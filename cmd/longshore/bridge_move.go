@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,9 +75,8 @@ type narrator struct {
 
 	route string
 	shown workflow.Phase // the phase whose task has been printed
-	begun bool
-	said  time.Time
-	drawn bool
+	begun bool           // one has been
+	line  liveLine       // what is awaited
 }
 
 func (n *narrator) report(p workflow.Progress) {
@@ -85,34 +85,22 @@ func (n *narrator) report(p workflow.Progress) {
 		return
 	}
 	if p.Done {
-		n.clear()
+		n.line.clear()
 		at, of := p.Phase.Step()
+		// A stdout that is gone must not stop a move halfway: the last line fails as well, and says so.
 		_ = n.print.Printf("%d/%d %-58s %5.1fs  %s\n", at, of, n.outcome(&p), p.Took.Seconds(), n.print.PaintOut(cli.Green, "ok"))
 		return
 	}
-	if p.Why == "" || n.options.Quiet {
+	if p.Why == "" {
 		return
 	}
-	now := time.Now()
-	switch at, of := p.Phase.Step(); {
-	case !n.begun || n.shown != p.Phase:
-		n.begun, n.shown, n.said = true, p.Phase, now
+	if !n.begun || n.shown != p.Phase {
+		n.begun, n.shown, n.line.said = true, p.Phase, time.Now()
+		at, of := p.Phase.Step()
 		n.print.Notef("%d/%d %s", at, of, p.Phase.Waits())
-	case n.print.ErrTerminal:
-		fmt.Fprintf(n.streams.Err, "\r\x1b[K    %s", n.waiting(&p))
-		n.drawn = true
-	case now.Sub(n.said) >= progressWindow:
-		n.said = now
-		n.print.Notef("    %s", n.waiting(&p))
+		return
 	}
-}
-
-// clear leaves the line that is redrawn.
-func (n *narrator) clear() {
-	if n.drawn {
-		fmt.Fprint(n.streams.Err, "\r\x1b[K")
-		n.drawn = false
-	}
+	n.line.show(time.Now(), func() string { return "    " + n.waiting(&p) })
 }
 
 func (n *narrator) json(p *workflow.Progress) {
@@ -122,6 +110,7 @@ func (n *narrator) json(p *workflow.Progress) {
 	if p.Phase.InRollback() {
 		side = o.New
 	}
+	// As above.
 	_ = n.print.Line(step{Route: n.route, Phase: p.Phase.String(), Step: at, Of: of, Done: p.Done, Why: p.Why, Moved: p.Moved, Known: p.Known, Rate: p.Rate,
 		AgeMS: p.Lag.Milliseconds(), ETA: p.ETA().Seconds(), Limit: p.Limits, Ready: side.Ready, Delayed: side.Delayed, Parked: o.Parked, Letters: o.DeadLetters,
 		Seconds: p.Took.Seconds(), OldUsers: o.Old.Consumers, NewUsers: o.New.Consumers})
@@ -186,19 +175,24 @@ func users(n int64) string {
 	return fmt.Sprintf(": %d", n)
 }
 
-// move makes the move of a route, with this command as its operator.
-func (b *bridgeCommand) move(r *config.Route, ends workflow.Ends) *workflow.Move {
-	n := &narrator{bridgeCommand: b, route: r.Name}
-	return workflow.New(workflow.Config{Route: r.Name, Ledger: stateDir(r), Ends: ends, Quiet: r.Quiet, Poll: 250 * time.Millisecond, Report: n.report,
+// walk takes the steps of a verb, with this command as their operator.
+func (b *bridgeCommand) walk(ctx context.Context, r *config.Route, verb string, steps func(*workflow.Move, context.Context) (workflow.State, error)) (err error) {
+	ends := b.ends(r)
+	defer func() { err = errors.Join(err, ends.Close()) }()
+	n := &narrator{bridgeCommand: b, route: r.Name, line: liveLine{print: b.print}}
+	move := workflow.New(workflow.Config{Route: r.Name, Ledger: r.StateDir, Ends: ends, Quiet: r.Quiet, Poll: 250 * time.Millisecond, Report: n.report,
 		Ask: func(ctx context.Context, question string) (bool, error) {
-			n.clear()
+			n.line.clear()
 			err := b.confirmed(ctx, b.yes, question, "add --yes once it is so")
 			return err == nil, err
 		}})
+	s, err := steps(move, ctx)
+	n.line.clear()
+	return b.ended(r, verb, &s, err)
 }
 
-func (b *bridgeCommand) runCutover(ctx context.Context, r *config.Route) (err error) {
-	before, err := workflow.Load(stateDir(r), r.Name)
+func (b *bridgeCommand) runCutover(ctx context.Context, r *config.Route) error {
+	before, err := workflow.Load(r.StateDir, r.Name)
 	if err != nil {
 		return err
 	}
@@ -211,44 +205,43 @@ func (b *bridgeCommand) runCutover(ctx context.Context, r *config.Route) (err er
 			return err
 		}
 	}
-	ends := b.ends(r)
-	defer func() { err = errors.Join(err, ends.Close()) }()
-	s, err := b.move(r, ends).Cutover(ctx)
-	return b.ended(r, "cutover", &s, err)
+	return b.walk(ctx, r, "cutover", (*workflow.Move).Cutover)
 }
 
 // fits refuses to begin while check has findings that are not accepted.
 func (b *bridgeCommand) fits(ctx context.Context, r *config.Route) error {
-	found, err := b.survey(ctx, r)
+	if err := b.knownFindings(); err != nil {
+		return err
+	}
+	found, err := b.survey(ctx, r, defaultSample)
 	if err != nil {
 		return err
 	}
-	if open := found.open(append(r.Accept, b.accept...)); len(open) > 0 {
+	accepted := b.accepted(r)
+	if open := found.Open(accepted); len(open) > 0 {
 		return workflow.Precondition(r.Name, "check finds "+strings.Join(open, ", "), b.again("check", r)+" explains it; --accept CODE goes on")
+	}
+	if found.IdentityUnknown && r.IdentityRule != "body" && !slices.Contains(accepted, "NO-ID") {
+		return workflow.Precondition(r.Name, "no message was looked at, so it is not known whether each has an identity (NO-ID)",
+			b.again("check", r)+" --force looks at them, which counts as a delivery; --accept NO-ID goes on")
 	}
 	return nil
 }
 
-func (b *bridgeCommand) runRollback(ctx context.Context, r *config.Route) (err error) {
+func (b *bridgeCommand) runRollback(ctx context.Context, r *config.Route) error {
 	question := fmt.Sprintf("move %s back to %s?", nameOf(r.To), nameOf(r.From))
 	if err := b.confirmed(ctx, b.yes, question, "run "+b.again("rollback", r)+" --yes"); err != nil {
 		return err
 	}
-	ends := b.ends(r)
-	defer func() { err = errors.Join(err, ends.Close()) }()
-	s, err := b.move(r, ends).Rollback(ctx)
-	return b.ended(r, "rollback", &s, err)
+	return b.walk(ctx, r, "rollback", (*workflow.Move).Rollback)
 }
 
-func (b *bridgeCommand) runFinish(ctx context.Context, r *config.Route) (err error) {
+func (b *bridgeCommand) runFinish(ctx context.Context, r *config.Route) error {
 	question := fmt.Sprintf("give %s up? There is no rollback after it", nameOf(r.From))
 	if err := b.confirmed(ctx, b.yes, question, "run "+b.again("finish", r)+" --yes"); err != nil {
 		return err
 	}
-	ends := b.ends(r)
-	defer func() { err = errors.Join(err, ends.Close()) }()
-	s, err := b.move(r, ends).Finish(ctx)
-	return b.ended(r, "finish", &s, err)
+	return b.walk(ctx, r, "finish", (*workflow.Move).Finish)
 }
 
 // moveResult is the last line of a move in JSON.

@@ -20,9 +20,9 @@ import (
 	"github.com/longshore-go/longshore/transport/amqp/amqptest"
 )
 
-// moving is a bridge.yaml with 20 orders on the old side, one of them without an id, and two
-// dead letters.
-func moving(t *testing.T) (file string, old *amqp.Broker) {
+// moving is a bridge.yaml with 20 orders on the old side, one of them with an address for a
+// reply, and two dead letters.
+func moving(t *testing.T, kind amqp.QueueType) (file string, old *amqp.Broker) {
 	t.Helper()
 	server := amqptest.New(t)
 	k, err := kfake.NewCluster(kfake.NumBrokers(1))
@@ -37,7 +37,7 @@ func moving(t *testing.T) (file string, old *amqp.Broker) {
 	}
 	defer func() { _ = pub.Close(t.Context()) }()
 	for _, name := range []string{"orders", "orders.dlq"} {
-		c, err := old.Queue(name, amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Classic}}).Open(t.Context(), transport.OpenOptions{Window: 1, Paused: true})
+		c, err := old.Queue(name, amqp.QueueConfig{Declare: amqp.Declare{Type: kind}}).Open(t.Context(), transport.OpenOptions{Window: 1, Paused: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,11 +62,11 @@ func moving(t *testing.T) (file string, old *amqp.Broker) {
   new: {url: "kafka://%s"}
 bridge:
   orders:
-    from: {broker: old, queue: orders, key: "header:customer", declare: {type: classic}}
+    from: {broker: old, queue: orders, key: "header:customer", declare: {type: %s}}
     to: {broker: new, topic: orders, group: shop, declare: {partitions: 3}}
     dead_letters: {from: orders.dlq, to: orders-dlq}
     quiet: 200ms
-`, server.URL, strings.Join(k.ListenAddrs(), ","))
+`, server.URL, strings.Join(k.ListenAddrs(), ","), kind)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ bridge:
 // The verbs in the order of a move that is interrupted and taken back: their exit codes, what
 // they print, and the command that comes next.
 func TestBridgeVerbs(t *testing.T) {
-	file, old := moving(t)
+	file, old := moving(t, amqp.Classic)
 	verb := func(w world, want int, text string, args ...string) outcome {
 		t.Helper()
 		got := w.run(t, append(append([]string{"bridge"}, args...), "-c", file)...)
@@ -125,6 +125,28 @@ func TestBridgeVerbs(t *testing.T) {
 		t.Fatal(err)
 	}
 	verb(world{}, 7, "newer release", "cutover", "--yes")
+}
+
+// Where no message may be looked at, a cut-over begins only if the operator answers for the
+// identities.
+func TestCutoverWithoutALook(t *testing.T) {
+	file, _ := moving(t, amqp.Quorum)
+	for _, c := range []struct {
+		w    world
+		want int
+		text string
+		args []string
+	}{
+		{world{}, 0, "no message was looked at", []string{"check"}},
+		{world{}, 4, "(NO-ID)", []string{"cutover", "--yes"}},
+		{world{}, 2, "there is no finding NOID", []string{"cutover", "--yes", "--accept", "NOID"}},
+		{interruptAt("new consumers: start"), 130, "next: longshore bridge cutover orders", []string{"cutover", "--yes", "--accept", "NO-ID"}},
+	} {
+		got := c.w.run(t, append(append([]string{"bridge"}, c.args...), "-c", file)...)
+		if got.code != c.want || !strings.Contains(got.out+got.err, c.text) {
+			t.Errorf("bridge %s: exit %d, want %d and %q:\n%s%s", strings.Join(c.args, " "), got.code, c.want, c.text, got.out, got.err)
+		}
+	}
 }
 
 // interruptAt presses Ctrl-C when a text appears on stderr.
