@@ -59,7 +59,7 @@ func (a *app) configFile(flag string) (o config.Options, path string) {
 	if flag != "" {
 		return o, flag
 	}
-	if v, ok := a.streams.Env("LONGSHORE_CONFIG"); ok && v != "" {
+	if v := a.env("LONGSHORE_CONFIG"); v != "" {
 		return o, v
 	}
 	return o, config.DefaultFile

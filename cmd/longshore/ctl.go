@@ -76,7 +76,8 @@ func (c *ctl) change(ctx context.Context, ch change) error {
 	began := time.Now()
 	var answers []map[string]any
 	for _, t := range targets {
-		answer, err := c.call(ctx, t, ch.method, ch.path, ch.body)
+		var answer map[string]any
+		err := c.call(ctx, t, ch.method, ch.path, ch.body, &answer)
 		if err != nil {
 			if len(answers) > 0 {
 				c.print.Notef("%d of %d instances obeyed before this", len(answers), len(targets))

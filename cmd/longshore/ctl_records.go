@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -31,7 +30,7 @@ func (c *ctl) recordVerbs() []*cobra.Command {
 
 // askAll asks every instance the same and hands on the answers. An instance that
 // fails does not hide the others.
-func (c *ctl) askAll(ctx context.Context, path string, each func(t target, answer map[string]any, several bool) error) error {
+func askAll[T any](ctx context.Context, c *ctl, path string, each func(t target, answer T, several bool) error) error {
 	targets, err := c.targets() //nolint:contextcheck // reading a file takes no context
 	if err != nil {
 		return err
@@ -40,8 +39,8 @@ func (c *ctl) askAll(ctx context.Context, path string, each func(t target, answe
 	defer cancel()
 	var failed []error
 	for _, t := range targets {
-		answer, err := c.call(ctx, t, "GET", path, nil)
-		if err != nil {
+		var answer T
+		if err := c.call(ctx, t, "GET", path, nil, &answer); err != nil {
 			failed = append(failed, err)
 			continue
 		}
@@ -56,7 +55,7 @@ func (c *ctl) whyVerb() *cobra.Command {
 	return &cobra.Command{
 		Use: "why CONTAINER", Short: "Say in one sentence what limits a container now", Args: exactly("CONTAINER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.askAll(cmd.Context(), containerPath(args[0], "why"), func(t target, a map[string]any, several bool) error {
+			return askAll(cmd.Context(), c, containerPath(args[0], "why"), func(t target, a map[string]any, several bool) error {
 				if c.print.JSON {
 					a["instance"] = t.addr
 					return c.print.Line(a)
@@ -87,19 +86,15 @@ type found struct {
 
 // records asks every instance for records.
 func (c *ctl) records(ctx context.Context, path string) (f found, err error) {
+	type answer struct {
+		Total   int
+		Records []admin.Record
+	}
 	f.none = true
-	err = c.askAll(ctx, path, func(t target, answer map[string]any, more bool) error {
-		raw, err := json.Marshal(answer["records"])
-		if err != nil {
-			return err
-		}
-		var rs []admin.Record
-		if err := json.Unmarshal(raw, &rs); err != nil {
-			return err
-		}
+	err = askAll(ctx, c, path, func(t target, a answer, more bool) error {
 		f.several, f.none = more, false
-		f.total += int(number(answer["total"]))
-		for _, r := range rs {
+		f.total += a.Total
+		for _, r := range a.Records {
 			f.list = append(f.list, foundRecord{t.addr, r})
 		}
 		return nil
@@ -232,7 +227,8 @@ func (c *ctl) oneRecord(ctx context.Context, name, verb string, body map[string]
 	defer cancel()
 	var missing error
 	for _, t := range targets {
-		a, err := c.call(ctx, t, "POST", path, body)
+		var a map[string]any
+		err := c.call(ctx, t, "POST", path, body, &a)
 		switch {
 		case errors.Is(err, longshore.CodeNotFound):
 			missing = err

@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -20,6 +17,7 @@ import (
 	"github.com/longshore-go/longshore/admin"
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/internal/fleet"
 	"github.com/longshore-go/longshore/internal/table"
 	"github.com/longshore-go/longshore/middleware/throttle"
 )
@@ -71,16 +69,9 @@ func (c *ctl) status(ctx context.Context, args []string) error {
 }
 
 func (c *ctl) containers(ctx context.Context, t target) ([]admin.Container, error) {
-	answer, err := c.call(ctx, t, "GET", "/api/containers", nil)
-	if err != nil {
-		return nil, err
-	}
-	raw, err := json.Marshal(answer["containers"])
-	if err != nil {
-		return nil, err
-	}
-	var list []admin.Container
-	return list, json.Unmarshal(raw, &list)
+	var answer struct{ Containers []admin.Container }
+	err := c.call(ctx, t, "GET", "/api/containers", nil, &answer)
+	return answer.Containers, err
 }
 
 func (c *ctl) show(all []shown, instances bool) error {
@@ -222,42 +213,26 @@ func (c *ctl) events(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	res, err := c.send(ctx, targets[0], "GET", "/api/events", nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = res.Body.Close() }() // a stream has nothing to say at its end
-	if res.StatusCode >= 400 {
-		var answer map[string]any
-		_ = json.NewDecoder(io.LimitReader(res.Body, maxAnswer)).Decode(&answer) // what is missing is empty
-		return refusedBy(targets[0], answer)
-	}
-	lines := bufio.NewScanner(res.Body)
-	lines.Buffer(nil, maxAnswer)
-	kind := ""
-	for printed := 0; lines.Scan(); {
-		if k, ok := bytes.CutPrefix(lines.Bytes(), []byte("event: ")); ok {
-			kind = string(k)
-		}
-		data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
-		if !ok || kind != "event" {
-			continue
-		}
+	client := fleet.NewClient(targets[0].instance(), dialFor)
+	defer client.Close()
+	enough, printed := errors.New("enough"), 0
+	err = client.Stream(ctx, "/api/events", "", func(kind string, data []byte) error {
 		var e admin.Event
-		if err := json.Unmarshal(data, &e); err != nil {
-			continue
+		if kind != "event" || json.Unmarshal(data, &e) != nil {
+			return nil // of another version
 		}
 		if err := c.printEvent(e); err != nil {
 			return err
 		}
 		if printed++; printed == n {
-			return nil
+			return enough
 		}
-	}
-	if ctx.Err() != nil {
+		return nil
+	})
+	if errors.Is(err, enough) || ctx.Err() != nil {
 		return nil // interrupted: that is how it ends
 	}
-	return unreachable(targets[0], errors.Join(errors.New("the stream ended"), lines.Err()))
+	return explained(ctx, err)
 }
 
 func (c *ctl) printEvent(e admin.Event) error {

@@ -129,14 +129,6 @@ func (c *ctl) listening(conf *config.Config, file string, meant bool) (adminPlac
 	return adminPlace{addrs: addr, tokenFile: at.TokenFile, named: "admin.listen in " + file + ", or name it: --admin"}, nil
 }
 
-func (c *ctl) env(name string) string {
-	if c.streams.Env == nil {
-		return ""
-	}
-	v, _ := c.streams.Env(name)
-	return v
-}
-
 // givenToken is the token that the user gave.
 func (c *ctl) givenToken() (string, error) {
 	if c.tokenFile != "" {

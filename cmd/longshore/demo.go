@@ -55,8 +55,7 @@ func (d *demoCommand) run(ctx context.Context) error {
 		return &cli.UsageError{Text: "--for must be at least 1s", Hint: "the steps need some time"}
 	}
 	d.cfg.Answer = min(d.timeout, 10*time.Second)
-	term, _ := d.streams.Env("TERM")
-	d.plain = d.plain || d.print.Verbose || !d.streams.ErrTerminal || term == "dumb"
+	d.plain = d.plain || d.print.Verbose || !d.streams.ErrTerminal || d.env("TERM") == "dumb"
 	switch {
 	case d.print.JSON:
 		d.cfg.Show = demo.NewStream(d.print.Line)

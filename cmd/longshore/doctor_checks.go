@@ -47,10 +47,7 @@ func (d *doctorCommand) checkup(ctx context.Context, target string, queue, dead 
 	defer cancel()
 	p := doctor.Patient{Source: queue, Dead: dead, Management: d.management, From: doctor.Named, Handler: d.handler, Own: d.ownDeadLetters(target)} //nolint:contextcheck // reading a file takes no context
 	if p.Management == "" {
-		p.From = doctor.Ambient
-		if d.streams.Env != nil {
-			p.Management, _ = d.streams.Env("AMQP_MANAGEMENT")
-		}
+		p.From, p.Management = doctor.Ambient, d.env("AMQP_MANAGEMENT")
 	}
 	if err := d.fromTarget(ctx, &p, target); err != nil {
 		return nil, err

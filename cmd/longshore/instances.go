@@ -40,7 +40,7 @@ func (i *instances) find(addresses []string) ([]fleet.Target, error) {
 	var targets []fleet.Target
 	seen := map[string]bool{}
 	for _, t := range found {
-		to := fleet.Target{Name: t.addr, Base: t.base, Hint: t.tokenHint()}
+		to := t.instance()
 		if _, name, ok := strings.Cut(t.base, "://"); ok {
 			to.Name = name
 		}
@@ -55,8 +55,6 @@ func (i *instances) find(addresses []string) ([]fleet.Target, error) {
 			to.Token = transport.File(common)
 		case t.tokenAt != "": // the instance makes a new one at each start
 			to.Token = transport.File(t.tokenAt)
-		case t.token != "":
-			to.Token = transport.Static(t.token)
 		}
 		delete(own, t.addr)
 		targets = append(targets, to)

@@ -165,6 +165,15 @@ func (a *app) prepare() error {
 	return nil
 }
 
+// env is a variable of the environment; "": it is not set.
+func (a *app) env(name string) string {
+	if a.streams.Env == nil {
+		return ""
+	}
+	v, _ := a.streams.Env(name)
+	return v
+}
+
 // debugLog writes to Err, a line for each entry.
 func (a *app) debugLog() *zap.Logger {
 	enc := zap.NewDevelopmentEncoderConfig()

@@ -127,15 +127,13 @@ func (t *tailCommand) ended(ctx context.Context, err error) error {
 }
 
 // managementOf is the management API of TARGET: that of --management or AMQP_MANAGEMENT, or the
-// one that stands beside a broker at the standard port; "" if it cannot be guessed.
+// one next to a broker at the standard port; "" if it cannot be guessed.
 func (t *tailCommand) managementOf(target string) string {
 	if t.management != "" {
 		return t.management
 	}
-	if t.streams.Env != nil {
-		if api, _ := t.streams.Env("AMQP_MANAGEMENT"); api != "" {
-			return api
-		}
+	if api := t.env("AMQP_MANAGEMENT"); api != "" {
+		return api
 	}
 	u, err := url.Parse(target)
 	if err != nil || isContainer(target) {

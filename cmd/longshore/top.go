@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -56,12 +57,12 @@ func (w *watcher) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	screen := w.app.streams.InTerminal && w.app.streams.OutTerminal && w.app.terminal != nil && !w.app.print.JSON && w.rounds == 0 && w.env("TERM") != "dumb"
+	screen := w.app.streams.InTerminal && w.app.streams.OutTerminal && w.app.terminal != nil && !w.app.print.JSON && w.rounds == 0 && w.app.env("TERM") != "dumb"
 	every := w.every
 	if every == 0 && !screen {
 		every = linesEvery
 	}
-	f := fleet.New(targets, fleet.Config{Every: min(cmpOr(every, time.Second), 2*time.Second)})
+	f := fleet.New(targets, fleet.Config{Every: min(cmp.Or(every, time.Second), 2*time.Second)})
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() { defer close(done); f.Run(ctx) }()
@@ -70,22 +71,7 @@ func (w *watcher) run(ctx context.Context, args []string) error {
 		return w.lines(ctx, f, every)
 	}
 	return top.Run(ctx, f, top.Config{In: w.app.streams.In, Out: w.app.terminal, Env: w.app.streams.Environ(),
-		Look: top.Look{Color: w.app.print.PaintOut(cli.Bold, "x") != "x", ASCII: !utf8Locale(w.env)}})
-}
-
-func cmpOr(a, b time.Duration) time.Duration {
-	if a != 0 {
-		return a
-	}
-	return b
-}
-
-func (w *watcher) env(name string) string {
-	if w.app.streams.Env == nil {
-		return ""
-	}
-	v, _ := w.app.streams.Env(name)
-	return v
+		Look: top.Look{Color: w.app.print.PaintOut(cli.Bold, "x") != "x", ASCII: !utf8Locale(w.app.env)}})
 }
 
 // utf8Locale tells whether the terminal is said to show UTF-8. Where nothing is said it is

@@ -1,13 +1,9 @@
 package fleet
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -45,29 +41,20 @@ func (r *reader) follow(ctx context.Context) {
 	}
 }
 
-// stream reads one stream to its end and reports whether it was opened.
-func (r *reader) stream(ctx context.Context) bool {
+// stream reads one stream to its end and reports whether it brought anything.
+func (r *reader) stream(ctx context.Context) (opened bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watch := time.AfterFunc(quiet, cancel)
 	defer watch.Stop()
 	r.mu.Lock()
-	q := Request{Method: http.MethodGet, Path: "/api/events", Accept: "text/event-stream"}
+	path, lastID := "/api/events?after=0", "" // what it still has of the past
 	if r.lastID > 0 {
-		q.LastEventID = strconv.FormatInt(r.lastID, 10)
-	} else {
-		q.Path += "?after=0" // what it still has of the past
+		path, lastID = "/api/events", strconv.FormatInt(r.lastID, 10)
 	}
 	r.mu.Unlock()
-	res, err := r.send(ctx, q)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = res.Body.Close() }() // a stream has nothing to say at its end
-	if res.StatusCode != http.StatusOK {
-		return false
-	}
-	_ = ReadStream(res.Body, func(kind string, data []byte) error { // it ends with ctx, or is opened again
+	_ = r.Stream(ctx, path, lastID, func(kind string, data []byte) error { // follow opens it again, and run reports an instance that does not answer
+		opened = true
 		watch.Reset(quiet)
 		if r.cfg.Frames != nil {
 			r.cfg.Frames(r.target.Name, kind, data)
@@ -83,7 +70,7 @@ func (r *reader) stream(ctx context.Context) bool {
 		}
 		return nil
 	})
-	return true
+	return opened
 }
 
 // noteSession takes who is at the other end.
@@ -104,7 +91,7 @@ func (r *reader) seed(ctx context.Context) {
 	var past struct {
 		Containers []history.Series `json:"containers"`
 	}
-	if r.call(ctx, http.MethodGet, fmt.Sprintf("/api/history?seconds=%d", seedFor), nil, &past) != nil {
+	if r.Call(ctx, http.MethodGet, fmt.Sprintf("/api/history?seconds=%d", seedFor), nil, &past) != nil {
 		return // of an older version, or gone again
 	}
 	r.notePast(past.Containers)
@@ -133,23 +120,4 @@ func (r *reader) noteEvent(e admin.Event) {
 	}
 	r.mu.Unlock()
 	r.signal()
-}
-
-// ReadStream reads server-sent events and calls take for each, until it fails or the stream
-// ends.
-func ReadStream(from io.Reader, take func(kind string, data []byte) error) error {
-	lines := bufio.NewScanner(from)
-	lines.Buffer(nil, maxAnswer)
-	kind := ""
-	for lines.Scan() {
-		if k, ok := bytes.CutPrefix(lines.Bytes(), []byte("event: ")); ok {
-			kind = string(k)
-		}
-		if data, ok := bytes.CutPrefix(lines.Bytes(), []byte("data: ")); ok {
-			if err := take(kind, data); err != nil {
-				return err
-			}
-		}
-	}
-	return errors.Join(lines.Err(), io.EOF)
 }

@@ -23,6 +23,8 @@ type Target struct {
 	Token transport.Secret
 	// Hint says what to do when the token is refused.
 	Hint string
+	// Named is where the address comes from, for the hint to check it; "": not known.
+	Named string
 }
 
 // Config says how often instances are read and for how long. The zero value is ready to use.
@@ -119,7 +121,7 @@ func (f *Fleet) Run(ctx context.Context) {
 	}
 	wg.Wait()
 	for _, r := range f.readers {
-		r.client.CloseIdleConnections()
+		r.Close()
 	}
 }
 
@@ -138,7 +140,7 @@ func (f *Fleet) Past(ctx context.Context, container string) {
 	for _, r := range f.readers {
 		wg.Go(func() {
 			var past history.Series
-			if r.call(ctx, http.MethodGet, "/api/containers/"+url.PathEscape(container)+"/history", nil, &past) == nil {
+			if r.Call(ctx, http.MethodGet, "/api/containers/"+url.PathEscape(container)+"/history", nil, &past) == nil {
 				past.Container = container
 				r.notePast([]history.Series{past})
 			}
@@ -156,13 +158,11 @@ func (f *Fleet) Names() []string {
 	return names
 }
 
-// Call asks an instance and decodes its answer into v; nil: the answer is dropped. Its error
-// is a *longshore.Error, of this package where the instance cannot be reached, and the
-// instance's own where it refused.
+// Call asks an instance, as [Client.Call] does.
 func (f *Fleet) Call(ctx context.Context, instance, method, path string, body, v any) error {
 	for _, r := range f.readers {
 		if r.target.Name == instance {
-			return r.call(ctx, method, path, body, v)
+			return r.Call(ctx, method, path, body, v)
 		}
 	}
 	return unknown(instance)
@@ -173,7 +173,7 @@ func (f *Fleet) Call(ctx context.Context, instance, method, path string, body, v
 func (f *Fleet) Forward(ctx context.Context, instance string, req Request) (*http.Response, error) {
 	for _, r := range f.readers {
 		if r.target.Name == instance {
-			return r.send(ctx, req)
+			return r.Send(ctx, req)
 		}
 	}
 	return nil, unknown(instance)

@@ -15,9 +15,8 @@ import (
 
 // reader reads one instance.
 type reader struct {
-	target Target
+	*Client
 	cfg    Config
-	client *http.Client
 	signal func()
 
 	mu     sync.Mutex
@@ -27,7 +26,7 @@ type reader struct {
 }
 
 func newReader(t Target, cfg Config, signal func()) *reader {
-	return &reader{target: t, cfg: cfg, client: newClient(cfg.Timeout), signal: signal, known: Instance{Name: t.Name, Status: Asking, Since: time.Now()}, series: map[string]*series{}}
+	return &reader{Client: NewClient(t, cfg.Timeout), cfg: cfg, signal: signal, known: Instance{Name: t.Name, Status: Asking, Since: time.Now()}, series: map[string]*series{}}
 }
 
 // run reads the containers until ctx ends.
@@ -53,7 +52,7 @@ func (r *reader) read(ctx context.Context) {
 	short, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
 	var l list
-	err := r.call(short, http.MethodGet, "/api/containers", nil, &l)
+	err := r.Call(short, http.MethodGet, "/api/containers", nil, &l)
 	if ctx.Err() != nil {
 		return // the end, no failure of the instance
 	}

@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -266,18 +267,8 @@ func heldBy(ctx context.Context, f *fleet.Fleet, name string, instances []string
 			all.Problem = problems[i]
 		}
 	}
-	slices.SortStableFunc(all.Records, func(a, b HeldRecord) int { return -compare(a.Age, b.Age) })
+	slices.SortStableFunc(all.Records, func(a, b HeldRecord) int { return cmp.Compare(b.Age, a.Age) })
 	slices.SortStableFunc(all.Keys, func(a, b HotKey) int { return b.Waiting - a.Waiting })
 	slices.SortStableFunc(all.Errors, func(a, b HeldError) int { return b.Last.Compare(a.Last) })
 	return all
-}
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
