@@ -30,7 +30,7 @@ type console struct {
 	cert, key string // files of TLS; "": none
 }
 
-// consoleAddr is where the page is unless told otherwise: beside an instance on this host.
+// consoleAddr is the default address of the page: the port after that of an instance.
 const consoleAddr = "127.0.0.1:8392"
 
 func newConsole(a *app) *cobra.Command {
@@ -133,7 +133,7 @@ func (c *console) greet(ctx context.Context, a *admin.Server, n int) error {
 // people are those who may log in: those of --operator, else the user by a link.
 func (c *console) people() (map[string]transport.Secret, error) {
 	if host, _, err := net.SplitHostPort(c.listen); len(c.operators) == 0 && err == nil && !hosts.Loopback(host) {
-		return nil, &cli.UsageError{Text: "--listen " + c.listen + " can be reached from other hosts, and nobody has a token for it", Hint: "add --operator NAME=FILE, or listen on " + consoleAddr}
+		return nil, &cli.UsageError{Text: "--listen " + c.listen + " can be reached from other hosts, and no token is configured for it", Hint: "add --operator NAME=FILE, or listen on " + consoleAddr}
 	}
 	if len(c.operators) == 0 {
 		name := "local"

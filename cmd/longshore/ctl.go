@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -125,7 +126,9 @@ func (c *ctl) wouldAsk(targets []target, method, path string, body map[string]an
 	return nil
 }
 
-func containerPath(name, verb string) string { return "/api/containers/" + escape(name) + "/" + verb }
+func containerPath(name, verb string) string {
+	return "/api/containers/" + url.PathEscape(name) + "/" + verb
+}
 
 func (c *ctl) pauseVerb() *cobra.Command {
 	return c.simple("pause", "Stop receiving until resume; what was received is finished")

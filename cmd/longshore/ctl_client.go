@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -53,8 +52,6 @@ func explained(ctx context.Context, err error) error {
 	}
 	return &x
 }
-
-func escape(name string) string { return url.PathEscape(name) }
 
 // at follows names into an answer; nil if there is nothing.
 func at(v any, path ...string) any {

@@ -90,7 +90,7 @@ func (c *ctl) place() (adminPlace, error) {
 	}
 	opts, path := c.configFile(c.file)
 	conf, r, err := c.inspect(opts, path)
-	meant := c.file != "" || fileNamed(c.streams.Env)
+	meant := c.file != "" || c.env("LONGSHORE_CONFIG") != ""
 	switch {
 	case err != nil && meant:
 		return adminPlace{}, unreadable(err)

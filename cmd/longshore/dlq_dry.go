@@ -14,8 +14,8 @@ import (
 	"github.com/longshore-go/longshore/transport"
 )
 
-// dryHint is what stands in for the question where nobody can be asked. What is chosen
-// has to be looked at, and that may have a cost.
+// dryHint replaces the question where no terminal can show it. Choosing messages needs a look
+// at them, and that may have a cost.
 func dryHint(src transport.Source, filter dlq.Filter) string {
 	hint := "--yes does it, --dry-run shows what it would do"
 	if costOf(src) != "" && !filter.All() {

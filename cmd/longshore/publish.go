@@ -166,7 +166,7 @@ func (p *publishCommand) checkModes() error {
 	return nil
 }
 
-// closed closes a publisher within the time for an answer, also after a signal.
+// close closes a publisher within the time for an answer, also after a signal.
 func (p *publishCommand) close(ctx context.Context, pub transport.Publisher) error {
 	bounded, cancel := p.bounded(context.WithoutCancel(ctx))
 	defer cancel()

@@ -135,7 +135,7 @@ func commands() []command {
 	}
 }
 
-// unbroken is for what cobra prints itself: it would tell of a reader that went away.
+// unbroken is for what cobra prints itself: it would report a reader that went away.
 type unbroken struct{ io.Writer }
 
 func (u unbroken) Write(p []byte) (int, error) {

@@ -49,7 +49,7 @@ func (a *app) ofContainer(name string, o urls.Options) (config.Place, error) {
 	opts, path := a.configFile(a.file)
 	c, r, err := a.inspect(opts, path)
 	switch {
-	case err != nil && a.file == "" && !fileNamed(a.streams.Env):
+	case err != nil && a.file == "" && a.env("LONGSHORE_CONFIG") == "":
 		return config.Place{}, &longshore.Error{Code: longshore.CodeBadAddress, Op: "find " + quote(name),
 			Err:  errors.New("it is not a URL, and there is no " + config.DefaultFile + " here with a container of that name"),
 			Hint: "name the file by -c FILE or LONGSHORE_CONFIG, or write a URL: " + strings.Join(urls.Schemes(), ", ")}
@@ -70,11 +70,6 @@ func asUsage(p config.Place, err error) (config.Place, error) {
 		err = &cli.CodeError{Code: cli.ExitUsage, Err: err}
 	}
 	return p, err
-}
-
-func fileNamed(env func(string) (string, bool)) bool {
-	v, _ := env("LONGSHORE_CONFIG")
-	return v != ""
 }
 
 // completeTargets offers the containers of the configuration file; other TARGETs are URLs.

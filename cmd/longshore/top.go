@@ -71,7 +71,7 @@ func (w *watcher) run(ctx context.Context, args []string) error {
 		return w.lines(ctx, f, every)
 	}
 	return top.Run(ctx, f, top.Config{In: w.app.streams.In, Out: w.app.terminal, Env: w.app.streams.Environ(),
-		Look: top.Look{Color: w.app.print.PaintOut(cli.Bold, "x") != "x", ASCII: !utf8Locale(w.app.env)}})
+		Look: top.Look{Color: w.app.print.Colored(), ASCII: !utf8Locale(w.app.env)}})
 }
 
 // utf8Locale tells whether the terminal is said to show UTF-8. Where nothing is said it is

@@ -113,7 +113,7 @@ func (p *Printer) Failure(err error) {
 	}
 	for _, x := range counted(Problems(err)) {
 		if p.JSON {
-			_ = encodeLine(p.Streams.Err, x) // nowhere left to report a broken stderr
+			_ = encodeLine(p.Streams.Err, x) // a broken stderr cannot be reported
 			continue
 		}
 		label := p.PaintErr(Red, "error["+x.Code+"]:")

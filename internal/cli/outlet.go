@@ -39,7 +39,7 @@ func (o *Outlet) Write(p []byte) (int, error) {
 // Gone reports whether a write was in vain.
 func (o *Outlet) Gone() bool { return o.gone.Load() }
 
-// WithoutGone leaves ErrGone out of joined errors: it is not a mistake to tell of.
+// WithoutGone leaves ErrGone out of joined errors: it is no mistake to report.
 func WithoutGone(err error) error {
 	joined, ok := err.(interface{ Unwrap() []error }) // only what errors.Join made
 	switch {

@@ -72,6 +72,9 @@ func paint(on bool, c Color, s string) string {
 	return "\x1b[" + string(c) + "m" + s + "\x1b[0m"
 }
 
+// Colored reports whether the answer is painted.
+func (p *Printer) Colored() bool { return p.outColor }
+
 // PaintOut paints text for the answer.
 func (p *Printer) PaintOut(c Color, s string) string { return paint(p.outColor, c, s) }
 
@@ -84,13 +87,13 @@ func (p *Printer) Printf(format string, args ...any) error {
 	return err
 }
 
-// Notef writes a line that is not the answer; -q silences it. Beside errors in JSON it
-// is JSON too.
+// Notef writes a line that is not the answer; -q silences it: JSON where errors
+// are JSON.
 func (p *Printer) Notef(format string, args ...any) {
 	switch {
 	case p.Quiet:
 	case p.JSON:
-		_ = encodeLine(p.Streams.Err, map[string]string{"note": strings.TrimSpace(fmt.Sprintf(format, args...))}) // nowhere left to tell of a broken stderr
+		_ = encodeLine(p.Streams.Err, map[string]string{"note": strings.TrimSpace(fmt.Sprintf(format, args...))}) // a broken stderr cannot be reported
 	default:
 		fmt.Fprintf(p.Streams.Err, format+"\n", args...)
 	}

@@ -17,7 +17,7 @@ type Level string
 // The levels.
 const (
 	OK   Level = "ok"
-	Warn Level = "warn" // works, and will surprise somebody
+	Warn Level = "warn" // works, but not as one would expect
 	Bad  Level = "bad"  // messages are lost, or worked on twice
 	// Unknown was not looked at; the hint says how it can be.
 	Unknown Level = "unknown"
@@ -56,7 +56,7 @@ type Origin int
 
 // The origins.
 const (
-	Guessed Origin = iota // nobody: it may be absent, or another broker's
+	Guessed Origin = iota // not named: it may be absent, or another broker's
 	Ambient               // the environment: it may be another broker's
 	Named                 // the command line: it must be right
 )

@@ -94,7 +94,7 @@ func (g *Gateway) Around(next http.Handler) http.Handler {
 	return mux
 }
 
-// roles are what somebody may do, the least first.
+// roles are the permissions of a caller, the least first.
 func roles() []string { return []string{"none", "local", "viewer", "operator"} }
 
 func rank(role string) int {
@@ -118,7 +118,7 @@ func caller(next http.Handler, w http.ResponseWriter, r *http.Request, least str
 			w.Header()[name] = v
 		}
 		w.WriteHeader(got.status)
-		_, _ = w.Write(got.body.Bytes()) // the client is gone: nobody to tell
+		_, _ = w.Write(got.body.Bytes()) // the client is gone
 		return nil, false
 	}
 	switch has := rank(text(who, "role")); {
@@ -152,7 +152,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // what came before may have taken long; not every writer can
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(raw, '\n')) // the client is gone: nobody to tell
+	_, _ = w.Write(append(raw, '\n')) // the client is gone
 }
 
 func fail(w http.ResponseWriter, status int, code longshore.Code, message, help string) {

@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -123,8 +124,8 @@ func recent(g *fleet.Group, of func(fleet.Point) float64) float64 {
 func largest(g *fleet.Group, of func(fleet.Point) float64) []float64 {
 	var out []float64
 	for _, points := range current(g) {
-		for len(out) < len(points) {
-			out = append([]float64{-1}, out...)
+		if missing := len(points) - len(out); missing > 0 {
+			out = append(slices.Repeat([]float64{-1}, missing), out...)
 		}
 		for i, v := range points {
 			at := len(out) - len(points) + i
@@ -216,12 +217,8 @@ func (s *Screen) limits(p *fleet.Part) string {
 
 // errors are the failed calls by their code, the most frequent first, and the last text.
 func (s *Screen) errors(r *row) string {
-	codes := slices.Collect(maps.Keys(r.total.Failed))
-	slices.SortFunc(codes, func(a, b longshore.Code) int {
-		if n := r.total.Failed[b] - r.total.Failed[a]; n != 0 {
-			return int(max(min(n, 1), -1))
-		}
-		return strings.Compare(string(a), string(b))
+	codes := slices.SortedFunc(maps.Keys(r.total.Failed), func(a, b longshore.Code) int {
+		return cmp.Or(cmp.Compare(r.total.Failed[b], r.total.Failed[a]), cmp.Compare(a, b))
 	})
 	var parts []string
 	for _, c := range codes {

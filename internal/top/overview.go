@@ -157,10 +157,7 @@ func (s *Screen) block(cs []column, r *row, selected bool) []string {
 	cells := make([]string, len(cs))
 	for i, c := range cs {
 		if c.text == nil {
-			cells[i] = s.Look.fit(s.sparkOf(r.group, c.least, func(p fleet.Point) float64 { return p.Done }), c.least, false)
-			if s.Look.ASCII {
-				cells[i] = s.sparkOf(r.group, c.least, func(p fleet.Point) float64 { return p.Done })
-			}
+			cells[i] = s.Look.spark(summed(r.group, func(p fleet.Point) float64 { return p.Done }), c.least)
 			continue
 		}
 		cells[i] = s.Look.fit(c.text(r), c.least, c.right)
@@ -187,11 +184,6 @@ func (s *Screen) block(cs []column, r *row, selected bool) []string {
 		lines = append(lines, "     "+s.Look.paint(map[bool]tone{true: as, false: faint}[r.urge >= fleet.Held], l))
 	}
 	return lines
-}
-
-// sparkOf draws the sum of a group's instances over the last time.
-func (s *Screen) sparkOf(g *fleet.Group, w int, of func(fleet.Point) float64) string {
-	return s.Look.spark(summed(g, of), w)
 }
 
 // summed adds up the series of a group's instances, the newest with the newest.

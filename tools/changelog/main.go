@@ -4,7 +4,7 @@
 //	go run ./tools/changelog            # group [Unreleased]
 //	go run ./tools/changelog v0.1.0     # and release it
 //
-// No entry is changed or lost. Run it when nobody has entries that have not landed.
+// No entry is changed or lost. Land all entries first.
 package main
 
 import (
@@ -15,17 +15,35 @@ import (
 	"time"
 )
 
-const file = "CHANGELOG.md"
+const (
+	file = "CHANGELOG.md"
+	head = "## [Unreleased]\n"
+)
 
 func main() {
-	text, err := os.ReadFile(file)
-	if err == nil {
-		err = os.WriteFile(file, []byte(group(string(text), strings.Join(os.Args[1:], ""), time.Now().Format(time.DateOnly))), 0o644) //nolint:gosec // as it was
-	}
-	if err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "changelog:", err)
 		os.Exit(1)
 	}
+}
+
+func run(args []string) error {
+	tag := ""
+	switch len(args) {
+	case 0:
+	case 1:
+		tag = args[0]
+	default:
+		return fmt.Errorf("%d arguments, and it takes at most the tag of a version", len(args))
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(string(text), head) {
+		return fmt.Errorf("%s has no section %q: nothing was changed", file, strings.TrimSpace(head))
+	}
+	return os.WriteFile(file, []byte(group(string(text), tag, time.Now().Format(time.DateOnly))), 0o644) //nolint:gosec // as it was
 }
 
 // area is a heading and the words that an entry of it begins with or has.
@@ -56,7 +74,6 @@ func areas() []area {
 // group returns the text with the section [Unreleased] grouped, as the section of tag if
 // there is one.
 func group(text, tag, date string) string {
-	const head = "## [Unreleased]\n"
 	before, rest, found := strings.Cut(text, head)
 	if !found {
 		return text
@@ -70,7 +87,11 @@ func group(text, tag, date string) string {
 	if tag != "" {
 		fmt.Fprintf(&out, "\n## [%s] - %s\n", strings.TrimPrefix(tag, "v"), date)
 	}
-	for _, section := range strings.Split("\n"+strings.TrimSpace(body), "\n### ")[1:] {
+	sections := strings.Split("\n"+strings.TrimSpace(body), "\n### ")
+	if intro := strings.TrimSpace(sections[0]); intro != "" {
+		out.WriteString("\n" + intro + "\n")
+	}
+	for _, section := range sections[1:] {
 		title, entries, _ := strings.Cut(section, "\n")
 		fmt.Fprintf(&out, "\n### %s\n", title)
 		grouped := byArea(split(entries))
@@ -83,14 +104,15 @@ func group(text, tag, date string) string {
 	return out.String() + after
 }
 
-// split cuts a section into its entries: a line that begins with "- ", and what follows it.
+// split cuts a section into its entries: a line that begins with "- ", and the lines after it.
+// Lines before the first one are an entry too.
 func split(section string) (entries []string) {
 	for line := range strings.Lines(section + "\n") {
 		switch {
-		case strings.HasPrefix(line, "- "):
-			entries = append(entries, line)
 		case strings.TrimSpace(line) == "", strings.HasPrefix(line, "#### "):
-		case len(entries) > 0:
+		case strings.HasPrefix(line, "- "), len(entries) == 0:
+			entries = append(entries, line)
+		default:
 			entries[len(entries)-1] += line
 		}
 	}
