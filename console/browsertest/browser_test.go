@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -107,7 +106,7 @@ func serve(t *testing.T, handle longshore.HandlerFunc, edit ...func(*container.C
 	return s
 }
 
-// open starts the page; close ends it.
+// open starts the page; close ends it and may be called again.
 func (s *service) open() {
 	s.t.Helper()
 	a, err := admin.New(s.cfg)
@@ -281,15 +280,6 @@ func must(t *testing.T, err error) {
 func done(context.Context, *longshore.Delivery) error { return nil }
 
 var errBank = errors.New("the bank is closed")
-
-func has(all []string, part string) bool {
-	for _, s := range all {
-		if strings.Contains(s, part) {
-			return true
-		}
-	}
-	return false
-}
 
 func scheme(name string) chromedp.Action {
 	return emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}, {Name: "prefers-reduced-motion", Value: "reduce"}})

@@ -1,6 +1,6 @@
 // Package console is the page on which people watch and steer containers. It is a client
-// of the admin API, of one instance or of several (`instance` in its answers), and the same
-// for everybody: nothing in it is secret, all that is shown comes from the API.
+// of the admin API, of one instance or of several (`instance` in its answers). It is the
+// same for all callers and has no secrets: everything it shows comes from the API.
 //
 // Its addresses are relative, so it works under any prefix: at PREFIX/ the page, below
 // PREFIX/console/ its files, below PREFIX/api/ the API.
@@ -61,7 +61,7 @@ func Handler() http.Handler {
 		head := w.Header()
 		head.Set("Content-Security-Policy", Policy)
 		head.Set("Content-Type", f.kind)
-		head.Set("Cache-Control", "no-cache") // asked for again, sent only when it has changed
+		head.Set("Cache-Control", "no-cache") // revalidated each time, sent only when it has changed
 		head.Set("ETag", f.tag)
 		head.Set("Referrer-Policy", "no-referrer")
 		head.Set("X-Content-Type-Options", "nosniff")
@@ -70,6 +70,6 @@ func Handler() http.Handler {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
-		_, _ = w.Write(f.body) // the client is gone: nobody to tell
+		_, _ = w.Write(f.body) // the client is gone
 	})
 }

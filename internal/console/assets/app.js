@@ -1,8 +1,8 @@
 // The frame: routes, who is here, whether it is live, the colour scheme.
-import {h, put, text, cls, safe, count, span, say, clock} from './dom.js';
-import {store, connect, changed, notify, login, logout, many, call, operator} from './store.js';
+import {h, put, text, cls, safe, count, span, say} from './dom.js';
+import {store, connect, changed, notify, login, logout, many} from './store.js';
 import {recolour, redraw} from './charts.js';
-import {lockAll, result, button, act} from './parts.js';
+import {lockAll, result, button, act, dialog} from './parts.js';
 import {overview} from './overview.js';
 import {container} from './container.js';
 import {deadLetters} from './deadletters.js';
@@ -93,11 +93,7 @@ function loginForm(title, why, done) {
 }
 
 function askToken() {
-  const d = h('dialog', {'aria-label': 'Log in'});
-  d.append(loginForm('Log in', 'Ids, keys and texts need a viewer’s token, changes an operator’s.', () => d.close()));
-  d.addEventListener('close', () => d.remove());
-  document.body.append(d);
-  d.showModal();
+  const d = dialog('Log in', loginForm('Log in', 'Ids, keys and texts need a viewer’s token, changes an operator’s.', () => d.close()));
 }
 
 // What is true of everything on the page: it is stale, or an instance was restarted.
@@ -180,12 +176,9 @@ addEventListener('keydown', (e) => {
 });
 
 function help() {
-  const d = h('dialog', {'aria-label': 'Keys'}, h('h2', {}, 'Keys'),
+  const d = dialog('Keys', h('h2', {}, 'Keys'),
     h('dl', {class: 'keys'}, [['/', 'filter'], ['o d e', 'overview, dead letters, events'], ['Tab, Enter', 'everything else'], ['?', 'this list']].map(([k, t]) => [h('dt', {}, k), h('dd', {}, t)])),
     h('div', {class: 'row end'}, h('button', {type: 'button', onclick: () => d.close()}, 'Close')));
-  d.addEventListener('close', () => d.remove());
-  document.body.append(d);
-  d.showModal();
 }
 
 document.addEventListener('visibilitychange', () => notify());

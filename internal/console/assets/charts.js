@@ -58,7 +58,7 @@ const nice = (v) => {
 const charts = new Set();
 let hover = null; // the second under the pointer: the same on all charts
 
-// chart is a figure: {title, unit, lines: [{key, label, colour, area, step}], marks, note}.
+// chart is a figure: {title, unit, lines: [{key, label, colour, area, step}], marks, least}.
 export function chart(o) {
   const unit = {rate, count, span}[o.unit];
   const canvas = h('canvas', {role: 'img'});
@@ -187,10 +187,8 @@ function line(g, s, l, x, y, after) {
   g.strokeStyle = colour(l.colour);
   g.lineWidth = 1.5;
   g.lineJoin = 'round';
-  g.setLineDash(l.dash ? [3, 3] : []);
   path(false);
   g.stroke();
-  g.setLineDash([]);
   g.lineWidth = 1;
 }
 

@@ -1,7 +1,7 @@
 // One container: what limits it, its last 15 minutes, what it holds, and the buttons beside
 // what they affect.
-import {h, put, text, attr, cls, list, count, rate, span, safe, clock, ago, time} from './dom.js';
-import {store, call, of, idOf, full, many, sees, operator} from './store.js';
+import {h, text, cls, list, count, rate, span, safe, clock, ago, time} from './dom.js';
+import {store, call, of, idOf, full, many, sees} from './store.js';
 import {chart} from './charts.js';
 import {badge, setBadge, sentence, limited, advice, headline, fix, result, button, enable, ask, act} from './parts.js';
 import {transports} from './overview.js';
@@ -67,18 +67,16 @@ export function container(name, instance) {
   const panel = (t, note, ...kids) => h('section', {class: 'panel', 'aria-label': t}, h('h2', {}, t, note && h('small', {}, ' ', note)), ...kids);
   const table = (label, heads) => {
     const body = h('tbody', {}), empty = h('p', {class: 'empty'});
-    const el = h('div', {class: 'scroll'}, h('table', {'aria-label': label}, h('thead', {}, h('tr', {}, heads.map((t) => h('th', {scope: 'col', class: /^(Age|Attempt|Waiting|Count|Position|Behind|Committed|End|Lag)$/.test(t) ? 'num' : ''}, t)))), body));
+    const el = h('div', {class: 'scroll'}, h('table', {'aria-label': label}, h('thead', {}, h('tr', {}, heads.map((t) => h('th', {scope: 'col', class: /^(Age|Attempt|Waiting|Count|Position)$/.test(t) ? 'num' : ''}, t)))), body));
     return {el: h('div', {}, el, empty), body, empty, scroll: el};
   };
   const running = table('Running', ['Message', 'Key', 'Age', 'Attempt', 'Where', '']), parked = table('Parked', ['Message', 'Key', 'Age', 'Attempt', 'Next try', '']);
   const keys = table('Keys with the most work', ['Key', 'Waiting', 'Share of the window', 'Its first message']);
   const errors = table('Errors of the last 15 minutes', ['Error', 'Count', 'Last', 'Text']);
-  const partitions = table('Partitions', ['Partition', 'Position', 'Committed', 'End', 'Lag', 'Held back by', 'Window', '']);
-  const consumers = table('Consumers', ['Host', 'Client', 'Connection']);
+  const partitions = table('Partitions', ['Partition', 'Position', 'Held back by', 'Window', '']);
   const recordOut = result(), partOut = result();
   const recent = h('ol', {class: 'events', 'aria-label': 'Last events'});
   const keysPanel = panel('Hot keys', '', keys.el), partPanel = panel('Partitions', '', partitions.el, partOut), errPanel = panel('Errors', 'last 15 minutes', errors.el);
-  const consPanel = panel('Consumers of the queue', '', consumers.el);
   const heldNow = h('span', {class: 'now'});
 
   const root = h('div', {class: 'one'},
@@ -91,7 +89,7 @@ export function container(name, instance) {
       panel('Limit', 'handlers at once, on this instance', throttleNow, throttleForm, noThrottle, throttleOut)),
     panel('Running now', 'the oldest first', heldNow, running.el, recordOut),
     h('div', {class: 'cols'}, panel('Waiting for a retry', '', parked.el), errPanel),
-    h('div', {class: 'cols'}, keysPanel, partPanel), consPanel,
+    h('div', {class: 'cols'}, keysPanel, partPanel),
     panel('Last events', 'failed messages aside', recent));
 
   let detail = null, timer = 0, aborter = null, loaded = '', failedDetail = null;
@@ -202,18 +200,11 @@ export function container(name, instance) {
     partPanel.hidden = !ps.length && c.transport !== 'kafka';
     list(partitions.body, ps, (p) => `${p.topic}/${p.partition}`, partitionRow, drawPartition);
     none(partitions, ps, texts('No partition is held back.'));
-    const cs = detail?.consumers || [];
-    consPanel.hidden = !cs.length;
-    list(consumers.body, cs, (x) => x.connection, () => h('tr', {}, cell('id'), cell('wrap'), cell('wrap')), (tr, x) => {
-      text(tr.children[0], safe(x.host, 80) + (x.own ? ' (this one)' : ''));
-      text(tr.children[1], safe(x.client, 120));
-      text(tr.children[2], safe(x.connection, 120));
-    });
   }
 
   function partitionRow() {
     const bar = h('i', {});
-    const tr = h('tr', {}, cell('id'), cell('num'), cell('num'), cell('num'), cell('num'), cell('wrap'), h('td', {}, h('span', {class: 'meter wide', 'aria-hidden': 'true'}, bar), h('span', {})), cell('buttons'));
+    const tr = h('tr', {}, cell('id'), cell('num'), cell('wrap'), h('td', {}, h('span', {class: 'meter wide', 'aria-hidden': 'true'}, bar), h('span', {})), cell('buttons'));
     tr.bar = bar;
     const dead = button('Dead-letter…', () => tr.p.record && one({record: tr.p.record, state: tr.p.state}, 'dead-letter', 'Dead-letter', partOut), 'small');
     const past = button('Seek past…', async () => {
@@ -230,12 +221,9 @@ export function container(name, instance) {
     cls(tr, p.full ? 'is-problem' : '');
     text(t[0], `${safe(p.topic, 60)}/${p.partition}`);
     text(t[1], p.position >= 0 ? count(p.position) : '–');
-    text(t[2], p.committed === undefined ? '–' : count(p.committed));
-    text(t[3], p.end === undefined ? '–' : count(p.end));
-    text(t[4], p.lag === undefined ? '–' : count(p.lag));
-    text(t[5], blocked ? `${p.full ? '▲ ' : ''}offset ${count(p.position)}${p.key ? `, key ${safe(p.key, 60)}` : ''}, for ${ago(p.since)}${p.attempt ? `, attempt ${p.attempt}` : ''}${p.due ? `, next try in ${span((new Date(p.due) - Date.now()) / 1000)}` : ''}` : 'nothing');
+    text(t[2], blocked ? `${p.full ? '▲ ' : ''}offset ${count(p.position)}${p.key ? `, key ${safe(p.key, 60)}` : ''}, for ${ago(p.since)}${p.attempt ? `, attempt ${p.attempt}` : ''}${p.due ? `, next try in ${span((new Date(p.due) - Date.now()) / 1000)}` : ''}` : 'nothing');
     tr.bar.style.width = p.window ? `${Math.min(100, 100 * (p.behind + 1) / p.window)}%` : '0';
-    text(t[6].lastChild, p.window ? ` ${count(p.behind + 1)} of ${count(p.window)}` : '');
+    text(t[3].lastChild, p.window ? ` ${count(p.behind + 1)} of ${count(p.window)}` : '');
     for (const b of tr.buttons) b.hidden = !blocked;
     enable(tr.buttons[0], !!p.record, 'The record is not held at the moment');
   }
@@ -313,7 +301,7 @@ export function container(name, instance) {
   function draw() {
     const c = find();
     gone.hidden = !!c || store.link === 'connecting';
-    for (const el of root.children) if (el !== gone && el !== root.firstChild && el !== banners && el !== consPanel) el.hidden = !c;
+    for (const el of root.children) if (el !== gone && el !== root.firstChild && el !== banners) el.hidden = !c;
     if (!c) {
       text(title, safe(name, 80));
       return;

@@ -1,6 +1,6 @@
 // What was given up: look, replay, export, purge.
-import {h, put, text, attr, cls, list, count, span, safe, safeBody, clock, ago} from './dom.js';
-import {store, call, of, operator, sees, many, address, idOf} from './store.js';
+import {h, put, text, cls, list, count, span, safe, safeBody, clock, ago} from './dom.js';
+import {store, call, of, sees, many, address, idOf} from './store.js';
 import {result, button, enable, ask, act} from './parts.js';
 
 // plain is an error without where it was seen: the other columns say that.
@@ -31,7 +31,6 @@ export function deadLetters(name, instance) {
     const q = find.value.trim().toLowerCase();
     return letters.filter((l) => (!reason.value || l.reason === reason.value) && (!q || `${l.id} ${l.key} ${l.error} ${l.reason}`.toLowerCase().includes(q)));
   };
-  const filtered = () => !!(reason.value || find.value.trim());
 
   async function load(afresh) {
     const c = place();

@@ -1,5 +1,5 @@
 // What happened, the newest first.
-import {h, put, text, cls, list, time, safe} from './dom.js';
+import {h, put, list, time, safe} from './dom.js';
 import {store, many} from './store.js';
 
 const groups = {

@@ -1,8 +1,7 @@
 // Parts that several views share.
-import {h, put, text, safe, span, attr, cls, ago} from './dom.js';
+import {h, put, text, safe, attr, cls, ago} from './dom.js';
 import {store, call, of, operator, notify} from './store.js';
 
-export const glyphs = {ok: '●', notice: '◆', problem: '▲', off: '○'};
 const words = {running: 'running', recovering: 'recovering', paused: 'paused', starting: 'starting', draining: 'draining', stopped: 'stopped', new: 'not started'};
 const stateGlyphs = {paused: '‖', recovering: '↻', starting: '◌', draining: '▽', stopped: '■', new: '○', running: '●'};
 
@@ -95,6 +94,15 @@ export function lockAll() {
   for (const b of document.querySelectorAll('[data-locks]')) lock(b);
 }
 
+// dialog opens a dialog; it leaves the page when it is closed.
+export function dialog(label, ...children) {
+  const d = h('dialog', {'aria-label': label}, ...children);
+  d.addEventListener('close', () => d.remove());
+  document.body.append(d);
+  d.showModal();
+  return d;
+}
+
 // ask is a dialog for what cannot be undone. typed: the person has to type this number.
 export function ask(title, lines, verb, typed) {
   return new Promise((resolve) => {
@@ -105,7 +113,7 @@ export function ask(title, lines, verb, typed) {
       input && h('label', {}, `Type ${typed} to confirm`, input),
       h('label', {}, 'Reason, for the log', reason),
       h('div', {class: 'row end'}, h('button', {type: 'button', onclick: () => d.close()}, 'Cancel'), go));
-    const d = h('dialog', {'aria-label': title}, form);
+    const d = dialog(title, form);
     if (input) input.addEventListener('input', () => { go.disabled = input.value.trim() !== String(typed); });
     let yes = false;
     form.addEventListener('submit', (e) => {
@@ -113,12 +121,7 @@ export function ask(title, lines, verb, typed) {
       yes = true;
       d.close();
     });
-    d.addEventListener('close', () => {
-      d.remove();
-      resolve(yes ? {reason: reason.value} : null);
-    });
-    document.body.append(d);
-    d.showModal();
+    d.addEventListener('close', () => resolve(yes ? {reason: reason.value} : null));
   });
 }
 
@@ -132,4 +135,3 @@ export function fix(c) {
 }
 
 export const link = (c) => `#/c/${encodeURIComponent(c.name || c.container)}` + (c.instance ? `/${encodeURIComponent(c.instance)}` : '');
-export {span};

@@ -34,7 +34,7 @@ export function notify() {
 }
 
 // Refusal is an answer of the API that is an error.
-export class Refusal extends Error {
+class Refusal extends Error {
   constructor(status, body) {
     super(body.message || `status ${status}`);
     this.status = status;
@@ -157,7 +157,7 @@ async function past() {
 }
 
 const measures = ['at', 'in', 'done', 'retried', 'dead', 'lost', 'backlog', 'in_flight', 'parked', 'workers', 'busy', 'permits', 'p50', 'p99', 'oldest', 'state'];
-export const emptySeries = (c) => ({container: c.name || c.container, instance: c.instance, scaled: [], hour_ago: null, ...Object.fromEntries(measures.map((k) => [k, []]))});
+const emptySeries = (c) => ({container: c.name || c.container, instance: c.instance, scaled: [], hour_ago: null, ...Object.fromEntries(measures.map((k) => [k, []]))});
 
 function points(m) {
   for (const p of m.points) {
