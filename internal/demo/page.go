@@ -33,7 +33,7 @@ func (r *run) open(ctx context.Context) (*page, error) {
 		return nil, err
 	}
 	p := &page{server: s, link: s.Link(ctx)}
-	if p.link == "" { // no place for a token on this host: it can be looked at all the same
+	if p.link == "" { // no place for a token on this host: the page opens without a login, read-only
 		p.link = "http://" + s.Addr() + "/"
 	}
 	return p, nil
@@ -89,12 +89,12 @@ func (l *leg) limit(by, reason string) {
 const (
 	stayBurst  = 25 * time.Second
 	stayPoison = 60 * time.Second
-	stayLimit  = 6 * time.Second // then the first broker is limited, until a person finds out
+	stayLimit  = 6 * time.Second // then the first broker is limited, until a person notices
 	stayBatch  = 400
 )
 
-// stay keeps the load up until ctx ends. Soon one broker is throttled, as a colleague may
-// have done in the night: why its orders are slow is there to be found, and to be undone.
+// stay keeps the load up until ctx ends. After a few seconds one broker is throttled, as if by a
+// colleague: the page shows why its orders are slow, and can clear the limit.
 func (r *run) stay(ctx context.Context) {
 	bursts, poison, limit := time.NewTicker(stayBurst), time.NewTicker(stayPoison), time.NewTimer(stayLimit)
 	defer bursts.Stop()

@@ -37,7 +37,7 @@ func Run(soft, hard context.Context, cfg Config) (Result, error) {
 		r.page, err = r.open(soft)
 	}
 	if err == nil {
-		res = r.play(soft, hard)
+		res, err = r.play(soft, hard)
 	}
 	return res, errors.Join(err, r.close(hard, built))
 }
@@ -63,8 +63,9 @@ func (r *run) prepare(ctx context.Context, built []*rig) error {
 	return errors.Join(errs...)
 }
 
-// play runs the steps and drains.
-func (r *run) play(soft, hard context.Context) Result {
+// play runs the steps and drains. The page is closed before the count: a job or a look of its
+// own at dead letters would disturb it.
+func (r *run) play(soft, hard context.Context) (Result, error) {
 	r.began = time.Now()
 	h := Header{Keys: keys, Seed: r.cfg.Seed, For: r.cfg.For, Page: r.page.link, Stay: r.cfg.Stay}
 	for _, l := range r.legs {
@@ -92,11 +93,12 @@ func (r *run) play(soft, hard context.Context) Result {
 	stopProducers()
 	producers.Wait()
 	drain := r.drain(hard)
+	err := r.page.close(hard)
 	stopWatching()
 	watch.Wait()
 	res := r.result(hard, drain)
 	r.show(func(s Show) { s.End(); r.done = true })
-	return res
+	return res, err
 }
 
 // sleep waits until a share of the time has passed; false when ctx ends first.
