@@ -485,18 +485,18 @@ func TestFleetThrottle(t *testing.T) {
 	s.wants(http.StatusOK, http.MethodPut, orders+"/throttle", `{"clear":true,"scope":"fleet"}`)
 }
 
-// Everything that is wrong with a configuration is told at once.
+// Everything that is wrong with a configuration is reported at once.
 func TestBadConfiguration(t *testing.T) {
 	_, err := admin.New(admin.Config{Addr: "nowhere", Containers: []*container.ListenerContainer{nil}, Viewers: map[string]transport.Secret{"wall": {}}})
 	for _, part := range []string{"nowhere", "Containers[0]", `Viewers has an entry "wall"`} {
 		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("%q is not told in: %v", part, err)
+			t.Errorf("%q is not in: %v", part, err)
 		}
 	}
 }
 
 // Stop is harmless when repeated, removes the token, and a second server on the
-// same port is told so.
+// same port is refused with that reason.
 func TestStartAndStop(t *testing.T) {
 	s := serve(t, admin.Config{})
 	second, err := admin.New(admin.Config{Addr: s.a.Addr(), TokenFile: filepath.Join(t.TempDir(), "x")})

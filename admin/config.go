@@ -18,7 +18,7 @@ import (
 	"github.com/longshore-go/longshore/transport"
 )
 
-// DefaultAddr is where the API listens unless told otherwise.
+// DefaultAddr is where the API listens by default.
 const DefaultAddr = "127.0.0.1:8391"
 
 // Config says what is served where and to whom. The zero value listens on

@@ -33,7 +33,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		case l.places <- struct{}{}:
 			return &placedConn{Conn: c, leave: sync.OnceFunc(func() { <-l.places })}, nil
 		default:
-			_ = c.Close() // there is nothing to tell it
+			_ = c.Close() // before a request there is no answer to send
 		}
 	}
 }

@@ -68,8 +68,8 @@ func (s *Server) routes() []route {
 	}
 }
 
-// Handler serves the API, for a mux of one's own; tokens and hosts are checked all
-// the same. Events and the token file need Start.
+// Handler serves the API, for a mux of one's own; it still checks
+// tokens and hosts. Events and the token file need Start.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range s.routes() {
@@ -79,7 +79,7 @@ func (s *Server) Handler() http.Handler {
 		mux.Handle("GET /metrics", s.cfg.Metrics)
 	}
 	page := console.Handler()
-	mux.Handle("GET /{$}", page) // the same for everybody: all that it shows it asks the API for
+	mux.Handle("GET /{$}", page) // needs no role: everything it shows comes from the API
 	mux.Handle("GET /console/", page)
 	mux.Handle("/", s.access.needs(local, func(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, longshore.CodeNotFound, "there is no "+r.Method+" "+clip(r.URL.Path), "see GET /api/openapi.json")
@@ -92,7 +92,7 @@ func (s *Server) Handler() http.Handler {
 
 func describe(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(openapi) // the client is gone: nobody to tell
+	_, _ = w.Write(openapi) // the client is gone
 }
 
 // errorBody is the body of an error.
@@ -136,7 +136,7 @@ func answer(w http.ResponseWriter, status int, body any) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime)) // what came before may have taken long; not every writer can
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(raw, '\n')) // the client is gone: nobody to tell
+	_, _ = w.Write(append(raw, '\n')) // the client is gone
 }
 
 // numberOf reads a number from 1 to most from the query, or answers what is wrong with it.
