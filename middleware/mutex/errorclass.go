@@ -28,7 +28,7 @@ const (
 	ClassReadOnly
 	// ClassLost: the session is gone and what it did last is unknown.
 	ClassLost
-	// ClassAborted: the transaction failed before and somebody hid that.
+	// ClassAborted: the transaction failed before, and the handler hid that.
 	ClassAborted
 	// ClassSchema: a table or column is missing or not allowed.
 	ClassSchema

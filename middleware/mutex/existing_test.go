@@ -139,6 +139,30 @@ func TestTimesOfAnExistingTable(t *testing.T) {
 	})
 }
 
+// The delete after a handler that has ended the transaction itself fails, and the error says
+// which row stays and what the handler must leave alone.
+func TestDeleteLastAfterTheHandlersOwnCommit(t *testing.T) {
+	servers(t, func(t *testing.T, e *env) {
+		tables := e.existing()
+		if e.dialect == mutex.MySQL {
+			e.exec("CREATE INDEX " + e.effects + "_i ON " + tables.Mutex + " (MUTEX)")
+		}
+		e.exec("INSERT INTO " + tables.Mutex + " (MUTEX) VALUES (7)")
+		m := e.mutex(mutex.Config{Tables: tables, NoUniqueIndex: true, Delete: mutex.DeleteLast})
+		err := run(t, m, longshore.HandlerFunc(func(ctx context.Context, _ *longshore.Delivery) error {
+			tx, err := mutex.TxFrom(ctx)
+			if err != nil {
+				return err
+			}
+			return tx.Commit()
+		}), delivery("7"))
+		is(t, err, longshore.VerdictNone) // counted: uncounted, its effects would go on for ever
+		if text := err.Error(); !strings.Contains(text, `mutex row "7"`) || !strings.Contains(text, "leave commit") {
+			t.Error(text)
+		}
+	})
+}
+
 // What a message without a row becomes is a setting.
 func TestAbsentRow(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {

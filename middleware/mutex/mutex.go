@@ -3,6 +3,7 @@ package mutex
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
@@ -56,8 +57,8 @@ func (m *Mutex) Wrap(next longshore.Handler) longshore.Handler {
 		if err != nil {
 			return longshore.Reject(err)
 		}
-		// A transaction that the database itself rolled back is run again here: it is
-		// nobody's failed attempt.
+		// A transaction that the database itself rolled back is run again here: it does
+		// not count as a failed attempt.
 		for try := 1; ; try++ {
 			err = m.once(ctx, d, c, next)
 			var again *rolledBack
@@ -168,16 +169,18 @@ func (m *Mutex) once(ctx context.Context, d *longshore.Delivery, c claim, next l
 	return m.failed(ctx, c, err, m.evidenceOf(ctx, tx, rollback, err, lost))
 }
 
-// deleteLast deletes the row that the transaction has locked. That there is none any more
-// is no error: only the handler can have deleted it.
+// deleteLast deletes the row that the transaction has locked. It is no error if the row is
+// gone: only the handler can have deleted it.
 func (m *Mutex) deleteLast(life context.Context, tx Tx, c claim) error {
 	if m.cfg.Delete != DeleteLast || c.none || c.inbox {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(life, m.cfg.CommitTimeout)
 	defer cancel()
-	_, err := tx.Exec(ctx, m.sql.delete, c.id)
-	return err
+	if _, err := tx.Exec(ctx, m.sql.delete, c.id); err != nil {
+		return fmt.Errorf("longshore: delete mutex row %q after its handler, which must leave commit and rollback to the mutex and return the errors of its statements: %w", c.id, err)
+	}
+	return nil
 }
 
 // limited begins within LockTimeout, or until the handler's context ends. With

@@ -41,7 +41,7 @@ func (m *Mutex) noTransaction(ctx context.Context, err error) error {
 }
 
 // comesBack releases a delivery for the database's fault. It is logged once a minute:
-// such a delivery is neither an attempt nor a failure, so nobody else says why nothing
+// such a delivery is neither an attempt nor a failure, so no other line says why nothing
 // gets on.
 func (m *Mutex) comesBack(err error, delay time.Duration) error {
 	if stands, due := m.quiet.Due(time.Now()); due {
@@ -144,12 +144,10 @@ func (m *Mutex) discard(ctx context.Context, c claim, verdict error) error {
 	tx, out, err := m.limited(ctx, life, end, c)
 	if err == nil && out == Acquired {
 		defer m.gate.leave()
-		if err = m.deleteLast(life, tx, c); err != nil {
-			_ = tx.Rollback(life)
-			return longshore.Release(errors.Join(verdict, err), m.delay(1))
+		if err = m.deleteLast(life, tx, c); err == nil {
+			err = m.commit(life, tx)
 		}
-		err = m.commit(life, tx)
-		_ = tx.Rollback(life)
+		_ = tx.Rollback(life) // after a commit it does nothing
 	}
 	if err != nil || out == Held {
 		return longshore.Release(errors.Join(verdict, err), m.delay(1))
