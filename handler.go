@@ -120,6 +120,8 @@ type Watcher interface {
 // Doubter is a [Watcher] that also lets a few messages through to find out whether the
 // rest may follow, as a breaker does in its trial. While it doubts, a container that
 // is not held accepts no more work than that: more processes would bring nothing.
+// Doubts is asked often and under the container's lock: it must not block, and must not
+// call the container.
 type Doubter interface {
 	Doubts() bool
 }

@@ -14,7 +14,7 @@ import (
 // several of its parts; a rule of one part is a method of that part.
 //
 // mu is never held while user code, a transport or a log is called, except for
-// Gate.TryAcquire, which does not block.
+// Gate.TryAcquire and Doubter.Doubts, which do not block.
 //
 // Methods that do not lock mu are called with mu held, here and in handout.go.
 type dispatcher struct {

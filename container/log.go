@@ -15,7 +15,7 @@ type limitedLog struct {
 	repeats *repeats        // counts the lines that are held back
 	alarms  alarms          // what the log has reported and not yet cleared; only the pump uses it
 	paused  bool            // the last state written; only the pump uses it
-	brief   bool            // no logger was given: beside warnings only the start, pauses and the end
+	brief   bool            // no logger was given: only warnings, the start, pauses and the end are written
 	address string          // of the broker
 }
 
@@ -118,8 +118,10 @@ func (l *limitedLog) follow(n *note) {
 			n.extra = append(n.extra, zap.Int("attempt", a.tries))
 		}
 	case alarmOver:
-		for _, s := range l.repeats.flush(condition, n.event.Kind == EventUnstuck) {
-			l.summary(s)
+		if n.event.Kind == EventUnstuck { // other handlers may still be stuck
+			for _, s := range l.repeats.flush(condition) {
+				l.summary(s)
+			}
 		}
 		a, over := l.alarms.clear(condition, n.event.Kind)
 		held := 0

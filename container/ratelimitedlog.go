@@ -107,12 +107,12 @@ func (s *repeat) hold(e Event, n int) {
 	}
 }
 
-// flush returns what was held back about a condition, if it is wanted.
-func (r *repeats) flush(condition string, wanted bool) (out []*repeat) {
+// flush returns what was held back about a condition, except its ends.
+func (r *repeats) flush(condition string) (out []*repeat) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key, s := range r.seen {
-		if wanted && s.held > 0 && s.about == condition && s.event.Kind != EventUnstuck {
+		if s.held > 0 && s.about == condition && s.event.Kind != EventUnstuck {
 			out = append(out, s)
 			r.seen[key] = &repeat{since: r.clock.Now(), about: condition}
 		}
@@ -131,7 +131,9 @@ func (r *repeats) forget(condition string, again bool) (held int) {
 			continue
 		}
 		held += s.held
-		if delete(r.seen, key); !again {
+		if again {
+			delete(r.seen, key)
+		} else {
 			r.seen[key] = &repeat{since: s.since, about: condition}
 		}
 	}
