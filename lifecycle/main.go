@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Exit codes of [Main]. After a second signal, a second or more after the first, it is 128 plus the signal's number:
-// 130 for Ctrl-C, 143 for SIGTERM.
+// Exit codes of [Main]. After another signal, a second or more after the first, the code is
+// 128 plus the signal's number: 130 for Ctrl-C, 143 for SIGTERM.
 const (
 	ExitOK     = 0
 	ExitFailed = 1

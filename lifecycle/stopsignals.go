@@ -2,8 +2,9 @@ package lifecycle
 
 import "time"
 
-// sameStop is how long further signals count as the last one that counted: a supervisor often signals a
-// process and its group, and a terminal signals both `go run` and the program.
+// sameStop is how long after a signal that counted further ones mean the same request: a
+// supervisor often signals a process and its group, and a terminal signals both `go run` and
+// the program.
 const sameStop = time.Second
 
 // stopStep is what a signal asks for.

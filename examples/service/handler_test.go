@@ -46,6 +46,8 @@ func TestServicePaysAndDeadLetters(t *testing.T) {
 	if err := m.Stop(t.Context()); err != nil { // nothing was abandoned
 		t.Error(err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if len(s.paid) != 1 || !s.paid["o-1"] {
 		t.Errorf("paid: %v", s.paid)
 	}
