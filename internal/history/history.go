@@ -5,6 +5,7 @@ package history
 import (
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -142,7 +143,7 @@ func (h *History) Add(now time.Time, st *container.Stats) (Point, bool) {
 
 // Mark notes a change of the workers.
 func (h *History) Mark(m Mark) {
-	m.Reason = m.Reason[:min(len(m.Reason), longestReason)]
+	m.Reason = strings.ToValidUTF8(m.Reason[:min(len(m.Reason), longestReason)], "") // no half character at the end
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.marks[h.marked%Marks] = m

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -68,5 +69,15 @@ func TestHourAgo(t *testing.T) {
 	s := h.Last(at.Add(61*time.Minute), 1)
 	if s.HourAgo == nil || s.HourAgo.P50 > 180 || s.HourAgo.P50 < 60 {
 		t.Fatalf("an hour ago: %+v", s.HourAgo)
+	}
+}
+
+// A reason is cut between two characters: half of one would not be JSON.
+func TestReasonIsCutBetweenCharacters(t *testing.T) {
+	var h History
+	at := time.Unix(1_700_000_000, 0)
+	h.Mark(Mark{At: at, Reason: strings.Repeat("x", longestReason-1) + "→ more"})
+	if got := h.Last(at, 60).Scaled[0].Reason; got != strings.Repeat("x", longestReason-1) {
+		t.Fatalf("%q", got)
 	}
 }
