@@ -21,7 +21,7 @@ import (
 	"github.com/longshore-go/longshore/transport"
 )
 
-// role is what somebody may do.
+// role is what a caller may do.
 type role uint8
 
 const (
@@ -290,5 +290,5 @@ func (a *access) refused(r *http.Request) {
 	}
 }
 
-// clip keeps foreign text short.
-func clip(s string) string { return s[:min(len(s), 128)] }
+// clip keeps foreign text short, in whole characters.
+func clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), 128)], "") }

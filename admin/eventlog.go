@@ -46,10 +46,7 @@ func shownTo[T confidential[T]](ctx context.Context, v T) T {
 }
 
 // viewerQueue is one open stream.
-type viewerQueue struct {
-	ch      chan frame
-	dropped bool // its channel is closed: it did not keep up
-}
+type viewerQueue struct{ ch chan frame }
 
 // hub keeps the last events and hands new ones to the streams.
 type hub struct {
@@ -114,7 +111,6 @@ func (h *hub) status(f frame) {
 		case q.ch <- f:
 		default:
 			delete(h.subs, q)
-			q.dropped = true
 			close(q.ch)
 		}
 	}

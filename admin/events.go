@@ -22,7 +22,7 @@ type Event struct {
 	Time      time.Time `json:"time"`
 	Instance  string    `json:"instance,omitempty"`
 	Container string    `json:"container"`
-	// Kind is a container.EventKind, or "operator" for what somebody did here.
+	// Kind is a container.EventKind, or "operator" for a change by a person here.
 	Kind   string `json:"kind"`
 	Text   string `json:"text,omitempty"`
 	Reason string `json:"reason,omitempty"`

@@ -13,8 +13,8 @@ import (
 	"github.com/longshore-go/longshore/internal/dlq"
 )
 
-// Job is something that is done with dead letters. It goes on when nobody looks, and ends
-// with the process: what was not sent by then is still where it was.
+// Job is something that is done with dead letters. It goes on without viewers and ends
+// with the process: dead letters that were not sent by then stay where they are.
 type Job struct {
 	ID        string `json:"id"`
 	Instance  string `json:"instance"`
@@ -89,11 +89,11 @@ func (js *jobs) begin(v Job) (*job, context.Context, error) {
 			continue
 		}
 		if running++; j.Container == v.Container {
-			return nil, nil, fmt.Errorf("a %s of its dead letters runs", j.Kind)
+			return nil, nil, fmt.Errorf("a %s of its dead letters is running", j.Kind)
 		}
 	}
 	if running >= mostJobs {
-		return nil, nil, fmt.Errorf("%d jobs run", running)
+		return nil, nil, fmt.Errorf("%d jobs are running, the most at once", running)
 	}
 	js.next++
 	v.ID, v.State, v.Began = strconv.FormatInt(time.Now().Unix(), 36)+"-"+strconv.Itoa(js.next), jobRunning, time.Now()

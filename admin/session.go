@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"maps"
 	"net"
 	"net/http"
 	"sync"
@@ -98,15 +99,16 @@ func (l *logins) end(id string) {
 	delete(l.of, id)
 }
 
-// issue makes a code that can be traded once for a cookie.
-func (l *logins) issue(sum [sha256.Size]byte, until time.Time) string {
+// issue makes a code that can be traded once for a cookie, and drops those that expired.
+func (l *logins) issue(sum [sha256.Size]byte, now time.Time) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	maps.DeleteFunc(l.codes, func(_ string, v login) bool { return now.After(v.until) })
 	if l.codes == nil {
 		l.codes = map[string]login{}
 	}
 	code := rand.Text()
-	l.codes[code] = login{sum, until}
+	l.codes[code] = login{sum, now.Add(linkFor)}
 	return code
 }
 
@@ -182,7 +184,7 @@ const linkFor = time.Hour
 func (a *access) linkCode(ctx context.Context) string {
 	for _, secret := range a.operators() {
 		if token, err := secret.Get(ctx); err == nil && len(token) >= MinToken {
-			return a.logins.issue(sha256.Sum256([]byte(token)), time.Now().Add(linkFor))
+			return a.logins.issue(sha256.Sum256([]byte(token)), time.Now())
 		}
 	}
 	return ""
