@@ -396,7 +396,7 @@ func TestManyInstancesAreOneTransfer(t *testing.T) {
 		way := strings.Join([]string{a, b, dir}, "\n")
 		children := make([]*exec.Cmd, 3)
 		for i := range children {
-			children[i] = spawn(t, way)
+			children[i] = spawn(t, "TestRouteThatIsToBeKilled", child+"="+way)
 		}
 		confirmed := func() int { return verified(t, dir, nil).Confirmed }
 		until(t, "they move", func() bool { return confirmed() > messages/8 })
@@ -406,7 +406,7 @@ func TestManyInstancesAreOneTransfer(t *testing.T) {
 				kills++
 			}
 			end(t, children[i], how)
-			children[i] = spawn(t, way)
+			children[i] = spawn(t, "TestRouteThatIsToBeKilled", child+"="+way)
 			publishMore(t, src, messages/2+i*messages/6, messages/6)
 		}
 		all := messages/2 + 3*(messages/6)
@@ -438,18 +438,18 @@ func end(t *testing.T, cmd *exec.Cmd, how syscall.Signal) {
 func killSoon(t *testing.T, way string, after time.Duration, dir string) {
 	t.Helper()
 	before := verified(t, dir, nil).Confirmed
-	cmd := spawn(t, way)
+	cmd := spawn(t, "TestRouteThatIsToBeKilled", child+"="+way)
 	until(t, "it moves", func() bool { return verified(t, dir, nil).Confirmed > before })
 	<-time.After(after)
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait() // it was killed
 }
 
-// spawn runs a route in a process of its own.
-func spawn(t *testing.T, way string) *exec.Cmd {
+// spawn runs a test of this binary that is a process of its own: name, and the variable that it reads.
+func spawn(t *testing.T, name, variable string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRouteThatIsToBeKilled$") //nolint:gosec // this very binary
-	cmd.Env = append(os.Environ(), child+"="+way)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+name+"$") //nolint:gosec // this very binary
+	cmd.Env = append(os.Environ(), variable)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

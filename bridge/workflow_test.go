@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"strings"
 	"sync/atomic"
@@ -304,11 +303,7 @@ func TestTheStandbyTakesOver(t *testing.T) {
 	a, b := queueOn(t, brokertest.AMQP(t)), topicOn(t, cluster.ListenAddrs())
 	src := source(t, a)
 	publish(t, src, 50)
-	first := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRouteThatHoldsTheLock$") //nolint:gosec // this very binary
-	first.Env = append(os.Environ(), holder+"="+a+"\n"+b)
-	if err := first.Start(); err != nil {
-		t.Fatal(err)
-	}
+	first := spawn(t, "TestRouteThatHoldsTheLock", holder+"="+a+"\n"+b)
 	killed := atomic.Bool{}
 	t.Cleanup(func() {
 		if !killed.Load() {

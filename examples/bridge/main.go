@@ -49,7 +49,7 @@ type mover struct {
 	err       error
 }
 
-// report hears of each look; a step is done once.
+// report receives each look; a step is done once.
 func (m *mover) report(p workflow.Progress) {
 	if n, of := p.Phase.Step(); p.Done {
 		fmt.Fprintf(m.out, "%d/%d %-16s %5d moved in %4.1fs\n", n, of, p.Phase, p.Moved, p.Took.Seconds())
@@ -140,12 +140,13 @@ func prove(ctx context.Context, out io.Writer, a *account, p *places, dir string
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "orders %d, without effect %d, copies without a second effect %d, longest pause %.1fs\n%v\n", len(a.ordered), a.missing(), a.copies, a.gap.Seconds(), v)
+	text, gap := a.sum()
+	fmt.Fprintf(out, "%s\n%v\n", text, v)
 	switch {
 	case a.missing() > 0 || !v.OK():
 		return errors.New("orders are missing, or the ledger has differences")
-	case a.gap > 5*time.Second:
-		return fmt.Errorf("nothing was handled for %v", a.gap)
+	case gap > 5*time.Second:
+		return fmt.Errorf("nothing was handled for %v", gap)
 	}
 	return nil
 }

@@ -62,6 +62,14 @@ func (a *account) missing() (n int) {
 	return n
 }
 
+// sum is a line about it, and gap is the longest time without an effect: consumers may still run.
+func (a *account) sum() (text string, gap time.Duration) {
+	missing := a.missing()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return fmt.Sprintf("orders %d, without effect %d, copies without a second effect %d, longest pause %.1fs", len(a.ordered), missing, a.copies, a.gap.Seconds()), a.gap
+}
+
 // outlet is where producers write.
 type outlet struct {
 	pub  transport.Publisher

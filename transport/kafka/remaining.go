@@ -83,11 +83,10 @@ func (s *Group) undone(topic string, logs map[cluster.Partition]cluster.Extent, 
 func (s *Group) Neighbour(name string) transport.Source {
 	cfg := s.cfg
 	cfg.Declare, cfg.Pattern, cfg.Start = Declare{}, false, Earliest
-	group := s.group
 	if s.cast {
 		return s.b.Broadcast([]string{name}, BroadcastConfig{Start: Earliest, Isolation: cfg.Isolation, Window: cfg.Window})
 	}
-	return s.b.Group(group, []string{name}, cfg)
+	return s.b.Group(s.group, []string{name}, cfg)
 }
 
 // Incarnation names the topics' identities, which brokers give from 2.8 on. Errors: those of
