@@ -24,32 +24,33 @@ func (r *Remaining) Empty() bool {
 // nothing. It can be called before Start and after Stop, and takes no message. The route itself
 // is one of the source's consumers while it runs.
 func (r *Route) Remaining(ctx context.Context) (Remaining, error) {
-	source, err := left(ctx, r.from)
+	source, err := remainingAt(ctx, r.from)
 	if err != nil {
 		return Remaining{}, err
 	}
-	parked, err := r.leftBeside(ctx, r.park)
+	parked, err := r.remainingNear(ctx, r.park)
 	if err != nil {
 		return Remaining{}, err
 	}
-	dead, err := r.leftBeside(ctx, r.deadLetters)
+	dead, err := r.remainingNear(ctx, r.deadLetters)
 	return Remaining{Source: source, Parked: parked, DeadLetters: dead}, err
 }
 
-// leftBeside counts another place on the source's broker.
-func (r *Route) leftBeside(ctx context.Context, name string) (transport.Remaining, error) {
+// remainingNear counts another place on the source's broker.
+func (r *Route) remainingNear(ctx context.Context, name string) (transport.Remaining, error) {
 	n, ok := r.from.(transport.Neighbour)
 	if name == "" || !ok {
 		return transport.Remaining{Exact: true}, nil
 	}
-	found, err := left(ctx, n.Neighbour(name))
+	found, err := remainingAt(ctx, n.Neighbour(name))
 	if errors.Is(err, longshore.CodeNotFound) {
 		return transport.Remaining{Exact: true}, nil
 	}
 	return found, err
 }
 
-func left(ctx context.Context, src transport.Source) (transport.Remaining, error) {
+// remainingAt counts what remains at a place.
+func remainingAt(ctx context.Context, src transport.Source) (transport.Remaining, error) {
 	c, ok := src.(transport.Remainder)
 	if !ok {
 		return transport.Remaining{}, &longshore.Error{Code: longshore.CodeUnsupported, Op: "count what remains at a bridge's source",

@@ -311,7 +311,7 @@ func (r *Route) unattended(ctx context.Context) error {
 	if !r.alone {
 		return nil
 	}
-	left, err := left(ctx, r.from)
+	left, err := remainingAt(ctx, r.from)
 	if err == nil && left.Consumers > 0 {
 		why := &StoppedError{Route: r.name, Reason: OtherConsumers, Err: fmt.Errorf("the source has %d consumers", left.Consumers)}
 		err = why.typed()

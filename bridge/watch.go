@@ -106,7 +106,7 @@ func (w *watch) look(ctx context.Context) (*StoppedError, bool) {
 			return &StoppedError{Reason: Guarded, Err: err}, false
 		}
 	}
-	left, err := left(ctx, w.r.from)
+	left, err := remainingAt(ctx, w.r.from)
 	w.note(left, err)
 	if err != nil {
 		return nil, false

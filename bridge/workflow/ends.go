@@ -176,19 +176,24 @@ func (s *Sides) Look(ctx context.Context, running Direction) (o Observation, err
 	return o, err
 }
 
-// count is what is at a place: nothing where it does not exist, or the route has none.
-func count(ctx context.Context, src transport.Source) (Side, error) {
+// Count is what remains at a place: nothing where it does not exist, or src is nil.
+func Count(ctx context.Context, src transport.Source) (transport.Remaining, error) {
 	if src == nil {
-		return Side{}, nil
+		return transport.Remaining{}, nil
 	}
 	c, ok := src.(transport.Remainder)
 	if !ok {
-		return Side{}, &longshore.Error{Code: longshore.CodeUnsupported, Op: "count what remains at " + placeOf(src), Err: errors.New("it does not count its messages"), Hint: "use a source of a built-in transport"}
+		return transport.Remaining{}, &longshore.Error{Code: longshore.CodeUnsupported, Op: "count what remains at " + placeOf(src), Err: errors.New("it does not count its messages"), Hint: "use a source of a built-in transport"}
 	}
 	r, err := c.Remaining(ctx)
 	if errors.Is(err, longshore.CodeNotFound) {
-		return Side{}, nil
+		return transport.Remaining{}, nil
 	}
+	return r, err
+}
+
+func count(ctx context.Context, src transport.Source) (Side, error) {
+	r, err := Count(ctx, src)
 	return Side{Ready: r.Ready, Unsettled: r.Unsettled, Delayed: r.Delayed, Consumers: r.Consumers}, err
 }
 

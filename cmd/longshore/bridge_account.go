@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/bridge"
 	"github.com/longshore-go/longshore/bridge/workflow"
 	"github.com/longshore-go/longshore/config"
@@ -177,15 +175,15 @@ func (b *bridgeCommand) left(ctx context.Context, r *config.Route, phase string)
 	ctx, cancel := b.bounded(ctx)
 	defer cancel()
 	out := remainingResult{Route: r.Name, Phase: phase}
-	source, err := countAt(ctx, r.From)
+	source, err := workflow.Count(ctx, r.From)
 	if err != nil {
 		return out, err
 	}
-	letters, err := countAt(ctx, r.LettersFrom)
+	letters, err := workflow.Count(ctx, r.LettersFrom)
 	if err != nil {
 		return out, err
 	}
-	parked, err := countAt(ctx, r.Parked)
+	parked, err := workflow.Count(ctx, r.Parked)
 	if err != nil {
 		return out, err
 	}
@@ -193,21 +191,6 @@ func (b *bridgeCommand) left(ctx context.Context, r *config.Route, phase string)
 	out.DeadLetters, out.Parked = letters.Messages(), parked.Messages()
 	out.Empty = source.Messages()+out.DeadLetters+out.Parked == 0
 	return out, nil
-}
-
-func countAt(ctx context.Context, src transport.Source) (transport.Remaining, error) {
-	if src == nil {
-		return transport.Remaining{}, nil
-	}
-	c, ok := src.(transport.Remainder)
-	if !ok {
-		return transport.Remaining{}, &longshore.Error{Code: longshore.CodeUnsupported, Op: "count what remains at " + nameOf(src), Err: errors.New("it does not count its messages")}
-	}
-	left, err := c.Remaining(ctx)
-	if errors.Is(err, longshore.CodeNotFound) {
-		return transport.Remaining{}, nil
-	}
-	return left, err
 }
 
 func (b *bridgeCommand) showRemaining(left *remainingResult) error {
