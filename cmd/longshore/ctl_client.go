@@ -44,7 +44,7 @@ func explained(ctx context.Context, err error) error {
 	x := *e
 	switch {
 	case x.Code == longshore.CodeTimeout && ctx.Err() != nil:
-		x.Err, x.Hint = errors.New("no response within --timeout"), "the request may still be carried out, and a drain continues: see longshore ctl status"
+		x.Err = errors.New("no response within --timeout")
 	case x.Hint == "see GET /api/containers":
 		x.Hint = "see longshore ctl status"
 	case strings.HasPrefix(x.Hint, "see GET /"):

@@ -251,6 +251,23 @@ func TestCtlRefused(t *testing.T) {
 	}
 }
 
+// A change that was not answered in time may have happened; a look has not changed anything.
+func TestCtlWithoutAnAnswer(t *testing.T) {
+	var lc net.ListenConfig
+	frozen, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer frozen.Close()
+	w := world{env: map[string]string{"LONGSHORE_ADMIN": frozen.Addr().String(), "LONGSHORE_TOKEN": ctlToken}}
+	for args, changes := range map[string]bool{"pause orders": true, "status": false} {
+		got := w.run(t, append([]string{"ctl", "--timeout", "100ms"}, strings.Fields(args)...)...)
+		if got.code != 6 || !strings.HasPrefix(got.err, "error[timeout]") || !strings.Contains(got.err, "no response within --timeout") || changes != strings.Contains(got.err, "may still be carried out") {
+			t.Errorf("%s: %+v", args, got)
+		}
+	}
+}
+
 // The token that an instance made is found by its port.
 func TestCtlFindsTheToken(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())

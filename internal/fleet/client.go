@@ -59,7 +59,7 @@ func unknown(instance string) error {
 func (c *Client) Send(ctx context.Context, q Request) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, q.Method, c.target.Base+q.Path, bytes.NewReader(q.Body))
 	if err != nil {
-		return nil, c.unreachable(err)
+		return nil, c.unreachable(q.Method, err)
 	}
 	if len(q.Body) > 0 {
 		req.Header.Set("Content-Type", "application/json")
@@ -76,7 +76,7 @@ func (c *Client) Send(ctx context.Context, q Request) (*http.Response, error) {
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return nil, c.unreachable(err)
+		return nil, c.unreachable(q.Method, err)
 	}
 	return res, nil
 }
@@ -98,7 +98,7 @@ func (c *Client) Call(ctx context.Context, method, path string, body, v any) err
 	defer func() { _ = res.Body.Close() }() // it was read
 	raw, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer+1))
 	if err != nil {
-		return c.unreachable(err)
+		return c.unreachable(method, err)
 	}
 	if res.StatusCode >= http.StatusBadRequest {
 		return c.refused(res.Status, raw)
@@ -126,7 +126,7 @@ func (c *Client) Stream(ctx context.Context, path, lastID string, take func(kind
 	if res.StatusCode != http.StatusOK {
 		raw, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 		if err != nil {
-			return c.unreachable(err)
+			return c.unreachable(http.MethodGet, err)
 		}
 		return c.refused(res.Status, raw)
 	}
@@ -143,7 +143,7 @@ func (c *Client) Stream(ctx context.Context, path, lastID string, take func(kind
 			}
 		}
 	}
-	return c.unreachable(cmp.Or(lines.Err(), errors.New("the stream ended")))
+	return c.unreachable(http.MethodGet, cmp.Or(lines.Err(), errors.New("the stream ended")))
 }
 
 // refused is the error that the instance answered with.
@@ -164,13 +164,17 @@ func (c *Client) foreign(status string) error {
 }
 
 // unreachable is about an instance that does not answer. The URL stays out of it.
-func (c *Client) unreachable(err error) error {
+func (c *Client) unreachable(method string, err error) error {
 	var timeout net.Error
 	switch {
 	case errors.Is(err, context.Canceled):
 		return err
 	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
-		return &longshore.Error{Code: longshore.CodeTimeout, Op: "ask " + c.target.Name, Err: errors.New("no answer in time"), Hint: "is its process or its host overloaded or frozen?"}
+		hint := "is its process or its host overloaded or frozen?"
+		if method != http.MethodGet {
+			hint = "the request may still be carried out, and a drain continues: look at the container before you repeat it"
+		}
+		return &longshore.Error{Code: longshore.CodeTimeout, Op: "ask " + c.target.Name, Err: errors.New("no answer in time"), Hint: hint}
 	}
 	var u *url.Error
 	if errors.As(err, &u) {
