@@ -30,7 +30,7 @@ func exactly(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// given tells which of the arguments is not there, or is the text of a variable that
+// given reports which of the arguments is not there, or is the text of a variable that
 // was not set.
 func given(args []string, names ...string) error {
 	for i, name := range names {

@@ -124,7 +124,7 @@ func tellThrottle(name string, a map[string]any) string {
 	return name + "     " + strings.Join(parts, "     ")
 }
 
-// inForceText is what a fleet was told about permits.
+// inForceText is a fleet's setting of the permits.
 func inForceText(v any) string {
 	text := limitText(at(v, "permits"))
 	if at(v, "share") == string(throttle.Total) {
@@ -138,7 +138,7 @@ func inForceText(v any) string {
 	return text
 }
 
-// thenText is what is configured of what a layer limits.
+// thenText is the configured value of the limits that a layer sets.
 func thenText(layer, configured any) string {
 	switch permits, rate := at(layer, "permits") != nil, at(layer, "rate") != nil; {
 	case permits && rate:

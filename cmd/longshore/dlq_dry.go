@@ -25,7 +25,7 @@ func dryHint(src transport.Source, filter dlq.Filter) string {
 }
 
 // countInstead is for a dry run whose look was refused: where all are meant the broker
-// tells how many there are, and nothing is taken.
+// says how many there are, and nothing is taken.
 func (d *dlqReplay) countInstead(ctx context.Context, src transport.Source, filter dlq.Filter, refused error) (n int, counted bool) {
 	if !errors.Is(refused, longshore.CodeUnsupported) || !filter.All() || d.choose.force {
 		return 0, false

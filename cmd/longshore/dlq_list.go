@@ -123,7 +123,7 @@ type tally struct {
 	full                    bool // as many are shown as were asked for
 }
 
-// text says how much of what is there the list shows.
+// text says how many of the dead letters the list shows.
 func (t tally) text(broken bool) string {
 	looked := t.shown + t.others
 	text := ""

@@ -168,7 +168,7 @@ func (d *doctorCommand) sources(target string) (c doctor.Case, queue, dead trans
 	return c, queue, dead, nil
 }
 
-// show prints the settings, and what is with the rows if they were asked for.
+// show prints the settings, and the findings about the rows if they were asked for.
 func (d *doctorCommand) show(checks []doctor.Check, r doctor.Report, done doctor.Applied, rows bool) error {
 	res := doctorResult{Checks: checkLines(checks), Findings: []doctorLine{}, Unknown: r.Unknown, Changed: r.Changed, Rerun: done.Rerun, Deleted: done.Deleted}
 	if res.Unknown == nil {

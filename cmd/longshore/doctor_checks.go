@@ -38,7 +38,7 @@ func anyBad(checks []doctor.Check) bool {
 	return false
 }
 
-// checkup looks at the settings of the queue, as far as its broker tells them.
+// checkup looks at the settings of the queue, as far as its broker reports them.
 func (d *doctorCommand) checkup(ctx context.Context, target string, queue, dead transport.Source) ([]doctor.Check, error) {
 	if !doctor.Checkable(queue) {
 		return nil, nil
@@ -61,7 +61,7 @@ func (d *doctorCommand) checkup(ctx context.Context, target string, queue, dead 
 	return doctor.Checkup(ctx, p)
 }
 
-// ownDeadLetters tells whether the file says what the container does with its dead
+// ownDeadLetters reports whether the file says what the container does with its dead
 // letters. An exchange, or a place on another broker, cannot be looked into, but is one.
 func (d *doctorCommand) ownDeadLetters(target string) bool {
 	if !isContainer(target) {

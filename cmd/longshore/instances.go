@@ -65,7 +65,7 @@ func (i *instances) find(addresses []string) ([]fleet.Target, error) {
 	return targets, nil
 }
 
-// files tells token files for all instances from those for one.
+// files separates the token file for all instances from those for one.
 func (i *instances) files() (common string, own map[string]string, err error) {
 	own = map[string]string{}
 	for _, text := range i.tokenFiles {

@@ -41,7 +41,7 @@ func (a *app) place(target string, o urls.Options) (p config.Place, err error) {
 	return p, nil
 }
 
-// isContainer tells names from addresses that lack their scheme, which may hold a
+// isContainer separates names from addresses that lack their scheme, which may hold a
 // password and are not to be shown.
 func isContainer(target string) bool { return !strings.ContainsAny(target, ":/@?%") }
 

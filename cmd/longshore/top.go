@@ -74,7 +74,7 @@ func (w *watcher) run(ctx context.Context, args []string) error {
 		Look: top.Look{Color: w.app.print.Colored(), ASCII: !utf8Locale(w.app.env)}})
 }
 
-// utf8Locale tells whether the terminal is said to show UTF-8. Where nothing is said it is
+// utf8Locale reports whether the locale says that the terminal shows UTF-8. Without a locale it is
 // taken for one that does.
 func utf8Locale(env func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {

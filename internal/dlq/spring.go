@@ -73,7 +73,7 @@ const (
 )
 
 // springKafka reads them. They may be there several times, since a retry topic adds its
-// own to those it got; the first of the original ones tells of the first failure, the
+// own to those it got; the first of the original ones describes the first failure, the
 // last of the exceptions and attempts of the last one.
 func springKafka(h longshore.Headers, d *longshore.Delivery) Facts {
 	p := springKafkaPrefix(h)

@@ -1,4 +1,4 @@
-// Package doctor looks at mutex rows, a dead-letter queue and a queue, and tells what
+// Package doctor looks at mutex rows, a dead-letter queue and a queue, and says what
 // they mean together.
 //
 //	findings, err := doctor.Examine(ctx, doctor.Case{Rows: once.Rows, Dead: dead, Queue: orders, Limit: 1000})

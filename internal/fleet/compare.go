@@ -131,7 +131,7 @@ const (
 	Limited                 // something limits it, which may be all right
 	Held                    // it is unusual, often on purpose: a pause, a throttle
 	Troubled                // it does less than it should
-	Broken                  // it does nothing, or what is shown is old
+	Broken                  // it does nothing, or its numbers are old
 )
 
 // Urgent says how much a container needs a person: by the level that its instance reports.

@@ -55,7 +55,7 @@ type Status string
 const (
 	Asking Status = "asking" // no answer yet, and no failure
 	Live   Status = "live"
-	Silent Status = "silent" // the last read failed; what is shown is old
+	Silent Status = "silent" // the last read failed; its numbers are old
 )
 
 // Instance holds the known facts about an instance.

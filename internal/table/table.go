@@ -122,7 +122,7 @@ func (t *Table) measure() {
 	}
 }
 
-// parts returns the lines of the cells that stand beside each other, and how many lines the
+// parts returns the lines of the cells that stand in the row, and how many lines the
 // longest has.
 func (t *Table) parts(cells []string, l layout, header bool) (parts [][]string, height int) {
 	parts, height = make([][]string, len(t.Columns)), 1

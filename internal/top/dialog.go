@@ -147,7 +147,7 @@ func (s Screen) answer(key, text string) (Screen, Effect) {
 	return s, Effect{}
 }
 
-// action is what the answers ask for, or what is wrong with them.
+// action is the change that the answers ask for, or the problem with them.
 func (d *Dialog) action() (*Action, string) {
 	of := func(label string) string {
 		for _, f := range d.Fields {
