@@ -32,7 +32,7 @@ type Delivery struct {
 	current  atomic.Pointer[Delivery] // on the root: the newest attempt
 	owner    Owner
 	received *Message // set by the first Replace
-	sized    int64    // the bytes of a larger body that the owner was told of
+	sized    int64    // the bytes of a larger body that the owner knows of
 	native   any
 	started  time.Time
 }

@@ -120,7 +120,7 @@ func (r *dispatcher) triesHeld() bool {
 	return parked && (r.sched.InWindow() > 0 || due.Sub(r.now()) < trialSoon) && r.gate.doubts()
 }
 
-// mayFetch says whether to receive beside the workers, all of which are busy: when
+// mayFetch says whether to receive although all workers are busy, in another goroutine: when
 // receives are slow and half of the window is free, so that they are large ones.
 func (r *dispatcher) mayFetch() bool {
 	return r.intake.pace == paceSlow && r.mayReceive() && 2*r.free() >= r.window()

@@ -15,7 +15,7 @@ type receiving uint8
 const (
 	noReceiver      receiving = iota
 	workerReceives            // a worker without work, which can be called back to work
-	fetcherStarts             // a goroutine beside the workers is about to
+	fetcherStarts             // a goroutine of its own is about to
 	fetcherReceives           // it does
 )
 
@@ -56,10 +56,10 @@ func paceOf(took time.Duration, got int) pace {
 // intake is who receives, from which consumer, and at which pace. Guarded by
 // dispatcher.mu.
 type intake struct {
-	fetch func() // receives beside the workers, in a goroutine of its own
+	fetch func() // receives while all workers are busy, in a goroutine of its own
 
 	by       receiving              // who receives now
-	pace     pace                   // says whether to receive beside the workers, and how much at once
+	pace     pace                   // says whether to receive while all workers are busy, and how much at once
 	gen      *generation            // of the Receive that runs
 	ctx      context.Context        //nolint:containedctx // of that Receive: tells whether it was interrupted; lives and ends with its struct, not with a call
 	entering []*dispatch.Item[item] // scratch of whoever receives
@@ -72,7 +72,7 @@ func (in *intake) under() bool { return in.by == workerReceives || in.by == fetc
 // has says whether a Receive of that consumer is under way, and may have something in hand.
 func (in *intake) has(g *generation) bool { return in.under() && in.gen == g }
 
-// fetches says whether there is a receiver beside the workers, or soon will be.
+// fetches says whether a goroutine of its own receives, or soon will.
 func (in *intake) fetches() bool { return in.by == fetcherStarts || in.by == fetcherReceives }
 
 // begin notes that a Receive begins and returns its context.

@@ -11,7 +11,7 @@ import (
 )
 
 // receiver calls Receive and takes in what it brings. It has no goroutine of its own: an
-// idle worker lends it one, or the dispatcher starts one beside busy workers.
+// idle worker lends it one, or the dispatcher starts one while all workers are busy.
 type receiver struct {
 	*dispatcher              // whose intake it is
 	back        giveBack     // of what has left while a Receive had it in hand

@@ -41,7 +41,7 @@ type requeuer interface {
 	abandonUnstarted(out []*dispatch.Item[item])
 }
 
-// upkeep is what is done now and then beside the subscription.
+// upkeep is work that the supervisor does now and then besides keeping the subscription.
 type upkeep interface {
 	onTick()
 	resize(g *generation, now time.Time)

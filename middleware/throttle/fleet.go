@@ -41,7 +41,7 @@ type Fleet struct {
 	acks       map[string]map[string]bool
 	heard      map[string]bool // directives seen since an instance joined
 	welcoming  bool
-	correcting map[string]bool // targets for which somebody is to be corrected
+	correcting map[string]bool // targets for which another instance is to be corrected
 	issued     map[string]*entry
 }
 

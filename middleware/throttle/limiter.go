@@ -17,10 +17,10 @@ type Limiter struct {
 	layers  [layerCount]layer
 	now     Limits // in force: base under the layers
 	inUse   int
-	refused bool          // somebody waits for Watch
+	refused bool          // a caller waits for Watch
 	bucket  *rate.Limiter // nil: no rate, or 0
 	spare   int           // tokens taken and not used
-	seen    time.Time     // the latest time that somebody came with
+	seen    time.Time     // the latest time that a caller came with
 	queue   []*waiter     // of Acquire, the oldest first
 	timer   *time.Timer   // when the head of the queue is to look again
 
