@@ -285,7 +285,8 @@ func (r *Route) Start(ctx context.Context) error {
 		return fmt.Errorf("open the target of route %q: %w", r.name, err)
 	}
 	select {
-	case <-r.refused: // of an earlier run, which had several reasons to stop
+	case old := <-r.refused: // of an earlier run, which had several reasons to stop
+		_ = old
 	default:
 	}
 	publishing, giveUp := context.WithCancel(context.WithoutCancel(ctx))
