@@ -21,14 +21,28 @@ type Hosted struct {
 	down   func()                               // asks the framework to shut the application down
 	notify func(chan<- os.Signal) (stop func()) // subscribes to the process's signals; tests send their own
 
-	watching *startWatch // obeys signals; set while the components run
+	early    earlySignals // catches a signal between Listen and Start
+	watching *startWatch  // obeys signals; set while the components run
 }
 
 // Hosted returns the manager's start and stop for another framework. After a signal during
 // the start it calls shutdown once, which asks the framework to stop the application.
 func (m *Manager) Hosted(shutdown func()) *Hosted {
-	return &Hosted{m: m, down: shutdown, notify: notifySignals}
+	return m.hosted(shutdown, notifySignals)
 }
+
+func (m *Manager) hosted(shutdown func(), notify func(chan<- os.Signal) (stop func())) *Hosted {
+	return &Hosted{m: m, down: shutdown, notify: notify, early: earlySignals{notify: notify}}
+}
+
+// Listen obeys signals from now on, for a framework that runs other start hooks before
+// Start. A signal that comes before Start does not end the process; Start then starts nothing
+// and asks for the shutdown. A second signal, a second later or more, ends the process as
+// usual. Whoever calls Listen calls Unlisten when the framework's start is over.
+func (h *Hosted) Listen() { h.early.begin() }
+
+// Unlisten ends what Listen began, where Start has not ended it.
+func (h *Hosted) Unlisten() { h.early.end() }
 
 func notifySignals(c chan<- os.Signal) (stop func()) {
 	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
@@ -46,7 +60,7 @@ var errSignal = errors.New("a signal ended the start")
 // Stop has the whole StopTimeout to drain what had started and the process exits with 0 if
 // nothing is left behind. An error would make it exit with 1 in any case.
 func (h *Hosted) Start(ctx context.Context) error {
-	w := watchSignals(ctx, h.notify, h.down)
+	w := watchSignals(ctx, h)
 	how := undoing{keep: func() bool { return errors.Is(context.Cause(w.run), errSignal) }}
 	early := w.run
 	if end, ok := ctx.Deadline(); ok {
@@ -93,26 +107,34 @@ type startWatch struct {
 	quit, done chan struct{}
 }
 
-func watchSignals(ctx context.Context, notify func(chan<- os.Signal) func(), down func()) *startWatch {
+func watchSignals(ctx context.Context, h *Hosted) *startWatch {
 	run, end := context.WithCancelCause(ctx)
 	rush, hurry := context.WithCancel(context.WithoutCancel(ctx))
 	w := &startWatch{run: run, rush: rush, quit: make(chan struct{}), done: make(chan struct{})}
 	signals := make(chan os.Signal, 2)
-	silence := notify(signals)
+	silence := h.notify(signals)
+	var seen stopSignals
+	over := ctx.Done()
+	begin := func() {
+		end(errSignal)
+		over = nil
+		h.down()
+	}
+	if h.early.end() {
+		seen.next(time.Now())
+		begin()
+	}
 	go func() {
 		defer close(w.done)
 		defer end(nil)
 		defer silence()
-		over := ctx.Done()
-		for seen := (stopSignals{}); ; {
+		for {
 			select {
 			case <-signals:
 				switch seen.next(time.Now()) {
 				case stopSame:
 				case stopBegins:
-					end(errSignal)
-					over = nil
-					down()
+					begin()
 				case stopRushes, stopNow:
 					hurry()
 					return

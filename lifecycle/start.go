@@ -128,6 +128,9 @@ func (m *Manager) undo(ctx context.Context, live []Component, how undoing) error
 // that had not returned in time. The error has the components that failed by themselves;
 // if none did, those that were interrupted.
 func (m *Manager) startPhase(ctx context.Context, parts []Component, undoBy time.Time) (touched []Component, interrupted bool, _ error) {
+	if err := ctx.Err(); err != nil { // nothing starts that would only be stopped again
+		return nil, true, err
+	}
 	phase, cancel := context.WithCancel(ctx)
 	defer cancel()
 	called := make([]bool, len(parts)) // the errors that came because the phase had ended

@@ -45,19 +45,23 @@ func ProvideAll(constructors ...any) fx.Option {
 // Components get the application's *zap.Logger if there is one, and so do fx's
 // events. The [lifecycle.Manager] is in the graph, to add components while the application runs.
 //
-// fx obeys signals only once everything has started. From its own start hook until then
-// Module does (a signal during an earlier hook ends the process): the first SIGINT or SIGTERM ends the start, which succeeds with what runs by then, and asks
+// fx obeys signals only once everything has started. From the first start hook until then
+// Module does: the first SIGINT or SIGTERM ends the start, which succeeds with what runs by then, and asks
 // fx to shut down, as [fx.Shutdowner] does. App.Run then stops the application within
 // StopTimeout and exits with 0, or with 1 if something is left behind. A second signal
-// ends the waiting for handlers.
+// ends the waiting for handlers. A start hook of another module that runs when the signal
+// comes is not cut short; there, a second signal kills the process. With an fx.WithLogger or fx.NopLogger
+// behind Module, signals are obeyed from Module's own start hook on.
 func Module(cfg lifecycle.Config) fx.Option {
+	early := &startEvents{}
 	return fx.Options(
 		fx.StopTimeout(stopTimeout(cfg)),
 		fx.WithLogger(func(in optionalLogger) fxevent.Logger {
-			if in.Logger == nil {
-				return fxevent.NopLogger
+			early.Logger = fxevent.NopLogger
+			if in.Logger != nil {
+				early.Logger = &fxevent.ZapLogger{Logger: in.Logger}
 			}
-			return &fxevent.ZapLogger{Logger: in.Logger}
+			return early
 		}),
 		fx.Provide(newChain, func(in components) (*lifecycle.Manager, error) {
 			if cfg.Logger == nil {
@@ -67,9 +71,32 @@ func Module(cfg lifecycle.Config) fx.Option {
 		}),
 		fx.Invoke(func(lc fx.Lifecycle, m *lifecycle.Manager, down fx.Shutdowner) {
 			h := m.Hosted(func() { _ = down.Shutdown() }) // its error says that another signal is already there
+			early.hosted = h
 			lc.Append(fx.StartStopHook(h.Start, h.Stop))
 		}),
 	)
+}
+
+// startEvents logs fx's events. From them it also learns when the application begins to start,
+// which no hook of ours could: hooks run in the order in which constructors added them.
+type startEvents struct {
+	fxevent.Logger // where the events go
+
+	hosted *lifecycle.Hosted // obeys signals; nil until the graph is complete
+}
+
+// LogEvent implements fxevent.Logger.
+func (e *startEvents) LogEvent(event fxevent.Event) {
+	e.Logger.LogEvent(event)
+	if e.hosted == nil {
+		return
+	}
+	switch event.(type) {
+	case *fxevent.OnStartExecuting:
+		e.hosted.Listen() // at the first hook; later calls do nothing
+	case *fxevent.Started:
+		e.hosted.Unlisten()
+	}
 }
 
 // fxCeiling is the StopTimeout of fx where the manager's grows: fx takes its own before

@@ -85,3 +85,47 @@ func fxChild(t *testing.T) {
 		lifecyclefx.Module(lifecycle.Config{StopTimeout: 25 * time.Second}), fx.StopTimeout(2*time.Second)).Run()
 	os.Exit(0)
 }
+
+// F-N30: a signal during a start hook before ours ends the start too, and what had started is
+// stopped; where that hook hangs, a second signal ends the process.
+func TestFxProcessTakesASignalDuringAnEarlierHook(t *testing.T) {
+	if how := os.Getenv("LIFECYCLEFX_TEST_EARLY"); how != "" {
+		fxEarlyChild(how == "hangs")
+		return
+	}
+	for how, want := range map[string]struct {
+		code int
+		text string
+	}{"returns": {0, "stopped"}, "hangs": {-1, ""}} {
+		t.Run(how, func(t *testing.T) {
+			child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFxProcessTakesASignalDuringAnEarlierHook$")
+			child.Env = append(os.Environ(), "LIFECYCLEFX_TEST_EARLY="+how)
+			out, err := child.CombinedOutput()
+			if code := child.ProcessState.ExitCode(); code != want.code || string(out) != want.text {
+				t.Errorf("exit %d (%v), want %d: %q", code, err, want.code, out)
+			}
+		})
+	}
+}
+
+// fxEarlyChild signals itself in a start hook that comes before Module's.
+func fxEarlyChild(hangs bool) {
+	signals := func() { _ = syscall.Kill(os.Getpid(), syscall.SIGTERM) }
+	hook := fx.StartStopHook(func(ctx context.Context) {
+		signals()
+		if hangs {
+			for ctx.Err() == nil { // the first ones count as one
+				<-time.After(100 * time.Millisecond)
+				signals()
+			}
+		}
+		<-time.After(100 * time.Millisecond)
+	}, func() { _, _ = os.Stdout.WriteString("stopped") })
+	orders := lifecycle.Hook("orders", lifecycle.PhaseContainers, func(context.Context) error {
+		_, _ = os.Stdout.WriteString("orders started, ")
+		return nil
+	}, nil)
+	fx.New(fx.Invoke(func(lc fx.Lifecycle) { lc.Append(hook) }), lifecyclefx.Provide(func() lifecycle.Component { return orders }),
+		lifecyclefx.Module(lifecycle.Config{})).Run()
+	os.Exit(0)
+}
