@@ -29,8 +29,9 @@ func newDemo(a *app) *cobra.Command {
 			"The brokers run in this process unless an address is given; queues at an address are named\n" +
 			"longshore-demo-SEED-… and removed at the end. The demo exits with status 1 if an order was lost,\n" +
 			"settled twice or handled out of order. The first line has the address of a web page to watch and\n" +
-			"steer it; the link logs one browser in. With --stay the load continues until Ctrl-C.",
-		Example: "  longshore demo\n  longshore demo --stay\n  longshore demo --for 30s --seed 7 --plain",
+			"steer it; the link logs one browser in. With --stay the load continues until Ctrl-C. With --migrate the\n" +
+			"orders are moved from RabbitMQ to Kafka while they flow, and the table is followed by the proof.",
+		Example: "  longshore demo\n  longshore demo --migrate\n  longshore demo --stay\n  longshore demo --for 30s --seed 7 --plain",
 		Args:    atMost(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("seed") {
@@ -42,6 +43,7 @@ func newDemo(a *app) *cobra.Command {
 	fs := cmd.Flags()
 	fs.DurationVar(&f.cfg.For, "for", 15*time.Second, "how long the load runs, at least 1s; handling the rest takes a few seconds more")
 	fs.BoolVar(&f.cfg.Stay, "stay", false, "keep running under load until Ctrl-C")
+	fs.BoolVar(&f.cfg.Migrate, "migrate", false, "move the orders from RabbitMQ to Kafka while they flow, and prove it")
 	fs.Uint64Var(&f.cfg.Seed, "seed", 0, "seed of keys and failures (default: random)")
 	fs.StringVar(&f.cfg.AMQP, "amqp", "", "`URL` of a RabbitMQ to use instead of the embedded server")
 	fs.StringSliceVar(&f.cfg.Kafka, "kafka", nil, "brokers `host:port`,… of a Kafka cluster to use instead of the embedded one")
@@ -53,6 +55,12 @@ func newDemo(a *app) *cobra.Command {
 func (d *demoCommand) run(ctx context.Context) error {
 	if d.cfg.For < time.Second {
 		return &cli.UsageError{Text: "--for must be at least 1s", Hint: "the steps need some time"}
+	}
+	switch {
+	case d.cfg.Migrate && d.cfg.Stay:
+		return &cli.UsageError{Text: "--migrate and --stay cannot be used together", Hint: "a move has an end; --for makes the demo longer"}
+	case d.cfg.Migrate && d.cfg.SQS != "":
+		return &cli.UsageError{Text: "--migrate and --sqs cannot be used together", Hint: "the orders are moved from RabbitMQ to Kafka: --amqp and --kafka name real ones"}
 	}
 	d.cfg.Answer = min(d.timeout, 10*time.Second)
 	d.plain = d.plain || d.print.Verbose || !d.streams.ErrTerminal || d.env("TERM") == "dumb"

@@ -69,6 +69,20 @@ func TestDemoInJSON(t *testing.T) {
 	}
 }
 
+func TestDemoMigrates(t *testing.T) {
+	got := world{}.run(t, "demo", "--migrate", "--for", "1s", "--seed", "7")
+	for _, want := range []string{"rabbitmq → kafka", "moved to kafka with 4 dead letters", "missing 0, extra 0, changed 0, copies 0, out of order 0; left on rabbitmq: 0", "nothing lost"} {
+		if got.code != 0 || !strings.Contains(got.out, want) {
+			t.Errorf("code %d, no %q\n%s\n%s", got.code, want, got.out, got.err)
+		}
+	}
+	for _, other := range []string{"--stay", "--sqs=http://localhost"} {
+		if got := (world{}).run(t, "demo", "--migrate", other); got.code != 2 || !strings.Contains(got.err, "cannot be used together") {
+			t.Errorf("%s: %+v", other, got)
+		}
+	}
+}
+
 func TestDemoDrainsOnTheFirstSignal(t *testing.T) {
 	signals := make(chan os.Signal, 2)
 	var once sync.Once

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/longshore-go/longshore/bridge/workflow"
 	"github.com/longshore-go/longshore/transport"
 )
 
@@ -17,6 +18,12 @@ type rig struct {
 	// source and dead consume from the two queues.
 	source, dead transport.Source
 	deadTo       string // the dead-letter destination
+	// parked and parkTo are where a bridge from here parks; seed prepares the group of the
+	// consumers that a bridge to here is for, and made makes the topic without that group. Each is
+	// nil where the demo moves nothing in that direction.
+	parked, made transport.Source
+	parkTo       string
+	seed         workflow.Seed
 	// lookahead is container.Config.Lookahead; 0 = its default.
 	lookahead int
 	// cut breaks every connection of this process to the broker and returns how many.
@@ -47,6 +54,9 @@ func builders() []builder {
 func rigs(cfg Config) (built []*rig, err error) {
 	for _, b := range builders() {
 		wanted := b.name != "memory" // it can be no broker of anybody
+		if cfg.Migrate {
+			wanted = b.name == "rabbitmq" || b.name == "kafka"
+		}
 		if cfg.only != nil {
 			wanted = slices.Contains(cfg.only, b.name)
 		}

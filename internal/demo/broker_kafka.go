@@ -33,10 +33,11 @@ func kafkaRig(cfg Config) (*rig, error) {
 	group := orders
 	declare := kafka.Declare{Partitions: kafkaPartitions}
 	r.source = broker.Group(group, []string{orders}, kafka.GroupConfig{Declare: declare})
-	r.dead, r.deadTo = broker.Group(group+".audit", []string{dead}, kafka.GroupConfig{}), dead
+	r.dead, r.deadTo = broker.Group(group+".audit", []string{dead}, kafka.GroupConfig{Declare: declare}), dead
+	r.made, r.seed = broker.Group(group+".made", []string{orders}, kafka.GroupConfig{Declare: declare}), broker.Seed(group, orders)
 	r.cut = wire.cut
 	r.remove = func(ctx context.Context) error {
-		return deleteTopics(ctx, addrs, []string{group, group + ".audit"}, orders, dead)
+		return deleteTopics(ctx, addrs, []string{group, group + ".audit", group + ".made"}, orders, dead)
 	}
 	return r, nil
 }

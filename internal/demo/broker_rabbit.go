@@ -33,13 +33,15 @@ func rabbitRig(cfg Config) (*rig, error) {
 	declare := amqp.Declare{Type: amqp.Quorum, Arguments: amqp091.Table{"x-expires": expires.Milliseconds()}}
 	r.source = broker.Queue(orders, amqp.QueueConfig{Declare: declare})
 	r.dead, r.deadTo = broker.Queue(dead, amqp.QueueConfig{}), dead
+	r.parkTo = orders + ".parked"
+	r.parked = broker.Queue(r.parkTo, amqp.QueueConfig{Declare: declare})
 	if cfg.AMQP != "" {
 		if d, ok := r.source.(transport.Describer); ok {
 			r.label = "rabbitmq at " + d.Describe().Address
 		}
 	}
 	r.cut = wire.cut
-	r.remove = func(ctx context.Context) error { return deleteQueues(ctx, url, wire, orders, dead) }
+	r.remove = func(ctx context.Context) error { return deleteQueues(ctx, url, wire, orders, dead, r.parkTo) }
 	return r, nil
 }
 

@@ -12,6 +12,9 @@ type Config struct {
 	For time.Duration
 	// Stay keeps the load up until it is interrupted.
 	Stay bool
+	// Migrate runs on RabbitMQ and Kafka alone, and moves the orders from the one to the other
+	// while they flow.
+	Migrate bool
 	// Seed decides keys and failures, and is a part of the queues' names. Zero: 1.
 	Seed uint64
 	// AMQP is the URL of a RabbitMQ to use instead of the embedded server.
@@ -57,6 +60,7 @@ const (
 	atCut         = 60
 	atThrottleOff = 75
 	atEnd         = 85
+	atMove        = 14 // instead of the throttle and the cut
 )
 
 func (c Config) filled() Config {
@@ -77,6 +81,15 @@ func (c Config) filled() Config {
 		c.Log = zap.NewNop()
 	}
 	return c
+}
+
+// workersMin is how many workers a container begins with. The two of a move begin with several:
+// what the old one has in its window is worked off before the first order is moved.
+func (c Config) workersMin() int {
+	if c.Migrate {
+		return workersMax / 2
+	}
+	return 1
 }
 
 func (c Config) burst() int {

@@ -1,6 +1,9 @@
 package demo
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // ledger knows each order of one broker by its number, independent of what broker
 // and container say about it.
@@ -13,6 +16,8 @@ type ledger struct {
 	lost   int // handler calls whose delivery was lost meanwhile
 	unsure int // settlements without confirmation
 	missed int // events that were dropped
+	last   time.Time
+	pause  time.Duration // the longest time between two orders that were done
 }
 
 type order struct {
@@ -57,12 +62,24 @@ func (l *ledger) begin(n int) (fail bool) {
 
 // done notes a handler call that succeeded.
 func (l *ledger) done(n int) {
+	now := time.Now()
 	l.change(n, func(o *order) {
+		if !l.last.IsZero() {
+			l.pause = max(l.pause, now.Sub(l.last))
+		}
+		l.last = now
 		l.ends++
 		if o.done++; o.done == 1 {
 			o.first = l.ends
 		}
 	})
+}
+
+// longestPause is the longest time in which no order was done.
+func (l *ledger) longestPause() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pause
 }
 
 // settled notes an accepted settlement (+1) or one that was not carried out (−1).

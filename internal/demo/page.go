@@ -21,7 +21,10 @@ type page struct {
 // open serves the page of all legs on a port of this host.
 func (r *run) open(ctx context.Context) (*page, error) {
 	cfg := admin.Config{Addr: "127.0.0.1:0", Instance: "demo", DeadLetters: map[string]transport.Source{}, Logger: zap.NewNop(), Actions: r.actions()}
-	for _, l := range r.legs {
+	if r.move != nil {
+		cfg.Actions = nil // a fault would belong to one side or the other
+	}
+	for _, l := range r.all() {
 		cfg.Containers = append(cfg.Containers, l.box)
 		cfg.DeadLetters[l.rig.name] = l.rig.dead
 	}

@@ -15,11 +15,18 @@ import (
 // which order those of a key were sent.
 type producer struct {
 	ledger *ledger
-	pub    transport.Publisher
-	dest   string
+	side   atomic.Pointer[outlet]
 	rng    *rand.Rand
 	todo   chan batch
 	ended  atomic.Bool // no steady orders any more
+	held   atomic.Bool // steady orders wait for the release
+}
+
+// outlet is a broker that orders are published to.
+type outlet struct {
+	pub  transport.Publisher
+	dest string
+	sent atomic.Int64 // confirmed orders
 }
 
 type batch struct {
@@ -28,8 +35,10 @@ type batch struct {
 	done   chan struct{}
 }
 
-func newProducer(l *ledger, pub transport.Publisher, dest string, seed uint64) *producer {
-	return &producer{ledger: l, pub: pub, dest: dest, rng: rand.New(rand.NewPCG(seed, 1)), todo: make(chan batch)}
+func newProducer(l *ledger, to *outlet, seed uint64) *producer {
+	p := &producer{ledger: l, rng: rand.New(rand.NewPCG(seed, 1)), todo: make(chan batch)}
+	p.side.Store(to)
+	return p
 }
 
 // run publishes at the steady rate from the first batch on, until ctx ends. What
@@ -53,7 +62,7 @@ func (p *producer) run(ctx context.Context) {
 				since = time.Now()
 			}
 		case <-tick.C:
-			if since.IsZero() || p.ended.Load() {
+			if since.IsZero() || p.ended.Load() || p.held.Load() {
 				continue
 			}
 			due := int(time.Since(since).Seconds()*steadyRate) - sent
@@ -65,6 +74,15 @@ func (p *producer) run(ctx context.Context) {
 
 // rest ends the steady orders.
 func (p *producer) rest() { p.ended.Store(true) }
+
+// hold keeps steady orders back, and release sends them and those that follow to another broker.
+// A batch that is being published is not interrupted.
+func (p *producer) hold() { p.held.Store(true) }
+
+func (p *producer) release(to *outlet) {
+	p.side.Store(to)
+	p.held.Store(false)
+}
 
 // extra publishes n more and waits until they are confirmed.
 func (p *producer) extra(ctx context.Context, n int, poison bool) {
@@ -96,7 +114,8 @@ func (p *producer) publish(ctx context.Context, n int, poison bool) {
 func (p *producer) send(ctx context.Context, numbers []int, msgs []*longshore.Message) {
 	ctx, cancel := context.WithTimeout(ctx, publishTime)
 	defer cancel()
-	err := p.pub.Publish(ctx, p.dest, msgs...)
+	to := p.side.Load()
+	err := to.pub.Publish(ctx, to.dest, msgs...)
 	var partial *transport.PartialError
 	if err != nil && !errors.As(err, &partial) {
 		return
@@ -104,6 +123,7 @@ func (p *producer) send(ctx context.Context, numbers []int, msgs []*longshore.Me
 	for i, n := range numbers {
 		if partial == nil || partial.Failed[i] == nil {
 			p.ledger.confirm(n)
+			to.sent.Add(1)
 		}
 	}
 }

@@ -19,6 +19,8 @@ type Result struct {
 	Stopped bool     `json:"stopped,omitempty"` // at once, by the second signal: the counts say nothing about loss
 	Drain   Drain    `json:"drain"`
 	Brokers []Broker `json:"brokers"`
+	// Migration is how the orders were moved; nil = they were not.
+	Migration *Migration `json:"migration,omitempty"`
 }
 
 // Broker is the count of one broker.
@@ -78,6 +80,9 @@ func (r Result) Write(w io.Writer, paint func(cli.Color, string) string) error {
 		}
 	} else {
 		lines = append(lines, r.table()...)
+		if r.Migration != nil {
+			lines = append(lines, r.Migration.Lines()...)
+		}
 		lines = append(lines, r.findings(paint)...)
 		lines = append(lines, r.verdict(paint))
 	}

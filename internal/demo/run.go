@@ -15,6 +15,7 @@ import (
 type run struct {
 	cfg   Config
 	legs  []*leg
+	move  *migration // of legs[0]; nil: nothing is moved
 	began time.Time
 
 	mu   sync.Mutex // calls of Show, one at a time
@@ -47,12 +48,8 @@ func (r *run) prepare(ctx context.Context, built []*rig) error {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.Answer)
 	defer cancel()
 	r.began = time.Now()
-	for _, x := range built {
-		l, err := newLeg(x, r.cfg, r.event)
-		if err != nil {
-			return err
-		}
-		r.legs = append(r.legs, l)
+	if err := r.make(built); err != nil {
+		return err
 	}
 	errs := make([]error, len(r.legs))
 	var all sync.WaitGroup
@@ -63,12 +60,40 @@ func (r *run) prepare(ctx context.Context, built []*rig) error {
 	return errors.Join(errs...)
 }
 
+// make makes the legs. Where orders are moved, the second leg has no load of its own.
+func (r *run) make(built []*rig) error {
+	for _, x := range built {
+		account := &ledger{}
+		if r.cfg.Migrate && len(r.legs) > 0 {
+			account = r.legs[0].ledger
+		}
+		l, err := newLeg(x, r.cfg, account, r.event)
+		if err != nil {
+			return err
+		}
+		r.legs = append(r.legs, l)
+	}
+	if r.cfg.Migrate {
+		r.move = newMigration(r.legs[0], r.legs[1], r.cfg, r.event)
+		r.legs = r.legs[:1]
+	}
+	return nil
+}
+
+// all are the legs, and the one that orders are moved to.
+func (r *run) all() []*leg {
+	if r.move == nil {
+		return r.legs
+	}
+	return append(r.legs[:len(r.legs):len(r.legs)], r.move.to)
+}
+
 // play runs the steps and drains. The page is closed before the count: a job or a look of its
 // own at dead letters would disturb it.
 func (r *run) play(soft, hard context.Context) (Result, error) {
 	r.began = time.Now()
 	h := Header{Keys: keys, Seed: r.cfg.Seed, For: r.cfg.For, Page: r.page.link, Stay: r.cfg.Stay}
-	for _, l := range r.legs {
+	for _, l := range r.all() {
 		h.Brokers = append(h.Brokers, l.rig.label)
 	}
 	r.show(func(s Show) { s.Begin(h) })
@@ -81,9 +106,13 @@ func (r *run) play(soft, hard context.Context) (Result, error) {
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(soft))
 	watch.Go(func() { r.watch(watching) })
 
-	if r.cfg.Stay {
+	err := error(nil)
+	switch {
+	case r.move != nil:
+		err = r.migrate(producing)
+	case r.cfg.Stay:
 		r.stay(producing)
-	} else {
+	default:
 		r.steps(producing)
 	}
 	if soft.Err() == nil {
@@ -93,7 +122,7 @@ func (r *run) play(soft, hard context.Context) (Result, error) {
 	stopProducers()
 	producers.Wait()
 	drain := r.drain(hard)
-	err := r.page.close(hard)
+	err = errors.Join(err, r.page.close(hard))
 	stopWatching()
 	watch.Wait()
 	res := r.result(hard, drain)
@@ -128,15 +157,36 @@ func (r *run) steps(ctx context.Context) {
 	}
 }
 
+// migrate sends a burst and poison, moves the orders while more come, and ends the producers.
+func (r *run) migrate(ctx context.Context) error {
+	if !r.sleep(ctx, r.cfg.at(atBurst)) {
+		return nil
+	}
+	r.poison(ctx)
+	r.burst(ctx)
+	if !r.sleep(ctx, r.cfg.at(atMove)) {
+		return nil
+	}
+	if err := r.move.run(ctx); err != nil {
+		return err
+	}
+	if r.sleep(ctx, r.cfg.at(atEnd)) {
+		r.endProducers(ctx)
+	}
+	return nil
+}
+
 // quietly is a step of which nothing is to be returned.
 func quietly(do func(context.Context) string) func(context.Context) {
 	return func(ctx context.Context) { do(ctx) }
 }
 
-// each does something on all legs at the same time.
-func (r *run) each(do func(*leg)) {
+// each does something on all legs that have a producer at the same time.
+func (r *run) each(do func(*leg)) { together(r.legs, do) }
+
+func together(legs []*leg, do func(*leg)) {
 	var all sync.WaitGroup
-	for _, l := range r.legs {
+	for _, l := range legs {
 		all.Go(func() { do(l) })
 	}
 	all.Wait()
@@ -213,7 +263,7 @@ func (r *run) finish(ctx context.Context) {
 	limit := time.After(settleTime)
 	for {
 		idle := true
-		for _, l := range r.legs {
+		for _, l := range r.all() {
 			idle = idle && l.idle()
 		}
 		if idle {
@@ -254,9 +304,9 @@ func (r *run) lastOrders(ctx context.Context) {
 // drain stops all containers at the same time.
 func (r *run) drain(hard context.Context) Drain {
 	r.event("drain", "the containers stop")
-	r.each(func(l *leg) { _ = l.box.Stop(hard) }) // the report says it all
+	together(r.all(), func(l *leg) { _ = l.box.Stop(hard) }) // the report says it all
 	var d Drain
-	for _, l := range r.legs {
+	for _, l := range r.all() {
 		d.add(l.box.Report())
 	}
 	return d
@@ -264,23 +314,43 @@ func (r *run) drain(hard context.Context) Drain {
 
 func (r *run) result(hard context.Context, drain Drain) Result {
 	res := Result{OK: true, Seed: r.cfg.Seed, Seconds: time.Since(r.began).Seconds(), Drain: drain, Stopped: hard.Err() != nil}
-	for _, l := range r.legs {
-		l.unwatch()
-		l.events.Wait()
+	for _, l := range r.all() {
+		if l.unwatch != nil { // it was subscribed
+			l.unwatch()
+			l.events.Wait()
+		}
 	}
 	if !res.Stopped {
-		r.each(func(l *leg) { l.audit(hard) })
+		r.audit(hard)
+	}
+	if r.move != nil {
+		res.Migration = r.move.result()
+		res.OK = r.move.interrupted || res.Migration.OK()
 	}
 	for _, l := range r.legs {
-		c := l.ledger.count()
+		c, name := l.ledger.count(), l.rig.name
+		if r.move != nil {
+			name += " → " + r.move.to.rig.name
+		}
 		if res.Stopped {
 			c = l.ledger.stopped(c)
 		}
-		res.Brokers = append(res.Brokers, Broker{Name: l.rig.name, Count: c})
+		res.Brokers = append(res.Brokers, Broker{Name: name, Count: c})
 		res.OK = res.OK && !c.Bad()
 	}
 	res.OK = res.OK && !res.Stopped
 	return res
+}
+
+// audit looks for what is still in the queues. Where orders were moved, both legs share a ledger,
+// and the new side is looked at first.
+func (r *run) audit(ctx context.Context) {
+	if r.move == nil {
+		r.each(func(l *leg) { l.audit(ctx) })
+		return
+	}
+	r.move.to.audit(ctx)
+	r.move.from.audit(ctx)
 }
 
 // close ends what was begun, queues included.
@@ -289,7 +359,7 @@ func (r *run) close(hard context.Context, built []*rig) error {
 	defer cancel()
 	var mu sync.Mutex
 	errs := []error{r.page.close(ctx)}
-	r.each(func(l *leg) {
+	together(r.all(), func(l *leg) {
 		state := l.box.State()
 		err := error(nil)
 		if state != container.StateStopped && state != container.StateNew {
@@ -298,7 +368,7 @@ func (r *run) close(hard context.Context, built []*rig) error {
 		if l.unwatch != nil {
 			err = errors.Join(err, l.close(ctx))
 		}
-		if l.producer != nil { // only then anything was made
+		if l.outlet != nil || r.move != nil && r.move.from.outlet != nil { // only then anything was made
 			err = errors.Join(err, l.rig.remove(ctx))
 		}
 		mu.Lock()

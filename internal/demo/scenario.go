@@ -23,9 +23,9 @@ type leg struct {
 	gate     *throttle.Limiter
 	pace     *atomic.Int64 // how many times as long an order takes
 	box      *container.ListenerContainer
-	pub      transport.Publisher
-	dest     string
+	outlet   *outlet
 	producer *producer
+	backlog  func() int // orders that wait here
 	tell     func(kind, text string)
 
 	events  sync.WaitGroup
@@ -40,14 +40,16 @@ type leg struct {
 	buried  int
 }
 
-func newLeg(r *rig, cfg Config, tell func(kind, text string)) (*leg, error) {
-	l := &leg{rig: r, ledger: &ledger{}, gate: throttle.NewUnlimited(), pace: &atomic.Int64{}, tell: tell, shown: 1}
+// newLeg makes a leg with its own ledger, or one that shares that of another leg.
+func newLeg(r *rig, cfg Config, account *ledger, tell func(kind, text string)) (*leg, error) {
+	l := &leg{rig: r, ledger: account, gate: throttle.NewUnlimited(), pace: &atomic.Int64{}, tell: tell, shown: 1}
 	l.pace.Store(1)
+	l.backlog = account.waiting
 	log := cfg.Log.With(zap.String("demo", r.name))
 	var err error
 	l.box, err = container.New(r.source, handler(l.ledger, l.pace), container.Config{
 		Name:       r.name,
-		Workers:    container.Workers{Min: 1, Max: workersMax},
+		Workers:    container.Workers{Min: cfg.workersMin(), Max: workersMax},
 		Lookahead:  r.lookahead,
 		Order:      container.ByKey,
 		Redelivery: container.Redelivery{Backoff: container.Backoff{Initial: 200 * time.Millisecond, Max: 2 * time.Second}},
@@ -62,8 +64,17 @@ func newLeg(r *rig, cfg Config, tell func(kind, text string)) (*leg, error) {
 	return l, err
 }
 
-// start subscribes, makes the publisher and begins to listen to events.
+// start subscribes and makes a producer.
 func (l *leg) start(ctx context.Context, seed uint64) error {
+	if err := l.subscribe(ctx); err != nil {
+		return err
+	}
+	l.producer = newProducer(l.ledger, l.outlet, seed)
+	return nil
+}
+
+// subscribe starts the container, makes the publisher and begins to listen to events.
+func (l *leg) subscribe(ctx context.Context) error {
 	events, unwatch := l.box.Events(4096)
 	l.unwatch = unwatch
 	l.events.Go(func() {
@@ -73,22 +84,22 @@ func (l *leg) start(ctx context.Context, seed uint64) error {
 	})
 	err := l.box.Start(ctx)
 	if err == nil {
-		l.pub, l.dest, err = publisher(ctx, l.rig.source)
+		l.outlet, err = outletAt(ctx, l.rig.source)
 	}
-	if err != nil {
-		return err
-	}
-	l.producer = newProducer(l.ledger, l.pub, l.dest, seed)
-	return nil
+	return err
 }
 
-// publisher is one on the source's own broker, with the way back to it.
-func publisher(ctx context.Context, src transport.Source) (p transport.Publisher, dest string, err error) {
-	outlet, ok := src.(transport.Outlet)
+// outletAt is a publisher on the source's own broker, with the way back to it.
+func outletAt(ctx context.Context, src transport.Source) (*outlet, error) {
+	at, ok := src.(transport.Outlet)
 	if !ok {
-		return nil, "", &longshore.Error{Code: longshore.CodeUnsupported, Op: "make a publisher", Err: errors.New("the source has none")}
+		return nil, &longshore.Error{Code: longshore.CodeUnsupported, Op: "make a publisher", Err: errors.New("the source has none")}
 	}
-	return outlet.Publisher(ctx)
+	pub, dest, err := at.Publisher(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &outlet{pub: pub, dest: dest}, nil
 }
 
 // hear follows the container's events.
@@ -179,8 +190,8 @@ func (l *leg) recovering(now time.Time) (in time.Duration, ok bool) {
 func (l *leg) close(ctx context.Context) error {
 	l.unwatch()
 	l.events.Wait()
-	if l.pub == nil {
+	if l.outlet == nil {
 		return nil
 	}
-	return l.pub.Close(ctx)
+	return l.outlet.pub.Close(ctx)
 }

@@ -13,7 +13,8 @@ const framesPerSecond = 5
 
 // watch takes samples and shows them until ctx ends.
 func (r *run) watch(ctx context.Context) {
-	meters := make([]meter, len(r.legs))
+	all := r.all()
+	meters := make([]meter, len(all))
 	tick := time.NewTicker(time.Second / framesPerSecond)
 	defer tick.Stop()
 	for {
@@ -21,8 +22,8 @@ func (r *run) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			rows := make([]Row, len(r.legs))
-			for i, l := range r.legs {
+			rows := make([]Row, len(all))
+			for i, l := range all {
 				rows[i] = meters[i].row(l, now, r.cfg.For)
 			}
 			at := now.Sub(r.began)
@@ -43,7 +44,7 @@ const historySize = 12
 
 func (m *meter) row(l *leg, now time.Time, whole time.Duration) Row {
 	st := l.box.Stats()
-	calls := l.ledger.progress()
+	calls := int(st.Acked + st.Retried + st.Rejected)
 	before := m.calls[m.n%len(m.calls)]
 	m.calls[m.n%len(m.calls)] = calls
 	m.n++
@@ -56,7 +57,7 @@ func (m *meter) row(l *leg, now time.Time, whole time.Duration) Row {
 	for _, n := range st.DeadLetters {
 		dead += n
 	}
-	row := Row{Broker: l.rig.name, Rate: calls - before, Backlog: l.ledger.waiting(), Running: st.Busy,
+	row := Row{Broker: l.rig.name, Rate: calls - before, Backlog: l.backlog(), Running: st.Busy,
 		Workers: st.Workers, Max: st.Max, History: append([]int(nil), m.history...),
 		Retried: int(st.Retried), Dead: int(dead), State: string(st.State)}
 	if in, ok := l.recovering(now); ok && st.State == container.StateRecovering {
