@@ -1,0 +1,162 @@
+package share
+
+import (
+	"context"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/longshore-go/longshore/transport/kafka/internal/cluster"
+)
+
+// layout is which partitions are assigned, and which broker leads each. The member's lock
+// guards it.
+type layout struct {
+	assigned map[Part]struct{}
+	names    map[[16]byte]string // of topics
+	leaders  map[Part]int32      // broker; only those that are known
+	asked    time.Time           // when the leaders were last asked for
+}
+
+func newLayout() layout {
+	return layout{assigned: map[Part]struct{}{}, names: map[[16]byte]string{}, leaders: map[Part]int32{}}
+}
+
+// of are the partitions that a broker leads.
+func (l *layout) of(node int32) map[Part]struct{} {
+	parts := map[Part]struct{}{}
+	for part := range l.assigned {
+		if leader, known := l.leaders[part]; known && leader == node {
+			parts[part] = struct{}{}
+		}
+	}
+	return parts
+}
+
+// complete reports whether all leaders are known.
+func (l *layout) complete() bool {
+	for part := range l.assigned {
+		if _, known := l.leaders[part]; !known {
+			return false
+		}
+	}
+	return true
+}
+
+// assign takes an assignment.
+func (l *layout) assign(a *kmsg.ShareGroupHeartbeatResponseAssignment) {
+	l.assigned = map[Part]struct{}{}
+	for _, t := range a.TopicPartitions {
+		for _, num := range t.Partitions {
+			l.assigned[Part{t.TopicID, num}] = struct{}{}
+		}
+	}
+}
+
+// learn takes an answer's names and leaders. It returns the partitions whose leader was
+// another broker before.
+func (l *layout) learn(resp *kmsg.MetadataResponse) (moved []Part) {
+	for i := range resp.Topics {
+		t := &resp.Topics[i]
+		if t.ErrorCode != 0 || t.Topic == nil {
+			continue
+		}
+		l.names[t.TopicID] = *t.Topic
+		for _, p := range t.Partitions {
+			if p.ErrorCode != 0 && p.ErrorCode != kerr.ReplicaNotAvailable.Code || p.Leader < 0 {
+				continue
+			}
+			if l.move(Part{t.TopicID, p.Partition}, p.Leader) {
+				moved = append(moved, Part{t.TopicID, p.Partition})
+			}
+		}
+	}
+	return moved
+}
+
+// move notes a leader, and reports whether it was another one before.
+func (l *layout) move(part Part, leader int32) bool {
+	old, known := l.leaders[part]
+	l.leaders[part] = leader
+	return known && old != leader
+}
+
+// seekLeaders makes the leaders be asked for soon.
+func (m *Member) seekLeaders() {
+	select {
+	case m.stale <- struct{}{}:
+	default:
+	}
+}
+
+// follow asks for the leaders of partitions when they are not known any more.
+func (m *Member) follow() {
+	const pause = 200 * time.Millisecond
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-m.stale:
+		case <-timer.C:
+		case <-m.life.Done():
+			return
+		}
+		ctx, cancel := context.WithTimeout(m.life, callTime)
+		resp, err := cluster.Metadata(ctx, m.cfg.Client, m.cfg.Topics...)
+		cancel()
+		m.mu.Lock()
+		if err == nil {
+			m.placed(resp)
+		}
+		next := time.Minute
+		if err != nil || !m.layout.complete() {
+			next = pause
+		}
+		m.mu.Unlock()
+		timer.Reset(next)
+		select { // a cluster in disorder is not asked in a loop
+		case <-time.After(pause):
+		case <-m.life.Done():
+			return
+		}
+	}
+}
+
+// placed takes an answer, and ends what earlier leaders had locked. The caller holds mu.
+func (m *Member) placed(resp *kmsg.MetadataResponse) {
+	for _, part := range m.layout.learn(resp) {
+		m.moved(part)
+	}
+	m.settleIn()
+}
+
+// moved ends what other brokers than the leader had locked of a partition. The caller holds mu.
+func (m *Member) moved(part Part) {
+	leader := m.layout.leaders[part]
+	for _, l := range m.links {
+		if l.node != leader {
+			m.report(m.leases.Drop(l.session.id, part, kerr.NotLeaderForPartition))
+		}
+	}
+}
+
+// settleIn makes sure that each leader has a link. The caller holds mu.
+func (m *Member) settleIn() {
+	if m.closing || m.life.Err() != nil {
+		return
+	}
+	for part := range m.layout.assigned {
+		node, known := m.layout.leaders[part]
+		if !known {
+			m.seekLeaders()
+			continue
+		}
+		if m.links[node] == nil {
+			l := newLink(node, m.cfg.Group, m.id)
+			m.links[node] = l
+			m.wg.Go(func() { m.serve(l) })
+		}
+	}
+	m.kickAll()
+}

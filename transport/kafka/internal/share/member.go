@@ -1,0 +1,290 @@
+package share
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/longshore-go/longshore"
+)
+
+// Config is how a member consumes.
+type Config struct {
+	Client *kgo.Client // for its connections; it consumes nothing itself
+	Group  string
+	Topics []string
+	Unpack kgo.Decompressor
+	Linger time.Duration // how long a verdict waits for others if no fetch carries it
+	Events Events
+	// Called hears how long calls took; nil: nothing does.
+	Called func(kind longshore.OperationKind, began time.Time, err error)
+}
+
+// Events hears what happens to a member. The methods are called in order, with the member's
+// lock held: they must return at once and must not call the member.
+type Events interface {
+	// Arrived: these records are held now.
+	Arrived(rs []*Record)
+	// Lost: the broker has these records back, or is about to deliver them again.
+	Lost(rs []*Record, why error)
+	// Failed: a verdict was accepted and the broker has not carried it out.
+	Failed(r *Record, v Verdict, why error)
+	// Undecodable: a batch could not be decoded, and its n records were released.
+	Undecodable(topic string, num int32, n int, why error)
+	// Troubled begins or repeats a condition of a name, and Recovered ends it.
+	Troubled(condition string, why error)
+	Recovered(condition string)
+	// Down: the member cannot go on and acquires nothing more. What it holds can be settled.
+	Down(why error)
+}
+
+// Member is a member of a share group, from Join to Close.
+type Member struct {
+	cfg  Config
+	id   string             // chosen by the member, for its whole life
+	life context.Context    //nolint:containedctx // of all requests; ends with Close
+	end  context.CancelFunc // ends life
+	beat context.CancelFunc // ends the heartbeats
+	wg   sync.WaitGroup     // all goroutines
+
+	stale chan struct{} // the leaders are to be read again; holds one
+
+	mu       sync.Mutex
+	changed  chan struct{} // closed and replaced at each change that someone waits for
+	leases   *Leases
+	layout   layout          // which partitions there are, and where
+	links    map[int32]*link // by broker
+	sessions uint64          // how many were opened
+	wanted   int             // how many more records the caller takes now
+	canceled bool            // nothing is acquired any more
+	closing  bool            // sessions are to be closed
+	hurried  int             // how many callers wait for verdicts to be carried out
+	down     error           // why it cannot go on
+}
+
+// Join makes a member and starts it. It makes no call by itself: an error shows in Events.
+func Join(cfg Config) *Member {
+	m := &Member{cfg: cfg, id: newID(), stale: make(chan struct{}, 1), changed: make(chan struct{}),
+		leases: NewLeases(), layout: newLayout(), links: map[int32]*link{}}
+	m.life, m.end = context.WithCancel(context.Background())
+	beats, stop := context.WithCancel(m.life)
+	m.beat = stop
+	m.wg.Go(func() { m.heartbeats(beats) })
+	m.wg.Go(m.watch)
+	m.wg.Go(m.follow)
+	return m
+}
+
+// newID is a UUID as Kafka writes it.
+func newID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// Want says how many records the caller takes from now on, beyond those that have arrived.
+func (m *Member) Want(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wanted = n
+	if n > 0 {
+		m.kickAll()
+	}
+}
+
+// Settle accepts a verdict on a record that is held. Errors: ErrLost, ErrSettled.
+func (m *Member) Settle(token uint64, v Verdict) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	session, err := m.leases.Settle(token, v, time.Now())
+	if err == nil {
+		m.kick(session)
+	}
+	return err
+}
+
+// Renew renews the lock of a record and waits for the answer. Errors: ErrLost, ErrSettled,
+// ctx's.
+func (m *Member) Renew(ctx context.Context, token uint64) error {
+	done := make(chan error, 1)
+	m.mu.Lock()
+	session, err := m.leases.Renew(token, time.Now(), done)
+	if err == nil {
+		m.kick(session)
+	}
+	m.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Held is how many records are held, with or without a verdict.
+func (m *Member) Held() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.leases.Len()
+}
+
+// Parts is how many partitions are assigned.
+func (m *Member) Parts() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.layout.assigned)
+}
+
+// Cancel stops acquiring, and waits for the answers to the fetches that are on their way.
+func (m *Member) Cancel(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.canceled, m.wanted = true, 0
+	m.announce()
+	return m.until(ctx, func() bool {
+		for _, l := range m.links {
+			if l.fetching > 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// Flush waits until the broker has answered every verdict.
+func (m *Member) Flush(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.hurried++
+	defer func() { m.hurried-- }()
+	m.kickAll()
+	return m.until(ctx, func() bool { return m.leases.Unanswered() == 0 })
+}
+
+// Close sends the verdicts that are left, closes the sessions, which releases what is held,
+// and leaves the group. It returns within ctx's time, and the broker finds out by itself then.
+func (m *Member) Close(ctx context.Context) {
+	m.mu.Lock()
+	m.canceled, m.closing, m.wanted = true, true, 0
+	m.announce()
+	m.kickAll()
+	m.mu.Unlock()
+	m.beat()
+	done := make(chan struct{})
+	go func() {
+		m.linksEnded(ctx)
+		m.leave(ctx)
+		m.end()
+		m.wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		m.end()
+		<-done
+	}
+}
+
+// linksEnded waits until every link has closed its session.
+func (m *Member) linksEnded(ctx context.Context) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_ = m.until(ctx, func() bool { return len(m.links) == 0 }) // what is left ends with life
+}
+
+// fail ends the member from inside, once. The caller holds mu.
+func (m *Member) fail(why error) {
+	if m.down != nil || m.closing {
+		return
+	}
+	m.down, m.wanted = why, 0
+	m.announce()
+	m.cfg.Events.Down(why)
+}
+
+// announce wakes those that wait for a change. The caller holds mu.
+func (m *Member) announce() {
+	close(m.changed)
+	m.changed = make(chan struct{})
+}
+
+// until waits for a condition, which is checked with mu held. Errors: ctx's.
+func (m *Member) until(ctx context.Context, cond func() bool) error {
+	for !cond() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		changed := m.changed
+		m.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		case <-m.life.Done():
+		}
+		m.mu.Lock()
+		if m.life.Err() != nil && !cond() {
+			return m.life.Err()
+		}
+	}
+	return nil
+}
+
+// kick wakes the link that has a session. The caller holds mu.
+func (m *Member) kick(session uint64) {
+	for _, l := range m.links {
+		if l.session.id == session {
+			l.wake()
+			return
+		}
+	}
+}
+
+func (m *Member) kickAll() {
+	for _, l := range m.links {
+		l.wake()
+	}
+}
+
+// report passes on what became of records. The caller holds mu.
+func (m *Member) report(out Outcome) {
+	out.sorted()
+	if len(out.Lost) > 0 {
+		m.cfg.Events.Lost(out.Lost, out.Err)
+	}
+	for _, r := range out.Failed {
+		m.cfg.Events.Failed(r, r.verdict, out.Err)
+	}
+	if len(out.Lost)+len(out.Failed) > 0 {
+		m.announce()
+	}
+}
+
+// watch renews locks, and finds those that have ended.
+func (m *Member) watch() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		m.mu.Lock()
+		out, renew, next := m.leases.Watch(time.Now())
+		m.report(out)
+		for _, session := range renew {
+			m.kick(session)
+		}
+		m.mu.Unlock()
+		timer.Reset(min(next, 250*time.Millisecond)) // what arrives meanwhile may be due sooner
+		select {
+		case <-timer.C:
+		case <-m.life.Done():
+			return
+		}
+	}
+}
