@@ -79,7 +79,7 @@ func (m *Member) beatOnce(ctx context.Context, p *pulse) time.Duration {
 	if resp.Assignment != nil {
 		m.layout.assign(resp.Assignment)
 		p.assigned = p.assigned || len(m.layout.assigned) > 0
-		m.settleIn()
+		m.settleIn() //nolint:contextcheck // links outlive the heartbeats
 		m.announce()
 	}
 	next := max(time.Duration(resp.HeartbeatIntervalMillis)*time.Millisecond, impatience)
@@ -131,7 +131,8 @@ func (m *Member) leave(ctx context.Context) {
 	defer cancel()
 	stop := context.AfterFunc(ctx, cancel)
 	defer stop()
-	_, _ = req.RequestWith(call, m.cfg.Client) // else the broker removes it after the session's time
+	// If it fails, the broker removes the member after the session's time.
+	_, _ = req.RequestWith(call, m.cfg.Client) //nolint:contextcheck // ends with ctx and with life
 }
 
 // called reports how long a call took.

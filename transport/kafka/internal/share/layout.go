@@ -16,7 +16,6 @@ type layout struct {
 	assigned map[Part]struct{}
 	names    map[[16]byte]string // of topics
 	leaders  map[Part]int32      // broker; only those that are known
-	asked    time.Time           // when the leaders were last asked for
 }
 
 func newLayout() layout {
