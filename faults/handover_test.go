@@ -60,6 +60,7 @@ func TestRestartsOfTheActiveConsumerKeepTheOrderOfAKey(t *testing.T) {
 //
 // F-N35
 func TestSuccessiveHandOversKeepTheOrderOfAKey(t *testing.T) {
+	t.Parallel()
 	queueKinds(t, func(t *testing.T, args amqp091.Table) {
 		url, l := brokertest.AMQP(t), oracle.New()
 		args = maps.Clone(args)

@@ -20,6 +20,7 @@ import (
 // F-N07: two containers that send each other their dead letters, ours or RabbitMQ's own,
 // come to rest with the message kept.
 func TestDeadLettersThatGoRoundOnRabbitMQComeToRest(t *testing.T) {
+	t.Parallel()
 	for name, native := range map[string]bool{"ours": false, "the broker's": true} {
 		t.Run(name, func(t *testing.T) {
 			url, l := brokertest.AMQP(t), oracle.New()

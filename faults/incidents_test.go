@@ -80,6 +80,7 @@ func names(t *testing.T, c *container.ListenerContainer, by string, ready bool, 
 
 // F-N34: a memory alarm keeps dead letters from being moved, and is named as the cause.
 func TestMemoryAlarmIsNamed(t *testing.T) {
+	t.Parallel()
 	onStage(t, func(t *testing.T, s rabbitStage) {
 		l := oracle.New()
 		q := newRabbitQueue(t, s.url, "orders", nil)
@@ -101,6 +102,7 @@ func TestMemoryAlarmIsNamed(t *testing.T) {
 
 // F-N34: someone deletes the queue and makes it again with other arguments.
 func TestQueueRemadeIsNamed(t *testing.T) {
+	t.Parallel()
 	onStage(t, func(t *testing.T, s rabbitStage) {
 		q := newRabbitQueue(t, s.url, "orders", nil)
 		c := consumeFrom(t, amqp.New(s.url, amqp.Config{}).Queue("orders", amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Classic}}),
@@ -118,6 +120,7 @@ func TestQueueRemadeIsNamed(t *testing.T) {
 
 // F-N34: the password is changed while the container runs, and its connection ends.
 func TestRevokedCredentialsAreNamed(t *testing.T) {
+	t.Parallel()
 	onStage(t, func(t *testing.T, s rabbitStage) {
 		newRabbitQueue(t, s.url, "orders", nil)
 		c := consume(t, s.url, "orders", container.Config{Reopen: quickly}, func(context.Context, *longshore.Delivery) error { return nil })

@@ -46,6 +46,7 @@ func shaky(l *oracle.Ledger, work time.Duration) longshore.HandlerFunc {
 // The link is cut again and again while many are at work and some wait for their
 // retry: what comes back is still in the order of its key.
 func TestCutsKeepTheOrderOfAKey(t *testing.T) {
+	t.Parallel()
 	queueKinds(t, func(t *testing.T, args amqp091.Table) {
 		url, l := brokertest.AMQP(t), oracle.New()
 		q := newRabbitQueue(t, url, "orders", args)
@@ -70,6 +71,7 @@ func TestCutsKeepTheOrderOfAKey(t *testing.T) {
 // F-N15: a container is stopped and started in turns under load, with retries waiting at
 // every stop: what the drain gives back keeps its place in the queue.
 func TestRestartsKeepTheOrderOfAKey(t *testing.T) {
+	t.Parallel()
 	queueKinds(t, func(t *testing.T, args amqp091.Table) {
 		url, l := brokertest.AMQP(t), oracle.New()
 		q := newRabbitQueue(t, url, "orders", args)
@@ -98,6 +100,7 @@ func TestRestartsKeepTheOrderOfAKey(t *testing.T) {
 // F-A03, F-A07: the broker stops answering when a container stops that has retries to give
 // back whose attempts the queue cannot count: they would have to be published.
 func TestStopInABlackHoleEndsInTime(t *testing.T) {
+	t.Parallel()
 	queueKinds(t, func(t *testing.T, args amqp091.Table) {
 		url, l := brokertest.AMQP(t), oracle.New()
 		q := newRabbitQueue(t, url, "orders", args)

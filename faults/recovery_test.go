@@ -23,6 +23,7 @@ var quickly = container.Backoff{Initial: 50 * time.Millisecond, Max: 500 * time.
 
 // F-B01: the link breaks again in any step of coming back.
 func TestRecoveryThatBreaksInAnyStepStartsAgain(t *testing.T) {
+	t.Parallel()
 	url := brokertest.AMQP(t)
 	for step := 1; step <= 8; step++ {
 		t.Run(fmt.Sprintf("cut at method %d", step), func(t *testing.T) {
@@ -88,6 +89,7 @@ func TestBrokerDownAtFirstStartIsNotMissedSilently(t *testing.T) {
 
 // F-B03: one handler outlasts the broker's acknowledgement timeout.
 func TestAckTimeoutIsNoticedWithoutAnyHandlerReturning(t *testing.T) {
+	t.Parallel()
 	node := brokertest.FaultNode(t)
 	node.ConsumerTimeout(4 * time.Second)
 	queueKinds(t, func(t *testing.T, args amqp091.Table) {
@@ -206,6 +208,7 @@ func TestSettlementNeverReachesAnotherChannel(t *testing.T) {
 
 // F-B05: the dead-letter publisher meets a dead link, then no route.
 func TestSourceStaysUntilTheDeadLetterIsConfirmed(t *testing.T) {
+	t.Parallel()
 	url, l := brokertest.AMQP(t), oracle.New()
 	q := newRabbitQueue(t, url, "orders", nil)
 	q.publish(l, 0, 5, 0)
@@ -242,6 +245,7 @@ func TestSourceStaysUntilTheDeadLetterIsConfirmed(t *testing.T) {
 
 // F-B06: a memory alarm blocks publishers while failing handlers need to publish.
 func TestMemoryAlarmBlocksOnlyWhatHasToPublish(t *testing.T) {
+	t.Parallel()
 	node := brokertest.FaultNode(t)
 	l := oracle.New()
 	q := newRabbitQueue(t, node.URL, "orders", nil)

@@ -63,6 +63,7 @@ func TestStopThatCancelsHandlersIsNeitherSuccessNorFailure(t *testing.T) {
 
 // F-A02: a handler that ignores its context and succeeds while the stop is under way.
 func TestWorkDoneWhileStoppingIsSettledOnce(t *testing.T) {
+	t.Parallel()
 	queueKinds(t, func(t *testing.T, args amqp091.Table) {
 		url, l := brokertest.AMQP(t), oracle.New()
 		q := newRabbitQueue(t, url, "orders", args)
@@ -136,6 +137,7 @@ func TestUnflushedAcksAreReportedWhenTheBrokerIsGone(t *testing.T) {
 
 // F-A06: deliveries between cancel and its confirmation, while workers come and go.
 func TestNothingIsLostOverScalingAndRestarts(t *testing.T) {
+	t.Parallel()
 	queueKinds(t, func(t *testing.T, args amqp091.Table) {
 		url, l := brokertest.AMQP(t), oracle.New()
 		q := newRabbitQueue(t, url, "orders", args)
@@ -181,6 +183,7 @@ func TestNothingIsLostOverScalingAndRestarts(t *testing.T) {
 
 // A crash: whatever was not settled comes back, nothing else does.
 func TestKilledConsumerLosesNothing(t *testing.T) {
+	t.Parallel()
 	queueKinds(t, func(t *testing.T, args amqp091.Table) {
 		url, path := brokertest.AMQP(t), ledgerFile(t)
 		l, err := oracle.OpenFile(path)

@@ -20,6 +20,7 @@ import (
 // start and over reconnects: every message stays ready there, a delivery limit of three
 // survives five cuts, a stop starts nothing, and another instance gets everything.
 func TestStandstillTakesNothingFromRabbitMQ(t *testing.T) {
+	t.Parallel()
 	for name, cfg := range map[string]container.Config{
 		"paused":     {StartPaused: true},
 		"no permits": {Throttle: throttle.NewPermits(0)},
