@@ -62,8 +62,10 @@ func (r *reports) leaving(ps []*partition) {
 	o.Leaving(parts)
 }
 
+// notice gives the error its code, so that an error of the client is not taken for the
+// handler's.
 func (r *reports) notice(text string, err error) {
-	r.Event(transport.Event{Kind: transport.EventNotice, Text: text, Err: err})
+	r.Event(transport.Event{Kind: transport.EventNotice, Text: text, Err: brokerError("", "", err)})
 }
 
 // repeated is notice for what happens again and again: each kind at most once a minute.
@@ -76,7 +78,7 @@ func (r *reports) repeated(kind, text string, err error) {
 // troubled is repeated for a condition that lasts until over is called for it.
 func (r *reports) troubled(condition, text string, err error) {
 	if r.due(condition, true) {
-		r.Event(transport.Event{Kind: transport.EventNotice, Condition: condition, Text: text, Err: err})
+		r.Event(transport.Event{Kind: transport.EventNotice, Condition: condition, Text: text, Err: brokerError("", "", err)})
 	}
 }
 
