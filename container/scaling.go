@@ -155,10 +155,25 @@ func (s *scaler) decide(a autoscale.Sample) (d autoscale.Decision) {
 
 // scaleTo moves the target, within the bounds in force.
 func (s *scaler) scaleTo(n int, reason string) {
-	var from int
+	s.retarget(reason, func() int { return n })
+}
+
+// bounds applies new bounds at once.
+func (s *scaler) bounds(w Workers) {
+	s.retarget("bounds changed", func() int {
+		s.pool.min, s.pool.max = w.Min, w.Max
+		return s.pool.target
+	})
+}
+
+// retarget moves the target to what wanted returns, within the bounds in force then. The
+// bounds and the target change under one lock, so that no snapshot shows a target outside
+// of its bounds.
+func (s *scaler) retarget(reason string, wanted func() int) {
+	var from, n int
 	var moved bool
 	s.locked(func() {
-		from = s.pool.target
+		n, from = wanted(), s.pool.target
 		n = min(max(n, s.pool.min), s.pool.max)
 		if moved = n != from && !s.axes.Stopping(); moved {
 			s.setTarget(n)
@@ -169,16 +184,6 @@ func (s *scaler) scaleTo(n int, reason string) {
 		s.emit(Event{Kind: EventScaled, From: from, To: n, Reason: reason,
 			Text: fmt.Sprintf("%d → %d workers: %s", from, n, reason)})
 	}
-}
-
-// bounds applies new bounds at once.
-func (s *scaler) bounds(w Workers) {
-	var n int
-	s.locked(func() {
-		s.pool.min, s.pool.max = w.Min, w.Max
-		n = s.pool.target
-	})
-	s.scaleTo(n, "bounds changed")
 }
 
 // resize passes a new window on to the transport. Growing is urgent; shrinking happens at

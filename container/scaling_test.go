@@ -141,6 +141,33 @@ func TestBoundsHoldWhileTheyChange(t *testing.T) {
 	}
 }
 
+// A snapshot never shows a target outside of its bounds, also one that is taken while they
+// change.
+func TestSnapshotKeepsTheBounds(t *testing.T) {
+	b := memory.New(memory.Config{})
+	c := start(t, b.Queue("q", memory.QueueConfig{}), handle(noop), container.Config{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := range 5000 {
+			if err := c.Scale(1+7*(i%2), 2+14*(i%2)); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	for changing := true; changing; {
+		select {
+		case <-done:
+			changing = false
+		default:
+		}
+		if st := c.Stats(); st.Target < st.Min || st.Target > st.Max {
+			t.Fatalf("target %d outside %d to %d", st.Target, st.Min, st.Max)
+		}
+	}
+	stop(t, c)
+}
+
 // New bounds during a drain are those of the next run; the one that ends keeps its workers.
 func TestScaleDuringADrainCountsForTheNextRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
