@@ -42,6 +42,7 @@ import (
 //	Partitioner         Consumer  partitions assigned now                    container                    Partitions
 //	Seeker              Consumer  move the position                          container                    logs
 //	HeadReporter        Consumer  partitions that are held back              container                    HeadOfLineBlocking
+//	PeerReporter        Publisher names the broker that it is connected to   cmd                          RabbitMQ
 //	LeaveObserver       Observer  partitions that are about to leave         transports                   Partitions
 
 // Optional on a Source.
@@ -228,6 +229,12 @@ type (
 // HeadReporter is a consumer of a log that tells which partitions are held back, the
 // longest first. It is optional, and cheap.
 type HeadReporter interface{ BlockedPartitions() []BlockedPartition }
+
+// PeerReporter is a Publisher that names the broker at the other end of its connection, for
+// people: product, version and cluster, as the broker gives them. "" before the first
+// Publish that connected. An address alone does not show that another broker than the
+// expected one listens there.
+type PeerReporter interface{ Peer() string }
 
 // LeaveObserver is an [Observer] that hears when a part of a source is about to leave
 // for another consumer. A transport whose source has parts asks for it.

@@ -83,7 +83,7 @@ func tableOf(t *testing.T) (names []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := regexp.MustCompile(`(?m)^//\t([A-Z][A-Za-z]+) +(?:Source|Consumer|Observer) `)
+	row := regexp.MustCompile(`(?m)^//\t([A-Z][A-Za-z]+) +(?:Source|Consumer|Publisher|Observer) `)
 	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
 		names = append(names, m[1])
 	}
@@ -175,7 +175,7 @@ func assertionsIn(path string, f *ast.File) (found assertions) {
 // optionalMethod reports whether a method belongs to an ability of transports.
 func optionalMethod(name string) bool {
 	return slices.Contains([]string{"Backlog", "BlockedPartitions", "Browse", "BrowseCost", "Buffered", "Capabilities", "Check", "Declares", "Depth", "Describe", "Done",
-		"Incarnation", "Leaving", "Locked", "Neighbour", "Partitions", "Pause", "Prepare", "Probe", "Publisher", "Remaining", "Resize", "Resume", "Scan", "Seek", "Settings", "Truncate", "ValidateOpen", "Vocabulary"}, name)
+		"Incarnation", "Leaving", "Locked", "Neighbour", "Partitions", "Pause", "Peer", "Prepare", "Probe", "Publisher", "Remaining", "Resize", "Resume", "Scan", "Seek", "Settings", "Truncate", "ValidateOpen", "Vocabulary"}, name)
 }
 
 // embedded reports whether an interface is asked for as a part of another one.

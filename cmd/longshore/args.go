@@ -59,15 +59,15 @@ func atMost(most int) cobra.PositionalArgs {
 	}
 }
 
-// help is cobra's verb, except that a verb that does not exist is a mistake.
+// help is cobra's command, except that asking about a command that does not exist is a mistake.
 func addHelp(root *cobra.Command) {
 	root.SetHelpCommand(&cobra.Command{
-		Use:   "help [VERB]",
-		Short: "Help about a verb",
+		Use:   "help [COMMAND]",
+		Short: "Help about a command",
 		RunE: func(_ *cobra.Command, args []string) error {
 			cmd, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return &cli.UsageError{Text: fmt.Sprintf("there is no verb %q", strings.Join(args, " ")), Hint: "see longshore --help"}
+				return &cli.UsageError{Text: fmt.Sprintf("there is no command %q", strings.Join(args, " ")), Hint: "see longshore --help"}
 			}
 			cmd.InitDefaultHelpFlag()
 			return cmd.Help()

@@ -33,12 +33,12 @@ ROUTE is a route of bridge.yaml, or of the section bridge of longshore.yaml; wit
 func newBridge(a *app) *cobra.Command {
 	b := &bridgeCommand{app: a}
 	cmd := &cobra.Command{
-		Use:   "bridge VERB [ROUTE]",
+		Use:   "bridge COMMAND [ROUTE]",
 		Short: "Move a live service from one broker to another and prove that nothing was lost",
 		Long:  bridgeHelp,
 		Args:  verbOf,
 		RunE: func(*cobra.Command, []string) error {
-			return &cli.UsageError{Text: "bridge needs a verb", Hint: "longshore bridge check, cutover, remaining, verify, rollback, finish, run, mirror or unpark"}
+			return &cli.UsageError{Text: "bridge needs a command", Hint: "longshore bridge check, cutover, remaining, verify, rollback, finish, run, mirror or unpark"}
 		},
 	}
 	cmd.SuggestionsMinimumDistance = 2

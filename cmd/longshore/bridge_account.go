@@ -110,16 +110,17 @@ func differing(v *bridge.Verification) []difference {
 func (b *bridgeCommand) remaining() *cobra.Command {
 	var quiet time.Duration
 	var watch bool
-	cmd := b.verb("remaining", "Count what is left on the old side",
+	var cmd *cobra.Command
+	cmd = b.verb("remaining", "Count what is left on the old side",
 		"remaining counts ready, unsettled and delayed messages, dead letters, parked messages and consumers of\n"+
 			"the old side. Exit code 0: all are 0, and stay 0 for --quiet. Exit code 1: something is left, or arrived.",
 		func(ctx context.Context, r *config.Route) error {
-			if quiet < 0 {
+			if !cmd.Flags().Changed("quiet") {
 				quiet = r.Quiet
 			}
 			return b.runRemaining(ctx, r, quiet, watch)
 		})
-	cmd.Flags().DurationVar(&quiet, "quiet", -1, "how long nothing may arrive (default: quiet of the route, 60s)")
+	cmd.Flags().DurationVar(&quiet, "quiet", 0, "how long nothing may arrive (default: quiet of the route, 60s)")
 	cmd.Flags().BoolVar(&watch, "watch", false, "go on until something arrives, or Ctrl-C")
 	return cmd
 }

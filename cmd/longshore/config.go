@@ -16,7 +16,7 @@ func newConfig(a *app) *cobra.Command {
 		Short: "Check longshore.yaml, show the values in force, list all fields",
 		Args:  verbOf,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return &cli.UsageError{Text: "config needs a verb", Hint: "longshore config check, show or reference"}
+			return &cli.UsageError{Text: "config needs a command", Hint: "longshore config check, show or reference"}
 		},
 	}
 	cmd.AddCommand(newConfigCheck(a), newConfigShow(a), newConfigReference(a))

@@ -69,7 +69,7 @@ func TestConfigShowNamesOriginsAndHidesSecrets(t *testing.T) {
 func TestConfigWithoutAFileOrVerb(t *testing.T) {
 	world{}.run(t, "config", "check", "-c", "no-such.yaml").want(t, 2, "", "error[usage]: read the configuration no-such.yaml: no such file or directory\n"+
 		"help: name the file: -c FILE, or LONGSHORE_CONFIG; longshore config reference has an example\n")
-	if got := (world{}).run(t, "config"); got.code != 2 || !strings.Contains(got.err, "config needs a verb") {
+	if got := (world{}).run(t, "config"); got.code != 2 || !strings.Contains(got.err, "config needs a command") {
 		t.Errorf("%+v", got)
 	}
 	if got := (world{}).run(t, "config", "reference"); got.code != 0 || got.out != config.Reference() {

@@ -34,7 +34,7 @@ func newCtl(a *app) *cobra.Command {
 			"  longshore ctl throttle orders --permits 0 --for 10m --reason \"ledger down\"",
 		Args: verbOf,
 		RunE: func(*cobra.Command, []string) error {
-			return &cli.UsageError{Text: "ctl needs a verb", Hint: "verbs: status, why, pause, resume, scale, throttle, drain, events, or for one record inflight, stuck, retry-now, dead-letter, release; for a Kafka position seek"}
+			return &cli.UsageError{Text: "ctl needs a command", Hint: "commands: status, why, pause, resume, scale, throttle, drain, events, or for one record inflight, stuck, retry-now, dead-letter, release; for a Kafka position seek"}
 		},
 	}
 	f := cmd.PersistentFlags()

@@ -25,7 +25,7 @@ func newDLQ(a *app) *cobra.Command {
 			"records; the group longshore-dlq.TOPIC remembers which were replayed.",
 		Args: verbOf,
 		RunE: func(*cobra.Command, []string) error {
-			return &cli.UsageError{Text: "dlq needs a verb", Hint: "longshore dlq list, show, replay or purge"}
+			return &cli.UsageError{Text: "dlq needs a command", Hint: "longshore dlq list, show, replay or purge"}
 		},
 	}
 	cmd.SuggestionsMinimumDistance = 2

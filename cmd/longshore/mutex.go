@@ -13,7 +13,7 @@ func newMutex(a *app) *cobra.Command {
 		Short: "Print the tables for exactly-once effects",
 		Args:  verbOf,
 		RunE: func(*cobra.Command, []string) error {
-			return &cli.UsageError{Text: "mutex needs a verb", Hint: "use longshore mutex ddl --dialect postgres"}
+			return &cli.UsageError{Text: "mutex needs a command", Hint: "use longshore mutex ddl --dialect postgres"}
 		},
 	}
 	cmd.AddCommand(newMutexDDL(a))

@@ -34,6 +34,7 @@ type publishCommand struct {
 
 type publishResult struct {
 	Target    string `json:"target"`
+	Broker    string `json:"broker,omitempty"` // what the broker at the address calls itself
 	Published int    `json:"published"`
 	Failed    int    `json:"failed"`
 	Unsure    int    `json:"unsure,omitempty"`   // sent, and the answer did not come
@@ -213,6 +214,9 @@ func (p *publishCommand) send(ctx context.Context, pub transport.Publisher, dest
 			res.Failed++
 		}
 	}
+	if peer, ok := pub.(transport.PeerReporter); ok {
+		res.Broker = peer.Peer()
+	}
 	err = errors.Join(err, p.close(ctx, pub))
 	if err == nil && len(failed) > 0 {
 		err = &transport.PartialError{Failed: failed, Total: len(msgs)}
@@ -281,6 +285,9 @@ func (p *publishCommand) show(res publishResult) error {
 		verb = "would publish"
 	}
 	line := fmt.Sprintf("%s %s to %s", verb, messages(res.Published), res.Target)
+	if res.Broker != "" {
+		line += " (" + cli.Printable(res.Broker) + ")"
+	}
 	if res.Failed > 0 {
 		line += fmt.Sprintf(", %d failed", res.Failed)
 	}

@@ -143,7 +143,7 @@ func TestMistakesAreSaidInOurWords(t *testing.T) {
 	for text, args := range map[string][]string{
 		`demo takes no arguments, and got "x"`:     {"demo", "x"},
 		"explain takes at most 1 argument, not 2":  {"explain", "a", "b"},
-		`there is no verb "nope"`:                  {"help", "nope"},
+		`there is no command "nope"`:               {"help", "nope"},
 		`--for "x" is not a time` + "\n":           {"demo", "--for", "x"},
 		"--to is empty":                            {"publish", "x", "-", "--to", ""},
 		`unknown flag: --foo`:                      {"peek", "x", "--foo"},

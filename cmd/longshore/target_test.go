@@ -41,7 +41,8 @@ func TestPublishAndPeekOnRabbitMQ(t *testing.T) {
 	target := declared(t, "orders", amqp091.Table{"x-queue-type": "quorum"})
 	w := world{in: `{"id":"o-17"}`}
 	got := w.run(t, "publish", target, "--key", "c-91", "--content-type", "application/json")
-	if got.code != 0 || !strings.HasPrefix(got.out, `published 1 message to rabbitmq queue "orders" at 127.0.0.1:`) {
+	if got.code != 0 || !strings.HasPrefix(got.out, `published 1 message to rabbitmq queue "orders" at 127.0.0.1:`) ||
+		!strings.HasSuffix(got.out, ` (RabbitMQ 3.10.8, cluster "amqptest")`+"\n") {
 		t.Fatalf("%+v", got)
 	}
 	got = w.run(t, "peek", target)

@@ -36,7 +36,7 @@ func usageError(root *cobra.Command, args []string, err error) error {
 // wrongValue says what the flag takes instead of what Go's parser said.
 func wrongValue(e *pflag.InvalidValueError) error {
 	f := e.GetFlag()
-	is, hint := "a "+f.Value.Type(), "write it as longshore VERB --help shows it"
+	is, hint := "a "+f.Value.Type(), "write it as longshore COMMAND --help shows it"
 	switch f.Value.Type() {
 	case "duration":
 		is, hint = "a time", edit.TimeHint(e.GetValue())

@@ -64,6 +64,17 @@ func TestDoctorOnTheIncidents(t *testing.T) {
 	expect(t, "nothing written", checkKafka(func() map[string]string { m := with("group.members", "1"); m["records"] = "0"; return m }(), 0), "no record was ever written")
 }
 
+// F-N16: without the management API doctor says what policies could do and that it has not
+// looked at them.
+func TestDoctorSaysThatPoliciesWereNotRead(t *testing.T) {
+	for _, c := range bare(map[string]string{"version": "4.0.5", "messages": "0", "consumers": "1"}, "no API", "name it") {
+		if c.Area == "policy" && c.Level == Unknown && c.Hint == "name it" && strings.Contains(c.Text, "deletes retries") {
+			return
+		}
+	}
+	t.Error("policies are not mentioned")
+}
+
 // F-N34: the real broker names the program that takes messages from the queue.
 func TestDoctorNamesAStranger(t *testing.T) {
 	addr := brokertest.AMQP(t)

@@ -72,5 +72,6 @@ func bare(told map[string]string, why, hint string) []Check {
 		f.add("queue", OK, "", "%s ready, %s", told["messages"], several(told["consumers"], "consumer"))
 	}
 	f.add("limit", Unknown, hint, "alarms, type, limits, leases and where dead letters go were not looked at: %s", why)
+	f.add("policy", Unknown, hint, "policies were not looked at: one with expires deletes retries that wait in longshore.delay.* and dead letters while no consumer is open; others drop or delay them")
 	return f
 }

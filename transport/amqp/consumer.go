@@ -113,7 +113,7 @@ func (c *consumer) declare(ctx context.Context, o transport.OpenOptions) (declar
 	} else {
 		declared, err = c.src.prepare(ctx, c.sess, c.ch.Channel, o.DeadLetter)
 	}
-	if text := c.src.declared(o.DeadLetter); err == nil && text != "" {
+	if text := c.src.declared(o.DeadLetter, c.limits.ordered); err == nil && text != "" {
 		c.notices.Event(transport.Event{Kind: transport.EventDeclared, Text: text})
 	}
 	return declared, err

@@ -1,6 +1,7 @@
 package amqp
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -37,5 +38,30 @@ func TestRetriesWaitWhereNoPolicyDeletesThem(t *testing.T) {
 	s.expires.Store(true)
 	if s.mayWait(time.Second) {
 		t.Error("the test queue has shown that queues expire")
+	}
+}
+
+// F-N16: AMQP does not show policies. Where the management API is not set, the start says
+// that they were not read, for every queue that keeps messages of ours.
+func TestStartSaysWherePoliciesCannotBeRead(t *testing.T) {
+	const unread = "policies on these queues cannot be read without Management"
+	refusing := QueueConfig{Declare: Declare{Type: Classic, Arguments: map[string]any{"x-overflow": "reject-publish"}}}
+	for name, c := range map[string]struct {
+		management, dead string
+		cfg              QueueConfig
+		ordered          bool
+		want, not        string
+	}{
+		"retries":           {"", "", QueueConfig{}, false, `delay queues "longshore.delay.q.*" when a retry needs one; ` + unread, "queue \"q\","},
+		"dead letters":      {"", "q.dlq", QueueConfig{Declare: Declare{Type: Quorum}}, true, `queue "q", dead-letter queue "q.dlq"; ` + unread, "delay queues"},
+		"they can be read":  {"http://h:15672", "q.dlq", QueueConfig{Declare: Declare{Type: Quorum}}, false, `dead-letter queue "q.dlq", delay queues`, unread},
+		"no retry is sent":  {"", "", refusing, false, unread, "delay queues"},
+		"nothing of ours":   {"", "", QueueConfig{}, true, "", unread},
+		"a stream declared": {"", "", QueueConfig{Declare: Declare{Type: Stream}}, false, `queue "q"`, "delay queues"},
+	} {
+		got := New("amqp://h", Config{Management: c.management}).Queue("q", c.cfg).declared(c.dead, c.ordered)
+		if !strings.Contains(got, c.want) || strings.Contains(got, c.not) {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }

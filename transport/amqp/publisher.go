@@ -239,6 +239,16 @@ func (p *Publisher) trim() {
 	}
 }
 
+// Peer names the broker that the publisher is connected to, or "".
+func (p *Publisher) Peer() string {
+	<-p.turn
+	defer func() { p.turn <- struct{}{} }()
+	if p.sess == nil {
+		return ""
+	}
+	return p.sess.Peer()
+}
+
 // Close waits for calls of Publish and gives the connection back. It ends within
 // ctx's time; calls that are not done then fail.
 func (p *Publisher) Close(ctx context.Context) error {

@@ -8,6 +8,7 @@ import (
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
 
+	"github.com/longshore-go/longshore/transport/amqp/internal/codec"
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
@@ -41,8 +42,32 @@ func (s *Queue) prepare(ctx context.Context, sess *conn.Session, ch conn.Channel
 	return qs, s.b.declareDeadLetter(ctx, sess, deadLetter, s.cfg.Declare.Type)
 }
 
-// declared is what prepare makes sure of, for people; "" if it only looks.
-func (s *Queue) declared(deadLetter string) string {
+// declared is what prepare makes sure of and what retries will need, for people; "" for
+// neither. Policies apply to all of it, and AMQP does not show them: where they cannot be
+// read, that is said here.
+func (s *Queue) declared(deadLetter string, ordered bool) string {
+	text := s.declares(deadLetter)
+	if s.cast != nil {
+		return text
+	}
+	if s.Capabilities().Delay && !ordered {
+		text = joined(text, fmt.Sprintf("delay queues %q when a retry needs one", codec.DelayStem(s.queues[0])+"*"))
+	}
+	if text != "" && s.b.set.Management == "" {
+		text += "; policies on these queues cannot be read without Management, and one with expires deletes waiting retries and dead letters while no consumer is open"
+	}
+	return text
+}
+
+func joined(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + ", " + b
+}
+
+// declares is what the configuration declares.
+func (s *Queue) declares(deadLetter string) string {
 	if s.cast != nil {
 		return fmt.Sprintf("an own queue on exchange %q", s.cast.exchange)
 	}

@@ -48,14 +48,32 @@ func load(ctx context.Context, store ClaimCheck, at Pointer, stated, most int64)
 	return body, int64(len(body)) > most, err
 }
 
+// makeRoom waits until a body of n bytes has room in the container's MaxBytes: the pointer
+// that was received counts as some hundred bytes, whatever it leads to. No room, or a
+// context that ended, is not the handler's failure.
+func makeRoom(ctx context.Context, d *longshore.Delivery, n int64) error {
+	switch err := d.Reserve(ctx, n); {
+	case errors.Is(err, longshore.ErrNoRoom):
+		return longshore.Release(err, roomDelay)
+	case err != nil:
+		return longshore.Release(err, 0)
+	}
+	return nil
+}
+
 // Pointer says where a body is.
 type Pointer struct {
 	Bucket string `json:"s3BucketName"`
 	Key    string `json:"s3Key"`
 }
 
-// loadTimeout bounds the loading of a body; they may be large.
-const loadTimeout = time.Minute
+const (
+	// loadTimeout bounds the loading of a body; they may be large.
+	loadTimeout = time.Minute
+	// roomDelay is after how long a message of a batch comes back for whose body there is
+	// no room beside those of the others.
+	roomDelay = 100 * time.Millisecond
+)
 
 // Prepare implements [transport.Preparer]: it puts the body in the place of a
 // pointer to it. Without a ClaimCheck the message is rejected, since no handler can
@@ -79,10 +97,16 @@ func (s *queueSource) Prepare(ctx context.Context, d *longshore.Delivery) error 
 		failure.Hint = "set sqs.Config.ClaimCheck to read what Amazon's extended client sends, and put the message back from its dead-letter place"
 		return longshore.Reject(failure)
 	}
+	most := cmp.Or(max(s.b.cfg.MaxClaim, 0), defaultMaxClaim)
+	stated := codec.StatedSize(received.Headers)
+	if stated <= most {
+		if err := makeRoom(ctx, d, cmp.Or(max(stated, 0), most)); err != nil {
+			return err
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, loadTimeout)
 	defer cancel()
-	most := cmp.Or(max(s.b.cfg.MaxClaim, 0), defaultMaxClaim)
-	body, large, err := load(ctx, store, Pointer(at), codec.StatedSize(received.Headers), most)
+	body, large, err := load(ctx, store, Pointer(at), stated, most)
 	if large {
 		failure.Code, failure.Err = longshore.CodeTooLarge, fmt.Errorf("it has more than %d bytes", most)
 		failure.Hint = "raise sqs.Config.MaxClaim, and put the message back from its dead-letter place"

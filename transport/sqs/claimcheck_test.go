@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -178,6 +179,57 @@ func TestClaimedBodyIsBounded(t *testing.T) {
 			t.Errorf("%s: loaded %d times", name, loads)
 		}
 	}
+}
+
+// F-N23: claimed bodies count in the container's MaxBytes before they are loaded, one by one
+// and in batches, and all are handled.
+func TestClaimedBodiesCountInMaxBytes(t *testing.T) {
+	for _, batch := range []int{0, 10} {
+		bubble(t, func(t *testing.T, s *sqstest.Server) {
+			s.CreateQueue(t, "orders", nil)
+			kept := &measuring{store: store{held: map[string][]byte{"k": make([]byte, 1<<20)}}}
+			cfg := s.Config()
+			cfg.ClaimCheck = kept
+			b := sqs.New(cfg)
+			const n = 20
+			for range n {
+				_, err := rawClient(s).SendMessage(t.Context(), &awssqs.SendMessageInput{QueueUrl: aws.String(s.URL + "/000000000000/orders"), MessageBody: aws.String(javaPointer),
+					MessageAttributes: map[string]types.MessageAttributeValue{"ExtendedPayloadSize": {DataType: aws.String("Number"), StringValue: aws.String("1048576")}}})
+				must(t, err)
+			}
+			var handled atomic.Int32
+			handle := func(context.Context, *longshore.Delivery) error {
+				wait(100 * time.Millisecond)
+				kept.held.Add(-1)
+				handled.Add(1)
+				return nil
+			}
+			c := container.Config{Workers: container.Workers{Min: 8, Max: 8}, MaxBytes: 3 << 20}
+			if batch > 0 {
+				c.Batch = container.Batch{Size: batch, Linger: time.Second}
+				runBatch(t, b.Queue("orders", sqs.QueueConfig{}), handle, c)
+			} else {
+				run(t, b.Queue("orders", sqs.QueueConfig{}), handle, c)
+			}
+			until(t, 5*time.Minute, "all are handled", func() bool { return handled.Load() == n })
+			if most := kept.most.Load(); most > 3 {
+				t.Errorf("batch %d: %d bodies of 1 MiB were held at once, MaxBytes allows 3", batch, most)
+			}
+		})
+	}
+}
+
+// measuring counts the bodies that were loaded and not handled yet.
+type measuring struct {
+	store
+	held, most atomic.Int32
+}
+
+func (m *measuring) Load(ctx context.Context, at sqs.Pointer) ([]byte, error) {
+	n := m.held.Add(1)
+	for was := m.most.Load(); n > was && !m.most.CompareAndSwap(was, n); was = m.most.Load() {
+	}
+	return m.store.Load(ctx, at)
 }
 
 // counting notes how often it is asked.

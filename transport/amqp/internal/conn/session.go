@@ -42,6 +42,19 @@ type Session struct {
 // Done is closed when the connection is gone.
 func (s *Session) Done() <-chan struct{} { return s.done }
 
+// Peer is what the broker says of itself in the handshake: product, version and cluster.
+func (s *Session) Peer() string {
+	said := func(name string) string {
+		text, _ := s.AMQP.Properties[name].(string)
+		return text
+	}
+	peer := strings.TrimSpace(said("product") + " " + said("version"))
+	if cluster := said("cluster_name"); cluster != "" {
+		peer += fmt.Sprintf(", cluster %q", cluster)
+	}
+	return peer
+}
+
 // Go runs f as one of the session's goroutines: closing the session waits for it. f ends
 // with the connection at the latest.
 func (s *Session) Go(f func()) { s.wg.Go(f) }
