@@ -50,6 +50,8 @@ func (s *containerSection) settings(name string) container.Config {
 	if s.Batch != nil {
 		cfg.Batch = container.Batch{Size: s.Batch.Size, Linger: s.Batch.Linger}
 	}
+	cfg.Deletion = map[string]container.Deletion{"on_success": container.DeleteOnSuccess, "always": container.DeleteAlways,
+		"never": container.DeleteNever, "no_redrive": container.DeleteNoRedrive}[s.Deletion]
 	cfg.Throttle = s.Throttle.gate()
 	return cfg
 }
@@ -61,6 +63,9 @@ func (s *autoscaleSection) policy() autoscale.Policy {
 	case s.Policy == "consecutive":
 		return autoscale.Consecutive{StartInterval: s.StartInterval, StopInterval: s.StopInterval, ActiveTrigger: s.ActiveTrigger,
 			IdleTrigger: s.IdleTrigger, ReceiveTimeout: s.ReceiveWait}
+	case s.Policy == "spring":
+		return autoscale.Spring{StartInterval: s.StartInterval, StopInterval: s.StopInterval, ActiveTrigger: s.ActiveTrigger,
+			IdleTrigger: s.IdleTrigger, ReceiveTimeout: s.ReceiveWait, BatchSize: s.BatchSize}
 	case s.Policy == "fixed":
 		return autoscale.Fixed{}
 	}

@@ -74,7 +74,7 @@ func (s *sourceSection) group() kafka.GroupConfig {
 }
 
 func (s *sourceSection) sqs() sqs.QueueConfig {
-	cfg := sqs.QueueConfig{VisibilityTimeout: s.VisibilityTimeout, SettleLinger: s.SettleLinger, MaxPollers: s.MaxPollers, Envelope: sqs.Envelope(s.Envelope), BrowseCounts: s.BrowseCounts}
+	cfg := sqs.QueueConfig{VisibilityTimeout: s.VisibilityTimeout, SettleLinger: s.SettleLinger, MaxPollers: s.MaxPollers, BatchByBatch: s.BatchByBatch, Envelope: sqs.Envelope(s.Envelope), BrowseCounts: s.BrowseCounts}
 	if d := s.Declare; d != nil {
 		cfg.Declare = sqs.Declare{Attributes: d.Attributes, Tags: d.Tags}
 		if cfg.Declare.Attributes == nil {

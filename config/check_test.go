@@ -257,7 +257,7 @@ func TestEveryWordIsSuggested(t *testing.T) {
 		"    source: {broker: k, group: g, topics: [t], isolation: committed}\n":                "known: read_committed, read_uncommitted",
 		"    source: {broker: k, group: g, topics: [t], out_of_range: fial}\n":                  "did you mean `fail`? also: earliest, latest",
 		"    source: {broker: s, queue: q, envelope: eventbrige}\n":                             "did you mean `eventbridge`? also: sns",
-		"    source: mem://q\n    autoscale: {policy: adaptiv}\n":                               "did you mean `adaptive`? also: consecutive, fixed",
+		"    source: mem://q\n    autoscale: {policy: adaptiv}\n":                               "did you mean `adaptive`? also: consecutive, spring, fixed",
 		"    source: mem://q\n    settle: manuel\n":                                             "did you mean `manual`? also: auto",
 		"    source: mem://q\n    log_level: wran\n":                                            "did you mean `warn`? also: debug, info, error",
 		"    source: mem://q\ntelemetry: {traces: otlpp}\n":                                     "did you mean `otlp`? also: otel",

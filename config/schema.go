@@ -54,6 +54,7 @@ type containerSection struct {
 
 	Redelivery redeliverySection  `key:"redelivery" doc:"What happens after a handler failed."`
 	DeadLetter *deadLetterSection `key:"dead_letter" whole:"true" doc:"What happens after it failed for the last time. Needed on Kafka; elsewhere absent is native where the broker's place is known, else keep."`
+	Deletion   string             `key:"deletion" oneof:"on_success|always|never|no_redrive" def:"by redelivery, dead_letter and settle" doc:"One word in place of redelivery.max_attempts, dead_letter and settle: delete what succeeded, everything after one attempt, nothing (the handler does), or what succeeded and, on a queue without a redrive policy, what failed."`
 
 	Throttle *throttleSection `key:"throttle" doc:"Limits, changed while it runs by longshore ctl throttle. Absent: no limit, and still changeable."`
 	Breaker  *breakerSection  `key:"breaker" doc:"Takes the container off its broker while what stands behind the handler is down. breaker: {} is one with its defaults."`

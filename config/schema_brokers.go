@@ -102,6 +102,7 @@ type sourceSection struct {
 
 	VisibilityTimeout time.Duration `key:"visibility_timeout" on:"sqs" def:"the queue's" doc:"Lease of a message, whole seconds up to 12h; it is extended until the message is settled."`
 	MaxPollers        int           `key:"max_pollers" on:"sqs" def:"10" doc:"Most long polls that are open."`
+	BatchByBatch      bool          `key:"batch_by_batch" on:"sqs" def:"false" doc:"Receives the next messages, ten at the most, only after all of the last have been deleted or returned."`
 	Envelope          string        `key:"envelope" oneof:"sns|eventbridge" on:"sqs" doc:"What another service wraps around the messages."`
 
 	DeadLetter string `key:"dead_letter" on:"memory" doc:"Queue that takes rejected messages."`

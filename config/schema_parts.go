@@ -8,17 +8,18 @@ type workersSection struct {
 }
 
 type autoscaleSection struct {
-	Policy        string        `key:"policy" oneof:"adaptive|consecutive|fixed" def:"adaptive" doc:"adaptive follows the load and finds the knee; consecutive is Spring's rule; fixed stays at workers.min."`
+	Policy        string        `key:"policy" oneof:"adaptive|consecutive|spring|fixed" def:"adaptive" doc:"adaptive follows the load and finds the knee; consecutive is Spring's rule without its defects, spring that rule exactly; fixed stays at workers.min."`
 	Hold          time.Duration `key:"hold" def:"45s" on:"adaptive" doc:"How long a demand is remembered before workers leave."`
 	Util          float64       `key:"util" def:"0.75" on:"adaptive" doc:"Share of the time that workers are to be busy, 0.1 to 0.85."`
 	Drain         time.Duration `key:"drain" def:"5s" on:"adaptive" doc:"Time in which what waits is to be cleared."`
 	Growth        float64       `key:"growth" def:"2" on:"adaptive" doc:"Factor of one step up, 1.1 to 4."`
 	NoProbe       bool          `key:"no_probe" def:"false" on:"adaptive" doc:"Leaves a knee alone once it was found."`
-	StartInterval time.Duration `key:"start_interval" def:"10s" on:"consecutive" doc:"Least time between two workers that are added."`
-	StopInterval  time.Duration `key:"stop_interval" def:"60s" on:"consecutive" doc:"Least time between two that are taken away."`
-	ActiveTrigger int           `key:"active_trigger" def:"10" on:"consecutive" doc:"Active cycles in a row that add a worker."`
-	IdleTrigger   int           `key:"idle_trigger" def:"10" on:"consecutive" doc:"Idle cycles in a row that take one away."`
-	ReceiveWait   time.Duration `key:"receive_timeout" def:"1s" on:"consecutive" doc:"Time without work that is one idle cycle."`
+	StartInterval time.Duration `key:"start_interval" def:"10s" on:"consecutive spring" doc:"Least time between two workers that are added."`
+	StopInterval  time.Duration `key:"stop_interval" def:"60s" on:"consecutive spring" doc:"Least time between two that are taken away."`
+	ActiveTrigger int           `key:"active_trigger" def:"10" on:"consecutive spring" doc:"Active cycles in a row that add a worker."`
+	IdleTrigger   int           `key:"idle_trigger" def:"10" on:"consecutive spring" doc:"Idle cycles in a row that take one away."`
+	ReceiveWait   time.Duration `key:"receive_timeout" def:"1s" on:"consecutive spring" doc:"Time without work that is one idle cycle."`
+	BatchSize     int           `key:"batch_size" def:"1" on:"spring" doc:"Messages in a cycle."`
 }
 
 type redeliverySection struct {
@@ -28,6 +29,7 @@ type redeliverySection struct {
 }
 
 type backoffSection struct {
+	Every      time.Duration `key:"every" def:"it grows" like:"5s" doc:"A fixed delay, in place of the other fields."`
 	Initial    time.Duration `key:"initial" def:"1s" doc:"Delay after the first failure."`
 	Max        time.Duration `key:"max" def:"5m" doc:"Longest delay, jitter included."`
 	Multiplier float64       `key:"multiplier" def:"2" doc:"Factor from one delay to the next, at least 1."`
@@ -35,6 +37,7 @@ type backoffSection struct {
 }
 
 type reopenSection struct {
+	Every      time.Duration `key:"every" def:"it grows" like:"5s" doc:"A fixed delay, in place of the other fields."`
 	Initial    time.Duration `key:"initial" def:"250ms" doc:"Delay after the first failure."`
 	Max        time.Duration `key:"max" def:"30s" doc:"Longest delay, jitter included."`
 	Multiplier float64       `key:"multiplier" def:"2" doc:"Factor from one delay to the next, at least 1."`

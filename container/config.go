@@ -35,6 +35,9 @@ type Config struct {
 	Redelivery Redelivery
 	// DeadLetter is what happens after it failed for the last time.
 	DeadLetter DeadLetter
+	// Deletion is one word in place of Redelivery.MaxAttempts, DeadLetter and Settle. Zero:
+	// those decide.
+	Deletion Deletion
 
 	// Throttle is asked for a permit before a worker takes a delivery. nil: no limit.
 	Throttle Gate
@@ -89,6 +92,8 @@ type Workers struct {
 // Backoff spaces attempts exponentially. Zero fields take the defaults of the
 // field it is used in.
 type Backoff struct {
+	// Every is a fixed delay, in place of the other fields.
+	Every time.Duration
 	// Initial is the delay after the first failure.
 	Initial time.Duration
 	// Max is the longest delay, jitter included.

@@ -304,7 +304,7 @@ func (l *deadLetters) lastReturn(d *longshore.Delivery) error {
 
 // limitNotice reports the broker's own limit at the start; "" if there is none.
 func limitNotice(s *settings, caps longshore.Capabilities, policy Policy) string {
-	if caps.DeliveryLimit <= 0 || !caps.CountsReturns {
+	if caps.DeliveryLimit <= 0 || !caps.CountsReturns || s.deletion.by != DeleteBySettings { // a policy of deletion leaves it to the broker
 		return ""
 	}
 	if caps.LimitDeadLetters {

@@ -183,5 +183,5 @@ func (r *dispatcher) provided() bool {
 
 // inventory is a view of everything that is held, to be used before mu is given up.
 func (r *dispatcher) inventory() inventory {
-	return inventory{r.pool.workers, r.manual, r.sched, r.s.attempts}
+	return inventory{r.pool.workers, r.manual, r.sched, r.s.lastAttempt()}
 }

@@ -34,6 +34,7 @@ func newRun(c *ListenerContainer) *engine {
 	if cy, ok := c.set.policy.(autoscale.Cycler); ok {
 		cycles := cy.Cycles()
 		d.load.cycles.of = &cycles
+		d.pool.byTurns = d.load.cycles.exact()
 	}
 	d.sub.opensPaused = c.src.Capabilities().OpensPaused
 	d.axes.Holds = state.None.With(state.Operator, c.paused)

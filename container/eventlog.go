@@ -136,7 +136,7 @@ func (l *eventLog) failed(d *longshore.Delivery, j judgement, policy Policy) {
 // failure is the error of a failed call, with the message that it concerns.
 func (l *eventLog) failure(d *longshore.Delivery, j judgement) error {
 	e := &longshore.Error{Code: longshore.CodeOf(j.err), Source: l.s.name, Err: j.err,
-		Op: fmt.Sprintf("handle %q message %.64s (%s)", l.s.about.Name, idOf(d), attemptText(d.Attempt, l.s.attempts))}
+		Op: fmt.Sprintf("handle %q message %.64s (%s)", l.s.about.Name, idOf(d), attemptText(d.Attempt, l.s.lastAttempt()))}
 	if e.Code == "" {
 		e.Code = longshore.CodeHandler
 	}
@@ -146,7 +146,7 @@ func (l *eventLog) failure(d *longshore.Delivery, j judgement) error {
 // facts identifies a delivery, with the limit of its attempts.
 func (l *eventLog) facts(d *longshore.Delivery) *DeliveryFacts {
 	f := factsOf(d)
-	f.Of = l.s.attempts
+	f.Of = l.s.lastAttempt()
 	return f
 }
 

@@ -120,7 +120,7 @@ func TestCyclesTrip(t *testing.T) {
 	w := &worker{}
 	now := func() time.Time { return t0 }
 	for range 4 {
-		c.begins()
+		c.begins(w, now)
 		c.ends(w, now)
 	}
 	if active, idle := c.tripped(t0, time.Second, 2, false); active != 1 || idle != 0 {

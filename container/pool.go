@@ -1,6 +1,7 @@
 package container
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,7 @@ type worker struct {
 	waited bool                // had to wait for its work
 	failed bool                // its last call
 	active int                 // cycles in a row in which it had not to wait
+	cycles consumerCycles      // its own, where the policy counts those of each worker
 	waits  int                 // calls of Delivery.Wait that run now
 	waitAt time.Time           // since when one runs
 
@@ -50,6 +52,7 @@ type pool struct {
 	replacing int       // extra workers for stuck ones, beyond max
 	standIns  standIns  // extra workers for calls that hang, within max
 	waking    bool      // a wake-up is under way: whoever gets it wakes the next
+	byTurns   bool      // the worker that has waited longest is woken first, as RabbitMQ serves consumers
 }
 
 // places is how many workers there are to be: the target, those that stand in for calls
@@ -91,10 +94,15 @@ func (p *pool) rest(w *worker) {
 // mayWake says whether there is a worker to be woken.
 func (p *pool) mayWake() bool { return !p.waking && len(p.idle) > 0 }
 
-// wakeHottest wakes the worker that rests for the shortest time.
+// wakeHottest wakes the worker that rests for the shortest time, or by turns the one that
+// rests for the longest.
 func (p *pool) wakeHottest() {
-	w := p.idle[len(p.idle)-1]
-	p.idle = p.idle[:len(p.idle)-1]
+	at := len(p.idle) - 1
+	if p.byTurns {
+		at = 0
+	}
+	w := p.idle[at]
+	p.idle = slices.Delete(p.idle, at, at+1)
 	p.waking = true
 	w.wake <- struct{}{}
 }

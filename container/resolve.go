@@ -66,6 +66,7 @@ type settings struct {
 	classify    func(error) error     // Redelivery.Classify; nil: errors follow the policy
 	parked      int                   // Redelivery.Parked: retries that may wait here beside the window
 	dead        DeadLetter            // Config.DeadLetter
+	deletion    *deletion             // Config.Deletion
 	hops        int                   // moves after which a message stays
 	gate        Gate                  // Config.Throttle; nil: none
 	manual      bool                  // Config.Settle is SettleManual
@@ -107,13 +108,14 @@ func (p *problems) duration(field string, v time.Duration) {
 
 // resolve fills the defaults in. It never looks at a broker.
 func resolve(src transport.Source, cfg Config, batch bool) (*settings, Workers, error) {
-	s := &settings{about: transport.Description{Name: "source"}, classify: cfg.Redelivery.Classify, gate: cfg.Throttle,
-		manual: cfg.Settle == SettleManual, stuck: cfg.Stuck, wait: cfg.WaitForBroker, onEvent: cfg.OnEvent, dead: cfg.DeadLetter}
+	s := &settings{about: transport.Description{Name: "source"}, gate: cfg.Throttle, stuck: cfg.Stuck, wait: cfg.WaitForBroker, onEvent: cfg.OnEvent}
 	if d, ok := src.(transport.Describer); ok {
 		s.about = d.Describe()
 	}
 	s.name = first(cfg.Name, s.about.Name)
 	p := problemsOf(s.name)
+	s.deletion = cfg.Deletion.apply(p, src, &cfg, batch)
+	s.classify, s.manual, s.dead = cfg.Redelivery.Classify, cfg.Settle == SettleManual, cfg.DeadLetter
 	s.clock, s.system = clock.Or(cfg.Clock), cfg.Clock == nil
 	s.log, s.briefLog = logs.OrStderr(cfg.Logger, zapcore.InfoLevel), cfg.Logger == nil
 	w := s.workers(p, cfg)

@@ -24,7 +24,7 @@ func (s *settings) redelivery(p *problems, src transport.Source, cfg Config, w W
 		s.parked = parkedFactor * s.window(w.Max)
 	}
 	s.retry = spacing(p, "Redelivery.Backoff", r.Backoff, redeliverySpacing())
-	s.retrySet = r.Backoff.Max > 0
+	s.retrySet = r.Backoff.Max > 0 || r.Backoff.Every > 0
 	s.reopen = spacing(p, "Reopen", cfg.Reopen, reopenSpacing())
 
 	if s.order = cfg.Order; s.order == nil {
@@ -49,6 +49,9 @@ func (s *settings) redelivery(p *problems, src transport.Source, cfg Config, w W
 }
 
 func spacing(p *problems, field string, b, zero Backoff) backoff.Policy {
+	if b.Every != 0 {
+		return everySpacing(p, field, b)
+	}
 	for name, v := range map[string]time.Duration{".Initial": b.Initial, ".Max": b.Max} {
 		if v < 0 || v > maxTime {
 			p.Range(field+name, v, "positive and at most %v, or 0 for the default", maxTime)
@@ -82,6 +85,17 @@ func spacing(p *problems, field string, b, zero Backoff) backoff.Policy {
 		b.Jitter = 0
 	}
 	return backoff.Policy{Initial: b.Initial, Max: b.Max, Multiplier: b.Multiplier, Jitter: b.Jitter}
+}
+
+// everySpacing is a fixed delay.
+func everySpacing(p *problems, field string, b Backoff) backoff.Policy {
+	if b.Every < 0 || b.Every > maxTime {
+		p.Range(field+".Every", b.Every, "positive and at most %v", maxTime)
+	}
+	if b != (Backoff{Every: b.Every}) {
+		p.Conflict(field+".Every", b.Every, "the other fields of {"+field+"}", "it is a fixed delay", "leave them out")
+	}
+	return backoff.Policy{Initial: b.Every, Max: b.Every, Multiplier: 1}
 }
 
 // keepLimit is how long a delivery may wait here before its lease is in danger;
@@ -131,7 +145,7 @@ func (s *settings) terminal(caps longshore.Capabilities) (Policy, error) {
 			Err:  fmt.Errorf("DeadLetter.Policy is Native, but no dead-letter place of the broker is known (capability DeadLetter)"),
 			Hint: "set DeadLetter.To, or Policy Keep or Discard"}
 	case s.dead.Policy != Default:
-		return s.dead.Policy, nil
+		return s.deletion.opened(s.dead.Policy, caps), nil
 	case caps.HeadOfLineBlocking:
 		return 0, &longshore.Error{Code: longshore.CodeUnsupported, Source: s.name,
 			Op:   fmt.Sprintf("start container %q", s.name),

@@ -40,7 +40,7 @@ func (u *runner) work(w *worker) {
 	for !w.retire && !u.endWorkers() && !u.pool.surplus() {
 		switch {
 		case u.next(w):
-			u.load.cycles.begins()
+			u.load.cycles.begins(w, u.now)
 			u.wakeOne()
 			u.do.process(w)
 			u.load.cycles.ends(w, u.now)

@@ -138,7 +138,12 @@ func (s *scaler) sample(now time.Time) autoscale.Sample {
 	if s.s.ordered {
 		a.Lanes = s.sched.Abreast()
 	}
-	a.ActiveTripped, a.IdleTripped = s.load.cycles.tripped(now, a.Dt, s.pool.target, a.Paused || s.gate.shut)
+	held := a.Paused || s.gate.shut
+	if s.load.cycles.exact() {
+		a.ActiveTripped, a.IdleTripped = s.load.cycles.trippedEach(now, a.Dt, s.pool.workers, held)
+		return a
+	}
+	a.ActiveTripped, a.IdleTripped = s.load.cycles.tripped(now, a.Dt, s.pool.target, held)
 	return a
 }
 

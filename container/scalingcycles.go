@@ -16,17 +16,34 @@ type cycles struct {
 	calls  int               // workers with something to do
 	since  []time.Time       // when a rank was left
 	active int               // runs that tripped
+	idle   int               // the same for idle cycles, where each worker counts its own
 	waited bool              // the last receive waited for work
 }
 
+// exact says whether each worker counts its own cycles.
+func (c *cycles) exact() bool { return c.of != nil && c.of.Batch > 0 }
+
 // begins notes that a worker has got work.
-func (c *cycles) begins() { c.calls++ }
+func (c *cycles) begins(w *worker, now func() time.Time) {
+	c.calls++
+	if c.exact() {
+		c.add(w.cycles.begins(now(), c.of))
+	}
+}
+
+// add counts triggers that a worker has passed.
+func (c *cycles) add(t tripped) { c.active, c.idle = c.active+t.active, c.idle+t.idle }
 
 // ends counts the cycle of a worker whose work is done. A failed call neither grows the
 // pool nor lets the worker leave.
 func (c *cycles) ends(w *worker, now func() time.Time) {
 	c.calls--
 	if c.of == nil {
+		return
+	}
+	if c.exact() {
+		c.add(w.cycles.ends(now(), w.failed, c.of))
+		w.waited, w.failed = false, false
 		return
 	}
 	if c.calls < len(c.since) {
@@ -44,6 +61,19 @@ func (c *cycles) ends(w *worker, now func() time.Time) {
 		w.active = 0
 		c.active++
 	}
+}
+
+// trippedEach is tripped where each worker counts its own cycles.
+func (c *cycles) trippedEach(now time.Time, dt time.Duration, workers []*worker, held bool) (active, idle int) {
+	for _, w := range workers {
+		if held {
+			w.cycles.hold(dt)
+			continue
+		}
+		c.add(w.cycles.elapse(now, c.of))
+	}
+	active, idle, c.active, c.idle = c.active, c.idle, 0, 0
+	return active, idle
 }
 
 // tripped says how many workers passed a limit since the last tick, of dt. held says that

@@ -78,6 +78,9 @@ type Cycles struct {
 	Active, Idle int
 	// Wait without work is one idle cycle.
 	Wait time.Duration
+	// Batch counts by the rule of [Spring]: each worker counts its own cycles, of so many
+	// messages, and work goes to the one that has waited longest. 0: by that of [Consecutive].
+	Batch int
 }
 
 // Sample is what a container saw since the last one.

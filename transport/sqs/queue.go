@@ -28,6 +28,9 @@ type QueueConfig struct {
 	// MaxPollers is how many long polls may be open at the most. They grow with the
 	// load, one is open when idle. Zero: 10.
 	MaxPollers int
+	// BatchByBatch receives the next messages, ten at the most, only after all of the last
+	// have been deleted or returned.
+	BatchByBatch bool
 	// Envelope is what another service wraps around the messages: [SNS],
 	// [EventBridge]. Zero: None.
 	Envelope Envelope
@@ -130,6 +133,7 @@ func (c *QueueConfig) check(queue string) error {
 	if c.MaxPollers < 0 {
 		l.Add(problem.Range("MaxPollers", c.MaxPollers, "positive, or 0 for the default, %d", defaultPollers))
 	}
+	c.checkBatchByBatch(l)
 	switch c.Envelope {
 	case None, SNS, EventBridge:
 	default:

@@ -47,7 +47,7 @@ func (c *consumer) Receive(ctx context.Context, limit int) ([]*longshore.Deliver
 
 // startPolls opens the polls that there is room for.
 func (c *consumer) startPolls() {
-	for c.down == nil && !c.held.behind && !c.fifo.full() {
+	for c.down == nil && !c.held.behind && !c.fifo.full() && c.batchDone() {
 		p := c.poller.next(len(c.fifo.ready), c.held.length)
 		if p == nil {
 			return
