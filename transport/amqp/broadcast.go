@@ -29,8 +29,8 @@ type BroadcastConfig struct {
 
 // broadcast is a queue of our own, bound to an exchange.
 type broadcast struct {
-	exchange string
-	cfg      BroadcastConfig
+	exchange string          // whose messages are copied
+	cfg      BroadcastConfig // of the queue that is made for each consumer
 	// bindings take the place of exchange and Keys where a queue is followed; exchange is
 	// the name of that queue then.
 	bindings []Binding

@@ -13,11 +13,11 @@ import (
 // consume and one to publish. All methods are safe for concurrent use. It needs
 // no closing: a connection ends with its last consumer or publisher.
 type Broker struct {
-	set     settings
-	consume *conn.Shared
-	publish *conn.Shared
+	set     settings     // addresses, login and limits
+	consume *conn.Shared // the connection of all consumers
+	publish *conn.Shared // one of its own, because a broker in alarm stops reading from publishers and would stop acknowledgements with them
 
-	mu        sync.Mutex
+	mu        sync.Mutex                    // guards what follows
 	listeners map[*notify.Notifier]struct{} // of open consumers, which may have to publish
 	locks     map[string]bool               // that consumers of this process hold, see Queue.Locked
 }

@@ -32,7 +32,7 @@ func (s *Queue) Browse(ctx context.Context, from string, n int) ([]*longshore.De
 	found := make(chan page, 1)
 	err = sess.Scratch(ctx, func(ch conn.Channel) error { //nolint:contextcheck // what is shown belongs to no call
 		var ds []*longshore.Delivery
-		p, err := s.look(ch, at, n, func(d *longshore.Delivery) bool { ds = append(ds, d); return true })
+		p, err := browserOf(s).look(ch, at, n, func(d *longshore.Delivery) bool { ds = append(ds, d); return true })
 		found <- page{ds, p}
 		return err
 	})
@@ -53,13 +53,13 @@ func (s *Queue) Browse(ctx context.Context, from string, n int) ([]*longshore.De
 // position is how far a look has come, of how many messages there were at its
 // beginning, and what the first of them was.
 type position struct {
-	seen, total int
-	mark        uint32
+	seen, total int    // messages shown, and there at the beginning
+	mark        uint32 // recognizes the first message: where it is another one, the queue has been reordered
 }
 
 type page struct {
-	ds []*longshore.Delivery
-	at position
+	ds []*longshore.Delivery // shown
+	at position              // where the next page goes on
 }
 
 func (s *Queue) browsable(from string) (at position, err error) {
@@ -83,12 +83,25 @@ func (s *Queue) browsable(from string) (at position, err error) {
 	return at, nil
 }
 
+// browser looks into one queue: it takes messages, shows them and gives all back.
+type browser struct {
+	queue  string // looked into
+	source string // as the source calls itself, for what is shown
+	key    string // see QueueConfig.Key
+	quorum bool   // some versions put what a quorum queue gets back at its end
+}
+
+// browserOf is the browser of a source's first queue.
+func browserOf(s *Queue) browser {
+	return browser{queue: s.queues[0], source: s.name(), key: s.cfg.Key, quorum: s.cfg.Declare.Type == Quorum}
+}
+
 // look takes messages, shows each, and gives them back; it ends early when each returns
 // false. They return to their places or before all others, so what was seen is skipped,
 // but some versions put those of a quorum queue at its end: then the first message is not
 // the first any more.
-func (s *Queue) look(ch conn.Channel, at position, n int, each func(*longshore.Delivery) bool) (position, error) {
-	q, err := ask(ch, s.queues[0])
+func (b browser) look(ch conn.Channel, at position, n int, each func(*longshore.Delivery) bool) (position, error) {
+	q, err := ask(ch, b.queue)
 	if err != nil {
 		return at, err
 	}
@@ -98,7 +111,7 @@ func (s *Queue) look(ch conn.Channel, at position, n int, each func(*longshore.D
 	skip, first, last := at.seen, at.seen == 0, uint64(0)
 	n = min(n, at.total-at.seen)
 	for i := 0; i < skip+n; i++ {
-		raw, ok, err := ch.Get(s.queues[0], false)
+		raw, ok, err := ch.Get(b.queue, false)
 		if err != nil {
 			return at, err
 		}
@@ -110,12 +123,12 @@ func (s *Queue) look(ch conn.Channel, at position, n int, each func(*longshore.D
 		switch mark := fingerprint(&raw); {
 		case i == 0 && first:
 			at.mark = mark
-		case i == 0 && s.cfg.Declare.Type == Quorum && mark != at.mark:
+		case i == 0 && b.quorum && mark != at.mark:
 			skip = 0
 		}
 		if i >= skip {
 			at.seen++
-			if !each(s.shown(&raw, uint64(at.seen-1))) { //nolint:gosec // not negative
+			if !each(b.shown(&raw, uint64(at.seen-1))) { //nolint:gosec // not negative
 				break
 			}
 		}
@@ -126,7 +139,7 @@ func (s *Queue) look(ch conn.Channel, at position, n int, each func(*longshore.D
 	if err := ch.Nack(last, true, true); err != nil {
 		return at, err
 	}
-	return at, s.back(ch, q.Messages)
+	return at, b.back(ch, q.Messages)
 }
 
 const (
@@ -139,11 +152,11 @@ const (
 // back waits until the queue has as many messages again as it had before the look. The
 // broker gives them back on its own time, and until then the next look, or the next page,
 // would take what has not come back for gone.
-func (s *Queue) back(ch conn.Channel, ready int) error {
+func (b browser) back(ch conn.Channel, ready int) error {
 	tick := time.NewTicker(backPause)
 	defer tick.Stop()
 	for end := time.Now().Add(backTime); ; <-tick.C {
-		q, err := ask(ch, s.queues[0])
+		q, err := ask(ch, b.queue)
 		if err != nil || q.Messages >= ready || time.Now().After(end) {
 			return err
 		}
@@ -158,12 +171,12 @@ func fingerprint(raw *amqp091.Delivery) uint32 {
 }
 
 // shown is a message to look at.
-func (s *Queue) shown(raw *amqp091.Delivery, at uint64) *longshore.Delivery {
+func (b browser) shown(raw *amqp091.Delivery, at uint64) *longshore.Delivery {
 	d := longshore.NewDelivery(context.Background(), browsed{}, at)
-	codec.Decode(d, raw, s.cfg.Key)
-	d.Attempt = codec.Attempt(raw, s.queues[0])
-	d.Origin.Subscription = &longshore.Subscription{Transport: "rabbitmq", Source: s.name()}
-	d.Origin.Topic, d.Origin.Position = s.queues[0], at
+	codec.Decode(d, raw, b.key)
+	d.Attempt = codec.Attempt(raw, b.queue)
+	d.Origin.Subscription = &longshore.Subscription{Transport: "rabbitmq", Source: b.source}
+	d.Origin.Topic, d.Origin.Position = b.queue, at
 	d.Origin.Redelivered, d.Origin.ReceivedAt = raw.Redelivered || d.Attempt > 1, time.Now()
 	raw.Acknowledger = foreign{}
 	d.SetNative(raw)

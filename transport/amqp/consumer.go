@@ -18,22 +18,22 @@ import (
 // do the work. It wires them together and owns the order of opening and closing; the doc
 // of the package names the parts.
 type consumer struct {
-	src     *Queue
-	cfg     *QueueConfig // as far as the queue is known now
-	sess    *conn.Session
-	notices *notify.Notifier
-	base    context.Context //nolint:containedctx // the parent of the deliveries' contexts
-	queues  []string        // as the broker calls them; known once they are declared
+	src     *Queue           // what it was opened from
+	cfg     *QueueConfig     // as far as the queue is known now
+	sess    *conn.Session    // the connection, shared with other consumers
+	notices *notify.Notifier // what the observer hears
+	base    context.Context  //nolint:containedctx // the parent of the deliveries' contexts
+	queues  []string         // as the broker calls them; known once they are declared
 
-	ch       *consumeChannel
-	held     *deliveries
-	writer   *settleWriter
-	window   *prefetch
-	limits   *returnLimits
-	copies   *copier
-	own      *settler
-	failure  *failure
-	liveness *liveness
+	ch       *consumeChannel // a channel of its own: delivery tags and errors belong to one
+	held     *deliveries     // what is buffered or handed out
+	writer   *settleWriter   // the only one that writes to the channel
+	window   *prefetch       // how much the broker sends ahead
+	limits   *returnLimits   // returns that queues still allow
+	copies   *copier         // publishes what must not go back as it is
+	own      *settler        // settles its deliveries
+	failure  *failure        // why it ended
+	liveness *liveness       // notices a subscription that brings nothing
 
 	intake  context.Context    //nolint:containedctx // its end is the end of pulling and of late resizing
 	halt    context.CancelFunc // ends intake
@@ -111,7 +111,7 @@ func (c *consumer) declare(ctx context.Context, o transport.OpenOptions) (declar
 	if c.src.cast != nil {
 		declared, err = c.src.cast.prepare(c.src.b, c.ch.Channel)
 	} else {
-		declared, err = c.src.prepare(ctx, c.sess, c.ch.Channel, o.DeadLetter)
+		declared, err = c.src.topology().prepare(ctx, c.sess, c.ch.Channel, o.DeadLetter)
 	}
 	if text := c.src.declared(o.DeadLetter, c.limits.ordered); err == nil && text != "" {
 		c.notices.Event(transport.Event{Kind: transport.EventDeclared, Text: text})

@@ -24,12 +24,12 @@ const (
 
 // copier publishes copies that take the place of a consumer's deliveries.
 type copier struct {
-	src  *Queue
+	src  *Queue     // where copies come back to
 	keep *keepalive // keeps the delay queues while there are copies in them
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards what follows
 	pub    *Publisher // made when first needed
-	closed bool
+	closed bool       // no publisher is made any more
 }
 
 // copyBack publishes a copy of a delivery that comes back to its queue after the delay,
@@ -48,8 +48,8 @@ func (c *copier) copyBack(ctx context.Context, d *longshore.Delivery, delay time
 	case attempt > 1 && !c.src.cfg.refusesWhenFull():
 		delay = codec.AtOnce
 	}
-	if delay > codec.AtOnce && !c.src.mayWait(delay) {
-		return c.src.expiresError()
+	if delay > codec.AtOnce && !c.src.expiry.allows(delay) {
+		return expiresError(c.src.title(), c.src.name())
 	}
 	if delay > 0 {
 		target = codec.DelayQueue(queue, delay)

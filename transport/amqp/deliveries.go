@@ -16,10 +16,10 @@ import (
 // settle writer and the public methods meet here and nowhere else. It calls no other part while
 // it holds its lock, but for the notifier, which only queues.
 type deliveries struct {
-	cfg     *QueueConfig  // how one consumes; never changes
-	rules   returnRules   // what of the consumer decides how a message goes back
-	limits  *returnLimits // how often the broker lets a message come back
-	notices *notify.Notifier
+	cfg     *QueueConfig     // how one consumes; never changes
+	rules   returnRules      // what of the consumer decides how a message goes back
+	limits  *returnLimits    // how often the broker lets a message come back
+	notices *notify.Notifier // activity of a single active consumer
 
 	ready chan struct{} // woken when there may be something to receive
 	fetch chan struct{} // woken when something is wanted; for Pull
@@ -27,17 +27,17 @@ type deliveries struct {
 	gone  chan struct{} // closed when the channel is gone
 	ends  chan error    // the reason when the deliveries themselves show that the channel has to end
 
-	mu      sync.Mutex
-	ring    tags.Ring
-	state   endState
+	mu      sync.Mutex            // guards everything below
+	ring    tags.Ring             // delivery tags, in the order in which the broker gave them
+	state   endState              // decides what may be taken and settled
 	streams *streamReader         // how far the streams were read; nil where the queues are none
 	out     []*longshore.Delivery // what the last Receive returned; reused
 	waiting int                   // how many a Receive that waits would take; for Pull
 	window  int                   // sum of the prefetch of all consumers on the channel; 0: unlimited
 	failed  int                   // settlements that were lost since the last Flush
-	paused  bool
-	standby bool // another consumer of a single active queue has the role
-	urgent  bool // the settle writer must not wait for more
+	paused  bool                  // hands out nothing, and keeps what it has
+	standby bool                  // another consumer of a single active queue has the role
+	urgent  bool                  // the settle writer must not wait for more
 }
 
 func newDeliveries(cfg *QueueConfig, rules returnRules, limits *returnLimits, notices *notify.Notifier, paused bool) *deliveries {
@@ -165,7 +165,7 @@ type arrivals struct {
 	over        bool   // the channel is gone
 	leaving     bool   // Cancel or Close was called
 	standby     bool   // another consumer is the active one
-	paused      bool
+	paused      bool   // arrivals wait
 }
 
 // arrivals shows the deliveries, counted from a tag on.

@@ -59,7 +59,7 @@ func countReady(ctx context.Context, sess *conn.Session, queues []string) (depth
 // measured is the depth and what the broker says of itself.
 type measured struct {
 	depth
-	version, cluster string
+	version, cluster string // the broker's, from the handshake
 }
 
 func (s *Queue) measure(ctx context.Context) (m measured, err error) {

@@ -22,11 +22,11 @@ func (e *lostError) Unwrap() []error { return []error{longshore.ErrLost, e.error
 // failure explains why the broker ended a consumer, and remembers in the source what the
 // next opening has to know about it.
 type failure struct {
-	src     *Queue
-	sess    *conn.Session
-	notices *notify.Notifier
-	window  windowPlan
-	held    interface {
+	src     *Queue           // for names, and what it learns for the next opening
+	sess    *conn.Session    // whether the connection ended too
+	notices *notify.Notifier // causes that last
+	window  windowPlan       // what had been asked for
+	held    interface {      // what is lost
 		oldest() (handed, buffered *longshore.Delivery)
 		arrivals(from uint64) arrivals
 		streamDeleted(queue string)

@@ -58,14 +58,14 @@ func (e expiryTest) pause() time.Duration {
 
 // keepalive keeps queues of one consumer from expiring.
 type keepalive struct {
-	src     *Queue
-	sess    *conn.Session
-	notices *notify.Notifier
-	gone    <-chan struct{} // the channel is gone
-	name    string          // of the test queue
-	wake    chan struct{}   // there is something to keep
+	src     *Queue           // where it is remembered that queues expire
+	sess    *conn.Session    // a scratch channel for each look, since a missing queue closes the channel
+	notices *notify.Notifier // what was deleted
+	gone    <-chan struct{}  // the channel is gone
+	name    string           // of the test queue
+	wake    chan struct{}    // there is something to keep
 
-	mu    sync.Mutex
+	mu    sync.Mutex           // guards what follows
 	fixed string               // the dead-letter queue that we declared, kept while the consumer lives; "": none
 	until map[string]time.Time // delay queues, and when the last message in them is due
 }
@@ -121,7 +121,7 @@ func (k *keepalive) run() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	test := expiryTest{failed: k.src.expires.Load()}
+	test := expiryTest{failed: k.src.expiry.seen.Load()}
 	if !test.failed && k.declareTest(ctx) == nil { // where it must not be declared it shows nothing
 		test.gap = keepFirst
 	}
@@ -170,16 +170,16 @@ func (k *keepalive) test(ctx context.Context, e expiryTest) expiryTest {
 		return e
 	}
 	e.failed = true
-	if !k.src.expires.Swap(true) {
-		err := k.src.expiresError()
+	if !k.src.expiry.seen.Swap(true) {
+		err := expiresError(k.src.title(), k.src.name())
 		k.notices.Event(transport.Event{Kind: transport.EventNotice, Err: err, Text: err.Error()})
 	}
 	return e
 }
 
-// expiresError is why no message is sent away to wait.
-func (s *Queue) expiresError() error {
-	return &longshore.Error{Code: longshore.CodeUnsupported, Op: "hold retries of " + s.title() + " at the broker", Source: s.name(),
+// expiresError is why no retry of a source waits in a delay queue.
+func expiresError(title, source string) error {
+	return &longshore.Error{Code: longshore.CodeUnsupported, Op: "hold retries of " + title + " at the broker", Source: source,
 		Err:  errors.New("a policy deletes unused queues, with the messages in them, before the retry is due"),
 		Hint: "retries wait here; exclude queues named longshore.delay.* and dead-letter queues from policies with expires"}
 }

@@ -36,9 +36,9 @@ const (
 // limit is the number of returns at which a queue has still not given a message up; the
 // next one is the last.
 type limit struct {
-	basis limitBasis
-	n     int
-	from  string // the source of the number, for people
+	basis limitBasis // whether the number counts
+	n     int        // returns that the queue allows
+	from  string     // the source of the number, for people
 }
 
 // last reports whether the next return of a message is the one too many.
@@ -125,11 +125,11 @@ const limitEvery = 10 * time.Second
 // returnLimits holds the known facts about the delivery limits of one consumer's queues. It is
 // read for every delivery, so it has no lock.
 type returnLimits struct {
-	src     *Queue
-	version conn.Version
-	ordered bool     // a message with a place keeps it as long as it can
-	queues  []string // as the broker calls them; set by learn, before anything is received
-	known   atomic.Pointer[[]limit]
+	src     *Queue                  // what it declares
+	version conn.Version            // up to 4.2 every return counts, later the end of a channel
+	ordered bool                    // a message with a place keeps it as long as it can
+	queues  []string                // as the broker calls them; set by learn, before anything is received
+	known   atomic.Pointer[[]limit] // by index of the queue; replaced as a whole
 }
 
 // learn fills in the known facts when the source is opened, and warns once.
@@ -147,7 +147,7 @@ func (l *returnLimits) learn(queues []string, facts []*queueFacts, notices *noti
 		return
 	}
 	for i, name := range queues {
-		if text := known[i].warning(name, l.src.caught(facts[i])); text != "" {
+		if text := known[i].warning(name, l.src.cfg.caught(facts[i])); text != "" {
 			notices.Event(transport.Event{Kind: transport.EventNotice, Text: text})
 		}
 	}
@@ -204,11 +204,11 @@ func (l *returnLimits) smallest() int {
 }
 
 // caught reports whether something is known to catch what the broker gives up.
-func (s *Queue) caught(f *queueFacts) bool {
+func (c *QueueConfig) caught(f *queueFacts) bool {
 	if f == nil {
-		return s.cfg.deadLettered()
+		return c.deadLettered()
 	}
 	_, byArgument := f.Arguments["x-dead-letter-exchange"]
 	_, byPolicy := f.policy()["dead-letter-exchange"]
-	return s.cfg.deadLettered() || byArgument || byPolicy
+	return c.deadLettered() || byArgument || byPolicy
 }

@@ -3,6 +3,7 @@ package amqp
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/longshore-go/longshore/internal/hosts"
@@ -37,8 +38,8 @@ func (s *Queue) learnPolicies(queues []string, deadLetter string, ordered bool, 
 		notice(err, "policies could not be read, which may delete, drop or delay messages of "+s.title()+"; the login needs the tag policymaker")
 		return
 	}
-	s.noteExpiry(queues, policies, operator)
-	for _, f := range s.policyFindings(queues, policies, operator, deadLetter, ordered) {
+	s.expiry.note(queues, policies, operator)
+	for _, f := range s.cfg.policyFindings(queues, policies, operator, deadLetter, s.Capabilities().Delay && !ordered) {
 		notice(nil, f.Text+"; "+f.Hint)
 	}
 }
@@ -52,8 +53,15 @@ func (s *settings) policies(ctx context.Context) (policies, operator []rabbitapi
 	return policies, operator, err
 }
 
-// noteExpiry remembers how long policies let an unused delay queue live.
-func (s *Queue) noteExpiry(queues []string, policies, operator []rabbitapi.Policy) {
+// expiry is what is known about policies that delete unused queues, which decides whether a
+// retry may wait in a delay queue.
+type expiry struct {
+	seen atomic.Bool  // the test queue was deleted: queues do expire, see keepalive
+	life atomic.Int64 // how long an unused delay queue lives, by the management API; 0: for ever, or not known
+}
+
+// note remembers how long policies let an unused delay queue live.
+func (e *expiry) note(queues []string, policies, operator []rabbitapi.Policy) {
 	life := int64(0)
 	for _, q := range queues {
 		ms, ok := rabbitapi.Effective(policies, operator, codec.DelayQueue(q, time.Second), string(Classic))["expires"].(float64)
@@ -61,20 +69,20 @@ func (s *Queue) noteExpiry(queues []string, policies, operator []rabbitapi.Polic
 			life = d
 		}
 	}
-	s.unused.Store(life)
+	e.life.Store(life)
 }
 
-// mayWait reports whether a retry is safe in a delay queue, also while no consumer is open
+// allows reports whether a retry is safe in a delay queue, also while no consumer is open
 // that would keep the queue alive. The queue counts as used when it was declared, which is
 // repeated after delayFresh.
-func (s *Queue) mayWait(delay time.Duration) bool {
-	life := time.Duration(s.unused.Load())
-	return !s.expires.Load() && (life == 0 || delay+delayFresh < life)
+func (e *expiry) allows(delay time.Duration) bool {
+	life := time.Duration(e.life.Load())
+	return !e.seen.Load() && (life == 0 || delay+delayFresh < life)
 }
 
-// policyFindings judges the queues by their roles.
-func (s *Queue) policyFindings(queues []string, policies, operator []rabbitapi.Policy, deadLetter string, ordered bool) (all []rabbitapi.Finding) {
-	kind := string(s.cfg.Declare.Type)
+// policyFindings judges the queues by their roles; delays says that retries wait in delay queues.
+func (c *QueueConfig) policyFindings(queues []string, policies, operator []rabbitapi.Policy, deadLetter string, delays bool) (all []rabbitapi.Finding) {
+	kind := string(c.Declare.Type)
 	if kind == "" {
 		kind = string(Classic)
 	}
@@ -83,7 +91,7 @@ func (s *Queue) policyFindings(queues []string, policies, operator []rabbitapi.P
 	}
 	for _, q := range queues {
 		judge(rabbitapi.Source, q, kind)
-		if s.Capabilities().Delay && !ordered {
+		if delays {
 			judge(rabbitapi.Delay, codec.DelayQueue(q, time.Second), string(Classic))
 		}
 	}

@@ -29,14 +29,14 @@ func TestRetriesWaitWhereNoPolicyDeletesThem(t *testing.T) {
 		{[]rabbitapi.Policy{{Pattern: "^other", ApplyTo: "all", Definition: map[string]any{"expires": 1.0}}}, nil, time.Hour, true},
 	} {
 		s := New("amqp://h", Config{}).Queue("q", QueueConfig{})
-		s.noteExpiry(s.queues, c.policies, c.operator)
-		if got := s.mayWait(c.delay); got != c.want {
+		s.expiry.note(s.queues, c.policies, c.operator)
+		if got := s.expiry.allows(c.delay); got != c.want {
 			t.Errorf("%v, %v: a delay of %s may wait: %v", c.policies, c.operator, c.delay, got)
 		}
 	}
 	s := New("amqp://h", Config{}).Queue("q", QueueConfig{})
-	s.expires.Store(true)
-	if s.mayWait(time.Second) {
+	s.expiry.seen.Store(true)
+	if s.expiry.allows(time.Second) {
 		t.Error("the test queue has shown that queues expire")
 	}
 }

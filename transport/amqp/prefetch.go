@@ -24,13 +24,13 @@ const shrinkAfter = 10 * time.Second
 
 // step is one consumer on each of the source's queues.
 type step struct {
-	size  int // prefetch of all of them together
-	parts []*part
+	size  int     // prefetch of all of them together
+	parts []*part // those that exist after it
 }
 
 // part is one consumer on the channel.
 type part struct {
-	tag   string
+	tag   string        // under which it is cancelled
 	queue int           // its index
 	up    bool          // the broker has confirmed it; guarded by prefetch.mu
 	ours  bool          // we cancelled it; likewise
@@ -105,13 +105,13 @@ func (s *Queue) plan(cfg *QueueConfig, o transport.OpenOptions) windowPlan {
 // settling. Only the settle writer's goroutine changes it; others read it under mu.
 type prefetch struct {
 	windowPlan
-	cfg     *QueueConfig
-	ch      *consumeChannel
-	held    intake
-	receive func(raw *amqp091.Delivery, queue int)
-	gone    <-chan struct{} // the channel is gone
-	pumps   *sync.WaitGroup // the consumer waits for the pumps
-	queues  []string        // as the broker calls them; set when they are declared
+	cfg     *QueueConfig                           // what is fixed
+	ch      *consumeChannel                        // where its consumers are
+	held    intake                                 // what is in hand counts
+	receive func(raw *amqp091.Delivery, queue int) // takes what the broker sends
+	gone    <-chan struct{}                        // the channel is gone
+	pumps   *sync.WaitGroup                        // the consumer waits for the pumps
+	queues  []string                               // as the broker calls them; set when they are declared
 
 	// Only the settle writer's goroutine uses these.
 	calm    time.Time // since when the window is far too large; zero: it is not
@@ -121,9 +121,9 @@ type prefetch struct {
 	made    int       // consumers made on the channel, cancelled ones included
 	stale   uint64    // tags below it came from consumers that were all cancelled
 
-	mu     sync.Mutex
-	wanted int     // as Resize said
-	steps  []*step // oldest first
+	mu     sync.Mutex // guards what follows
+	wanted int        // as Resize said
+	steps  []*step    // oldest first
 }
 
 func newPrefetch(plan windowPlan, cfg *QueueConfig, o transport.OpenOptions) *prefetch {

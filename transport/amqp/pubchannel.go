@@ -22,29 +22,29 @@ import (
 // that a caller can give up on a socket that takes nothing; another one hears
 // what the broker returns.
 type pubChannel struct {
-	sess *conn.Session
-	ch   conn.Channel
+	sess *conn.Session // whose end ends it
+	ch   conn.Channel  // in confirm mode
 
-	work  chan *delivery
-	syncs chan chan struct{}
-	quit  chan struct{} // closed: the writer leaves
-	left  chan struct{} // closed: it has left
-	once  sync.Once
-	done  chan struct{} // closed when the channel is gone
-	err   error         // why; nil if we closed it
+	work  chan *delivery     // calls in the order in which they are written
+	syncs chan chan struct{} // waits until what came before was written
+	quit  chan struct{}      // closed: the writer leaves
+	left  chan struct{}      // closed: it has left
+	once  sync.Once          // it is closed once
+	done  chan struct{}      // closed when the channel is gone
+	err   error              // why; nil if we closed it
 
-	mu      sync.Mutex
+	mu      sync.Mutex  // guards what follows
 	pending []*outgoing // written or about to be, not resolved
 }
 
 // delivery is what one caller wants written.
 type delivery struct {
 	ctx       context.Context //nolint:containedctx // the caller's, to the writer
-	outs      []*outgoing
-	mandatory bool
-	written   chan struct{} // closed when the writer is done with it
-	left      bool          // no caller waits any more; guarded by pubChannel.mu
-	finished  bool          // written is, or is about to be, closed; likewise
+	outs      []*outgoing     // messages of one call
+	mandatory bool            // a message that no queue takes comes back
+	written   chan struct{}   // closed when the writer is done with it
+	left      bool            // no caller waits any more; guarded by pubChannel.mu
+	finished  bool            // written is, or is about to be, closed; likewise
 }
 
 func openPubChannel(ctx context.Context, sess *conn.Session, exchange string) (*pubChannel, error) {

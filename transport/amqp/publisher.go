@@ -42,16 +42,16 @@ const (
 // exchange that does not exist is nobody else's trouble. It is safe for
 // concurrent use; messages of one call to one destination keep their order.
 type Publisher struct {
-	b   *Broker
-	cfg PublisherConfig
+	b   *Broker         // the connection
+	cfg PublisherConfig // as given
 
-	turn   chan struct{} // holds a token; who has it may connect and open channels
-	closed bool          // guarded by turn
-	sess   *conn.Session // guarded by turn
-	chans  map[string]*pubChannel
-	delays map[string]time.Time // delay queues and when they were declared
-	failed error                // of the last attempt to connect
-	until  time.Time
+	turn   chan struct{}          // holds a token; who has it may connect and open channels
+	closed bool                   // guarded by turn
+	sess   *conn.Session          // guarded by turn
+	chans  map[string]*pubChannel // by exchange; guarded by turn
+	delays map[string]time.Time   // delay queues and when they were declared
+	failed error                  // of the last attempt to connect
+	until  time.Time              // no attempt before this time
 
 	wg sync.WaitGroup // calls of Publish
 }
@@ -289,9 +289,9 @@ func (p *Publisher) Close(ctx context.Context) error {
 
 // outgoing is one message on its way.
 type outgoing struct {
-	index         int
-	exchange, key string
-	pub           amqp091.Publishing
+	index         int                // among the messages of the call
+	exchange, key string             // where it goes
+	pub           amqp091.Publishing // what is written
 	// The writer's until it is done.
 	dc  *amqp091.DeferredConfirmation
 	err error // it was not written

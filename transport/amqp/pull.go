@@ -13,15 +13,15 @@ import (
 
 // puller fetches messages one by one (basic.get) while a Receive waits for them.
 type puller struct {
-	ch         *consumeChannel
-	writer     *settleWriter // whose goroutine calls the channel
-	held       *deliveries   // says whether one more is wanted
-	window     *prefetch     // says whether anything is
-	receive    func(raw *amqp091.Delivery, queue int)
-	queues     []string
-	pause      time.Duration // after all queues were found empty
-	autoAck    bool
-	operations transport.Operations
+	ch         *consumeChannel                        // basic.get is answered in turn on it
+	writer     *settleWriter                          // whose goroutine calls the channel
+	held       *deliveries                            // says whether one more is wanted
+	window     *prefetch                              // says whether anything is
+	receive    func(raw *amqp091.Delivery, queue int) // takes what was fetched
+	queues     []string                               // asked in turn
+	pause      time.Duration                          // after all queues were found empty
+	autoAck    bool                                   // nothing is settled
+	operations transport.Operations                   // times each fetch
 }
 
 // run fetches until ctx ends or the channel does.

@@ -27,18 +27,18 @@ const defaultRequestTimeout = 5 * time.Second
 // reply-to: no queue is made, and a reply goes to the channel that asked. It is safe
 // for concurrent use; all calls share one channel of the publishing connection.
 type Requester struct {
-	b   *Broker
-	cfg RequesterConfig
+	b   *Broker         // the connection
+	cfg RequesterConfig // as given
 
 	turn   chan struct{} // holds a token; who has it may connect
 	closed bool          // guarded by turn
 	sess   *conn.Session // guarded by turn
 	pc     *pubChannel   // guarded by turn
 
-	mu      sync.Mutex
+	mu      sync.Mutex                         // guards what follows
 	waiting map[string]chan *longshore.Message // by correlation id
-	stats   RequesterStats
-	calls   sync.WaitGroup
+	stats   RequesterStats                     // what Stats returns
+	calls   sync.WaitGroup                     // open ones, which Close waits for
 }
 
 // RequesterStats counts since the requester was made.

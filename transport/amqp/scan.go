@@ -27,7 +27,7 @@ func (s *Queue) Scan(ctx context.Context, n int, each func(*longshore.Delivery) 
 	defer cancel()
 	ended := context.AfterFunc(ctx, func() { time.AfterFunc(giveBackTime, cancel) })
 	defer ended()
-	whole, err = s.scan(ctx, late, sess, at, n, each)
+	whole, err = browserOf(s).scan(ctx, late, sess, at, n, each)
 	closing, stop := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
 	defer stop()
 	if rerr := s.b.consume.Release(closing, sess); err == nil {
@@ -41,12 +41,12 @@ func (s *Queue) Scan(ctx context.Context, n int, each func(*longshore.Delivery) 
 
 // scan reads on a goroutine of the session, because a read cannot be interrupted, and
 // shows on the caller's. late ends after ctx: the time to give back.
-func (s *Queue) scan(ctx, late context.Context, sess *conn.Session, at position, n int, each func(*longshore.Delivery) bool) (whole bool, err error) {
+func (b browser) scan(ctx, late context.Context, sess *conn.Session, at position, n int, each func(*longshore.Delivery) bool) (whole bool, err error) {
 	shown, more := make(chan *longshore.Delivery), make(chan bool)
 	result, end := make(chan error, 1), make(chan position, 1)
 	go func() {
 		result <- sess.Scratch(late, func(ch conn.Channel) error {
-			p, err := s.look(ch, at, max(n, 1), func(d *longshore.Delivery) bool { return handOver(ctx, d, shown, more) }) //nolint:contextcheck // what is shown belongs to no call
+			p, err := b.look(ch, at, max(n, 1), func(d *longshore.Delivery) bool { return handOver(ctx, d, shown, more) }) //nolint:contextcheck // what is shown belongs to no call
 			end <- p
 			return err
 		})

@@ -20,7 +20,7 @@ const (
 // settings is the checked configuration of a broker, complete with the URL's values.
 type settings struct {
 	Config
-	addr    conn.Address
+	addr    conn.Address   // what the URL says
 	nodes   []conn.Node    // the URL's and Addresses, as they were given
 	login   *conn.Settings // what a connection is made with
 	problem error          // mistakes in it: reported by Check and by every Open

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/longshore-go/longshore/transport"
 )
 
 // F-K03: all problems at once, each entry named.
@@ -35,5 +37,31 @@ func TestDestinations(t *testing.T) {
 	}
 	if e, k := parseDest("50%off"); e != "" || k != "50%off" {
 		t.Errorf("a lone %% was read as %q %q", e, k)
+	}
+}
+
+// Without any login RabbitMQ's own default is used; one that is given, or that the client
+// certificate is, replaces it as a whole.
+func TestTheDefaultLogin(t *testing.T) {
+	for name, c := range map[string]struct {
+		url            string
+		cfg            Config
+		user, password string
+	}{
+		"none":             {"amqp://h", Config{}, "guest", "guest"},
+		"of the URL":       {"amqp://shop:pw@h", Config{}, "shop", "pw"},
+		"a user alone":     {"amqp://h", Config{User: "shop"}, "shop", ""},
+		"of the code":      {"amqp://a:b@h", Config{User: "shop", Password: transport.Static("pw")}, "shop", "pw"},
+		"the certificate":  {"amqps://h", Config{External: true}, "", ""},
+		"by the URL's own": {"amqps://h?auth_mechanism=external", Config{}, "", ""},
+	} {
+		s := newSettings(c.url, c.cfg)
+		password := ""
+		if !s.Password.IsZero() {
+			password, _ = s.Password.Get(t.Context())
+		}
+		if s.User != c.user || password != c.password || s.addr.Password != "" {
+			t.Errorf("%s: %q with %q, want %q with %q (%v)", name, s.User, password, c.user, c.password, s.problem)
+		}
 	}
 }

@@ -16,11 +16,11 @@ import (
 // a copy is published: what was handled is settled, also when its context is over. A
 // delivery keeps its settler, so a late settlement never reaches a tag of a later channel.
 type settler struct {
-	src        *Queue
-	cfg        *QueueConfig
-	held       *deliveries
-	copies     *copier
-	operations transport.Operations
+	src        *Queue               // for names
+	cfg        *QueueConfig         // what a queue does with returns
+	held       *deliveries          // which tag a delivery has
+	copies     *copier              // for what must not go back as it is
+	operations transport.Operations // times each settlement
 }
 
 // Ack accepts an ack. The settle writer sends it soon.

@@ -36,19 +36,19 @@ type upkeep interface {
 // settleWriter owns the channel of a consumer: its one goroutine writes settlements and
 // runs the jobs that wait for an answer, in one order.
 type settleWriter struct {
-	ch         *consumeChannel
-	held       settlements
-	window     upkeep          // resized later than asked
-	intake     context.Context //nolint:containedctx // ends that work
-	operations transport.Operations
-	pause      time.Duration // half of the longest time that an ack waits; 0: none waits
+	ch         *consumeChannel      // the channel that it writes to
+	held       settlements          // what is to be settled
+	window     upkeep               // resized later than asked
+	intake     context.Context      //nolint:containedctx // ends that work
+	operations transport.Operations // times each write
+	pause      time.Duration        // half of the longest time that an ack waits; 0: none waits
 
 	wake <-chan struct{} // there is something to write
 	gone <-chan struct{} // the channel is gone
-	jobs chan *job
-	quit chan struct{} // closed: the writer closes the channel and leaves
-	left chan struct{} // closed: it has left
-	once sync.Once     // closes quit
+	jobs chan *job       // calls that need the channel, between settlements
+	quit chan struct{}   // closed: the writer closes the channel and leaves
+	left chan struct{}   // closed: it has left
+	once sync.Once       // closes quit
 
 	batch   tags.Batch    // of the pass that is being written; reused
 	backlog quorumBacklog // what the channel may keep for a slow queue
@@ -56,8 +56,8 @@ type settleWriter struct {
 
 // job is something that the writer does between two passes.
 type job struct {
-	f    func() error
-	done chan error
+	f    func() error // runs on the writer
+	done chan error   // takes its error
 }
 
 // run is the writer's goroutine. It may hang in a call until the connection ends.

@@ -18,18 +18,17 @@ import (
 // [Broker.Broadcast]; besides opening it can be described, checked, probed, browsed and
 // measured. All methods are safe for concurrent use.
 type Queue struct {
-	b      *Broker
-	queues []string
-	cfg    QueueConfig
-	cast   *broadcast // the queue of a broadcast, in place of queues
-	lock   string     // an exclusive queue that must be had to consume; "": none
+	b      *Broker     // whose connections and login it uses
+	queues []string    // consumed side by side; none with cast
+	cfg    QueueConfig // the same for all of them
+	cast   *broadcast  // the queue of a broadcast, in place of queues
+	lock   string      // an exclusive queue that must be had to consume; "": none
 
 	// What earlier openings have shown.
 	opened   atomic.Bool  // once at least: what is reported once has been
 	unasked  atomic.Bool  // the management API did not answer, which was reported
 	starved  atomic.Int32 // subscriptions in a row that got nothing though messages were ready
-	expires  atomic.Bool  // a policy lets queues expire that hold messages of ours: the test queue has shown it
-	unused   atomic.Int64 // how long policies let an unused delay queue live, by the management API; 0: for ever, or not known
+	expiry   expiry       // whether policies delete unused queues, and with them retries that wait
 	slow     atomic.Bool  // the ack timeout ran out on messages that waited in the shared window
 	streamed atomic.Bool  // a delivery came from a stream
 	patience patience     // how long the broker waits for an acknowledgement

@@ -23,7 +23,7 @@ import (
 
 // places are how far a source's streams were read, between two openings.
 type places struct {
-	mu   sync.Mutex
+	mu   sync.Mutex        // consumers of one source may overlap
 	left map[string]*place // by queue; a consumer takes its own out
 }
 
@@ -187,11 +187,11 @@ const (
 // streamReader is how far one consumer has read its streams. The deliveries guard it. The
 // zero mode is for queues.
 type streamReader struct {
-	mode    streamMode
-	several bool     // the consumer would use more than one consumer on its channel
-	source  *Queue   // keeps the places over reopenings
-	queues  []string // as the broker calls them
-	places  []*place // one for each queue; nil after the end
+	mode    streamMode // whether offsets are remembered
+	several bool       // the consumer would use more than one consumer on its channel
+	source  *Queue     // keeps the places over reopenings
+	queues  []string   // as the broker calls them
+	places  []*place   // one for each queue; nil after the end
 }
 
 func newStreamReader(source *Queue, cfg *QueueConfig, queues []string) *streamReader {

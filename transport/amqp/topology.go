@@ -12,44 +12,53 @@ import (
 	"github.com/longshore-go/longshore/transport/amqp/internal/conn"
 )
 
+// topology is what a source declares on its broker.
+type topology struct {
+	b      *Broker      // for exchanges and the dead-letter queue, and its words in errors
+	queues []string     // declared alike
+	cfg    *QueueConfig // what is declared
+}
+
+func (s *Queue) topology() topology { return topology{s.b, s.queues, &s.cfg} }
+
 // prepare makes sure that the source's queues are there, in the order channel,
 // queues, exchanges, bindings. ch belongs to the consumer: a refusal ends it, and
 // with it the attempt to open.
-func (s *Queue) prepare(ctx context.Context, sess *conn.Session, ch conn.Channel, deadLetter string) ([]amqp091.Queue, error) {
-	qs := make([]amqp091.Queue, 0, len(s.queues))
-	for _, name := range s.queues {
-		q, err := s.declareQueue(ch, name)
+func (t topology) prepare(ctx context.Context, sess *conn.Session, ch conn.Channel, deadLetter string) ([]amqp091.Queue, error) {
+	qs := make([]amqp091.Queue, 0, len(t.queues))
+	for _, name := range t.queues {
+		q, err := t.declareQueue(ch, name)
 		if err != nil {
 			return nil, err
 		}
 		qs = append(qs, q)
 	}
-	if s.cfg.Declare.isZero() {
+	if t.cfg.Declare.isZero() {
 		return qs, nil
 	}
-	for _, b := range s.cfg.Declare.Bindings {
-		if err := s.b.declareExchange(ch, b.Exchange, b.Kind); err != nil {
+	for _, b := range t.cfg.Declare.Bindings {
+		if err := t.b.declareExchange(ch, b.Exchange, b.Kind); err != nil {
 			return nil, err
 		}
 	}
 	for _, q := range qs {
-		for _, b := range s.cfg.Declare.Bindings {
+		for _, b := range t.cfg.Declare.Bindings {
 			if err := ch.QueueBind(q.Name, b.Key, b.Exchange, false, b.Arguments); err != nil {
-				return nil, s.b.set.brokerError(fmt.Sprintf("bind rabbitmq queue %q to exchange %q", q.Name, b.Exchange), q.Name, err)
+				return nil, t.b.set.brokerError(fmt.Sprintf("bind rabbitmq queue %q to exchange %q", q.Name, b.Exchange), q.Name, err)
 			}
 		}
 	}
-	return qs, s.b.declareDeadLetter(ctx, sess, deadLetter, s.cfg.Declare.Type)
+	return qs, t.b.declareDeadLetter(ctx, sess, deadLetter, t.cfg.Declare.Type)
 }
 
 // declared is what prepare makes sure of and what retries will need, for people; "" for
 // neither. Policies apply to all of it, and AMQP does not show them: where they cannot be
 // read, that is said here.
 func (s *Queue) declared(deadLetter string, ordered bool) string {
-	text := s.declares(deadLetter)
 	if s.cast != nil {
-		return text
+		return fmt.Sprintf("an own queue on exchange %q", s.cast.exchange)
 	}
+	text := s.topology().describe(deadLetter)
 	if s.Capabilities().Delay && !ordered {
 		text = joined(text, fmt.Sprintf("delay queues %q when a retry needs one", codec.DelayStem(s.queues[0])+"*"))
 	}
@@ -66,19 +75,16 @@ func joined(a, b string) string {
 	return a + ", " + b
 }
 
-// declares is what the configuration declares.
-func (s *Queue) declares(deadLetter string) string {
-	if s.cast != nil {
-		return fmt.Sprintf("an own queue on exchange %q", s.cast.exchange)
-	}
-	if s.cfg.Declare.isZero() {
+// describe names what is declared, for people.
+func (t topology) describe(deadLetter string) string {
+	if t.cfg.Declare.isZero() {
 		return ""
 	}
-	parts := make([]string, len(s.queues), len(s.queues)+len(s.cfg.Declare.Bindings)+1)
-	for i, q := range s.queues {
+	parts := make([]string, len(t.queues), len(t.queues)+len(t.cfg.Declare.Bindings)+1)
+	for i, q := range t.queues {
 		parts[i] = fmt.Sprintf("queue %q", q)
 	}
-	for _, b := range s.cfg.Declare.Bindings {
+	for _, b := range t.cfg.Declare.Bindings {
 		parts = append(parts, fmt.Sprintf("binding %q to exchange %q", b.Key, b.Exchange))
 	}
 	if exchange, queue := parseDest(deadLetter); queue != "" && exchange == "" {
@@ -89,8 +95,11 @@ func (s *Queue) declares(deadLetter string) string {
 
 // Declares are the arguments with which the source declares its queues, for tools that
 // compare them with what is there; nil: it declares none.
-func (s *Queue) Declares() map[string]any {
-	d := &s.cfg.Declare
+func (s *Queue) Declares() map[string]any { return s.cfg.arguments() }
+
+// arguments are those of the declaration; nil: none is made.
+func (c *QueueConfig) arguments() map[string]any {
+	d := &c.Declare
 	if d.isZero() {
 		return nil
 	}
@@ -101,26 +110,26 @@ func (s *Queue) Declares() map[string]any {
 	if d.Type != "" {
 		args["x-queue-type"] = string(d.Type)
 	}
-	if s.cfg.SingleActive {
+	if c.SingleActive {
 		args["x-single-active-consumer"] = true
 	}
 	return args
 }
 
 // declareQueue declares the queue, or looks whether it is there.
-func (s *Queue) declareQueue(ch conn.Channel, name string) (amqp091.Queue, error) {
-	d := &s.cfg.Declare
+func (t topology) declareQueue(ch conn.Channel, name string) (amqp091.Queue, error) {
+	d := &t.cfg.Declare
 	if d.isZero() {
 		q, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
 		if err != nil {
-			return q, s.b.set.brokerError(fmt.Sprintf("open rabbitmq queue %q in vhost %q", name, s.b.set.addr.VHost), name, err)
+			return q, t.b.set.brokerError(fmt.Sprintf("open rabbitmq queue %q in vhost %q", name, t.b.set.addr.VHost), name, err)
 		}
 		return q, nil
 	}
-	args := s.Declares()
+	args := t.cfg.arguments()
 	q, err := ch.QueueDeclare(name, !d.Transient, d.AutoDelete, false, false, args)
 	if err != nil {
-		return q, s.b.set.brokerError(fmt.Sprintf("declare rabbitmq queue %q", name), name, err)
+		return q, t.b.set.brokerError(fmt.Sprintf("declare rabbitmq queue %q", name), name, err)
 	}
 	return q, nil
 }

@@ -10,12 +10,12 @@ import (
 
 // assignments are the partitions that this member has.
 type assignments struct {
-	gate gate // polling and taking partitions away exclude each other
-	life *lifetime
-	flow *flow
+	gate gate      // polling and taking partitions away exclude each other
+	life *lifetime // partitions are only assigned once the opening is done
+	flow *flow     // told what a partition that leaves had fetched
 
-	mu    sync.Mutex
-	parts map[tp]*partition
+	mu    sync.Mutex        // guards parts
+	parts map[tp]*partition // replaced one by one: a partition that comes back is a new object
 }
 
 func newAssignments(life *lifetime, flow *flow) *assignments {

@@ -12,12 +12,12 @@ import (
 
 // broadcast takes all partitions of all topics, without a group.
 type broadcast struct {
-	src         *Group
-	cl          *kgo.Client
-	life        *lifetime
-	topics      *topics
-	start       *startpoints
-	assignments *assignments
+	src         *Group       // which topics, and where to begin
+	cl          *kgo.Client  // assigns itself partitions, without a group
+	life        *lifetime    // ends the reading where a topic cannot be read
+	topics      *topics      // the identity of each topic
+	start       *startpoints // where new partitions begin
+	assignments *assignments // what is read now
 
 	looked time.Time // when it last looked for new partitions; the watcher's own
 }

@@ -25,8 +25,8 @@ import (
 // member is one; so has a publisher. All methods are safe for concurrent use, and
 // nothing needs closing but consumers and publishers.
 type Broker struct {
-	seeds   []string
-	cfg     Config
+	seeds   []string           // asked for the cluster; any one that answers is enough
+	cfg     Config             // common to all consumers and publishers
 	tried   func() optionFacts // what Config.Options amount to, found out once
 	problem func() error       // everything that is wrong with addresses and cfg, found out once
 }

@@ -54,10 +54,10 @@ const browseWait = 3 * time.Second
 
 // browser is one Browse.
 type browser struct {
-	src    *Group
-	cl     *kgo.Client
-	topics *topics // makes the deliveries' identities
-	n      int     // records wanted
+	src    *Group      // the topics, and the key of their messages
+	cl     *kgo.Client // its own: a look must not move a group
+	topics *topics     // makes the deliveries' identities
+	n      int         // records wanted
 }
 
 func (b *browser) read(ctx context.Context, num int32, at int64) (ds []*longshore.Delivery, next string, err error) {

@@ -16,14 +16,14 @@ import (
 // committer commits what the partitions have done: now and then while they are consumed,
 // and until the broker has it when they go.
 type committer struct {
-	src         *Group
-	member      cluster.Member
-	life        *lifetime
-	topics      *topics
-	assignments *assignments
-	settled     *settlements
-	health      *topicHealth // is told of topics that the broker does not know
-	reports     *reports
+	src         *Group               // the group, and its name in errors
+	member      cluster.Member       // commits carry the generation that the group has given it, so a former member is refused
+	life        *lifetime            // ended where a commit shows that the member was removed
+	topics      *topics              // identities, so that positions of a deleted topic are not committed for its successor
+	assignments *assignments         // whose progress is committed
+	settled     *settlements         // how much there is to commit
+	health      *topicHealth         // is told of topics that the broker does not know
+	reports     *reports             // takes commits that fail and what cannot be saved
 	operations  transport.Operations // times each commit
 
 	turn chan struct{} // holds one token: one commit at a time, and none while a position is moved

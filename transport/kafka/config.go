@@ -55,7 +55,7 @@ const (
 type SASL struct {
 	// Mechanism: zero is PLAIN if there is a user.
 	Mechanism Mechanism
-	User      string
+	User      string // the login; as it is, without escapes
 	// Password is asked for at each connect and re-authentication, so a changed one
 	// is used without a restart.
 	Password transport.Secret

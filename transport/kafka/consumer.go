@@ -21,25 +21,25 @@ import (
 // committer commits, the watcher checks whether the cluster still answers. The client has
 // its own for heartbeats, which depend on none of them.
 type consumer struct {
-	src  *Group
-	cl   *kgo.Client
+	src  *Group             // what it was opened from
+	cl   *kgo.Client        // a client each, because a group member is one
 	kill context.CancelFunc // ends all requests of the client
-	life *lifetime
-	wg   sync.WaitGroup // the consumer's goroutines
+	life *lifetime          // shared by all parts: whichever fails ends it
+	wg   sync.WaitGroup     // the consumer's goroutines
 
-	reports     *reports
-	turns       *turns
-	flow        *flow
+	reports     *reports      // what the observer hears
+	turns       *turns        // which partition hands out next, so that none starves
+	flow        *flow         // how much is fetched and not handed out, over all partitions
 	with        *surroundings // what the partitions share
-	topics      *topics
-	assignments *assignments
-	start       *startpoints
-	membership  *membership
-	committer   *committer
-	poller      *poller
-	watcher     *watcher
-	health      *topicHealth
-	broadcast   *broadcast // nil for a group
+	topics      *topics       // identities of the topics, which tell one from its successor
+	assignments *assignments  // the partitions it has
+	start       *startpoints  // where a partition without a commit begins
+	membership  *membership   // what the group decides
+	committer   *committer    // makes progress last
+	poller      *poller       // moves records from the client
+	watcher     *watcher      // notices leaders that are silent
+	health      *topicHealth  // topics that vanish and come back
+	broadcast   *broadcast    // nil for a group
 }
 
 // newConsumer makes the parts, without a client.

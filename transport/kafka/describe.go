@@ -82,7 +82,7 @@ func copyConfigs(out map[string]string, from kadm.ResourceConfigs, only map[stri
 
 // groupMember is a member of the group.
 type groupMember struct {
-	client, host string
+	client, host string   // what the member calls itself, and from where: versions of one service differ in the first
 	topics       []string // that it subscribes to or was assigned
 	unknown      bool     // what it reads cannot be told
 }
@@ -138,8 +138,8 @@ func newMember(m *kadm.ConsumerGroupMember) groupMember {
 
 // groupFacts is a group as its coordinator describes it, whichever protocol it has.
 type groupFacts struct {
-	state   string
-	members []groupMember
+	state   string        // the broker's word for it, as in kafka-consumer-groups
+	members []groupMember // also those that read other topics
 }
 
 // describeGroup asks for a group of either protocol. One that does not exist has no members.

@@ -199,8 +199,8 @@ func kafkaText(e *kerr.Error) error {
 
 // wireError keeps the broker's code for errors.Is.
 type wireError struct {
-	text  string
-	kafka *kerr.Error
+	text  string      // the broker's message, in which a topic's own setting may be named
+	kafka *kerr.Error // for errors.Is
 }
 
 func (e *wireError) Error() string { return e.text + " (" + e.kafka.Message + ")" }

@@ -14,7 +14,7 @@ import (
 // time, because one that stays in hand keeps the memory of all. Its partition's lock guards
 // it.
 type fetchBuffer struct {
-	at   tp
+	at   tp    // the partition, to hold and resume its fetching
 	flow *flow // the account of all partitions
 
 	fetched   []fetched            // as the client gave it, oldest first
@@ -30,9 +30,9 @@ type fetchBuffer struct {
 
 // fetched is what one fetch brought.
 type fetched struct {
-	recs  []*kgo.Record
-	bytes int64     // of recs
-	at    time.Time // when it came
+	recs  []*kgo.Record // not copied: they share the memory of their fetch
+	bytes int64         // of recs
+	at    time.Time     // when it came
 }
 
 // madeAtOnce is how many deliveries are made together.

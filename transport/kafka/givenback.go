@@ -9,9 +9,9 @@ import (
 
 // repeat is a record that was given back.
 type repeat struct {
-	seq     uint64
-	rec     *kgo.Record
-	attempt int // of its next delivery
+	seq     uint64      // its place in the partition: what is due goes out in the order of the log
+	rec     *kgo.Record // fetched once and kept, since the position has moved past it
+	attempt int         // of its next delivery
 }
 
 // givenBack holds the records of a partition that were given back: a log cannot take them,
@@ -24,7 +24,7 @@ type givenBack struct {
 // waiting is a record that is not due yet.
 type waiting struct {
 	repeat
-	timer *time.Timer
+	timer *time.Timer // stopped when the partition leaves
 }
 
 // count is how many records there are.

@@ -17,12 +17,12 @@ import (
 // [Broker.Group], or by every instance for itself, see [Broker.Broadcast]. It describes and
 // checks itself without connecting; each Open makes connections of its own.
 type Group struct {
-	b      *Broker
-	topics []string
-	group  string // "" for a broadcast
-	cast   bool   // a broadcast: no group, nothing is committed
-	cfg    GroupConfig
-	starts *positions // outlives each opening
+	b      *Broker     // the cluster
+	topics []string    // names, or one pattern
+	group  string      // "" for a broadcast
+	cast   bool        // a broadcast: no group, nothing is committed
+	cfg    GroupConfig // as given
+	starts *positions  // outlives each opening
 }
 
 var (

@@ -32,8 +32,8 @@ type Position struct {
 
 // OffsetRange is a run of offsets; To is the offset after the last one.
 type OffsetRange struct {
-	From int64 `json:"from"`
-	To   int64 `json:"to"`
+	From int64 `json:"from"` // the first offset
+	To   int64 `json:"to"`   // the offset after the last one
 }
 
 // Has reports whether a record is done.

@@ -11,8 +11,8 @@ import (
 // position in each partition they miss nothing that is published from then on, whatever their
 // Start says.
 type GroupSeed struct {
-	b            *Broker
-	group, topic string
+	b            *Broker // the cluster
+	group, topic string  // one topic, as a bridge moves one at a time
 }
 
 // Seed returns the seed of a group for one topic. It does no I/O.

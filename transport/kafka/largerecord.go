@@ -22,9 +22,9 @@ import (
 type largeRecords struct {
 	opts []kgo.Opt // of the ordinary client
 
-	mu     sync.Mutex
+	mu     sync.Mutex  // guards the client and its end
 	cl     *kgo.Client // made when it is first needed
-	closed bool
+	closed bool        // no client is made any more
 }
 
 // maxLarge is what a record may have before compression: a request may have 100 MiB.

@@ -18,8 +18,8 @@ import (
 
 // silence is that of a partition's leader.
 type silence struct {
-	since    time.Time
-	reported bool // so its end is reported too
+	since    time.Time // the first poll without an answer
+	reported bool      // so its end is reported too
 }
 
 // checkLeaders asks the leaders that have not answered, and reports those that still do not.

@@ -20,9 +20,9 @@ type ledger struct {
 
 // pending is one partition in a commit.
 type pending struct {
-	p     *partition
-	s     offsets.Snapshot
-	acked int // how many of the ledger's acknowledgements it carries
+	p     *partition       // whose ledger is written on once the broker has it
+	s     offsets.Snapshot // taken under the lock, so that progress made meanwhile goes into the next commit
+	acked int              // how many of the ledger's acknowledgements it carries
 }
 
 const (

@@ -20,18 +20,18 @@ const (
 // part that finds out that the consumer cannot go on calls fail, and knows nothing of what
 // follows.
 type lifetime struct {
-	stop   context.Context //nolint:containedctx // ends when nothing may be polled any more
-	halt   context.CancelFunc
-	over   context.Context //nolint:containedctx // ends with the consumer: its goroutines return
-	finish context.CancelFunc
-	begun  chan struct{} // closed when the opening is done: no partition is assigned before it
-	failed chan struct{} // closed by the first fail
+	stop   context.Context    //nolint:containedctx // ends when nothing may be polled any more
+	halt   context.CancelFunc // ends stop
+	over   context.Context    //nolint:containedctx // ends with the consumer: its goroutines return
+	finish context.CancelFunc // ends over
+	begun  chan struct{}      // closed when the opening is done: no partition is assigned before it
+	failed chan struct{}      // closed by the first fail
 
-	mu    sync.Mutex
-	phase phase
-	end   error // what Receive returns from now on; nil while there may be deliveries
-	cause error // of the first fail
-	quiet bool  // the container had asked for the end before that: it need not be told
+	mu    sync.Mutex // guards what follows
+	phase phase      // it never goes back
+	end   error      // what Receive returns from now on; nil while there may be deliveries
+	cause error      // of the first fail
+	quiet bool       // the container had asked for the end before that: it need not be told
 }
 
 func newLifetime() *lifetime {

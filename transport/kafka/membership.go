@@ -15,24 +15,24 @@ import (
 // membership is the consumer as a member of its group: what the client calls when
 // partitions come and go.
 type membership struct {
-	src         *Group
-	life        *lifetime
-	topics      *topics
-	start       *startpoints
-	assignments *assignments
-	committer   *committer
-	health      *topicHealth
-	reports     *reports
+	src         *Group       // the group and what it declares
+	life        *lifetime    // no assignment before the opening is done, none after the end
+	topics      *topics      // learns names that answers leave out
+	start       *startpoints // positions of partitions without a commit
+	assignments *assignments // changed by what the group decides
+	committer   *committer   // commits what leaves, before another member has it
+	health      *topicHealth // takes positions that no longer fit their topic
+	reports     *reports     // partitions that leave, and sessions that end
 
-	mu   sync.Mutex
+	mu   sync.Mutex                         // guards read: the client's hooks come from goroutines of its own
 	read map[topicRead]map[int32]commitRead // the positions of the assignment that comes next
 }
 
 // topicRead is a topic as an answer names it: from version 10 on by its identity, and the
 // name is empty as long as the client has not learnt it.
 type topicRead struct {
-	name string
-	id   [16]byte
+	name string   // empty until the client knows it
+	id   [16]byte // zero before version 10 of the answer
 }
 
 // options are those of a client that is a group's member.

@@ -32,7 +32,7 @@ const defaultHeartbeat = 3 * time.Second // franz-go's
 
 // optionFacts is what a client says of the options that it was made with.
 type optionFacts struct {
-	problem   error
+	problem   error         // what the client refused
 	heartbeat time.Duration // their interval between heartbeats
 }
 

@@ -17,26 +17,26 @@ import (
 // position to its end. It is the settler of its deliveries, so a late settlement reaches
 // the assignment that its delivery came from and never the next one.
 type partition struct {
-	key   partitionOf
-	with  *surroundings
+	key   partitionOf             // topic by identity, because a name can be given again
+	with  *surroundings           // what all partitions share
 	sub   *longshore.Subscription // what its deliveries have in common
 	mark  offsets.Mark            // of the topic, in what is saved alongside a position
 	token *assignmentToken        // of the member with the partition; a seek goes on with it
 
-	mu     sync.Mutex
-	t      offsets.Tracker
-	buf    fetchBuffer // fetched and not handed out
-	again  givenBack   // given back and not handed out again
-	ledger ledger      // acknowledged, and what of it is committed
-	head   headWatch   // the oldest record that is not done
+	mu     sync.Mutex      // guards what follows; reports and requests are made without it
+	t      offsets.Tracker // which records are done, and the offset below which all are
+	buf    fetchBuffer     // fetched and not handed out
+	again  givenBack       // given back and not handed out again
+	ledger ledger          // acknowledged, and what of it is committed
+	head   headWatch       // the oldest record that is not done
 
-	state   assignmentState
-	deleted bool  // its topic is gone: nothing of it is committed
-	queued  bool  // it stands in the line of those with something to hand out
-	out     int   // handed out and not settled: a revocation waits for these
-	next    int64 // offset that the next fetched record should have
-	logEnd  int64 // as the last fetch said; -1 before, when the backlog has to ask for it
-	barrier error // reading ends here, before a batch that is too large; nil: it does not
+	state   assignmentState // decides what may still be handed out and settled
+	deleted bool            // its topic is gone: nothing of it is committed
+	queued  bool            // it stands in the line of those with something to hand out
+	out     int             // handed out and not settled: a revocation waits for these
+	next    int64           // offset that the next fetched record should have
+	logEnd  int64           // as the last fetch said; -1 before, when the backlog has to ask for it
+	barrier error           // reading ends here, before a batch that is too large; nil: it does not
 }
 
 // assignmentState is how far an assignment is on its way. It never goes back.
@@ -54,13 +54,13 @@ type assignmentToken struct{ _ byte }
 // surroundings is what all partitions of a consumer share: the configuration, and the parts
 // that they report to.
 type surroundings struct {
-	src     *Group
+	src     *Group          // configuration and names
 	base    context.Context //nolint:containedctx // parent of the deliveries' contexts
 	window  atomic.Int64    // records of a partition that may be in hand; see Resize
-	turns   *turns
-	flow    *flow
-	settled *settlements
-	reports *reports
+	turns   *turns          // told when a partition has something to hand out
+	flow    *flow           // told what it has fetched
+	settled *settlements    // told of each acknowledgement
+	reports *reports        // what the observer hears
 }
 
 // settlements counts acknowledgements between the partitions and the committer.

@@ -17,15 +17,15 @@ import (
 // poller moves what the client has fetched to its partitions, as fast as they need it. It
 // runs on one goroutine.
 type poller struct {
-	src         *Group
-	cl          *kgo.Client
-	life        *lifetime
-	turns       *turns // whether a pause stops it
-	flow        *flow
-	assignments *assignments
-	unpack      *cluster.Unpacker
-	health      *topicHealth // takes what a fetch complains of
-	reports     *reports
+	src         *Group               // for names in errors
+	cl          *kgo.Client          // polled by this goroutine alone
+	life        *lifetime            // ended by an error that no retry mends
+	turns       *turns               // whether a pause stops it
+	flow        *flow                // which partitions have enough
+	assignments *assignments         // where records go; those of a partition that left are dropped
+	unpack      *cluster.Unpacker    // bounds what compressed batches may become in memory
+	health      *topicHealth         // takes what a fetch complains of
+	reports     *reports             // skipped records and polls that fail
 	operations  transport.Operations // times each poll
 }
 

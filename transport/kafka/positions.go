@@ -9,11 +9,11 @@ import (
 // positions remembers over reopenings where partitions without a commit began, or how far a
 // broadcast has come: a start at the end must not move on with it.
 type positions struct {
-	mu    sync.Mutex
-	at    map[partitionOf]int64
-	first map[string][16]byte // the identity that each topic had first; zero: another than now
-	parts map[string]int      // how many partitions each topic had first
-	all   bool                // parts holds all topics that existed when reading began
+	mu    sync.Mutex            // reopenings may overlap with a last look of the one before
+	at    map[partitionOf]int64 // where reading goes on
+	first map[string][16]byte   // the identity that each topic had first; zero: another than now
+	parts map[string]int        // how many partitions each topic had first
+	all   bool                  // parts holds all topics that existed when reading began
 }
 
 // tp names a partition of whatever topic has the name now.
@@ -21,9 +21,9 @@ type tp = cluster.Partition
 
 // partitionOf names a partition of one incarnation of a topic.
 type partitionOf struct {
-	topic string
-	id    [16]byte
-	num   int32
+	topic string   // for people
+	id    [16]byte // distinguishes a topic from its successor of the same name
+	num   int32    // within the topic
 }
 
 func newPositions() *positions {

@@ -14,9 +14,9 @@ import (
 
 // producing is a client and how many calls use it.
 type producing struct {
-	cl    *kgo.Client
-	users int
-	over  bool // another has taken its place
+	cl    *kgo.Client // not closed while it has users: that would fail their records
+	users int         // calls that have records in it
+	over  bool        // another has taken its place
 }
 
 // identities counts what brokers have said to clients that asked for an identity.

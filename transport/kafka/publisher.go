@@ -29,19 +29,19 @@ const (
 // Publisher writes records. A destination is a topic, or a partition of one: see
 // [To]. It is safe for concurrent use; concurrent calls share batches.
 type Publisher struct {
-	b       *Broker
-	timeout time.Duration
-	dials   dials
-	opts    []kgo.Opt
+	b       *Broker       // the cluster
+	timeout time.Duration // of one Publish, by the clock of this process and not by the time of a record
+	dials   dials         // why no broker answers, which the client does not say
+	opts    []kgo.Opt     // of the client, and of the one that takes its place
 
-	identities identities
+	identities identities    // shows that a broker refused the idempotent producer
 	large      *largeRecords // nil: MaxBatchBytes was set, and is the limit
-	again      *resends
+	again      *resends      // sends records whose batch failed for another one
 
-	mu       sync.Mutex
-	now      *producing
+	mu       sync.Mutex     // guards now and closed
+	now      *producing     // replaced after a failure that would make the client refuse everything
 	replaced sync.WaitGroup // clients that another took the place of, until they are closed
-	closed   bool
+	closed   bool           // Publish fails from then on
 }
 
 var _ transport.Publisher = (*Publisher)(nil)
@@ -153,15 +153,15 @@ func parseDest(dest string) (topic string, partition int32, err error) {
 
 // batch is one Publish. Promises may come after it returned, hence the lock.
 type batch struct {
-	topic string
-	recs  []*kgo.Record
-	done  chan struct{}
+	topic string        // for the errors
+	recs  []*kgo.Record // in the order of the messages
+	done  chan struct{} // closed when all have an outcome
 
-	mu    sync.Mutex
-	left  int
-	errs  map[int]error
-	after time.Duration // without a confirmation the rest is taken back
-	timer *time.Timer
+	mu    sync.Mutex         // guards what follows
+	left  int                // records without an outcome
+	errs  map[int]error      // by index of the message
+	after time.Duration      // without a confirmation the rest is taken back
+	timer *time.Timer        // runs out after after
 	end   context.CancelFunc // takes it back
 	late  chan struct{}      // closed when it was and the client has not handed it back
 }

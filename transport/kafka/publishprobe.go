@@ -21,9 +21,9 @@ import (
 // dials remembers how connecting went: the client itself goes on trying and, when
 // the time of a record is over, says only that.
 type dials struct {
-	met  atomic.Bool // a broker has answered
-	last atomic.Pointer[error]
-	turn chan struct{} // one asks, the others wait: who finds silent addresses takes them from the client
+	met  atomic.Bool           // a broker has answered
+	last atomic.Pointer[error] // of the last dial; nil after one that succeeded
+	turn chan struct{}         // one asks, the others wait: who finds silent addresses takes them from the client
 }
 
 // OnBrokerConnect implements kgo.HookBrokerConnect.

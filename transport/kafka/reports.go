@@ -16,7 +16,7 @@ type reports struct {
 	*notify.Notifier
 	obs transport.Observer // for the one call that is direct; nil: nothing is reported
 
-	mu   sync.Mutex
+	mu   sync.Mutex           // guards last and lasting
 	last map[string]time.Time // when each kind of repeated notice was reported last
 	// lasting are the conditions that were reported and are not over; troubles is how many,
 	// to be read without the lock for each fetch.

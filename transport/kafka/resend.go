@@ -50,7 +50,7 @@ const (
 
 // parcel is a record that is sent again.
 type parcel struct {
-	rec       *kgo.Record
+	rec       *kgo.Record     // as it was, so that it has the same identity
 	ctx       context.Context //nolint:containedctx // the time of its Publish, which it was called with
 	done      func(error)     // takes its outcome, once
 	restamped bool            // has the present as its time, since the broker refused its own
@@ -58,24 +58,24 @@ type parcel struct {
 
 // lane is a partition of a topic; negative: one that is not chosen yet.
 type lane struct {
-	topic     string
-	partition int32
+	topic     string // of the record
+	partition int32  // records of one keep their order
 }
 
 // resends sends records again, in the order in which they came back. It has a client of its
 // own, where a batch holds what is in one group and nothing else.
 type resends struct {
-	opts []kgo.Opt
+	opts []kgo.Opt // of the publisher's client
 
-	life context.Context //nolint:containedctx // ends with close
-	end  context.CancelFunc
-	wg   sync.WaitGroup // lanes
+	life context.Context    //nolint:containedctx // ends with close
+	end  context.CancelFunc // ends life
+	wg   sync.WaitGroup     // lanes
 
-	mu     sync.Mutex
+	mu     sync.Mutex        // guards what follows
 	with   *producing        // nil until it is first needed
 	lanes  map[lane][]parcel // those with a goroutine, and what waits for it
 	heavy  map[string]int64  // by topic, the weight of the lightest record that was too large
-	closed bool
+	closed bool              // what comes back from then on fails
 }
 
 func newResends(opts []kgo.Opt) *resends {

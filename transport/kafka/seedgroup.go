@@ -17,7 +17,7 @@ import (
 // GroupHasMembersError is why the positions of a group were not changed: its members would
 // not notice, and commit their own.
 type GroupHasMembersError struct {
-	Group   string
+	Group   string   // whose positions only its members may set
 	Members []string // client and host of each, as far as known
 }
 

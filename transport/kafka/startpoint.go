@@ -14,12 +14,12 @@ import (
 
 // startpoints decides where new assignments begin, and makes their partitions.
 type startpoints struct {
-	src     *Group
-	cl      *kgo.Client
-	with    *surroundings
-	topics  *topics
-	life    *lifetime // fails where a position is out of range and OutOfRange says so
-	reports *reports
+	src     *Group        // where the configuration says to begin
+	cl      *kgo.Client   // asks leaders for the ends of their logs
+	with    *surroundings // what the new partitions share
+	topics  *topics       // identities: a commit of a deleted topic is no position in its successor
+	life    *lifetime     // fails where a position is out of range and OutOfRange says so
+	reports *reports      // positions outside the log
 
 	recreated func(topics []string) // takes the topics whose identity has changed
 }
@@ -27,9 +27,9 @@ type startpoints struct {
 // commitRead is what the group had for a partition.
 type commitRead struct {
 	id     [16]byte // of the topic, where the answer has it
-	offset int64
-	epoch  int32
-	saved  string // the metadata of the commit
+	offset int64    // as committed; negative: none
+	epoch  int32    // of the leader that had the record before it, which shows a log that was cut off
+	saved  string   // the metadata of the commit
 }
 
 // extents asks for the ends of logs and for the identities of their topics.

@@ -21,17 +21,17 @@ import (
 // the old topic may touch the new one. So the old topic's deliveries are lost, and its
 // positions are neither committed nor counted.
 type topicHealth struct {
-	src         *Group
-	cl          *kgo.Client
-	life        *lifetime
-	topics      *topics
-	assignments *assignments
-	subscribe   subscriber
-	reports     *reports
+	src         *Group       // which topics, and whether it declares them
+	cl          *kgo.Client  // asks for their metadata
+	life        *lifetime    // ended where a topic stays away in a way that no waiting mends
+	topics      *topics      // identities, which change when a topic is made again
+	assignments *assignments // whose partitions of a deleted topic are abandoned
+	subscribe   subscriber   // takes a topic out of the subscription and back, which makes the client forget what it knew
+	reports     *reports     // topics that went and came back
 
 	opened time.Time // the topics that this consumer declares may be younger than a broker's view of them
 
-	mu       sync.Mutex
+	mu       sync.Mutex           // guards what follows
 	broken   map[string]*recovery // topics that are looked for, by name
 	refused  map[string]refusal   // topics that may not be read, by name
 	surveyed time.Time            // when it was last checked whether the topics exist
@@ -45,9 +45,9 @@ type subscriber interface {
 // recovery is how far the search for a topic has come.
 type recovery struct {
 	next    time.Time // not before
-	tries   int
-	missed  int  // looks in a row that did not find it
-	renewed bool // it has another identity than the client knows
+	tries   int       // so that the pauses grow
+	missed  int       // looks in a row that did not find it
+	renewed bool      // it has another identity than the client knows
 }
 
 // refusal is a topic that may not be read.

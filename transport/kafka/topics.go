@@ -16,7 +16,7 @@ import (
 type topics struct {
 	source, group string // for the subscriptions
 
-	mu      sync.Mutex
+	mu      sync.Mutex                         // read by the client's hooks too
 	cluster string                             // the cluster's identity; "" on brokers that have none
 	ids     map[string][16]byte                // by name; zero on brokers that give topics none
 	subs    map[string]*longshore.Subscription // what the deliveries of one topic have in common, by identity

@@ -20,16 +20,16 @@ import (
 
 // survey is what an opening finds of its topics.
 type survey struct {
-	cluster string // the cluster's identity; "" on brokers that have none
-	topics  map[string]topicFacts
-	missing []string // those that do not exist
+	cluster string                // the cluster's identity; "" on brokers that have none
+	topics  map[string]topicFacts // by name
+	missing []string              // those that do not exist
 }
 
 // topicFacts is a topic as the cluster has it.
 type topicFacts struct {
 	id         [16]byte // zero on brokers that give topics no identity
-	partitions int
-	replicas   []int // of each partition
+	partitions int      // how many it has
+	replicas   []int    // of each partition
 }
 
 // look asks one broker for the topics, and whether the group may be used. The

@@ -12,7 +12,7 @@ import (
 type turns struct {
 	ready chan struct{} // something can be received, or a pause has ended
 
-	mu     sync.Mutex
+	mu     sync.Mutex   // held for a moment for each record, so nothing waits under it
 	line   []*partition // those that have something to hand out since the last Receive
 	paused bool         // nothing is handed out or polled
 

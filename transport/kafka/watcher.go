@@ -17,18 +17,18 @@ import (
 // its container knows, shows it, and opens it again when the cluster is back. It also
 // reports silent leaders and blocked partitions. It runs on one goroutine.
 type watcher struct {
-	src         *Group
-	cl          *kgo.Client
-	life        *lifetime
-	link        *link
-	assignments *assignments
-	health      *topicHealth
-	reports     *reports
-	broadcast   *broadcast // looks for new partitions; nil for a group
+	src         *Group       // for names
+	cl          *kgo.Client  // asks what the poller cannot see
+	life        *lifetime    // ended when no broker has answered for silentAfter
+	link        *link        // when a broker was heard last
+	assignments *assignments // whose leaders are watched
+	health      *topicHealth // looked after at each turn
+	reports     *reports     // leaders that are silent, and that answer again
+	broadcast   *broadcast   // looks for new partitions; nil for a group
 
 	asked time.Time // when leaders were last asked; run's own
 
-	mu     sync.Mutex
+	mu     sync.Mutex             // guards what follows
 	silent map[*partition]silence // whose leaders do not answer
 }
 

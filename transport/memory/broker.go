@@ -14,16 +14,16 @@ import (
 // Broker is a broker inside this process. All methods are safe for concurrent
 // use. What it holds is gone when nothing refers to it any more.
 type Broker struct {
-	cfg    Config
-	clock  longshore.Clock
-	faults faults
+	cfg    Config          // as given
+	clock  longshore.Clock // of leases and delays
+	faults faults          // what tests make fail
 
-	mu        sync.Mutex
-	queues    map[string]*queue
-	topics    map[string]*topic
-	consumers map[*consumer]struct{}
-	opened    int // publishers
-	tags      int
+	mu        sync.Mutex             // guards everything below, in queues and consumers too: one lock shows all at one moment
+	queues    map[string]*queue      // by name
+	topics    map[string]*topic      // by name
+	consumers map[*consumer]struct{} // open ones, to be ended by faults
+	opened    int                    // publishers
+	tags      int                    // counts deliveries
 }
 
 // New makes an empty broker.

@@ -117,15 +117,15 @@ const defaultWindow = 250
 
 // props are the queue's own part of a QueueConfig.
 type props struct {
-	deadLetter     string
-	deliveryLimit  int
-	partitions     int
-	countsReturns  bool
-	fifo           bool
-	singleActive   bool
-	keepLease      bool
-	lease, keptFor time.Duration
-	maxDelay       time.Duration
+	deadLetter     string        // see QueueConfig, as all that follow
+	deliveryLimit  int           // returns before a message is dead
+	partitions     int           // 0: the queue has none
+	countsReturns  bool          // a return is a delivery
+	fifo           bool          // one message of a key at a time
+	singleActive   bool          // one consumer at a time
+	keepLease      bool          // extended while it is held
+	lease, keptFor time.Duration // until a message is given to another; the most that extending reaches
+	maxDelay       time.Duration // of a nack
 }
 
 func (c *QueueConfig) props() props {

@@ -14,8 +14,8 @@ import (
 // token is looked up in its own slots. This file is its way in, settle.go the way out
 // and shutdown.go its end.
 type consumer struct {
-	b      *Broker
-	q      *queue
+	b      *Broker                 // whose lock guards it
+	q      *queue                  // what it consumes
 	cfg    QueueConfig             // of its source; what is the queue's own is in q.props
 	base   context.Context         //nolint:containedctx // the parent of all deliveries, given to Open
 	sub    *longshore.Subscription // what all its deliveries name as their origin
@@ -23,8 +23,8 @@ type consumer struct {
 
 	// Broker.mu guards the rest.
 
-	held     inflight
-	settling settlements
+	held     inflight              // what is handed out and not settled
+	settling settlements           // acknowledgements on their way
 	window   int                   // how many messages it may hold
 	want     int                   // what a waiting Receive would take, where messages are pulled
 	waiting  bool                  // a Receive waits and has to be woken

@@ -31,19 +31,19 @@ const (
 
 // faults are the switches that make a broker misbehave.
 type faults struct {
-	latency [numOps]atomic.Int64
-	settle  atomic.Int64 // settlements still to fail
+	latency [numOps]atomic.Int64 // added to each operation
+	settle  atomic.Int64         // settlements still to fail
 
-	mu        sync.Mutex
-	settleErr error
-	open      map[string]*fault
-	publish   map[string]*fault
-	some      atomic.Bool // whether publish holds any
+	mu        sync.Mutex        // guards what follows
+	settleErr error             // of those settlements
+	open      map[string]*fault // by queue
+	publish   map[string]*fault // by destination
+	some      atomic.Bool       // whether publish holds any
 }
 
 type fault struct {
-	left int // < 0: until it is taken away
-	err  error
+	left int   // < 0: until it is taken away
+	err  error // what the call returns
 }
 
 // take uses the fault up once.

@@ -11,9 +11,9 @@ import (
 )
 
 type publisher struct {
-	b      *Broker
-	cfg    PublisherConfig
-	closed atomic.Bool
+	b      *Broker         // where it publishes
+	cfg    PublisherConfig // as given
+	closed atomic.Bool     // Publish fails from then on
 }
 
 // Publisher returns a publisher to the broker's queues and topics; a

@@ -12,20 +12,20 @@ import (
 
 // queue is the broker's side of a queue. Everything here runs under Broker.mu.
 type queue struct {
-	b        *Broker
-	name     string
-	topic    *topic // of a broadcast consumer's own queue; nil: the queue is shared
-	declared bool   // a consumer has set the properties, which must agree from now on
-	props    props
+	b        *Broker // whose lock guards it
+	name     string  // unique in the broker
+	topic    *topic  // of a broadcast consumer's own queue; nil: the queue is shared
+	declared bool    // a consumer has set the properties, which must agree from now on
+	props    props   // what it is like
 
-	seq     uint64 // of the last message; the order in which they came
-	turn    int32  // next partition of a message without a key
-	ready   backlog
+	seq     uint64            // of the last message; the order in which they came
+	turn    int32             // next partition of a message without a key
+	ready   backlog           // messages to hand out
 	groups  map[string]*group // those with a message out or ready
 	waiting int               // held back behind an earlier message of their group
 	delayed int               // returned with a delay that has not ended
 
-	consumers roster
+	consumers roster // served in turn
 
 	due   heap[due]       // delays and leases by their end
 	timer longshore.Timer // fires at the earliest of them; nil: none is due
@@ -37,13 +37,13 @@ type queue struct {
 
 // entry is one message in a queue.
 type entry struct {
-	msg         longshore.Message
-	seq         uint64 // its place in the queue, which it keeps when it is returned
-	attempt     int    // what the next delivery carries
-	count       int    // failures as the broker counts them, for the delivery limit
-	partition   int32
-	redelivered bool
-	group       *group // nil: no order is kept for it
+	msg         longshore.Message // as published, so that each delivery has a copy
+	seq         uint64            // its place in the queue, which it keeps when it is returned
+	attempt     int               // what the next delivery carries
+	count       int               // failures as the broker counts them, for the delivery limit
+	partition   int32             // by its key
+	redelivered bool              // it was handed out before
+	group       *group            // nil: no order is kept for it
 }
 
 // precedes reports whether the order of a key, or of a partition, puts e before other.
@@ -56,7 +56,7 @@ func (e *entry) precedes(other *entry, partitioned bool) bool {
 
 // group holds back the messages of one key behind the one that is out.
 type group struct {
-	key     string
+	key     string        // of its messages
 	waiting deque[*entry] // in the order in which they came
 }
 

@@ -5,9 +5,9 @@ import "slices"
 // roster is the consumers of a queue in the order in which they joined. It decides who
 // receives the next message. The broker's lock guards it.
 type roster struct {
-	all       []*consumer
-	next      int  // whose turn it is, where several receive
-	exclusive bool // the only member allows no other
+	all       []*consumer // in the order of their opening
+	next      int         // whose turn it is, where several receive
+	exclusive bool        // the only member allows no other
 }
 
 func (r *roster) add(c *consumer) { r.all = append(r.all, c) }

@@ -11,9 +11,9 @@ import (
 
 // queueSource is a queue with the way to consume from it.
 type queueSource struct {
-	b    *Broker
-	name string
-	cfg  QueueConfig
+	b    *Broker     // where it is
+	name string      // of the queue
+	cfg  QueueConfig // as given
 }
 
 // Open subscribes to the queue.
@@ -85,16 +85,16 @@ func (s *queueSource) Publisher(context.Context) (transport.Publisher, string, e
 
 // topic is what a broadcast source consumes from.
 type topic struct {
-	name   string
-	retain bool
-	queues map[*queue]struct{}
+	name   string               // unique in the broker
+	retain bool                 // keeps the last message of each key for later subscriptions
+	queues map[*queue]struct{}  // one for each subscription
 	last   []*longshore.Message // one of each key, oldest first
 }
 
 type topicSource struct {
-	b     *Broker
-	topic *topic
-	cfg   BroadcastConfig
+	b     *Broker         // where it is
+	topic *topic          // whose messages it copies
+	cfg   BroadcastConfig // as given
 }
 
 // Broadcast is a source of which every consumer gets every message that is

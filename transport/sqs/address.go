@@ -10,7 +10,7 @@ import (
 
 // reference is a queue as a user names it: by name, URL or ARN.
 type reference struct {
-	name    string
+	name    string // without region and account
 	region  string // from an ARN or an AWS host; "" otherwise
 	account string // from an ARN
 	arn     string // as given

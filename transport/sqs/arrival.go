@@ -17,8 +17,8 @@ import (
 
 // arrivals makes deliveries of received messages. It is safe for concurrent use.
 type arrivals struct {
-	src     *queueSource
-	fifo    bool
+	src     *queueSource            // how bodies and attributes are read
+	fifo    bool                    // whether a message has a group, which is its key
 	base    context.Context         //nolint:containedctx // the parent of all deliveries, given to Open
 	sub     *longshore.Subscription // what all deliveries name as their origin
 	settler longshore.Settler       // through which they are settled

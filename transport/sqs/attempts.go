@@ -14,7 +14,7 @@ import (
 // It is shared by everything that consumes the queue through one broker, and safe for
 // concurrent use.
 type attempts struct {
-	mu    sync.Mutex
+	mu    sync.Mutex           // guards what follows
 	known map[string]*history  // by message id: messages that were received more than once, or returned
 	order []string             // ids by age, so that the oldest are forgotten; may hold ids that are gone
 	due   map[string]time.Time // of delays that SQS cannot hold in one step

@@ -33,18 +33,18 @@ func (k opKind) calls() int {
 
 // op is a settlement on its way to the broker.
 type op struct {
-	kind    opKind
-	h       *held
-	receipt string // at the time of the verdict; replaced when the message arrives again meanwhile
-	seconds int32  // of a return
-	verb    longshore.Settlement
-	quiet   bool      // a failure is not reported: no handler asked for this
-	unused  bool      // a return of a message that no handler has seen; Release waits for it
-	since   time.Time // accepted
-	next    time.Time // not before, after a failure; zero: at once
-	tries   int
-	alone   bool // a batch with it was refused as a whole: it goes by itself
-	unsure  bool // a call for this receipt ended without an answer: it may have been carried out
+	kind    opKind               // which call carries it
+	h       *held                // whose newest receipt is used when it is sent, not when it was wanted
+	receipt string               // at the time of the verdict; replaced when the message arrives again meanwhile
+	seconds int32                // of a return
+	verb    longshore.Settlement // as the delivery was settled
+	quiet   bool                 // a failure is not reported: no handler asked for this
+	unused  bool                 // a return of a message that no handler has seen; Release waits for it
+	since   time.Time            // accepted
+	next    time.Time            // not before, after a failure; zero: at once
+	tries   int                  // so that the pauses grow and end
+	alone   bool                 // a batch with it was refused as a whole: it goes by itself
+	unsure  bool                 // a call for this receipt ended without an answer: it may have been carried out
 }
 
 // overdue reports that the message of a return is visible by itself. Its receipt is an old
@@ -68,12 +68,12 @@ func (o *op) whenGone(now time.Time, err error) error {
 // whether a failed one is sent again, and it owns the sums that Flush, Release and Close
 // wait for. It makes no calls and reads no clock; the consumer's lock guards it.
 type batcher struct {
-	linger    time.Duration // how long a settlement waits for others to share its call
-	queues    [opKinds]batchQueue
-	accepted  int // accepted and without an outcome
-	unused    int // of these, returns of messages that no handler has seen
-	failed    int // not carried out since the last Flush, which reports them
-	impatient int // callers that wait for everything to go now
+	linger    time.Duration       // how long a settlement waits for others to share its call
+	queues    [opKinds]batchQueue // one for each kind of call, since SQS has a call for each
+	accepted  int                 // accepted and without an outcome
+	unused    int                 // of these, returns of messages that no handler has seen
+	failed    int                 // not carried out since the last Flush, which reports them
+	impatient int                 // callers that wait for everything to go now
 }
 
 // batchQueue is the settlements of one kind.
@@ -174,7 +174,7 @@ func (b *batcher) take(kind opKind, now time.Time) (batch []*op, next time.Time)
 
 // carried is what a call did for one settlement.
 type carried struct {
-	o       *op
+	o       *op   // settled by the answer
 	err     error // nil: carried out
 	visible bool  // a return whose message was visible already, so that its delay was not kept
 }

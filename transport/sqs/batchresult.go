@@ -17,13 +17,13 @@ import (
 // result is the answer to a batch: an error for the call, or for entries, which
 // are named by their position.
 type result struct {
-	call    error
-	entries [maxBatch]outcome
+	call    error             // the whole call failed
+	entries [maxBatch]outcome // else what became of each; SQS answers in any order
 }
 
 // outcome of an entry; zero: the answer did not mention it.
 type outcome struct {
-	known, passing bool
+	known, passing bool  // the answer names the entry; its failure may pass
 	err            error // nil: done
 }
 

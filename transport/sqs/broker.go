@@ -21,10 +21,10 @@ import (
 // are opened by the first user and closed by the last. It is safe for concurrent
 // use.
 type Broker struct {
-	cfg     Config
+	cfg     Config  // as given
 	origins origins // where its queues live; a name among local addresses never means AWS
 
-	mu       sync.Mutex
+	mu       sync.Mutex               // guards what follows
 	sdk      *sdkConfig               // nil: not read yet
 	attempts map[string]*attempts     // by queue as it was named: its sources share what they know
 	users    int                      // of the clients; the last one closes the connections
@@ -35,7 +35,7 @@ type Broker struct {
 
 // sdkConfig is what the SDK's chain says.
 type sdkConfig struct {
-	aws   aws.Config
+	aws   aws.Config            // loaded once, because profiles and roles take time
 	env   place                 // region and endpoint of environment and profile
 	creds *aws.CredentialsCache // shared by all clients, so that a refusal renews them for all
 	err   error                 // why it could not be read; every call returns it

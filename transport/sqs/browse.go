@@ -145,8 +145,8 @@ func (s *queueSource) Scan(ctx context.Context, n int, each func(*longshore.Deli
 
 // look is one look into a queue.
 type look struct {
-	calls    calls
-	arrivals arrivals
+	calls    calls    // receives and gives back
+	arrivals arrivals // reads messages as a consumer does
 }
 
 // look prepares one, where the queue may be looked into.
@@ -229,9 +229,9 @@ func (lookedAt) Extend(context.Context, uint64, time.Duration) error    { return
 
 // looks remembers what pages of Browse have shown, by the position that follows.
 type looks struct {
-	mu    sync.Mutex
-	seen  map[string]map[string]bool
-	order []string
+	mu    sync.Mutex                 // guards what follows
+	seen  map[string]map[string]bool // by the position that follows, the ids that pages have shown
+	order []string                   // the oldest look is forgotten first
 }
 
 const maxLooks = 16

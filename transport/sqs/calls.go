@@ -19,7 +19,7 @@ import (
 type calls struct {
 	*queueHandle
 	metrics transport.Operations // hears how long each call took
-	pace    pace
+	pace    pace                 // holds back while SQS asks for fewer calls
 }
 
 // pace is how slowly the broker answers: the longest of the last calls, where a slow one
@@ -99,9 +99,9 @@ func (c *calls) called(kind longshore.OperationKind, began time.Time, r result) 
 
 // change is an entry of a call that deletes, or changes visibility.
 type change struct {
-	receipt string
-	seconds int32 // the new visibility timeout
-	skip    bool  // visible by itself already: it is not sent, and succeeds
+	receipt string // the newest one
+	seconds int32  // the new visibility timeout
+	skip    bool   // visible by itself already: it is not sent, and succeeds
 }
 
 // changesOf are the entries for settlements. A receipt may have been replaced by a newer

@@ -17,24 +17,24 @@ import (
 // them all. Polls and batches run on goroutines of their own, and one more, loop, does
 // due work.
 type consumer struct {
-	src      *queueSource
-	calls    calls
-	arrivals arrivals
-	crew     crew // runs polls and batches
+	src      *queueSource // what it was opened from
+	calls    calls        // to this queue
+	arrivals arrivals     // reads what is received
+	crew     crew         // runs polls and batches
 
-	life context.Context //nolint:containedctx // of all calls; ends with Close
-	end  context.CancelFunc
-	kick chan struct{} // makes the loop look again; holds one
+	life context.Context    //nolint:containedctx // of all calls; ends with Close
+	end  context.CancelFunc // ends its goroutines
+	kick chan struct{}      // makes the loop look again; holds one
 
-	mu       sync.Mutex
-	changed  broadcast // wakes those who wait for a change
-	poller   poller
-	fifo     fifo
-	held     visibility
-	settling batcher
-	reports  reports
-	down     error // why it ended by itself; nil while it lives
-	closed   bool  // Close was called
+	mu       sync.Mutex // guards the parts below, which have no lock of their own
+	changed  broadcast  // wakes those who wait for a change
+	poller   poller     // when and how much to ask for
+	fifo     fifo       // which group has a message in hand
+	held     visibility // what is in hand, and until when
+	settling batcher    // deletes and visibility changes in batches
+	reports  reports    // what the observer hears
+	down     error      // why it ended by itself; nil while it lives
+	closed   bool       // Close was called
 }
 
 // Open finds the queue and starts to consume. Nothing is received before Receive asks for

@@ -13,14 +13,14 @@ import (
 // those of a client do not change, and the rules are gone through, and the URL is
 // parsed, with every call.
 type remembered struct {
-	next awssqs.EndpointResolverV2
-	last atomic.Pointer[resolution]
+	next awssqs.EndpointResolverV2  // the SDK's own, or the user's
+	last atomic.Pointer[resolution] // the last answer
 }
 
 type resolution struct {
-	region, endpoint string
-	fips, dual       bool
-	at               smithyendpoints.Endpoint
+	region, endpoint string                   // what was asked
+	fips, dual       bool                     // asked too
+	at               smithyendpoints.Endpoint // the answer
 }
 
 // ResolveEndpoint implements the SDK's interface. The SDK reads the answer, and

@@ -9,8 +9,8 @@ import (
 // crew runs functions on goroutines that it keeps for a while. The SDK's calls go
 // deep: a new goroutine for each would grow its stack each time.
 type crew struct {
-	wg   sync.WaitGroup
-	work chan func() // taken by a goroutine without work
+	wg   sync.WaitGroup // the end of all of them
+	work chan func()    // taken by a goroutine without work
 }
 
 // idleTime is how long a goroutine waits for work before it ends.

@@ -11,13 +11,13 @@ import (
 // held is one receipt of a message that a consumer holds. Its identity never changes
 // after the receive; the lease belongs to visibility and the verdict to the consumer.
 type held struct {
-	d        *longshore.Delivery
-	native   *types.Message // as it was received; a dead letter is a copy of it
-	token    uint64         // names it for its delivery; rises with each receive
-	id       string         // message id, the same for every receipt of a message
-	group    string         // message group of a FIFO queue
-	receives int            // how often SQS has handed the message out, this time included
-	garbled  bool           // the body was changed on its way, so it must not be handled
+	d        *longshore.Delivery // what the container has
+	native   *types.Message      // as it was received; a dead letter is a copy of it
+	token    uint64              // names it for its delivery; rises with each receive
+	id       string              // message id, the same for every receipt of a message
+	group    string              // message group of a FIFO queue
+	receives int                 // how often SQS has handed the message out, this time included
+	garbled  bool                // the body was changed on its way, so it must not be handled
 
 	receipt string // the newest receipt, by which the message is settled and extended
 	lease          // until when it is ours

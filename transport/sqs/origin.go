@@ -46,7 +46,7 @@ func (r reference) near(dest string) (reference, error) {
 // endpoint whose queues all live on one host that is not AWS resolves names there: a
 // process that knows local addresses only must never send anything elsewhere.
 type origins struct {
-	mu    sync.Mutex
+	mu    sync.Mutex      // guards what follows
 	local map[string]bool // scheme://host
 	aws   bool            // a URL or an ARN of AWS is among them
 }

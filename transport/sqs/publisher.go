@@ -40,17 +40,17 @@ type PublisherConfig struct {
 // that fails for good those of the same group in the same call fail too, so that
 // order holds.
 type Publisher struct {
-	b    *Broker
-	cfg  PublisherConfig
-	near reference // the queue alongside which names lie; zero: the broker's
+	b    *Broker         // the account and its endpoint
+	cfg  PublisherConfig // as given
+	near reference       // the queue alongside which names lie; zero: the broker's
 
-	life context.Context //nolint:containedctx // ends with Close
-	end  context.CancelFunc
-	wg   sync.WaitGroup // calls of Publish
+	life context.Context    //nolint:containedctx // ends with Close
+	end  context.CancelFunc // ends calls that are on their way
+	wg   sync.WaitGroup     // calls of Publish
 
-	mu      sync.Mutex
-	closed  bool
-	handles map[string]*queueHandle
+	mu      sync.Mutex              // guards what follows
+	closed  bool                    // Publish fails from then on
+	handles map[string]*queueHandle // by name: its URL and limits are asked for once
 }
 
 const (

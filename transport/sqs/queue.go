@@ -100,12 +100,12 @@ const (
 
 // queueSource is one queue as a source.
 type queueSource struct {
-	b        *Broker
-	cfg      QueueConfig
-	ref      reference // the queue as it was named
-	problem  error     // mistakes in name and configuration; Check and Open return it
-	attempts *attempts // the known facts about its messages, shared by the broker's sources of it
-	looks    looks     // the pages that Browse has given out
+	b        *Broker     // the account and its endpoint
+	cfg      QueueConfig // as given
+	ref      reference   // the queue as it was named
+	problem  error       // mistakes in name and configuration; Check and Open return it
+	attempts *attempts   // the known facts about its messages, shared by the broker's sources of it
+	looks    looks       // the pages that Browse has given out
 	// away is shared by the consumers that the container opens one after the other.
 	away atomic.Bool // polls failed for so long that the consumer ended, and none has succeeded since
 }

@@ -28,8 +28,8 @@ type queueHandle struct {
 	api   *awssqs.Client // for the queue's region and endpoint
 	url   string         // by which every call names it
 	arn   string         // "" where the attributes may not be read
-	fifo  bool
-	lease time.Duration // the queue's visibility timeout, or the configured one
+	fifo  bool           // by its name, which SQS makes end in .fifo
+	lease time.Duration  // the queue's visibility timeout, or the configured one
 
 	maxReceives int    // after which the redrive policy moves a message; 0: no policy
 	deadURL     string // of the policy's queue; "" if it cannot be found

@@ -15,8 +15,8 @@ import (
 // reports puts what happens to a consumer into words for its observer.
 type reports struct {
 	*notify.Notifier
-	src     *queueSource
-	garbled time.Time // when a garbled message was last reported; once a minute is enough
+	src     *queueSource // for names
+	garbled time.Time    // when a garbled message was last reported; once a minute is enough
 }
 
 // lost ends the deliveries that are still open and reports them.

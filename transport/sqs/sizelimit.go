@@ -19,9 +19,9 @@ const (
 // sizeLimit is what a queue takes in one message, attributes included: its own
 // MaximumMessageSize, which is read when the first message needs it.
 type sizeLimit struct {
-	mu    sync.Mutex
-	bytes int // 0: not read
-	at    time.Time
+	mu    sync.Mutex // one asks, the others wait for the answer
+	bytes int        // 0: not read
+	at    time.Time  // when it was read: the queue can be changed
 }
 
 // of returns the limit for a message of a size. Where the attribute may not be read it is

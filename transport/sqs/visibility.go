@@ -181,7 +181,7 @@ func (v *visibility) next(now time.Time) time.Time {
 
 // extension is one entry of an extension call.
 type extension struct {
-	h       *held
+	h       *held         // whose lease it is
 	receipt string        // of the message when the call was made
 	length  time.Duration // the new timeout, in whole seconds; 0: the twelve hours are used up
 	send    bool          // false: settled since it was chosen, or as old as it may get

@@ -31,7 +31,7 @@ type Session struct {
 
 	done chan struct{} // closed when the connection is gone
 
-	mu       sync.Mutex
+	mu       sync.Mutex    // guards what follows
 	blocked  string        // why the broker blocks publishers; "": it does not
 	changed  chan struct{} // closed and replaced when blocked changes
 	maxBytes int           // the largest body that the broker takes, as a refusal said; 0: not known

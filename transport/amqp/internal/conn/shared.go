@@ -11,7 +11,7 @@ import (
 // Shared is a connection with many users: opened by the first, replaced when it broke,
 // closed by the last.
 type Shared struct {
-	set     *Settings
+	set     *Settings             // how to connect
 	purpose string                // shown in RabbitMQ's management
 	event   func(transport.Event) // told what the connection reports; may be nil
 
@@ -19,8 +19,8 @@ type Shared struct {
 	nodes []Node        // in the order in which they are tried
 	next  int           // the node of the next attempt; guarded by turn
 
-	mu  sync.Mutex
-	cur *Session // the present one; nil before the first user and after the last
+	mu  sync.Mutex // guards the session and its users
+	cur *Session   // the present one; nil before the first user and after the last
 }
 
 // NewShared describes a shared connection to one of these nodes; it does no I/O.

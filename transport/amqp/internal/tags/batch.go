@@ -16,14 +16,14 @@ func (b *Batch) Empty() bool { return len(b.Alone) == 0 && b.UpTo == 0 && len(b.
 
 // Single is a settlement that goes in a method of its own.
 type Single struct {
-	Tag uint64
-	How How
+	Tag uint64 // of one delivery
+	How How    // what the broker is told
 }
 
 // Pending is a settlement whose outcome is not known yet.
 type Pending struct {
-	Delivery   *longshore.Delivery // nil: no caller waits for the outcome
-	Settlement longshore.Settlement
+	Delivery   *longshore.Delivery  // nil: no caller waits for the outcome
+	Settlement longshore.Settlement // as the handler decided
 }
 
 // Collect moves pending output from the ring into b. Acks above an unsettled delivery

@@ -38,9 +38,9 @@ const (
 type slot struct {
 	d     *longshore.Delivery  // nil once no caller waits for its outcome
 	s     longshore.Settlement // what was accepted, for the report if it fails
-	state State
-	how   How
-	old   bool // an accepted ack that one pass has left unsent
+	state State                // it only goes forward
+	how   How                  // once it is decided
+	old   bool                 // an accepted ack that one pass has left unsent
 }
 
 // outstanding reports whether the broker still waits for the tag's settlement.

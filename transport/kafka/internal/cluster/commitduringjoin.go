@@ -25,17 +25,17 @@ var ErrJoining = errors.New("the group is being joined")
 
 // Member is this client as a member of a group.
 type Member struct {
-	Client     *kgo.Client
-	Group      string
-	InstanceID string // of a static member; "" for others
+	Client     *kgo.Client // the one that is in the group
+	Group      string      // whose coordinator takes the commit
+	InstanceID string      // of a static member; "" for others
 }
 
 // Position is what a partition commits.
 type Position struct {
 	TopicID  [16]byte // of the topic that it was read from; zero where topics have none
-	Offset   int64
-	Epoch    int32 // leader epoch of the record before Offset, -1 if unknown
-	Metadata string
+	Offset   int64    // the next record to be read
+	Epoch    int32    // leader epoch of the record before Offset, -1 if unknown
+	Metadata string   // what is done above it
 }
 
 // Commit commits positions and returns the broker's answer for each. still is called at the

@@ -12,14 +12,14 @@ import (
 
 // Partition names a partition of whatever topic has the name now.
 type Partition struct {
-	Topic string
-	Num   int32
+	Topic string // whatever topic has the name now
+	Num   int32  // within the topic
 }
 
 // Extent is where a log begins and ends.
 type Extent struct {
-	Start, End int64
-	Known      bool // false: its leader did not answer soon enough
+	Start, End int64 // the first offset that is kept, and the one after the last
+	Known      bool  // false: its leader did not answer soon enough
 }
 
 // The times that ListOffsets takes alongside timestamps.

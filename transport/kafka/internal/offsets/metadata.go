@@ -58,8 +58,8 @@ type Mark struct {
 
 // retried is a record that is not done and was given back.
 type retried struct {
-	offset  int64
-	attempt int // of its next delivery
+	offset  int64 // of a record that has been tried and is not done
+	attempt int   // of its next delivery
 }
 
 // DefaultBudget stays below the broker's default limit of 4096 UTF-16 units.

@@ -124,7 +124,7 @@ func (t *Tracker) runs() []span {
 
 // span is a range of offsets [from, to) of which every record is done.
 type span struct {
-	from, to int64
+	from, to int64  // offsets that are done, to excluded
 	n        int    // records in it: a range may contain offsets without a record
 	next     uint64 // sequence number after its last record, to join neighbouring runs
 }

@@ -36,7 +36,7 @@ type Tracker struct {
 // epoch is a run of records with one leader epoch.
 type epoch struct {
 	from uint64 // its first sequence number
-	n    int32
+	n    int32  // of the leader that wrote the records from here on
 }
 
 const (
