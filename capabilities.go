@@ -49,11 +49,11 @@ type Capabilities struct {
 	CountsReturns bool
 	// DeliveryLimit is the count at which the broker itself gives up; 0 = none or unknown.
 	DeliveryLimit int
-	// LimitDeadLetters: what reaches that count goes to a dead-letter place of the broker's
+	// LimitDeadLetters: what reaches that count goes to a dead-letter destination of the broker's
 	// own, so it is not lost, and a delivery on the way there may still be handled.
 	LimitDeadLetters bool
 
-	// DeadLetter: Reject leads to a dead-letter place that is known to exist.
+	// DeadLetter: Reject leads to a dead-letter destination that is known to exist.
 	DeadLetter bool
 	// HeadOfLineBlocking: a delivery that is never settled stops others behind it
 	// (a partition's window), so keeping failed messages for ever must be asked for.

@@ -91,7 +91,7 @@ func contentTypeOf(m *Message) string {
 func (c ContentTypes) choose(contentType string) (Codec, error) {
 	if strings.TrimSpace(contentType) == "" {
 		if c.Default == nil {
-			return nil, errors.New("the message has no content type, and there is no Default")
+			return nil, errors.New("the message has no content type, and no Default is set")
 		}
 		return c.Default, nil
 	}

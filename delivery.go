@@ -51,7 +51,7 @@ type Origin struct {
 	// Redelivered: the broker has handed it out before.
 	Redelivered bool
 	// LastReturn: given back once more, the broker gives the message up, to its own
-	// dead-letter place or drops it. A container with a place for it moves it there.
+	// dead-letter destination or drops it. A container with a place for it moves it there.
 	LastReturn bool
 	// ReceivedAt is when this process got it.
 	ReceivedAt time.Time
@@ -105,7 +105,7 @@ func (d *Delivery) Ack(ctx context.Context) error {
 
 // Nack gives the message back, to be delivered again not before delay; 0 is at
 // once. It counts as an attempt where the broker lets us count: in a container it is
-// what [Retry] is as a result, so that the last one ends at the dead-letter place.
+// what [Retry] is as a result, so that the last one ends at the dead-letter destination.
 // [Release], returned, gives back uncounted.
 //
 // Errors: [ErrSettled], [ErrLost], [ErrClosed], or [CodeUnsupported] if the

@@ -61,8 +61,8 @@ const (
 	CodeNoHandler   Code = "no-handler"   // a router has no handler for the message
 	CodeReturned    Code = "returned"     // given back so often that the broker would give it up
 	CodeBusy        Code = "busy"         // another owner works on it
-	CodeHops        Code = "hops"         // moved to dead-letter places, or put back, too often
-	CodeDeadLetter  Code = "dead-letter"  // moving a message to its dead-letter place failed
+	CodeHops        Code = "hops"         // moved to dead-letter destinations, or put back, too often
+	CodeDeadLetter  Code = "dead-letter"  // moving a message to its dead-letter destination failed
 	CodeMaybeSent   Code = "maybe-sent"   // published, and no answer came: it may have been sent
 	CodeUnroutable  Code = "unroutable"   // published, but no queue takes it
 	CodeRefused     Code = "refused"      // the broker refused the message

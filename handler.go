@@ -166,7 +166,7 @@ const (
 	OperationReceive OperationKind = "receive" // waiting for messages included
 	OperationAck     OperationKind = "ack"
 	OperationNack    OperationKind = "nack"   // give back, at once or after a delay
-	OperationReject  OperationKind = "reject" // to the broker's own dead-letter place
+	OperationReject  OperationKind = "reject" // to the broker's own dead-letter destination
 	OperationExtend  OperationKind = "extend" // of leases
 )
 

@@ -15,7 +15,7 @@ const (
 	VerdictAck
 	// VerdictRetry: again later; counts as an attempt.
 	VerdictRetry
-	// VerdictReject: never again; to the dead-letter place.
+	// VerdictReject: never again; to the dead-letter destination.
 	VerdictReject
 	// VerdictDiscard: acked although it failed; logged and counted.
 	VerdictDiscard
@@ -47,13 +47,13 @@ func (v Verdict) String() string {
 
 // Retry returns an error that makes the container deliver the message again,
 // not before delay. It counts as an attempt: after the last one the message
-// goes to the dead-letter place. A delay of 0 or less means the policy's
+// goes to the dead-letter destination. A delay of 0 or less means the policy's
 // backoff. err is the reason and may be nil.
 func Retry(err error, delay time.Duration) error {
 	return &verdictError{verdict: VerdictRetry, delay: delay, err: err}
 }
 
-// Reject returns an error that sends the message to the dead-letter place at
+// Reject returns an error that sends the message to the dead-letter destination at
 // once. err is the reason and may be nil.
 func Reject(err error) error { return &verdictError{verdict: VerdictReject, err: err} }
 

@@ -231,7 +231,7 @@ func (a *access) needs(least role, next http.HandlerFunc) http.Handler {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="longshore"`)
 			text := "a token is needed"
 			if wrong {
-				text = "the token is nobody's here"
+				text = "unknown token"
 			}
 			fail(w, http.StatusUnauthorized, longshore.CodeAuth, text, "send Authorization: Bearer TOKEN; longshore ctl takes it from LONGSHORE_TOKEN or --token-file")
 		default:

@@ -33,5 +33,5 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, map[string]any{"text": text})
 		return
 	}
-	fail(w, http.StatusNotFound, longshore.CodeNotFound, "there is no action "+clip(r.PathValue("name")), "")
+	fail(w, http.StatusNotFound, longshore.CodeNotFound, "unknown action "+clip(r.PathValue("name")), "")
 }

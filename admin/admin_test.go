@@ -440,7 +440,7 @@ func TestDescription(t *testing.T) {
 					r.Host = "foreign.example" // it would never end
 				}
 			})
-			if got == http.StatusNotFound && strings.Contains(fmt.Sprint(answer["message"]), "there is no "+strings.ToUpper(method)) {
+			if got == http.StatusNotFound && strings.Contains(fmt.Sprint(answer["message"]), "unknown "+strings.ToUpper(method)) {
 				t.Errorf("%s %s is described and not there", method, path)
 			}
 		}

@@ -160,7 +160,7 @@ func (b *throttling) check() (time.Duration, error) {
 	if b.For != "" {
 		var err error
 		if d, err = time.ParseDuration(b.For); err != nil || d <= 0 {
-			return 0, &longshore.Error{Code: longshore.CodeConfig, Op: "throttle", Err: fmt.Errorf("%q is no time to hold it for", clip(b.For)), Hint: edit.TimeHint(clip(b.For))}
+			return 0, &longshore.Error{Code: longshore.CodeConfig, Op: "throttle", Err: fmt.Errorf("%q is not a valid hold time", clip(b.For)), Hint: edit.TimeHint(clip(b.For))}
 		}
 	}
 	says := b.Permits != nil || b.Rate != nil || b.Burst != nil || b.Add != nil
@@ -199,7 +199,7 @@ func (s *steering) throttle(w http.ResponseWriter, r *http.Request) {
 	before := l.State()
 	if b.Add != nil && b.Scope != "fleet" { // a fleet adds to its own state, not to this instance's share of it
 		if before.Permits < 0 {
-			refuse(w, &longshore.Error{Code: longshore.CodeState, Op: "throttle " + c.Name(), Err: errors.New("there is no limit to add to"), Hint: "set permits"})
+			refuse(w, &longshore.Error{Code: longshore.CodeState, Op: "throttle " + c.Name(), Err: errors.New("no limit is set, so there is nothing to add to"), Hint: "set permits"})
 			return
 		}
 		n := plus(before.Permits, *b.Add)

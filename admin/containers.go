@@ -61,7 +61,7 @@ func (cs *containers) find(w http.ResponseWriter, r *http.Request) *served {
 	name := r.PathValue("name")
 	c := cs.byName[name]
 	if c == nil {
-		fail(w, http.StatusNotFound, longshore.CodeNotFound, "there is no container "+clip(name), "see GET /api/containers")
+		fail(w, http.StatusNotFound, longshore.CodeNotFound, "no container "+clip(name), "see GET /api/containers")
 	}
 	return c
 }

@@ -101,7 +101,7 @@ func (d *deadLetters) listJobs(w http.ResponseWriter, r *http.Request) {
 func (d *deadLetters) findJob(w http.ResponseWriter, r *http.Request) *job {
 	j := d.jobs.find(r.PathValue("id"))
 	if j == nil {
-		fail(w, http.StatusNotFound, longshore.CodeNotFound, "there is no job "+clip(r.PathValue("id")), "see GET /api/jobs")
+		fail(w, http.StatusNotFound, longshore.CodeNotFound, "no job "+clip(r.PathValue("id")), "see GET /api/jobs")
 	}
 	return j
 }

@@ -119,7 +119,7 @@ func TestASeekLeavesALine(t *testing.T) {
 // Who has no token and who has a wrong one do not hear the same.
 func TestAWrongTokenIsToldFromNone(t *testing.T) {
 	s := serve(t, admin.Config{})
-	for token, want := range map[string]string{"": "a token is needed", "some other service's": "the token is nobody's here"} {
+	for token, want := range map[string]string{"": "a token is needed", "some other service's": "unknown token"} {
 		s.token = token
 		if a := s.wants(http.StatusUnauthorized, http.MethodPost, orders+"/pause", ""); a["message"] != want {
 			t.Errorf("%q: %v", token, a)

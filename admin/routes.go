@@ -82,7 +82,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("GET /{$}", page) // needs no role: everything it shows comes from the API
 	mux.Handle("GET /console/", page)
 	mux.Handle("/", s.access.needs(local, func(w http.ResponseWriter, r *http.Request) {
-		fail(w, http.StatusNotFound, longshore.CodeNotFound, "there is no "+r.Method+" "+clip(r.URL.Path), "see GET /api/openapi.json")
+		fail(w, http.StatusNotFound, longshore.CodeNotFound, "unknown "+r.Method+" "+clip(r.URL.Path), "see GET /api/openapi.json")
 	}))
 	if s.cfg.Around != nil {
 		return s.access.guard(s.cfg.Around(mux))

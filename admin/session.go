@@ -156,7 +156,7 @@ func (a *access) logIn(w http.ResponseWriter, r *http.Request) {
 		if b.Code != "" {
 			help = "a link can be used once: log in with a token"
 		}
-		fail(w, http.StatusUnauthorized, longshore.CodeAuth, "the token is nobody's here", help)
+		fail(w, http.StatusUnauthorized, longshore.CodeAuth, "unknown token", help)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{Name: cookieName(r), Value: a.logins.begin(sum, now), HttpOnly: true, SameSite: http.SameSiteStrictMode,

@@ -77,7 +77,7 @@ func (o options) refuse(only string, getenv func(string) string) error {
 			}
 		}
 		if !found {
-			errs = append(errs, fmt.Errorf("there is no case %q; there are %s", asked, strings.Join(names(), " ")))
+			errs = append(errs, fmt.Errorf("unknown case %q; the cases are %s", asked, strings.Join(names(), " ")))
 		}
 	}
 	return errors.Join(errs...)
@@ -103,7 +103,7 @@ func main() {
 	page := flag.String("page", "", "write the tables into this page too, over those of the same cases")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "bench: %q is no flag\n", flag.Args())
+		fmt.Fprintf(os.Stderr, "bench: %q is not a flag\n", flag.Args())
 		os.Exit(2)
 	}
 

@@ -40,7 +40,7 @@ func (s *section) text(o options, about string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s\n\n%s\n\nRounds: %d. Messages: %g × the full number. Rerun: `make bench BENCHFLAGS='-case %s'`.\n\n", s.name, about, s.rounds, o.scale, s.name)
 	if s.rounds < fullRounds || o.scale < 1 {
-		b.WriteString("**Reduced run: fewer rounds or messages than the bars are meant for. It shows that the case works, not what is held.**\n\n")
+		b.WriteString("**Reduced run: fewer rounds or messages than the bars need. It shows that the case works, not how fast it is.**\n\n")
 	}
 	b.WriteString(s.body.String())
 	if len(s.bars) > 0 {

@@ -109,7 +109,7 @@ func scaleTables(r *report, all []scaled) {
 	}
 	r.table("Measured at three sizes: heap and stacks in MB, goroutines, idle CPU in percent of a core, and how far the middle is from the line through the others",
 		[]string{"what", "how many", "MB", "goroutines", "idle CPU", "middle"}, measured)
-	r.table("The formula: what is there once, what 1,000 more cost, and ten times the largest that was measured",
+	r.table("The formula: the fixed cost, the cost of 1,000 more, and ten times the largest that was measured",
 		[]string{"what", "once, MB", "MB", "goroutines", "idle CPU", "extrapolated"}, formula)
 }
 

@@ -86,7 +86,7 @@ func (w *watch) run(ctx context.Context) (*StoppedError, bool) {
 		case why := <-w.r.refused:
 			return why, false
 		case <-ended:
-			return &StoppedError{Reason: ContainerEnded, Err: fmt.Errorf("its container is no longer live")}, false
+			return &StoppedError{Reason: ContainerEnded, Err: fmt.Errorf("its container has ended")}, false
 		case <-tick.C:
 		}
 	}

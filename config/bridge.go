@@ -70,7 +70,7 @@ type Route struct {
 	// Declare are sources to open once, so that what they declare exists.
 	Declare []transport.Source
 	// Spare are made if they are missing, and used as they are if not: the parking place and the
-	// target's dead-letter place.
+	// target's dead-letter destination.
 	Spare []transport.Source
 	// Tap and Shadow are the ends of a mirror: a second queue with the bindings of the first,
 	// and a topic or queue to be thrown away. Tap is nil where no bindings are in the file.
@@ -103,7 +103,7 @@ func (c *Config) Route(name string) (Route, error) {
 		if names := c.Routes(); len(names) > 0 {
 			hint = "known: " + strings.Join(names, ", ")
 		}
-		return Route{}, &longshore.Error{Code: CodeMissing, Op: "configuration " + c.loader.name, Source: name, Err: fmt.Errorf("there is no route %q", name), Hint: hint}
+		return Route{}, &longshore.Error{Code: CodeMissing, Op: "configuration " + c.loader.name, Source: name, Err: fmt.Errorf("unknown route %q", name), Hint: hint}
 	}
 	return c.route(name, s)
 }
@@ -224,7 +224,7 @@ func (c *Config) near(s *sourceSection, name string, declare *declareSection) tr
 }
 
 // declared are the sources that make what is missing: the target, and as spare ones the parking
-// place and the target's dead-letter place.
+// place and the target's dead-letter destination.
 func (c *Config) declared(s *routeSection, park string) (declare, spare []transport.Source) {
 	add := func(to *[]transport.Source, at *sourceSection, name string, d *declareSection) {
 		if src := c.near(at, name, d); src != nil {
@@ -307,7 +307,7 @@ func (c *Config) tryRoute(name string, s *routeSection, sources map[string]strin
 	for _, code := range s.Accept {
 		if !slices.Contains(Findings(), code) {
 			at := join(path, "accept")
-			l.report(l.place(at), Problem{Code: CodeUnknownValue, Path: at, Text: "there is no finding " + code, Hint: "the findings are " + strings.Join(Findings(), ", ")})
+			l.report(l.place(at), Problem{Code: CodeUnknownValue, Path: at, Text: "unknown finding " + code, Hint: "the findings are " + strings.Join(Findings(), ", ")})
 		}
 	}
 	if s.Rate != nil && *s.Rate <= 0 {

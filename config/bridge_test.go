@@ -76,7 +76,7 @@ bridge:
 		"route `itself` leads to itself",
 		"the target of route `chain` is the source of route `next`",
 		"id `messageid` is not known",
-		"there is no finding SPEED",
+		"unknown finding SPEED",
 		"rate must be more than 0",
 		"route `open` has no to",
 		"dead_letters needs from and to",

@@ -91,7 +91,7 @@ func (l *loader) kafka(s *brokerSection, config *tls.Config) (broker, error) {
 	}
 	hosts, path, _ := strings.Cut(place, "/")
 	if path != "" || strings.Contains(hosts, "?") {
-		errs = append(errs, bad("url", "put topics and group into the source, and other settings into keys beside url", "has something after its hosts"))
+		errs = append(errs, bad("url", "put topics and group into the source, and other settings into keys next to url", "has something after its hosts"))
 		hosts, _, _ = strings.Cut(hosts, "?")
 	}
 	if s.SASL != nil {
@@ -142,14 +142,14 @@ func (s *sendSection) outlet() (kafka.PublisherConfig, error) {
 func (l *loader) sqs(s *brokerSection) (broker, error) {
 	var errs []error
 	if _, rest, _ := strings.Cut(s.URL, "://"); rest != "" {
-		errs = append(errs, bad("url", "write sqs:// alone: region and endpoint are keys beside url, and the queue belongs to the source", "has something after sqs://"))
+		errs = append(errs, bad("url", "write sqs:// alone: region and endpoint are keys next to url, and the queue belongs to the source", "has something after sqs://"))
 	}
 	cfg := sqs.Config{Region: s.Region, Endpoint: s.Endpoint}
 	switch {
 	case s.AccessKeyID != "" && s.SecretKey.IsZero():
 		errs = append(errs, bad("access_key_id", "add secret_access_key: env:NAME", "is set without secret_access_key"))
 	case s.AccessKeyID == "" && (!s.SecretKey.IsZero() || !s.SessionToken.IsZero()):
-		errs = append(errs, problem.Required("access_key_id", "add it beside secret_access_key, or leave all of them out to use the SDK's credential chain").Of("", ""))
+		errs = append(errs, problem.Required("access_key_id", "add it next to secret_access_key, or leave all of them out to use the SDK's credential chain").Of("", ""))
 	case s.AccessKeyID != "":
 		cfg.Credentials = sqs.Keys(s.AccessKeyID, s.SecretKey.Secret, s.SessionToken.Secret)
 	}

@@ -68,7 +68,7 @@ containers:
 		"longshore.yaml:10:12 error[unknown-value] order `by_kee` is not known; did you mean `by_key`?",
 		"longshore.yaml:11:16 error[bad-value] max_bytes is `big`, which is not a size",
 		"longshore.yaml:12:14 error[bad-value] timeout is `30`, which is not a time; it needs a unit: 30ms, 30s, 30m or 30h",
-		"longshore.yaml:14:22 error[unknown-value] there is no broker `rabit`; did you mean `rabbit`?",
+		"longshore.yaml:14:22 error[unknown-value] unknown broker `rabit`; did you mean `rabbit`?",
 		"longshore.yaml:15:32 error[bad-value] redelivery.max_attempts is `many`",
 	} {
 		if !strings.Contains(lines(ps), want) {
@@ -85,7 +85,7 @@ func TestOneMistakeIsOneProblem(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"not YAML":                 {"containers: [a\n", "error[syntax]"},
 		"a list":                   {"- a\n", "error[bad-value]"},
-		"nothing":                  {"", "error[missing] there is no container"},
+		"nothing":                  {"", "error[missing] no container"},
 		"version":                  {"version: 2\n" + rabbit + "    source: mem://orders\n", "longshore.yaml:1:10 error[unknown-value] this version"},
 		"twice":                    {rabbit + "    source: mem://orders\n    timeout: 1s\n    timeout: 2s\n", "longshore.yaml:6:5 error[duplicate-key] key `timeout` is there twice; the first one is in line 5"},
 		"no source":                {rabbit + "    timeout: 1s\n", "longshore.yaml:3:3 error[missing] container `orders` has no source"},

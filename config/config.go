@@ -205,7 +205,7 @@ const mostNamed = 10
 
 func (c *Config) noContainer(name string) error {
 	e := &longshore.Error{Code: CodeMissing, Op: "configuration " + c.loader.name, Source: name,
-		Err: fmt.Errorf("there is no container %q", name), Hint: "add it below containers"}
+		Err: fmt.Errorf("no container named %q", name), Hint: "add it below containers"}
 	if known := c.loader.order; len(known) > 0 {
 		e.Hint += ", which has " + strings.Join(known[:min(len(known), mostNamed)], ", ")
 		if len(known) > mostNamed {

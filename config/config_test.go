@@ -200,7 +200,7 @@ func TestHandlersMustFitTheFile(t *testing.T) {
 	if err == nil {
 		t.Fatal("taken")
 	}
-	for _, want := range []string{`there is no container "order"; did you mean "orders"?`, `container "orders" has no handler`, `takes single messages; make the handler with config.Batch`} {
+	for _, want := range []string{`no container named "order"; did you mean "orders"?`, `container "orders" has no handler`, `takes single messages; make the handler with config.Batch`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}

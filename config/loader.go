@@ -100,7 +100,7 @@ func (l *loader) whole() {
 			Text: "defaults have no source", Hint: "each container names its own"})
 	}
 	if len(l.file.Containers) == 0 && len(l.file.Bridge) == 0 && !l.broken["containers"] && !l.broken["bridge"] {
-		l.report(l.place("containers"), Problem{Code: CodeMissing, Path: "containers", Text: "there is no container",
+		l.report(l.place("containers"), Problem{Code: CodeMissing, Path: "containers", Text: "no container",
 			Hint: "write containers: {orders: {source: \"amqp://localhost/?queue=orders\"}}"})
 	}
 }

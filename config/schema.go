@@ -35,7 +35,7 @@ type adminSection struct {
 	Viewers   map[string]secret `key:"viewers" like:"{wall: file:secrets/wall}" doc:"Who may look."`
 	Hosts     []string          `key:"hosts" like:"[orders.internal]" doc:"Names under which the API may be reached, besides listen, localhost and plain addresses."`
 	TLS       *adminTLSSection  `key:"tls" doc:"Serves https. Absent: http."`
-	TokenFile string            `key:"token_file" def:"in the user's runtime directory" doc:"Where the token is written that is made when there are no operators."`
+	TokenFile string            `key:"token_file" def:"in the user's runtime directory" doc:"Where to write the token that is generated when no operator is configured."`
 }
 
 type adminTLSSection struct {
@@ -44,13 +44,13 @@ type adminTLSSection struct {
 }
 
 type containerSection struct {
-	Source *sourceSection `key:"source" own:"true" whole:"true" like:"amqp://localhost/?queue=orders" doc:"What is consumed: a URL, or a mapping as below."`
+	Source *sourceSection `key:"source" own:"true" whole:"true" like:"amqp://localhost/?queue=orders" doc:"The source: a URL, or a mapping as below."`
 
 	Workers   workersSection    `key:"workers" doc:"How many handler calls run at once."`
 	Autoscale *autoscaleSection `key:"autoscale" whole:"true" doc:"What moves the count between workers.min and workers.max."`
 	Lookahead int               `key:"lookahead" none:"none" def:"as many as workers, at least 8" doc:"Deliveries held beyond the workers."`
 	MaxBytes  size              `key:"max_bytes" def:"64MiB" doc:"The intake stops while the bodies held are larger in sum; one larger message alone is let through."`
-	Order     order             `key:"order" oneof:"by_key|by_partition|unordered" def:"by_key on Kafka and SQS FIFO, else unordered" doc:"What is handled one after the other. header:NAME is by the value of a header."`
+	Order     order             `key:"order" oneof:"by_key|by_partition|unordered" def:"by_key on Kafka and SQS FIFO, else unordered" doc:"Which messages are handled one after the other. header:NAME: those with the same value of a header."`
 
 	Redelivery redeliverySection  `key:"redelivery" doc:"What happens after a handler failed."`
 	DeadLetter *deadLetterSection `key:"dead_letter" whole:"true" doc:"What happens after it failed for the last time. Needed on Kafka; elsewhere absent is native where the broker's place is known, else keep."`
@@ -62,7 +62,7 @@ type containerSection struct {
 	Timeout  time.Duration    `key:"timeout" def:"none" like:"30s" doc:"Ends the context of a handler call; what fails then is retried."`
 	Decode   bool             `key:"decode" def:"false" doc:"Unpacks bodies by their content encoding (gzip, zstd, deflate …) before the handler."`
 
-	DecodeMaxBytes size `key:"decode_max_bytes" def:"64MiB" doc:"With decode: the largest body after unpacking. A larger one goes to the dead-letter place."`
+	DecodeMaxBytes size `key:"decode_max_bytes" def:"64MiB" doc:"With decode: the largest body after unpacking. A larger one goes to the dead-letter destination."`
 	DecodeMaxHeld  size `key:"decode_max_held" def:"256MiB" doc:"With decode: the bytes that unpacked bodies may take together while their handlers run; further ones wait. At least decode_max_bytes."`
 	LogEach        bool `key:"log_messages" def:"false" doc:"One log line at level info for each handler call. log_level must let it through."`
 
@@ -70,7 +70,7 @@ type containerSection struct {
 	Batch        *batchSection `key:"batch" doc:"Messages come in batches, to a handler made with config.Batch."`
 	Stuck        stuckSection  `key:"stuck" doc:"Handlers that do not return."`
 	DrainTimeout time.Duration `key:"drain_timeout" none:"none" def:"20s" doc:"How long a stop waits for running handlers before their contexts are cancelled."`
-	CancelGrace  time.Duration `key:"cancel_grace" def:"2s" doc:"What is left after that, to return, to flush and to close."`
+	CancelGrace  time.Duration `key:"cancel_grace" def:"2s" doc:"Time after that to return messages, flush settlements and close."`
 	Reopen       reopenSection `key:"reopen" doc:"Delays between attempts to subscribe again."`
 
 	StartPaused   bool   `key:"start_paused" def:"false" doc:"Connects and declares, and takes nothing until it is resumed."`

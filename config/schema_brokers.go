@@ -57,7 +57,7 @@ type tlsSection struct {
 
 // sourceSection is what a container consumes. A plain URL in the file sets URL alone.
 type sourceSection struct {
-	URL      string `key:"url" like:"kafka://k1:9092/orders?group=billing" doc:"The whole source as a URL, for a password beside it. Only password goes with it."`
+	URL      string `key:"url" like:"kafka://k1:9092/orders?group=billing" doc:"The whole source as a URL, so that the password can be kept apart. Only password goes with it."`
 	Password secret `key:"password" like:"env:RABBIT_PW" doc:"Password of the user in url."`
 	Broker   string `key:"broker" doc:"A name of brokers. Needed without url."`
 
@@ -71,7 +71,7 @@ type sourceSection struct {
 	Kind      string   `key:"kind" oneof:"direct|fanout|topic|headers" on:"rabbitmq" def:"it must exist" doc:"With broadcast: declares the exchange, durable."`
 	Keys      []string `key:"keys" on:"rabbitmq" def:"everything" like:"[eu.*]" doc:"With broadcast: routing keys, patterns on a topic exchange."`
 
-	Declare *declareSection `key:"declare" on:"rabbitmq kafka sqs" def:"it must exist" doc:"Creates what is missing, the dead-letter place too."`
+	Declare *declareSection `key:"declare" on:"rabbitmq kafka sqs" def:"it must exist" doc:"Creates the source and its dead-letter destination if they are missing."`
 
 	SettleLinger time.Duration `key:"settle_linger" on:"rabbitmq kafka sqs" def:"2ms on RabbitMQ, 1s on Kafka, 50ms on SQS" doc:"Longest wait of an accepted ack before it is sent."`
 	Prefetch     int           `key:"prefetch" none:"unlimited" on:"rabbitmq memory" def:"follows the workers" doc:"Most messages that are sent ahead of settling."`
@@ -88,10 +88,10 @@ type sourceSection struct {
 
 	Start            start         `key:"start" oneof:"earliest|latest" on:"kafka" def:"earliest" doc:"Where a partition without a committed position is read from: its first or last record, or the first one of that time or later."`
 	OutOfRange       string        `key:"out_of_range" oneof:"earliest|latest|fail" on:"kafka" def:"earliest" doc:"What happens when a position is not in the log any more."`
-	OversizedBatch   string        `key:"oversized_batch" oneof:"reject|stop" on:"kafka" def:"reject" doc:"What happens to a batch that unpacks to more than the broker's max_unpacked: a record in its place goes to the dead-letter place, or the container stops reading there."`
+	OversizedBatch   string        `key:"oversized_batch" oneof:"reject|stop" on:"kafka" def:"reject" doc:"What happens to a batch that unpacks to more than the broker's max_unpacked: a record in its place goes to the dead-letter destination, or the container stops reading there."`
 	Protocol         string        `key:"protocol" oneof:"classic|consumer" on:"kafka" def:"classic" doc:"consumer is KIP-848's, Kafka 4."`
 	InstanceID       string        `key:"instance_id" on:"kafka" doc:"Makes a static member; differs between instances."`
-	Isolation        string        `key:"isolation" oneof:"read_committed|read_uncommitted" on:"kafka" def:"read_committed" doc:"What is seen of transactions."`
+	Isolation        string        `key:"isolation" oneof:"read_committed|read_uncommitted" on:"kafka" def:"read_committed" doc:"Which records of transactions are read."`
 	Pattern          bool          `key:"pattern" on:"kafka" def:"false" doc:"topics are regular expressions."`
 	Window           int           `key:"window" on:"kafka" def:"4096" doc:"Records of one partition in work beyond the oldest that is not done."`
 	RebalanceDrain   time.Duration `key:"rebalance_drain" on:"kafka" def:"5s, at most a quarter of rebalance_timeout" doc:"How long a partition that goes to another member waits for its running handlers."`

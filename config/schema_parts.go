@@ -23,7 +23,7 @@ type autoscaleSection struct {
 }
 
 type redeliverySection struct {
-	MaxAttempts int            `key:"max_attempts" def:"5" doc:"How often a handler sees a message before dead_letter applies; 1 is no retries."`
+	MaxAttempts int            `key:"max_attempts" def:"5" doc:"How often a handler sees a message before dead_letter applies; 1 means no retries."`
 	Backoff     backoffSection `key:"backoff" doc:"Delay before the next attempt."`
 	Parked      int            `key:"parked" def:"16 × (workers + lookahead)" doc:"Most retries that wait in this process."`
 }
@@ -46,7 +46,7 @@ type reopenSection struct {
 
 type deadLetterSection struct {
 	To      string `key:"to" like:"orders.dlq" doc:"Queue or topic to publish to, confirmed before the message is acked. On RabbitMQ also EXCHANGE/ROUTING.KEY."`
-	MaxHops int    `key:"max_hops" def:"8" doc:"Moves to a dead-letter place, and replays, after which a message stays with its reason: dead letters do not go round for ever."`
+	MaxHops int    `key:"max_hops" def:"8" doc:"Moves to a dead-letter destination, and replays, after which a message stays with its reason: dead letters do not go round for ever."`
 	Via     string `key:"via" like:"kafka" def:"the source's own broker" doc:"A name of brokers: dead letters are published there, where the place must exist."`
 	Policy  string `key:"policy" oneof:"native|keep|discard" doc:"Without to: native leaves it to the broker (dead-letter exchange, redrive policy), keep retries at backoff.max for ever, discard loses the message with a log line."`
 }
@@ -78,7 +78,7 @@ type breakerSection struct {
 type dedupeSection struct {
 	Size   int           `key:"size" def:"10000" doc:"Messages that are remembered."`
 	For    time.Duration `key:"for" def:"10m" doc:"How long."`
-	Header string        `key:"header" def:"the message's identity" like:"order-id" doc:"Header that tells messages apart."`
+	Header string        `key:"header" def:"the message's identity" like:"order-id" doc:"Header that identifies a message."`
 }
 
 type batchSection struct {

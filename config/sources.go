@@ -81,7 +81,7 @@ func (l *loader) kindOfSource(path string, n *yaml.Node) string {
 // noBroker reports a name that none of the brokers has.
 func (l *loader) noBroker(path string, at *yaml.Node, name string) {
 	names := slices.Sorted(maps.Keys(l.file.Brokers))
-	p := Problem{Code: CodeUnknownValue, Path: path, Text: fmt.Sprintf("there is no broker `%s`", name)}
+	p := Problem{Code: CodeUnknownValue, Path: path, Text: fmt.Sprintf("unknown broker `%s`", name)}
 	switch near := closest(name, names); {
 	case near != "":
 		p.Hint = "did you mean `" + near + "`?"
@@ -140,7 +140,7 @@ func (rp *reporter) checkURL(path string, n *yaml.Node) {
 	} else if !found {
 		at = rp.spotOf(n)
 	}
-	hint := "use `password: env:NAME` or `file:PATH` beside `url`"
+	hint := "use `password: env:NAME` or `file:PATH` next to `url`"
 	if last(path) == "source" {
 		hint = "write source: {url: …, password: env:NAME} or file:PATH"
 	}

@@ -60,7 +60,7 @@ func (rp *reporter) notYAML(err error) *yaml.Node {
 		}
 		at, text = spot{line: max(1, mark.Line), column: max(1, mark.Column)}, e.Message
 		if e.Stage == yaml.ComposerStage {
-			text = "there is no anchor for this alias"
+			text = "this alias has no anchor"
 		}
 	}
 	rp.report(at, Problem{Code: CodeSyntax, Text: "this is not YAML: " + text,

@@ -107,7 +107,7 @@ admin: {}
 55:7 queue does not go with broadcast
 56:7 browse_counts does not go with broadcast
 57:7 declare does not go with broadcast
-58:41 there is no broker `+"`kk`"+`
+58:41 unknown broker `+"`kk`"+`
 60:47 parameter "queue" does not go with exchange
 60:60 parameter "browse_counts" does not go with exchange
 62:31 parameter "queue" does not go with queues

@@ -60,7 +60,7 @@ func TestAlarmsAreCleared(t *testing.T) {
 			[]string{"error handler stuck", "error handler stuck repeated=2", "error stuck handler returned", "error stuck handler returned after=5s suppressed=1"}},
 		"parking": {[]Event{{Kind: EventParkingFull}, {Kind: EventParkingFree}}, []string{"warn parking full", "warn parking has room again after=1s"}},
 		"lanes":   {[]Event{{Kind: EventLaneBlocked}, {Kind: EventLaneBlocked}, {Kind: EventLanesFree}}, []string{"warn lane blocked", "warn lane blocked", "warn lanes unblocked after=2s"}},
-		"the dead-letter place": {[]Event{{Kind: EventDeadLetterFailed}, {Kind: EventDeadLetterFailed}, {Kind: EventDeadLettered}},
+		"the dead-letter destination": {[]Event{{Kind: EventDeadLetterFailed}, {Kind: EventDeadLetterFailed}, {Kind: EventDeadLettered}},
 			[]string{"error dead-letter failed", "error delivery dead-lettered after=2s suppressed=1"}},
 		"a transport's own":       {[]Event{polls, polls, works, works, polls}, []string{"warn container notice", "warn container notice cleared after=2s suppressed=1"}},
 		"one that comes and goes": {[]Event{polls, works, polls, works, polls, works}, []string{"warn container notice", "warn container notice cleared after=1s"}},

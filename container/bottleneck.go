@@ -40,7 +40,7 @@ const (
 	ByPermits    = "permits"
 	ByRate       = "rate"
 	ByParking    = "parking"         // no more retries can wait
-	ByDeadLetter = "dead letter"     // the dead-letter place refuses a message for good
+	ByDeadLetter = "dead letter"     // the dead-letter destination refuses a message for good
 	ByBlocked    = "stuck partition" // a partition stands still behind a record that is not done
 	ByAside      = "blocked keys"    // what waits behind blocked deliveries has used up its space
 	ByAlarm      = "alarm"           // the broker blocks publishers
@@ -182,7 +182,7 @@ func (s *situation) unmovableLetters() cause {
 func (s *situation) failures() cause {
 	switch {
 	case s.loops.Messages > 0:
-		return cause{weight: odd, by: ByReleases, text: whyLoops(s.loops), since: s.loops.Since, do: "it ends with its cause; " + ctl("inflight", s.Name) + " lists what is held"}
+		return cause{weight: odd, by: ByReleases, text: whyLoops(s.loops), since: s.loops.Since, do: "it ends with its cause; " + ctl("inflight", s.Name) + " lists the held deliveries"}
 	case s.failing.Share > 0:
 		return s.mostFail()
 	case s.alarm:

@@ -122,7 +122,7 @@ type Redelivery struct {
 type Policy uint8
 
 const (
-	// Default is Native where the broker's dead-letter place is known to exist, else
+	// Default is Native where the broker's dead-letter destination is known to exist, else
 	// Keep with a warning at start; a Kafka source refuses it.
 	Default Policy = iota
 	// DeadLetterNative leaves it to the broker: dead-letter exchange, redrive policy.
@@ -140,7 +140,7 @@ type DeadLetter struct {
 	To string
 	// Via publishes. nil: a publisher on the source's own broker.
 	Via transport.Publisher
-	// MaxHops is how often a message may have been moved to a dead-letter place, or put
+	// MaxHops is how often a message may have been moved to a dead-letter destination, or put
 	// back from one, before it stays here with its reason: so that dead letters of containers
 	// that feed each other do not go round for ever. Zero: 8.
 	MaxHops int

@@ -66,7 +66,7 @@ func (l *deadLetters) place() string {
 	return "kept"
 }
 
-// deadMoves is the goroutine that repeats moves to the dead-letter place, one after the
+// deadMoves is the goroutine that repeats moves to the dead-letter destination, one after the
 // other, so that a place that does not answer costs no worker. It runs only while moves are
 // due. Guarded by dispatcher.mu.
 type deadMoves struct {
@@ -122,7 +122,7 @@ func (t *settler) keep(w *worker, it *item, j judgement) {
 	t.redeliver(w, it, j, it.d.Attempt+1, false)
 }
 
-// reject lets the broker move the message to its own dead-letter place.
+// reject lets the broker move the message to its own dead-letter destination.
 func (t *settler) reject(w *worker, it *item, j judgement) {
 	if err := t.dead.hopped(it.d); err != nil {
 		t.stays(w, it, j, err)
@@ -130,7 +130,7 @@ func (t *settler) reject(w *worker, it *item, j judgement) {
 	}
 	switch err := it.d.Apply(t.life.settle, longshore.Settlement{Verb: longshore.VerbReject, Reason: j.err}); {
 	case err == nil:
-		t.log.deadLettered(it.d, j.err, "the broker's dead-letter place")
+		t.log.deadLettered(it.d, j.err, "the broker's dead-letter destination")
 	case errors.Is(err, longshore.CodeUnsupported):
 		t.keep(w, it, j)
 		return
@@ -289,7 +289,7 @@ func (l *deadLetters) hopped(d *longshore.Delivery) error {
 }
 
 // lastReturn is the verdict on a delivery that the broker gives up at its next return. It
-// goes to the dead-letter place with that reason while it is here, since it may not
+// goes to the dead-letter destination with that reason while it is here, since it may not
 // survive its handler. nil where there is no such place, or the delivery is none of
 // those: then a handler gets it.
 func (l *deadLetters) lastReturn(d *longshore.Delivery) error {
@@ -308,9 +308,9 @@ func limitNotice(s *settings, caps longshore.Capabilities, policy Policy) string
 		return ""
 	}
 	if caps.LimitDeadLetters {
-		return fmt.Sprintf("the broker moves a message to its own dead-letter place after %d receives and counts those that no handler saw, such as stops and crashes: its limit should be above MaxAttempts plus some stops", caps.DeliveryLimit)
+		return fmt.Sprintf("the broker moves a message to its own dead-letter destination after %d receives and counts those that no handler saw, such as stops and crashes: its limit should be above MaxAttempts plus some stops", caps.DeliveryLimit)
 	}
-	fate := "there is no dead-letter place here for messages that come near it; set DeadLetter.To"
+	fate := "no dead-letter destination is set for messages that come near it; set DeadLetter.To"
 	if s.dead.To != "" || policy == DeadLetterNative {
 		fate = "a message one return away from it is dead-lettered here"
 	}
@@ -328,13 +328,13 @@ func destinationFault(err error) error {
 	return err
 }
 
-// immovable tells whether a dead-letter place that answers like this will answer the same
+// immovable tells whether a dead-letter destination that answers like this will answer the same
 // to the next try: the message is what it refuses.
 func immovable(err error) bool {
 	return transport.Permanent(err) || longshore.CodeOf(err) == longshore.CodeHops
 }
 
-// unmovable counts the messages that their dead-letter place refuses for good, and returns
+// unmovable counts the messages that their dead-letter destination refuses for good, and returns
 // its answer to one of them. They are tried again, since its limit may be raised.
 func unmovable(sched *dispatch.Scheduler[item]) (n int, why error) {
 	for t := range sched.Begun() {
@@ -356,7 +356,7 @@ func unmovableText(sched *dispatch.Scheduler[item], to string) string {
 	case 0:
 		return ""
 	case 1:
-		return fmt.Sprintf("1 message cannot be moved to its dead-letter place %q: %v", to, why)
+		return fmt.Sprintf("1 message cannot be moved to its dead-letter destination %q: %v", to, why)
 	}
-	return fmt.Sprintf("%d messages cannot be moved to their dead-letter place %q: %v", n, to, why)
+	return fmt.Sprintf("%d messages cannot be moved to their dead-letter destination %q: %v", n, to, why)
 }

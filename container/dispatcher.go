@@ -36,7 +36,7 @@ type dispatcher struct {
 	manual  map[*longshore.Delivery]*item // with manual settling: what handlers have not settled; else nil
 	parking parking                       // when the next parked delivery is due
 	linger  linger                        // how long a batch waits to fill
-	moves   deadMoves                     // repeats moves to the dead-letter place
+	moves   deadMoves                     // repeats moves to the dead-letter destination
 	growth  growth                        // running deliveries that wait for room to become larger
 
 	load  load     // what is measured, for the policy and the window

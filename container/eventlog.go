@@ -28,7 +28,7 @@ type eventLog struct {
 // rareCounts are the sums over a run that no successful message touches.
 type rareCounts struct {
 	dead       map[longshore.Code]int64       // dead letters, by why they were given up
-	deadFailed int64                          // moves to the dead-letter place that failed
+	deadFailed int64                          // moves to the dead-letter destination that failed
 	released   map[longshore.Code]int64       // releases that handlers and middlewares asked for
 	settle     map[longshore.Code]int64       // settlements that were not carried out
 	reopens    map[longshore.Code]int64       // lost subscriptions
@@ -51,7 +51,7 @@ func newEventLog(c *ListenerContainer) *eventLog {
 // outcome reports a verdict to the middlewares that observe outcomes.
 func (l *eventLog) outcome(it *item, j judgement) {
 	if len(l.observers) == 0 || j.verdict == longshore.VerdictNone {
-		return // without a verdict the message is still on its way to its dead-letter place
+		return // without a verdict the message is still on its way to its dead-letter destination
 	}
 	o := longshore.Outcome{Verdict: j.verdict, Err: j.err, Started: it.started, Took: j.took}
 	for _, ob := range l.observers {
@@ -150,7 +150,7 @@ func (l *eventLog) facts(d *longshore.Delivery) *DeliveryFacts {
 	return f
 }
 
-// deadLettered counts and reports a message that was moved to a dead-letter place.
+// deadLettered counts and reports a message that was moved to a dead-letter destination.
 func (l *eventLog) deadLettered(d *longshore.Delivery, reason error, to string) {
 	code := longshore.CodeOf(reason)
 	if code == "" {
@@ -168,7 +168,7 @@ func (l *eventLog) deadLettered(d *longshore.Delivery, reason error, to string) 
 	l.emit(e)
 }
 
-// deadLetterFailed counts and reports a move to the dead-letter place that failed. It
+// deadLetterFailed counts and reports a move to the dead-letter destination that failed. It
 // emits nothing if e is nil.
 func (l *eventLog) deadLetterFailed(e *Event) {
 	l.mu.Lock()

@@ -55,7 +55,7 @@ type Event struct {
 	Kind      EventKind // says which of the other fields are set
 	Text      string    // one line
 	Err       error     // the cause; nil: there is none
-	Reason    string    // depends on the kind: the policy's word, the dead-letter place, who holds, the verb
+	Reason    string    // depends on the kind: the policy's word, the dead-letter destination, who holds, the verb
 	// Condition names a state that lasts. The event that ends it has the same one.
 	Condition string
 	From, To  int // the number of workers before and after

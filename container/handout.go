@@ -159,7 +159,7 @@ func (r *dispatcher) parkingFull() bool {
 		r.emit(Event{Kind: EventParkingFree, Count: n, Text: fmt.Sprintf("%d retries wait, fewer than Redelivery.Parked allows", n)})
 	case EventParkingFull:
 		r.emit(Event{Kind: EventParkingFull, Count: n,
-			Text: fmt.Sprintf("%d retries wait, as many as Redelivery.Parked allows; new failures go to the broker or the dead-letter place early, and while nearly all fail nothing more is received", n)})
+			Text: fmt.Sprintf("%d retries wait, as many as Redelivery.Parked allows; new failures go to the broker or the dead-letter destination early, and while nearly all fail nothing more is received", n)})
 	}
 	return full
 }
@@ -179,7 +179,7 @@ func (r *dispatcher) parkDue() {
 	})
 }
 
-// takeDue takes the next item whose move to the dead-letter place is due; nil: none is.
+// takeDue takes the next item whose move to the dead-letter destination is due; nil: none is.
 func (r *dispatcher) takeDue() (it *item) {
 	r.locked(func() {
 		if it = r.moves.next(r.sched); it == nil {

@@ -9,10 +9,10 @@ import (
 )
 
 // Containers can send each other their dead letters: what no handler likes would go round
-// for ever, faster the more containers there are. Every move to a dead-letter place, and
+// for ever, faster the more containers there are. Every move to a dead-letter destination, and
 // every replay, is a hop that the message carries with it; at the limit it stays.
 
-// HeaderDeadHops counts how often a message was moved to a dead-letter place, or put back
+// HeaderDeadHops counts how often a message was moved to a dead-letter destination, or put back
 // from one.
 const HeaderDeadHops = hops.Header
 

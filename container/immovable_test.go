@@ -14,7 +14,7 @@ import (
 	"github.com/longshore-go/longshore/transport/memory"
 )
 
-// narrow is a dead-letter place that takes only what fits.
+// narrow is a dead-letter destination that takes only what fits.
 type narrow struct {
 	mu    sync.Mutex
 	fits  func(m *longshore.Message) bool
@@ -35,7 +35,7 @@ func (n *narrow) Publish(_ context.Context, _ string, msgs ...*longshore.Message
 
 func (n *narrow) Close(context.Context) error { return nil }
 
-// F-N17: what a dead-letter place refuses for good is in the health, in why and an event,
+// F-N17: what a dead-letter destination refuses for good is in the health, in why and an event,
 // and goes when the place takes it.
 func TestWhatCannotBeMovedIsSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestWhatCannotBeMovedIsSeen(t *testing.T) {
 		defer stop()
 		wait(10 * time.Minute)
 		st, why := c.Stats(), c.Bottleneck()
-		if st.Ready || !strings.Contains(st.Reason, `1 message cannot be moved to its dead-letter place "dead"`) || !strings.Contains(st.Reason, "9 bytes; it takes 8") {
+		if st.Ready || !strings.Contains(st.Reason, `1 message cannot be moved to its dead-letter destination "dead"`) || !strings.Contains(st.Reason, "9 bytes; it takes 8") {
 			t.Errorf("ready %t: %s", st.Ready, st.Reason)
 		}
 		if why.By != container.ByDeadLetter || !strings.HasPrefix(why.Text, st.Reason) {

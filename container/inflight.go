@@ -19,7 +19,7 @@ const (
 	HeldRunning HeldState = "running" // its handler runs; with manual settling, it is not settled yet
 	HeldStuck   HeldState = "stuck"   // its handler has not returned for Config.Stuck.After
 	HeldParked  HeldState = "parked"  // waits here for its next attempt, until Due
-	HeldMoving  HeldState = "moving"  // waits, until Due, to be moved to the dead-letter place again
+	HeldMoving  HeldState = "moving"  // waits, until Due, to be moved to the dead-letter destination again
 	HeldReady   HeldState = "ready"   // waits for a worker or a permit
 	HeldBehind  HeldState = "behind"  // waits for an earlier one of its key or partition
 )

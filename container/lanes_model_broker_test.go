@@ -160,7 +160,7 @@ func (c *laneConsumer) Nack(_ context.Context, token uint64, delay time.Duration
 }
 
 func (*laneConsumer) Reject(context.Context, uint64, error) error {
-	return &longshore.Error{Code: longshore.CodeUnsupported, Err: errors.New("no dead-letter place")}
+	return &longshore.Error{Code: longshore.CodeUnsupported, Err: errors.New("no dead-letter destination")}
 }
 func (*laneConsumer) Extend(context.Context, uint64, time.Duration) error { return nil }
 func (*laneConsumer) Release(context.Context) error                       { return nil }

@@ -24,7 +24,7 @@ type Intervention struct {
 }
 
 // RetryNow lets a record that is parked have its next attempt at once, or its next
-// move to the dead-letter place. It returns the record as it was found.
+// move to the dead-letter destination. It returns the record as it was found.
 //
 // Errors: CodeNotFound if the container does not hold it, CodeState if it is not
 // parked or the container drains.
@@ -32,11 +32,11 @@ func (c *ListenerContainer) RetryNow(in Intervention) (Held, error) {
 	return c.intervene(retryVerb, in)
 }
 
-// DeadLetterNow gives a record up: it goes to the dead-letter place, as after its
+// DeadLetterNow gives a record up: it goes to the dead-letter destination, as after its
 // last attempt. It returns the record as it was found, when it has arrived there.
 //
 // Errors: CodeNotFound if the container does not hold it; CodeState if its handler
-// runs (see Interrupt), the container drains, or there is no dead-letter place;
+// runs (see Interrupt), the container drains, or there is no dead-letter destination;
 // CodeDeadLetter if the place does not take it now: the record stays, and the move
 // is tried again.
 func (c *ListenerContainer) DeadLetterNow(in Intervention) (Held, error) {
@@ -70,7 +70,7 @@ type recordFacts struct {
 	head      string    // the record that has to go first; "": it is at work
 	ordered   bool      // given back, it would be overtaken
 	stays     bool      // its partition stays with this instance, and the record with it
-	place     bool      // there is a dead-letter place
+	place     bool      // there is a dead-letter destination
 	interrupt bool      // the operator takes a record whose handler runs too
 	owned     bool      // the broker has not taken it back
 }
@@ -82,7 +82,7 @@ func (v operatorVerb) refusal(f recordFacts) error {
 		return f.refuseRetry()
 	case deadLetterVerb:
 		if !f.place {
-			return unable(longshore.CodeState, "set container.Config.DeadLetter.To", "there is no dead-letter place to take it")
+			return unable(longshore.CodeState, "set container.Config.DeadLetter.To", "no dead-letter destination is set")
 		}
 	case releaseVerb:
 		if f.ordered {
@@ -107,7 +107,7 @@ func (f recordFacts) refuseRetry() error {
 	case HeldMoving, HeldParked:
 		return nil
 	case HeldReady:
-		return unable(longshore.CodeState, "see longshore ctl why: workers or permits may be what is missing", "it waits for no time, but for a worker")
+		return unable(longshore.CodeState, "see longshore ctl why: workers or permits may be short", "it is not waiting for a time, but for a worker")
 	case HeldBehind:
 		if f.head != "" {
 			return unable(longshore.CodeState, fmt.Sprintf("retry %q: it goes first", f.head), "it waits behind an earlier one of its key or partition")

@@ -73,7 +73,7 @@ func (c *comeback) plan() (to route, held bool, delay time.Duration) {
 	case c.leaves, c.torn, held && counts && delay >= brokerDelay, held && c.full:
 		return routeBroker, held, delay
 	case c.full && !c.outage && c.verdict == longshore.VerdictRetry && c.giveUp:
-		// No room to wait, and other messages succeed: early in the dead-letter place this one
+		// No room to wait, and other messages succeed: early in the dead-letter destination this one
 		// does not hold them up. Where nearly all fail, that would move the whole queue there,
 		// so the intake waits instead.
 		return routeDeadLetter, held, delay

@@ -142,7 +142,7 @@ func (s *settings) terminal(caps longshore.Capabilities) (Policy, error) {
 	case s.dead.Policy == DeadLetterNative && !caps.DeadLetter:
 		return 0, &longshore.Error{Code: longshore.CodeUnsupported, Source: s.name,
 			Op:   fmt.Sprintf("start container %q", s.name),
-			Err:  fmt.Errorf("DeadLetter.Policy is Native, but no dead-letter place of the broker is known (capability DeadLetter)"),
+			Err:  fmt.Errorf("DeadLetter.Policy is Native, but no dead-letter destination of the broker is known (capability DeadLetter)"),
 			Hint: "set DeadLetter.To, or Policy Keep or Discard"}
 	case s.dead.Policy != Default:
 		return s.deletion.opened(s.dead.Policy, caps), nil

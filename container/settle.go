@@ -11,7 +11,7 @@ import (
 
 // settler ends handler calls: it decides what becomes of a delivery and carries that
 // out, by settling it with the broker, by parking it here for a retry (redeliver.go), or by
-// a move to the dead-letter place (deadletter.go). It is used without the dispatcher's
+// a move to the dead-letter destination (deadletter.go). It is used without the dispatcher's
 // lock, because a settlement may take as long as the broker does; what it changes under
 // that lock it changes through ender, parker and mover.
 type settler struct {
@@ -30,7 +30,7 @@ type settler struct {
 
 	ended  ender  // ends the item under the lock
 	parked parker // keeps the item here for a retry
-	moved  mover  // follows the item's move to the dead-letter place
+	moved  mover  // follows the item's move to the dead-letter destination
 }
 
 func newSettler(c *ListenerContainer, d *dispatcher, dead *deadLetters, life *lifetimes) *settler {

@@ -76,7 +76,7 @@ type simMessage struct {
 	done     int       // that returned nil
 	ended    bool      // handled to an end once, so that its followers may start
 	endFrom  time.Time // when the call began that ended it
-	dies     bool      // it may be in the dead-letter place
+	dies     bool      // it may be in the dead-letter destination
 	givenUp  bool      // an operator dead-lettered it
 	hurried  bool      // an operator retried or released it
 	released bool      // an operator released it, so that it comes again

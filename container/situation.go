@@ -43,7 +43,7 @@ type situation struct {
 	calls       callsSeen   // what the workers do
 	parkingFull bool        // retries take all the space for them
 	parkingAt   time.Time   // since when
-	unmovable   string      // what the dead-letter place refuses for good, and why; "": nothing
+	unmovable   string      // what the dead-letter destination refuses for good, and why; "": nothing
 	hotKey      string      // of the lane that holds HotShare; "" if it has no readable name
 	aside       float64     // the share of the space for blocked deliveries that is used
 	blockedLane BlockedLane // where the most of what is aside waits; read only if its space is used up

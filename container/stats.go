@@ -99,7 +99,7 @@ type Stats struct {
 	ReleasedBy         map[longshore.Code]int64
 	VerdictLost        int64                    // verdicts on deliveries that the broker had taken back
 	DeadLetters        map[longshore.Code]int64 // messages given up, by the code of the reason
-	DeadLetterFailures int64                    // moves to the dead-letter place that failed
+	DeadLetterFailures int64                    // moves to the dead-letter destination that failed
 	SettleFailures     map[longshore.Code]int64 // settlements that the broker did not carry out, by code
 	Reopens            map[longshore.Code]int64 // lost subscriptions, by code
 	// Skipped counts how often messages were skipped, as EventSkipped tells.

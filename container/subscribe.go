@@ -54,7 +54,7 @@ func (v *supervisor) check(ctx context.Context, g *generation) error {
 		return err
 	}
 	if policy == DeadLetterKeep && v.s.dead.Policy == Default && g.id == 1 {
-		v.notice(nil, "no dead-letter place is known: messages that fail for the last time are kept and tried again at Redelivery.Backoff.Max; set DeadLetter")
+		v.notice(nil, "no dead-letter destination is known: messages that fail for the last time are kept and tried again at Redelivery.Backoff.Max; set DeadLetter")
 	}
 	if text := limitNotice(v.s, g.caps, policy); text != "" && g.id == 1 {
 		v.notice(nil, text)

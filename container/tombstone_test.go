@@ -12,7 +12,7 @@ import (
 	"github.com/longshore-go/longshore/transport/memory"
 )
 
-// F-N20: a tombstone that a handler cannot take goes to the dead-letter place as a
+// F-N20: a tombstone that a handler cannot take goes to the dead-letter destination as a
 // tombstone, with a reason that says so.
 func TestTombstoneIsDeadLetteredAsOne(t *testing.T) {
 	type order struct{ ID string }

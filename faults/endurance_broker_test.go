@@ -27,7 +27,7 @@ type enduranceBroker struct {
 	heap             int              // MB that may be live: MaxBytes of the container, what the client holds, and 32
 	declared         func() bool      // the program's queue or topic is there
 	left             func() int       // what is not settled and nobody has; -1 = not known now
-	died             func() int       // how many are in the dead-letter place
+	died             func() int       // how many are in the dead-letter destination
 	dead             func(n int) (bodies []string)
 	trim             func() // throws away what the broker keeps of what is settled
 }

@@ -108,7 +108,7 @@ func TestTheReadmesProgramIsOneForEachBroker(t *testing.T) {
 			}
 		}
 		if differ != changed {
-			t.Errorf("%s: %d lines differ from the README's, want %d: the broker, its import, the dead-letter place's name", kind, differ, changed)
+			t.Errorf("%s: %d lines differ from the README's, want %d: the broker, its import, the dead-letter destination's name", kind, differ, changed)
 		}
 	}
 }

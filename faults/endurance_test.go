@@ -70,7 +70,7 @@ func (e *endurance) await(publishing <-chan error) (ok bool) {
 	}
 }
 
-// compare returns which numbers were in no handler, or in no dead-letter place.
+// compare returns which numbers were in no handler, or in no dead-letter destination.
 func (e *endurance) compare() (lost, twice, dead int) {
 	e.t.Helper()
 	poison := make([]bool, e.n)

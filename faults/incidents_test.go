@@ -150,7 +150,7 @@ func TestForgottenPauseAndThrottleAreNamed(t *testing.T) {
 	eventually(t, 20*time.Second, "it is over", func() bool { return c.Stats().Reason == "" && l.Done() == 20 })
 }
 
-// F-N34: a record that is kept because it has no dead-letter place blocks its partition.
+// F-N34: a record that is kept because it has no dead-letter destination blocks its partition.
 func TestPartitionBlockedByKeepIsNamed(t *testing.T) {
 	onKafka(t, 1, func(t *testing.T, k *kafkaTopic, p kafka.Protocol) {
 		l := oracle.New()

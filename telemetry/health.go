@@ -61,7 +61,7 @@ func (h health) ready(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if only != "" && !found {
-		http.Error(w, string(longshore.CodeNotFound)+": there is no such container", http.StatusNotFound)
+		http.Error(w, string(longshore.CodeNotFound)+": no such container", http.StatusNotFound)
 		return
 	}
 	answerHealth(w, ok, healthAnswer{Ready: &ok, Containers: said})

@@ -61,7 +61,7 @@ func (t *Telemetry) claim(cs []*container.ListenerContainer) (release func(), er
 		id := [2]string{c.Name(), c.Stats().Source}
 		if t.series[id] {
 			err = errors.Join(err, &longshore.Error{Code: longshore.CodeConfig, Op: fmt.Sprintf("observe container %q", c.Name()), Source: c.Name(),
-				Err: fmt.Errorf("another container has this name and consumes %q as well, so their metrics could not be told apart", id[1]), Hint: "set container.Config.Name"})
+				Err: fmt.Errorf("another container has this name and consumes %q as well, so their metrics could not be distinguished", id[1]), Hint: "set container.Config.Name"})
 			continue
 		}
 		if t.series == nil {
@@ -101,7 +101,7 @@ type observer struct {
 
 func (o *observer) make() {
 	o.state = o.gauge("longshore.container.state", "{container}", "1 for the state that the container is in.")
-	o.live = o.gauge("longshore.container.live", "{container}", "0 if it ended and nobody told it to.")
+	o.live = o.gauge("longshore.container.live", "{container}", "0 if it ended without being stopped.")
 	o.ready = o.gauge("longshore.container.ready", "{container}", "1 while deliveries flow or could.")
 	o.accepting = o.gauge("longshore.container.accepting", "{container}", "1 while work may start: not paused, behind a breaker that is not closed, throttled to 0, draining or without a subscription.")
 	o.workers = o.gauge("longshore.container.workers", "{worker}", "Workers that exist.")
@@ -120,7 +120,7 @@ func (o *observer) make() {
 	o.oldest = o.share("longshore.delivery.oldest", "s", "Time that the oldest delivery in hand has been here.")
 	o.last = o.share("longshore.delivery.last", "s", "Time since something was received.")
 	o.redelivered = o.total("longshore.redelivered", "{message}", "Deliveries that the broker had handed out before.")
-	o.deadLetters = o.total("longshore.deadletters", "{message}", "Messages moved to the dead-letter place, by reason.")
+	o.deadLetters = o.total("longshore.deadletters", "{message}", "Messages moved to the dead-letter destination, by reason.")
 	o.released = o.total("longshore.released", "{message}", "Messages given back uncounted by handlers and middlewares, by reason.")
 	o.settleFailures = o.total("longshore.settle.failures", "{message}", "Settlements that were accepted and failed later.")
 	o.reopens = o.total("longshore.reopens", "{reopen}", "Subscriptions that ended, by code.")

@@ -144,7 +144,7 @@ type (
 	// Preparer completes a delivery before a handler or middleware sees it, on the
 	// goroutine of its worker and with the handler's context, at each attempt: it may
 	// do I/O and call Delivery.Replace. An error takes the place of the handler's
-	// result, so longshore.Reject sends the message to the dead-letter place and a
+	// result, so longshore.Reject sends the message to the dead-letter destination and a
 	// plain error follows the redelivery policy. A container calls it; who receives
 	// without one calls it too.
 	Preparer interface {

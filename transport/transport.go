@@ -50,7 +50,7 @@ type OpenOptions struct {
 	// the source where the source declares anything. Empty: none.
 	DeadLetter string
 	// Native: the container leaves messages that failed for the last time to the
-	// broker's own dead-letter place, so there has to be one.
+	// broker's own dead-letter destination, so there has to be one.
 	Native bool
 }
 

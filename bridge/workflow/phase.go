@@ -58,7 +58,7 @@ func rules(p Phase) rule {
 	case NewRuns:
 		return rule{"new-runs", Forth, Quiet, Returning, 5, "producers: switch them to the new side, in any order"}
 	case Quiet:
-		return rule{"quiet", Forth, Drained, Returning, 6, "moving what is left on the old side"}
+		return rule{"quiet", Forth, Drained, Returning, 6, "moving the rest of the old side"}
 	case Drained:
 		return rule{"drained", Still, Drained, Returning, 0, ""}
 	case Finished:
@@ -72,7 +72,7 @@ func rules(p Phase) rule {
 	case OldRuns:
 		return rule{"old-runs", Back, QuietBack, OldRuns, 4, "producers: switch them back to the old side"}
 	case QuietBack:
-		return rule{"quiet-back", Back, Planned, QuietBack, 5, "moving back what is left on the new side"}
+		return rule{"quiet-back", Back, Planned, QuietBack, 5, "moving the rest of the new side back"}
 	case phases:
 	}
 	return rule{name: fmt.Sprintf("phase %d", p)}

@@ -67,7 +67,7 @@ func addHelp(root *cobra.Command) {
 		RunE: func(_ *cobra.Command, args []string) error {
 			cmd, rest, err := root.Find(args)
 			if err != nil || len(rest) > 0 {
-				return &cli.UsageError{Text: fmt.Sprintf("there is no command %q", strings.Join(args, " ")), Hint: "see longshore --help"}
+				return &cli.UsageError{Text: fmt.Sprintf("unknown command %q", strings.Join(args, " ")), Hint: "see longshore --help"}
 			}
 			cmd.InitDefaultHelpFlag()
 			return cmd.Help()

@@ -42,7 +42,7 @@ func (b *bridgeCommand) runVerify(ctx context.Context, r *config.Route, out stri
 		return workflow.Precondition(r.Name, "it has no ledger", "write ledger: DIRECTORY before the move; without one nothing can be verified")
 	}
 	if _, err := os.Stat(r.Ledger); err != nil {
-		return workflow.Precondition(r.Name, "there is no ledger in "+r.Ledger, "run it where the move was run, or name the file by -c")
+		return workflow.Precondition(r.Name, "no ledger in "+r.Ledger, "run it where the move was run, or name the file by -c")
 	}
 	var target transport.Source
 	if reread && r.Seed != nil { // a topic keeps what was read; a queue's consumers take it away
@@ -111,7 +111,7 @@ func (b *bridgeCommand) remaining() *cobra.Command {
 	var quiet time.Duration
 	var watch bool
 	var cmd *cobra.Command
-	cmd = b.verb("remaining", "Count what is left on the old side",
+	cmd = b.verb("remaining", "Count the messages left on the old side",
 		"remaining counts ready, unsettled and delayed messages, dead letters, parked messages and consumers of\n"+
 			"the old side. Exit code 0: all are 0, and stay 0 for --quiet. Exit code 1: something is left, or arrived.",
 		func(ctx context.Context, r *config.Route) error {

@@ -46,7 +46,7 @@ func (b *bridgeCommand) check() *cobra.Command {
 func (b *bridgeCommand) knownFindings() error {
 	for _, code := range b.accept {
 		if !slices.Contains(config.Findings(), code) {
-			return &cli.UsageError{Text: "there is no finding " + code, Hint: "the findings are " + strings.Join(config.Findings(), ", ")}
+			return &cli.UsageError{Text: "unknown finding " + code, Hint: "the findings are " + strings.Join(config.Findings(), ", ")}
 		}
 	}
 	return nil
@@ -127,7 +127,7 @@ func (b *bridgeCommand) surveyText(r *config.Route, s *survey.Report, open []str
 	}
 	switch {
 	case s.NotSampled != "":
-		fmt.Fprintf(&t, "  W %-16s no message was looked at, because that counts as a delivery here; --force does it all the same\n", "not sampled")
+		fmt.Fprintf(&t, "  W %-16s no message was looked at, because that counts as a delivery here; --force looks anyway\n", "not sampled")
 	case s.Sampled == 0:
 		fmt.Fprintf(&t, "  I no messages to look at\n")
 	default:

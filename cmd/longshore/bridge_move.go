@@ -18,7 +18,7 @@ import (
 func (b *bridgeCommand) cutover() *cobra.Command {
 	cmd := b.verb("cutover", "Move a service, one step after the other",
 		"cutover prepares the target, waits until the old consumers have ended, forwards, waits for the new\n"+
-			"consumers and the producers, and moves what is left, dead letters included. Each step is saved before\n"+
+			"consumers and the producers, and moves the remaining messages, dead letters included. Each step is saved before\n"+
 			"the next begins: run it again after Ctrl-C or a crash. Exit code 4: a precondition does not hold.", b.runCutover)
 	b.moveFlags(cmd)
 	cmd.Flags().StringArrayVar(&b.accept, "accept", nil, "`CODE` of a finding of check that is accepted; repeat for more")
@@ -36,7 +36,7 @@ func (b *bridgeCommand) rollback() *cobra.Command {
 func (b *bridgeCommand) finish() *cobra.Command {
 	cmd := b.verb("finish", "Give the old side up",
 		"finish ends a move that is drained. It deletes nothing: the old queue stays, and longshore bridge\n"+
-			"remaining --watch reports what arrives there. There is no rollback after it.", b.runFinish)
+			"remaining --watch reports what arrives there. It cannot be rolled back.", b.runFinish)
 	b.moveFlags(cmd)
 	return cmd
 }
@@ -237,7 +237,7 @@ func (b *bridgeCommand) runRollback(ctx context.Context, r *config.Route) error 
 }
 
 func (b *bridgeCommand) runFinish(ctx context.Context, r *config.Route) error {
-	question := fmt.Sprintf("give %s up? There is no rollback after it", nameOf(r.From))
+	question := fmt.Sprintf("give %s up? It cannot be rolled back", nameOf(r.From))
 	if err := b.confirmed(ctx, b.yes, question, "run "+b.again("finish", r)+" --yes"); err != nil {
 		return err
 	}

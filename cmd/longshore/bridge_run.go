@@ -21,7 +21,7 @@ func (b *bridgeCommand) runVerb() *cobra.Command {
 	var until string
 	var standby bool
 	cmd := b.verb("run", "Forward until Ctrl-C",
-		"run moves messages from the old side to the new one, outside of a cut-over or beside its steps: for\n"+
+		"run moves messages from the old side to the new one, outside of a cut-over or during its steps: for\n"+
 			"services that are moved by other means. It drains at Ctrl-C. --until empty makes it a finite job.",
 		func(ctx context.Context, r *config.Route) error {
 			if until != "" && until != "empty" {
@@ -39,7 +39,7 @@ func (b *bridgeCommand) runVerb() *cobra.Command {
 }
 
 func (b *bridgeCommand) mirror() *cobra.Command {
-	return b.verb("mirror", "Copy into a shadow beside the old consumers, to try the new side out",
+	return b.verb("mirror", "Copy into a shadow next to the old consumers, to try the new side out",
 		"mirror makes a second queue with every binding of the first and forwards from there to NAME.shadow,\n"+
 			"never to the live target. The second queue goes away with it; the shadow stays and can be deleted.\n"+
 			"RabbitMQ only: bindings are those of from.declare.bindings.",
@@ -53,7 +53,7 @@ func (b *bridgeCommand) mirror() *cobra.Command {
 			}
 			cfg := b.settings(r)
 			cfg.Name, cfg.From, cfg.To, cfg.Park, cfg.OnUnsendable = r.Name+".mirror", r.Tap, r.Shadow, "", bridge.StopRoute
-			return b.forward(ctx, r, cfg, "delete "+nameOf(r.Shadow)+" when it is no longer needed")
+			return b.forward(ctx, r, cfg, "delete "+nameOf(r.Shadow)+" once it has served its purpose")
 		})
 }
 

@@ -86,16 +86,16 @@ func TestBridgeVerbs(t *testing.T) {
 		return got
 	}
 	verb(world{}, 1, "E REPLY-TO", "check")
-	verb(world{}, 2, "there is no finding SPEED", "check", "--accept", "SPEED")
+	verb(world{}, 2, "unknown finding SPEED", "check", "--accept", "SPEED")
 	var found checkResult
 	if err := json.Unmarshal([]byte(verb(world{}, 0, "", "check", "--accept", "REPLY-TO", "--json").out), &found); err != nil || found.Sampled != 20 || found.Keys != 3 || len(found.Privileges) != 2 {
 		t.Errorf("%v %+v", err, found)
 	}
-	verb(world{}, 4, "there is no ledger", "verify")
+	verb(world{}, 4, "no ledger in", "verify")
 	verb(world{}, 1, "ready 20, unsettled 0, delayed 0, dead letters 2", "remaining")
 	verb(world{}, 4, "check finds REPLY-TO", "cutover", "--yes")
 	verb(world{}, 2, "--yes", "cutover", "--accept", "REPLY-TO")
-	verb(world{}, 2, `there is no route "order"`, "check", "order")
+	verb(world{}, 2, `unknown route "order"`, "check", "order")
 	verb(world{}, 4, "no bindings", "mirror")
 	verb(world{}, 4, "not drained yet", "finish", "--yes")
 
@@ -139,7 +139,7 @@ func TestCutoverWithoutALook(t *testing.T) {
 	}{
 		{world{}, 0, "no message was looked at", []string{"check"}},
 		{world{}, 4, "(NO-ID)", []string{"cutover", "--yes"}},
-		{world{}, 2, "there is no finding NOID", []string{"cutover", "--yes", "--accept", "NOID"}},
+		{world{}, 2, "unknown finding NOID", []string{"cutover", "--yes", "--accept", "NOID"}},
 		{interruptAt("new consumers: start"), 130, "next: longshore bridge cutover orders", []string{"cutover", "--yes", "--accept", "NO-ID"}},
 	} {
 		got := c.w.run(t, append(append([]string{"bridge"}, c.args...), "-c", file)...)

@@ -20,7 +20,7 @@ func addCompletion(root *cobra.Command) {
 			c.RunE = func(cmd *cobra.Command, args []string) error {
 				text := "SHELL is missing"
 				if len(args) > 0 {
-					text = fmt.Sprintf("there is no completion for %q", args[0])
+					text = fmt.Sprintf("no completion for %q", args[0])
 				}
 				return &cli.UsageError{Text: text, Hint: "write longshore completion bash, fish, powershell or zsh"}
 			}

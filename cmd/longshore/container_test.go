@@ -36,8 +36,8 @@ func TestAContainersNameIsATarget(t *testing.T) {
 		}
 	}
 	for args, text := range map[string]string{
-		"peek order":      `error[missing]: configuration ` + file + `: there is no container "order"` + "\nhelp: did you mean \"orders\"?\n",
-		"peek invoices":   `error[missing]: configuration ` + file + `: there is no container "invoices"` + "\nhelp: add it below containers, which has orders, byurl, native\n",
+		"peek order":      `error[missing]: configuration ` + file + `: no container named "order"` + "\nhelp: did you mean \"orders\"?\n",
+		"peek invoices":   `error[missing]: configuration ` + file + `: no container named "invoices"` + "\nhelp: add it below containers, which has orders, byurl, native\n",
 		"dlq list native": `error[config]: find the dead letters of container "native": it has no dead_letter.to in `,
 		"peek orders -c " + configFile(t, "contaners: {}\n"): `error[config]: find container "orders": `,
 		"peek orders -c nowhere.yaml":                        "error[usage]: read the configuration nowhere.yaml",
@@ -58,7 +58,7 @@ func TestAContainersNameIsATarget(t *testing.T) {
 
 func TestANameWithoutAFile(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if got := (world{}).run(t, "peek", "orders"); got.code != 2 || !strings.HasPrefix(got.err, `error[bad-address]: find "orders": it is not a URL, and there is no longshore.yaml here`) {
+	if got := (world{}).run(t, "peek", "orders"); got.code != 2 || !strings.HasPrefix(got.err, `error[bad-address]: find "orders": not a URL, and no longshore.yaml here`) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -22,7 +22,7 @@ func (c *ctl) recordVerbs() []*cobra.Command {
 	return []*cobra.Command{
 		c.whyVerb(), c.inflightVerb(), c.stuckVerb(),
 		c.oneVerb("retry-now", "Let a parked record have its next attempt at once", false),
-		c.oneVerb("dead-letter", "Give up on a record: move it to the dead-letter place", true),
+		c.oneVerb("dead-letter", "Give up on a record: move it to the dead-letter destination", true),
 		c.oneVerb("release", "Return a record to the broker without counting an attempt", true),
 		c.seekVerb(),
 	}
@@ -292,7 +292,7 @@ func (f *seekFlags) body(one bool) (map[string]any, error) {
 	case terr == nil:
 		body["time"] = when
 	default:
-		return nil, &cli.UsageError{Text: fmt.Sprintf("--to %q is no position", f.to), Hint: "use start, end, an offset, or a time as 2026-01-31T06:00:00Z"}
+		return nil, &cli.UsageError{Text: fmt.Sprintf("--to %q is not a position", f.to), Hint: "use start, end, an offset, or a time as 2026-01-31T06:00:00Z"}
 	}
 	if one {
 		if f.partition < 0 {

@@ -93,7 +93,7 @@ func TestCtlSaysWhichTokenIsMissing(t *testing.T) {
 	}
 	want("the one in " + at + " is not this instance's")
 	w.env["LONGSHORE_TOKEN"] = "not the right one"
-	want("the token is nobody's here")
+	want("unknown token")
 }
 
 // Who gets no answer gets no empty list, and what a verb needs is said by the verb.

@@ -72,7 +72,7 @@ func (f *throttleFlags) body(cmd *cobra.Command) (map[string]any, error) {
 		return nil, &cli.UsageError{Text: "--permits and --add exclude each other", Hint: "--permits sets the number, --add changes the one of now"}
 	}
 	if f.permits < 0 || f.rate < 0 || f.burst < 0 {
-		return nil, &cli.UsageError{Text: "--permits, --rate and --burst must be 0 or more", Hint: "0 holds everything; --add -2 takes two permits away; --clear goes back to what is configured"}
+		return nil, &cli.UsageError{Text: "--permits, --rate and --burst must be 0 or more", Hint: "0 holds everything; --add -2 takes two permits away; --clear returns to the configured limit"}
 	}
 	if given("for") {
 		if f.hold <= 0 {
@@ -148,7 +148,7 @@ func thenText(layer, configured any) string {
 	case permits:
 		return limitText(at(configured, "permits"))
 	}
-	return "what is configured"
+	return "the configured limit"
 }
 
 // limitText is a limit for people.

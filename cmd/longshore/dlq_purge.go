@@ -24,7 +24,7 @@ func newDLQPurge(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "purge TARGET",
 		Short: "Remove dead letters for good",
-		Long: "purge removes dead letters; there is no way back. Of a Kafka topic only the oldest part can be\n" +
+		Long: "purge removes dead letters for good. Of a Kafka topic only the oldest part can be\n" +
 			"removed: of each partition everything up to the first record that is neither chosen nor replayed.",
 		Example: "  longshore dlq purge 'amqp://guest:guest@localhost/?queue=orders.dlq' --older 720h --force",
 		Args:    withTarget(1),

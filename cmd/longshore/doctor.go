@@ -69,7 +69,7 @@ func newDoctor(a *app) *cobra.Command {
 		Use:   "doctor TARGET",
 		Short: "Check a queue's settings; explain mutex rows with the queue and its dead letters",
 		Long: "doctor checks the settings that decide what happens to messages that fail, wait or take long: limits,\n" +
-			"leases, retention, dead-letter places.\n\n" +
+			"leases, retention, dead-letter destinations.\n\n" +
 			"With a database it reads the mutex rows, the dead-letter queue and the queue, twice, and explains each\n" +
 			"row. It reads only where that does no harm; what it cannot see is reported as unknown.\n" +
 			"--apply carries out the safe actions: rerun a dead letter whose row exists, delete one\n" +

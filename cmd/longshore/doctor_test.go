@@ -76,7 +76,7 @@ func TestDoctorChecksSettings(t *testing.T) {
 		t.Errorf("what was asked is not said: %q", got.err)
 	}
 	got = w.run(t, "doctor", strings.Replace(target, "orders", "absent", 1))
-	if got.code != 1 || !strings.Contains(got.out, `there is no queue "absent"`) {
+	if got.code != 1 || !strings.Contains(got.out, `no queue "absent"`) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -115,7 +115,7 @@ func TestDoctorWithoutAManagementAPI(t *testing.T) {
 	if got.code != 0 || !strings.Contains(got.out, `RabbitMQ 3.10.8, cluster "amqptest"`) || !strings.Contains(got.out, "0 ready, 0 consumers") || !strings.Contains(got.out, "--management http") || got.err != "" {
 		t.Errorf("%+v", got)
 	}
-	if got = w.run(t, "doctor", strings.Replace(target, "orders", "absent", 1)); got.code != 1 || !strings.Contains(got.out, `there is no queue "absent"`) {
+	if got = w.run(t, "doctor", strings.Replace(target, "orders", "absent", 1)); got.code != 1 || !strings.Contains(got.out, `no queue "absent"`) {
 		t.Errorf("%+v", got)
 	}
 	for target, want := range map[string]string{"amqp://u@h/": "http://u@h:15672", "amqp://u@h:5672/": "http://u@h:15672", "amqps://u@h:5671/": "https://u@h:15671", "amqp://u@h:5799/": ""} {

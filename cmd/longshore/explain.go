@@ -58,7 +58,7 @@ func explainCode(a *app, asked string) error {
 		if near := docs.Nearest(code); near != "" {
 			hint = "did you mean " + near + "? " + hint
 		}
-		return &cli.UsageError{Text: "there is no code " + quote(asked), Hint: hint}
+		return &cli.UsageError{Text: "unknown code " + quote(asked), Hint: hint}
 	}
 	if a.print.JSON {
 		return a.print.Document(page)

@@ -21,7 +21,7 @@ func TestUsageErrors(t *testing.T) {
 		"color":           {[]string{"version", "--color", "blue"}, "error[usage]: --color blue is not known\nhelp: use auto, always or never\n"},
 		"timeout":         {[]string{"version", "--timeout", "0s"}, "error[usage]: --timeout must be more than 0\nhelp: write for example --timeout 30s\n"},
 		"loud and quiet":  {[]string{"version", "-q", "-v"}, "error[usage]: -q and -v exclude each other\nhelp: give one of them\n"},
-		"code":            {[]string{"explain", "notfound"}, "error[usage]: there is no code \"notfound\"\nhelp: did you mean not-found? longshore explain lists all codes\n"},
+		"code":            {[]string{"explain", "notfound"}, "error[usage]: unknown code \"notfound\"\nhelp: did you mean not-found? longshore explain lists all codes\n"},
 		"too short":       {[]string{"demo", "--for", "1ms"}, "error[usage]: --for must be at least 1s\nhelp: the steps need some time\n"},
 		"flavor":          {[]string{"amqp-server", "--flavor", "2"}, "error[usage]: --flavor 2 is not known\nhelp: use 3.10, 4.0 or 4.3\n"},
 	} {
@@ -130,8 +130,8 @@ func TestHelpNamesNoVerbThatDoesNotExist(t *testing.T) {
 
 func TestCompletionWithoutAKnownShellIsAMistake(t *testing.T) {
 	for text, args := range map[string][]string{
-		"SHELL is missing":                  {"completion"},
-		`there is no completion for "tcsh"`: {"completion", "tcsh"},
+		"SHELL is missing":         {"completion"},
+		`no completion for "tcsh"`: {"completion", "tcsh"},
 	} {
 		if got := (world{}).run(t, args...); got.code != 2 || got.out != "" || !strings.Contains(got.err, text) {
 			t.Errorf("%v: %+v", args, got)
@@ -143,7 +143,7 @@ func TestMistakesAreSaidInOurWords(t *testing.T) {
 	for text, args := range map[string][]string{
 		`demo takes no arguments, and got "x"`:     {"demo", "x"},
 		"explain takes at most 1 argument, not 2":  {"explain", "a", "b"},
-		`there is no command "nope"`:               {"help", "nope"},
+		`unknown command "nope"`:                   {"help", "nope"},
 		`--for "x" is not a time` + "\n":           {"demo", "--for", "x"},
 		"--to is empty":                            {"publish", "x", "-", "--to", ""},
 		`unknown flag: --foo`:                      {"peek", "x", "--foo"},
@@ -155,11 +155,11 @@ func TestMistakesAreSaidInOurWords(t *testing.T) {
 		"--color sometimes is not known":           {"version", "--color", "sometimes"},
 		`flag needs an argument: --addr`:           {"amqp-server", "--addr"},
 		"--flavor 2 is not known":                  {"amqp-server", "--flavor", "2"},
-		`there is no code "nope"`:                  {"explain", "nope"},
+		`unknown code "nope"`:                      {"explain", "nope"},
 		"peek takes at most 1 argument, not 2":     {"peek", "a", "b"},
 		"publish takes at most 2 arguments, not 3": {"publish", "a", "b", "c"},
 		"read /: is a directory":                   {"publish", "x", "/"},
-		`there is no completion for "tcsh"`:        {"completion", "tcsh"},
+		`no completion for "tcsh"`:                 {"completion", "tcsh"},
 	} {
 		got := queue(memory.New(memory.Config{})).run(t, args...)
 		if got.code != 2 || got.out != "" || !strings.Contains(got.err, "error[usage]: ") || !strings.Contains(got.err, text) || !strings.Contains(got.err, "\nhelp: ") {

@@ -51,7 +51,7 @@ func (a *app) ofContainer(name string, o urls.Options) (config.Place, error) {
 	switch {
 	case err != nil && a.file == "" && a.env("LONGSHORE_CONFIG") == "":
 		return config.Place{}, &longshore.Error{Code: longshore.CodeBadAddress, Op: "find " + quote(name),
-			Err:  errors.New("it is not a URL, and there is no " + config.DefaultFile + " here with a container of that name"),
+			Err:  errors.New("not a URL, and no " + config.DefaultFile + " here with a container of that name"),
 			Hint: "name the file by -c FILE or LONGSHORE_CONFIG, or write a URL: " + strings.Join(urls.Schemes(), ", ")}
 	case err != nil:
 		return config.Place{}, unreadable(err)

@@ -32,7 +32,7 @@ func TestWrongValuesOfFlags(t *testing.T) {
 		"rate":          {[]string{"ctl", "throttle", "orders", "--rate", "50/s"}, `--rate "50/s" is not a number`, "write for example --rate 2.5"},
 		"switch":        {[]string{"version", "--json=ja"}, `--json "ja" is not true or false`, "write --json alone, or --json=false"},
 		"seed":          {[]string{"demo", "--seed", "-1"}, `--seed "-1" is not a whole number of 0 or more`, "write for example --seed 10"},
-		"no permits":    {[]string{"ctl", "throttle", "orders", "--permits", "-3"}, "--permits, --rate and --burst must be 0 or more", "0 holds everything; --add -2 takes two permits away; --clear goes back to what is configured"},
+		"no permits":    {[]string{"ctl", "throttle", "orders", "--permits", "-3"}, "--permits, --rate and --burst must be 0 or more", "0 holds everything; --add -2 takes two permits away; --clear returns to the configured limit"},
 		"least > most":  {[]string{"ctl", "scale", "orders", "--workers", "9:3"}, `--workers "9:3" is not possible`, "the most is at least 1 and not less than the least; pause stops a container"},
 		"no workers":    {[]string{"ctl", "scale", "orders", "--workers", "0"}, `--workers "0" is not possible`, "the most is at least 1 and not less than the least; pause stops a container"},
 		"dialect":       {[]string{"mutex", "ddl"}, "--dialect is missing", "use postgres, mysql (for MariaDB too), sqlite or oracle"},

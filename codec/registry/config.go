@@ -98,7 +98,7 @@ func (cfg *Config) check() error {
 		u, err := url.Parse(text)
 		switch {
 		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https": // the text may hold a password
-			errs = append(errs, fmt.Errorf("URLs[%d] is no http or https URL", i))
+			errs = append(errs, fmt.Errorf("URLs[%d] is not an http or https URL", i))
 		case u.User != nil:
 			errs = append(errs, fmt.Errorf("URLs[%d] holds credentials; set User and Password", i))
 		}

@@ -15,5 +15,5 @@
 //
 // A schema that the registry does not have is the message's own problem: it is rejected.
 // A registry that does not answer, or refuses the login, is not: the message is released,
-// which is not an attempt, so that an outage fills no dead-letter place.
+// which is not an attempt, so that an outage fills no dead-letter destination.
 package registry

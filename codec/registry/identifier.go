@@ -56,7 +56,7 @@ func identify(m *longshore.Message) (identifier, error) {
 	x, err := split(m.Body)
 	if err != nil {
 		return x, &longshore.Error{Code: longshore.CodeUndecodable, Op: "read the schema id",
-			Err:  errors.New("there is no header " + headerSchema + ", and the body does not begin with a zero byte and four bytes of id, or a one and sixteen of a GUID"),
+			Err:  errors.New("no header " + headerSchema + ", and the body does not begin with a zero byte and four bytes of id, or a one and sixteen of a GUID"),
 			Hint: "the producer does not use a schema registry: choose another codec for its messages"}
 	}
 	return x, nil

@@ -55,7 +55,7 @@ func messages(broker string) ([]*longshore.Message, error) {
 type row struct {
 	attempts []int  // of each call of the handler
 	effects  int    // rows that it has written
-	dead     string // reason in the dead-letter place
+	dead     string // reason in the dead-letter destination
 }
 
 func (r row) String() string {
@@ -88,7 +88,7 @@ func (l *ledger) Handle(ctx context.Context, d *longshore.Delivery) error {
 	r := l.rows[d.Headers.String("case")]
 	if r == nil {
 		l.mu.Unlock()
-		return longshore.Discard(fmt.Errorf("a case that nobody knows: %.40q", d.Headers.String("case")))
+		return longshore.Discard(fmt.Errorf("unknown case: %.40q", d.Headers.String("case")))
 	}
 	r.attempts = append(r.attempts, d.Attempt)
 	n := len(r.attempts)
@@ -108,7 +108,7 @@ func (l *ledger) Handle(ctx context.Context, d *longshore.Delivery) error {
 	return err
 }
 
-// bury is the handler of the dead-letter place.
+// bury is the handler of the dead-letter destination.
 func (l *ledger) bury(_ context.Context, d *longshore.Delivery) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

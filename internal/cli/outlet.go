@@ -9,7 +9,7 @@ import (
 
 // ErrGone is what writes return once the reader has closed the stream: head has had
 // enough, or a pager was left.
-var ErrGone = errors.New("longshore: nobody reads the output any more")
+var ErrGone = errors.New("longshore: the reader of the output is gone")
 
 // Outlet is a stream whose reader may go away. That ends the job as a first signal
 // does, with the exit code of other tools, 141; what is in work comes to its end.

@@ -11,7 +11,7 @@ import (
 // quiet is how long a queue must give nothing before it counts as empty.
 const quiet = time.Second
 
-// audit reads the dead-letter place, and the queue itself if orders are
+// audit reads the dead-letter destination, and the queue itself if orders are
 // unaccounted for: what is still there is not lost.
 func (l *leg) audit(ctx context.Context) {
 	if l.ledger.unseen() > 0 {

@@ -30,7 +30,7 @@ type order struct {
 	first     int // position of the first success; 0 = none
 	settled   int // settlements accepted and carried out
 	rejected  bool
-	dead      int // copies found in the dead-letter place
+	dead      int // copies found in the dead-letter destination
 	left      bool
 }
 
@@ -88,7 +88,7 @@ func (l *ledger) settled(n, by int) { l.change(n, func(o *order) { o.settled += 
 // rejected notes that the container has dead-lettered the order.
 func (l *ledger) rejected(n int) { l.change(n, func(o *order) { o.rejected = true }) }
 
-// dead notes a copy in the dead-letter place.
+// dead notes a copy in the dead-letter destination.
 func (l *ledger) dead(n int) { l.change(n, func(o *order) { o.dead++ }) }
 
 // left notes that the order is still in its queue.
@@ -158,7 +158,7 @@ func (l *ledger) progress() int {
 	return l.calls
 }
 
-// unseen lists what should be in the dead-letter place and was not found there.
+// unseen lists what should be in the dead-letter destination and was not found there.
 func (l *ledger) unseen() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -30,7 +30,7 @@ func rabbitArguments(f *findings, have, want map[string]any) {
 		differ = append(differ, fmt.Sprintf("%s is %s (declared: %s)", name, valueOf(is, has), valueOf(should, wanted)))
 	}
 	if len(differ) > 0 {
-		f.add("queue", Bad, "delete the queue when it is empty, or change what is declared", "the queue has other arguments than the container declares, which cannot subscribe: %s", strings.Join(differ, ", "))
+		f.add("queue", Bad, "delete the queue when it is empty, or change the declaration", "the queue has other arguments than the container declares, which cannot subscribe: %s", strings.Join(differ, ", "))
 	}
 }
 

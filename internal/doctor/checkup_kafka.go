@@ -40,7 +40,7 @@ func kafkaReplicas(f *findings, replicas, inSync int) {
 	case inSync == 1 && replicas > 1:
 		f.add("broker", Warn, "set min.insync.replicas=2", "min.insync.replicas 1: what was confirmed can be lost with one broker")
 	case inSync >= replicas && replicas > 1:
-		f.add("broker", Warn, "set min.insync.replicas one lower", "min.insync.replicas %d of %d: with one broker away nobody can publish, dead letters neither", inSync, replicas)
+		f.add("broker", Warn, "set min.insync.replicas one lower", "min.insync.replicas %d of %d: with one broker down, publishing fails, also of dead letters", inSync, replicas)
 	}
 }
 
@@ -65,7 +65,7 @@ func kafkaGroup(f *findings, m map[string]string) {
 		f.add("queue", OK, "", "group %s, %s, %s behind", state, several(m["group.members"], "member"), several(strconv.Itoa(lag), "record"))
 	}
 	if clients := m["group.clients"]; clients != "" {
-		f.add("queue", Warn, "give each service a group of its own, and stop what is left of an earlier version; name versions by kafka.Config.ClientID",
+		f.add("queue", Warn, "give each service a group of its own, and stop remaining instances of an earlier version; name versions by kafka.Config.ClientID",
 			"different clients share its partitions: %s", clients)
 	}
 }

@@ -90,7 +90,7 @@ func (q *rabbitQueue) limit() (n int, is bool) {
 func judgeRabbit(q *rabbitQueue, handler time.Duration) []Check {
 	var f findings
 	if q.Alarm != "" {
-		f.add("broker", Bad, "free some "+q.Alarm, "RabbitMQ %s has a %s alarm: nobody can publish, dead letters neither", q.Version, q.Alarm)
+		f.add("broker", Bad, "free some "+q.Alarm, "RabbitMQ %s has a %s alarm: publishing is blocked, also of dead letters", q.Version, q.Alarm)
 	} else {
 		f.add("broker", OK, "", "RabbitMQ %s, no alarm", q.Version)
 	}
@@ -118,7 +118,7 @@ func rabbitDeadLetters(f *findings, q *rabbitQueue) {
 	exchange, has := q.text("dead-letter-exchange")
 	switch {
 	case has && !q.DLXBound:
-		f.add("limit", Bad, "declare and bind it", "the dead-letter exchange %q leads to no queue: what is dead-lettered is dropped", exchange)
+		f.add("limit", Bad, "declare and bind it", "the dead-letter exchange %q leads to no queue: dead letters are dropped", exchange)
 	case limited && !has:
 		f.add("limit", Bad, "set x-dead-letter-exchange, by a policy for example", "delivery limit %d without a dead-letter exchange: what comes back more often is deleted without a word, and crashes of consumers count", limit)
 	case limited && limit < 3:
@@ -128,9 +128,9 @@ func rabbitDeadLetters(f *findings, q *rabbitQueue) {
 	case !has && q.Own:
 		f.add("limit", OK, "", "no delivery limit; the container sees to its dead letters itself")
 	case !has && q.ours():
-		f.add("limit", Unknown, "name it with --dead, or the container instead of the URL; if no DeadLetter.To is set, RabbitMQ drops what is rejected", "no dead-letter exchange; a dead-letter queue set in the code of the container cannot be seen from here")
+		f.add("limit", Unknown, "name it with --dead, or the container instead of the URL; if no DeadLetter.To is set, RabbitMQ drops rejected messages", "no dead-letter exchange; a dead-letter queue set in the code of the container cannot be seen from here")
 	case !has:
-		f.add("limit", Warn, "set x-dead-letter-exchange, or DeadLetter.To of the container; where that is set, name the container instead of the URL", "no dead-letter exchange: RabbitMQ drops what is rejected")
+		f.add("limit", Warn, "set x-dead-letter-exchange, or DeadLetter.To of the container; where that is set, name the container instead of the URL", "no dead-letter exchange: RabbitMQ drops rejected messages")
 	default:
 		f.add("limit", OK, "", "dead letters go by exchange %q, no delivery limit", exchange)
 	}

@@ -262,7 +262,7 @@ func TestCheckupOfARabbitQueue(t *testing.T) {
 	}
 	p.Source = b.Queue("missing", amqp.QueueConfig{})
 	checks, err := Checkup(t.Context(), p)
-	if err != nil || !strings.Contains(said(checks), `there is no queue "missing"`) {
+	if err != nil || !strings.Contains(said(checks), `no queue "missing"`) {
 		t.Errorf("%v\n%s", err, said(checks))
 	}
 }

@@ -53,7 +53,7 @@ func (m *management) policies(ctx context.Context, p Patient, name string, q *ra
 	delay := fmt.Sprintf("longshore.delay.%s.1000", name)
 	f.addAll(rabbitapi.Judge(rabbitapi.Delay, delay, rabbitapi.Effective(policies, operator, delay, "classic")))
 	if len(f) == before {
-		f.add("policy", OK, "", "no policy deletes, drops or delays what is kept here")
+		f.add("policy", OK, "", "no policy deletes, drops or delays messages of this queue")
 	}
 	return f, nil
 }

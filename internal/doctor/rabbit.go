@@ -26,7 +26,7 @@ func checkRabbit(ctx context.Context, p Patient, name string) ([]Check, error) {
 		}
 	}
 	if p.Management == "" {
-		return bare(told, "where its management API is cannot be told from TARGET", nameManagement), nil
+		return bare(told, "no management API URL can be derived from TARGET", nameManagement), nil
 	}
 	checks, err := askManagement(ctx, p, told, name)
 	var stranger *strangerError
@@ -59,7 +59,7 @@ func text(err error) string {
 
 // noQueue is all that is to be said about a queue that does not exist.
 func noQueue(vhost, name string) []Check {
-	return []Check{{Area: "queue", Level: Bad, Text: fmt.Sprintf("there is no queue %q in virtual host %q", name, vhost), Hint: "declare it, or check the name"}}
+	return []Check{{Area: "queue", Level: Bad, Text: fmt.Sprintf("no queue %q in virtual host %q", name, vhost), Hint: "declare it, or check the name"}}
 }
 
 // bare is what AMQP reports, and why there is no more.

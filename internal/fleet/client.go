@@ -51,7 +51,7 @@ func NewClient(t Target, timeout time.Duration) *Client {
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 func unknown(instance string) error {
-	return &longshore.Error{Code: longshore.CodeNotFound, Op: "ask instance " + strings.ToValidUTF8(instance, "?"), Err: errors.New("there is no such instance")}
+	return &longshore.Error{Code: longshore.CodeNotFound, Op: "ask instance " + strings.ToValidUTF8(instance, "?"), Err: errors.New("no such instance")}
 }
 
 // Send sends a request with the token of the instance and returns the response, whose body the

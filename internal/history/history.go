@@ -31,7 +31,7 @@ type Point struct {
 	// At is the Unix time of the second.
 	At int64 `json:"at"`
 	// In is what was received; Done was acked or discarded; Retried failed and is tried
-	// again; Dead went to the dead-letter place; Lost was taken back by the broker.
+	// again; Dead went to the dead-letter destination; Lost was taken back by the broker.
 	In      float32 `json:"in"`
 	Done    float32 `json:"done"`
 	Retried float32 `json:"retried"`

@@ -1,4 +1,4 @@
-// Package hops counts how often a message was moved to a dead-letter place or put back
+// Package hops counts how often a message was moved to a dead-letter destination or put back
 // from one, so that what goes round comes to an end. Everything that moves messages by
 // itself asks it: the container, the replay of dead letters.
 package hops
@@ -38,6 +38,6 @@ func Check(h longshore.Headers, limit int, setting string) error {
 	if n < int64(limit) {
 		return nil
 	}
-	return &longshore.Error{Code: longshore.CodeHops, Err: fmt.Errorf("it has been moved to dead-letter places and put back %d times, as often as %s allows", n, setting),
+	return &longshore.Error{Code: longshore.CodeHops, Err: fmt.Errorf("it has been moved to dead-letter destinations and put back %d times, as often as %s allows", n, setting),
 		Hint: "dead letters go round: let one of the containers keep them or send them to a place that none consumes, or raise " + setting}
 }

@@ -137,7 +137,7 @@ func Judge(role Role, queue string, policy map[string]any) []Finding {
 	}
 	for name := range policy {
 		if role == Source && strings.HasPrefix(name, "delayed-retry") {
-			add(false, "leave delayed retries to the container, or count on later returns", "RabbitMQ delays what is returned to the queue (delayed-retry), releases and what a stop gives back too")
+			add(false, "leave delayed retries to the container, or count on later returns", "RabbitMQ delays messages returned to the queue (delayed-retry), including releases and those that a stop returns")
 			break
 		}
 	}

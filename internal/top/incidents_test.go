@@ -261,7 +261,7 @@ func TestTenSecondsPerIncidentOfABroker(t *testing.T) {
 	})
 }
 
-// A record that is kept, because it has no dead-letter place, holds its partition back.
+// A record that is kept, because it has no dead-letter destination, holds its partition back.
 func TestTenSecondsOfABlockedPartition(t *testing.T) {
 	fake, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "orders"), kfake.BrokerConfigs(map[string]string{"group.initial.rebalance.delay.ms": "0"}))
 	if err != nil {

@@ -103,7 +103,7 @@ func (f *Finding) is(s State, meaning string, a Action, advice string) {
 }
 
 func (f *Finding) more(what string) {
-	f.is(StateInsufficient, "It cannot be told without knowing about "+what+".", ActionLook, "Look at "+what+".")
+	f.is(StateInsufficient, "This cannot be decided without knowing about "+what+".", ActionLook, "Look at "+what+".")
 }
 
 func (f *Finding) withRow() {

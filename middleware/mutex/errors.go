@@ -17,7 +17,7 @@ var (
 	errNotOurs        = fmt.Errorf("%w: the database ended it in the middle and the handler went on", ErrRolledBack)
 	errWaitedTooLong  = errors.New("no connection and lock in LockTimeout")
 	errHeldElsewhere  = errors.New("the row is held elsewhere")
-	errNoRow          = errors.New("there is no row")
+	errNoRow          = errors.New("no row")
 	errNotYetVisible  = errors.New("no mutex row: done, or not yet visible")
 	errSessionLost    = &longshore.Error{Code: longshore.CodeConnLost, Op: "transaction of the mutex", Err: errors.New("the database ended the session")}
 )

@@ -13,7 +13,7 @@ import (
 // F-H05: what a statement of the handler meets is judged by its code as what the mutex
 // itself meets: a deadlock is tried again at once, and a database that takes nothing
 // costs no attempt. Else a failover, or a full disk, would empty the queue into its
-// dead-letter place.
+// dead-letter destination.
 func TestWhatAStatementOfTheHandlerMeets(t *testing.T) {
 	each(t, func(t *testing.T, e *env) {
 		codes := map[mutex.Dialect][2]error{

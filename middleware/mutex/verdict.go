@@ -125,7 +125,7 @@ func (m *Mutex) commit(life context.Context, tx Tx) error {
 			Hint: "return the errors of all statements from the handler"}
 	}
 	m.counter.unknown.Add(1)
-	hint := "the row tells at the next delivery"
+	hint := "the row decides at the next delivery"
 	if errors.Is(err, errEndedByHandler) {
 		hint = "leave commit and rollback to the mutex"
 	}

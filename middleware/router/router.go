@@ -16,7 +16,7 @@ import (
 type Policy uint8
 
 const (
-	// Reject sends them to the dead-letter place. The zero value.
+	// Reject sends them to the dead-letter destination. The zero value.
 	Reject Policy = iota
 	// Discard acknowledges them: for a consumer that wants only some of a topic.
 	Discard
@@ -73,7 +73,7 @@ func New(cfg Config, routes ...Route) (*Router, error) {
 		errs = append(errs, &longshore.Error{Code: longshore.CodeConfig, Op: "make a router", Err: fmt.Errorf(format, args...)})
 	}
 	if len(routes) == 0 && cfg.Fallback == nil {
-		bad("there is no route")
+		bad("no route")
 	}
 	for i, route := range routes {
 		if route.problem != nil {

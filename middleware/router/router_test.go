@@ -182,7 +182,7 @@ func TestMissedTypesAreLoggedAndCounted(t *testing.T) {
 
 type order struct{ ID string }
 
-// One container, typed handlers, and the dead-letter place for the rest.
+// One container, typed handlers, and the dead-letter destination for the rest.
 func TestRouterInAContainer(t *testing.T) {
 	broker := memory.New(memory.Config{})
 	got := make(chan string, 2)

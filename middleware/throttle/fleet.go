@@ -106,7 +106,7 @@ func (f *Fleet) Start(ctx context.Context) error {
 	case <-ready:
 		return nil
 	case <-limit.C:
-		err = errors.New("the control topic did not tell in time what is in force")
+		err = errors.New("the control topic did not report the limits in force in time")
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}

@@ -54,7 +54,7 @@ func (f *Fleet) IssueAdd(ctx context.Context, d Directive, add int) (Issued, err
 	f.mu.Unlock()
 	switch {
 	case !known:
-		return wrong(longshore.CodeState, errors.New("what is in force on the fleet is not known: the control topic is not read, or not yet to its end"),
+		return wrong(longshore.CodeState, errors.New("the limits in force on the fleet are unknown: the control topic is not read, or not yet to its end"),
 			"try again in a moment, or set the number with permits")
 	case err != nil:
 		return wrong(longshore.CodeState, err, "set the number with permits")
@@ -125,7 +125,7 @@ func (c *control) inForce(t Target, now time.Time) (InForce, *entry, error) {
 	}
 	configured := o.l.State().Configured.Permits
 	if configured < 0 {
-		return InForce{}, replaced, errors.New("there is no limit to add to")
+		return InForce{}, replaced, errors.New("no limit is set, so there is nothing to add to")
 	}
 	return InForce{Permits: configured, Share: Each, Configured: true}, replaced, nil
 }

@@ -55,7 +55,7 @@ func TestCodeThatDoesNotCompileIsNamedByDocumentAndLine(t *testing.T) {
 		"statements":   {"~~~go snippet\nx := 1\n_ = lib.Do(\"text\")\n~~~\n", "README.md:3"},
 		"declarations": {"~~~go snippet\nfunc f() int { return lib.Do(1) }\n~~~\n", "README.md:2"},
 		"syntax":       {"~~~go snippet\nfor {{\n~~~\n", "README.md:2"},
-		"unmarked":     {"~~~go\nx := 1\n~~~\n", "README.md:2: this ```go block is no whole program"},
+		"unmarked":     {"~~~go\nx := 1\n~~~\n", "README.md:2: this ```go block is not a whole program"},
 		"no reason":    {"~~~go ignore\nx := 1\n~~~\n", "README.md:2"},
 		"no end":       {"~~~go\npackage main\n", "README.md:1: no ``` ends"},
 	} {

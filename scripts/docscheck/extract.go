@@ -74,5 +74,5 @@ func (b *block) classify(info []string) (compile bool, err error) {
 	case len(info) > 2 && info[1] == "ignore":
 		return false, nil
 	}
-	return false, fmt.Errorf("%s:%d: this ```go block is no whole program; mark it `go snippet`, or `go ignore` and why", b.file, b.line)
+	return false, fmt.Errorf("%s:%d: this ```go block is not a whole program; mark it `go snippet`, or `go ignore` and why", b.file, b.line)
 }

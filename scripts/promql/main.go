@@ -125,7 +125,7 @@ func (c *checker) check(file, text string) {
 		case *parser.VectorSelector:
 			have, ok := c.labels[n.Name]
 			if !ok {
-				bad("there is no metric %s", n.Name)
+				bad("unknown metric %s", n.Name)
 			}
 			for _, m := range n.LabelMatchers {
 				if m.Name != "__name__" && ok && !have[m.Name] {
@@ -136,7 +136,7 @@ func (c *checker) check(file, text string) {
 			have := c.of(n.Expr)
 			for _, name := range n.Grouping {
 				if have != nil && !have[name] {
-					bad("%s is no label of what is aggregated", name)
+					bad("%s is not a label of the aggregated series", name)
 				}
 			}
 		case *parser.BinaryExpr:

@@ -101,7 +101,7 @@ func (f *found) read(p, rel string) error {
 			continue
 		}
 		if len(x.ids) > 0 {
-			f.stray = append(f.stray, fmt.Sprintf("%s:%d: %v at a method, which is no test", rel, x.test.Line, x.ids))
+			f.stray = append(f.stray, fmt.Sprintf("%s:%d: %v at a method, which is not a test", rel, x.test.Line, x.ids))
 		}
 	}
 	for _, group := range file.Comments {

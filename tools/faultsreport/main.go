@@ -32,7 +32,7 @@ func main() {
 	flag.DurationVar(&o.timeout, "timeout", 20*time.Minute, "for the tests of one package")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "faults: %q is no flag; several requirements go into one -run, with commas\n", flag.Args())
+		fmt.Fprintf(os.Stderr, "faults: %q is not a flag; several requirements go into one -run, with commas\n", flag.Args())
 		os.Exit(2)
 	}
 	if err := report(".", o); err != nil {
@@ -128,7 +128,7 @@ func verdict(index *faultindex.Index, s *store, selected []faultindex.Requiremen
 	}
 	var errs []error
 	for _, bad := range []struct{ state, text string }{
-		{stateFailed, "do not hold"}, {stateAbsent, "have no test"}, {stateNotRun, "cannot be told to hold: no test of theirs ran (a broker that they need is not there, or -short)"},
+		{stateFailed, "do not hold"}, {stateAbsent, "have no test"}, {stateNotRun, "are unproven: no test of theirs ran (a broker that they need is not there, or -short)"},
 	} {
 		if ids := by[bad.state]; len(ids) > 0 {
 			errs = append(errs, fmt.Errorf("%d requirements %s: %s", len(ids), bad.text, strings.Join(ids, " ")))

@@ -23,7 +23,7 @@ const (
 func faults() []fault {
 	const dispatch = "container/internal/dispatch/"
 	return []fault{
-		revert("a0760a7", "what is behind a lost delivery stays", dispatch+"orphans.go",
+		revert("a0760a7", "followers of a lost delivery stay", dispatch+"orphans.go",
 			"\t\t\tbroken = true\n", "\t\t\tbroken = false\n", pure),
 		revert("f4f08d4", "a loss in the middle of a lane lets others past its first one", dispatch+"orphans.go",
 			"\tif l.running > 0 {\n\t\tls.occupy(l)\n\t} else {\n\t\tit.lane = nil\n\t}\n", "\tls.occupy(l)\n", pure),
@@ -39,13 +39,13 @@ func faults() []fault {
 		revert("f4f08d4", "what a batch puts back loses its order", dispatch+"lane.go",
 			"\tif l.mark == nil {\n\t\tit.next, l.head = l.head, it\n\t} else {\n\t\tit.next, l.mark.next = l.mark.next, it\n\t}\n",
 			"\tit.next, l.head = l.head, it\n", pure),
-		revert("b6411a1", "what is parked takes places in the window", dispatch+"ledger.go",
+		revert("b6411a1", "parked deliveries take places in the window", dispatch+"ledger.go",
 			"max(g.Retries().N-g.limits.Retries, 0)", "g.Retries().N", pure),
 		revert("3e6bda0", "the bytes' ceiling takes every message for an empty one", dispatch+"ledger.go",
 			"int(max(left/max(g.mean, 1), 1))", "int(max(left, 1))", pure),
 		revert("8f76d35", "a redelivery passes for a follower of its lost delivery", "container/receiver.go",
 			"\tif again && ", "\tif again && false && ", whole),
-		revert("8f76d35", "room beside a lane that hangs is left unused", "container/blockedlanes.go",
+		revert("8f76d35", "room next to a lane that hangs is left unused", "container/blockedlanes.go",
 			"\tm.wakeOne() // a lane that was set aside has made room, and every worker may be idle\n", "", whole),
 		revert("fault 2", "a source is opened and takes messages while work may not start", "container/subscribe.go",
 			"opts.Base, opts.Window, opts.Paused = v.base, g.asked, g.flow == flowBornPaused",

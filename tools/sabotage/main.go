@@ -29,7 +29,7 @@ func main() {
 	within := flag.String("timeout", "5m", "for the tests of a package; more where much else runs")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "sabotage: %q is no flag\n", flag.Args())
+		fmt.Fprintf(os.Stderr, "sabotage: %q is not a flag\n", flag.Args())
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

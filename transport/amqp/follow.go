@@ -40,14 +40,14 @@ func (s *Queue) Follow(ctx context.Context) (copies transport.Source, missing st
 	case s.config().stream():
 		return s.fromEnd(), "", nil
 	case s.b.set.Management == "":
-		return nil, "", unsupported("RabbitMQ tells the type and the bindings of a queue only over its management API", "set Management, or follow an exchange")
+		return nil, "", unsupported("RabbitMQ reports the type and the bindings of a queue only through its management API", "set Management, or follow an exchange")
 	}
 	facts, err := s.b.set.factsOf(ctx, s.queues[0])
 	switch {
 	case err != nil:
 		return nil, "", s.b.set.brokerError(op, s.name(), err)
 	case facts == nil:
-		return nil, "", &longshore.Error{Code: longshore.CodeNotFound, Op: op, Source: s.name(), Err: errors.New("there is no such queue"), Hint: "declare it, or check the name and the virtual host"}
+		return nil, "", &longshore.Error{Code: longshore.CodeNotFound, Op: op, Source: s.name(), Err: errors.New("no such queue"), Hint: "declare it, or check the name and the virtual host"}
 	case facts.Type == string(Stream):
 		return s.fromEnd(), "", nil
 	}

@@ -56,7 +56,7 @@ func TestForeignHeadersOfEveryType(t *testing.T) {
 				d = c.take(1)[0]
 			}
 		}
-		// And on to a dead-letter place, as a container does it.
+		// And on to a dead-letter destination, as a container does it.
 		if err := publish(publisher(t, amqp.New(s.url, amqp.Config{}), amqp.PublisherConfig{}), queue, d.Received()); err != nil {
 			t.Errorf("publish what was received: %v", err)
 		}

@@ -114,7 +114,7 @@ func (l limit) warning(queue string, caught bool) string {
 		return fmt.Sprintf("whether rabbitmq queue %q drops messages that were returned too often is not known: if it is a quorum queue it does after %d returns (%s), and nothing is known to catch them; set Declare.Type, or Management",
 			queue, l.n, l.from)
 	}
-	return fmt.Sprintf("rabbitmq queue %q drops a message that was returned %d times (%s), and nothing is known to catch it: a container with a dead-letter place moves it there before; set x-dead-letter-exchange, or x-delivery-limit -1 from 4.0 on",
+	return fmt.Sprintf("rabbitmq queue %q drops a message that was returned %d times (%s), and nothing is known to catch it: a container with a dead-letter destination moves it there before; set x-dead-letter-exchange, or x-delivery-limit -1 from 4.0 on",
 		queue, l.n, l.from)
 }
 

@@ -57,7 +57,7 @@ func managementURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// factsOf asks about a queue; nil without an error if there is no such queue.
+// factsOf asks about a queue; nil without an error if no such queue.
 func (s *settings) factsOf(ctx context.Context, queue string) (*queueFacts, error) {
 	f := &queueFacts{}
 	found, err := s.askManagement(ctx, f, nil, "queues", s.addr.VHost, queue)

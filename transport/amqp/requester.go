@@ -133,7 +133,7 @@ func (r *Requester) reply(ctx context.Context, pc *pubChannel, got chan *longsho
 	case ctx.Err() != nil:
 		r.stats.TimedOut++
 		return nil, &longshore.Error{Code: longshore.CodeTimeout, Op: op, Source: dest, Err: fmt.Errorf("no reply: %w", ctx.Err()),
-			Hint: "see that a consumer answers to ReplyTo; the request may be handled all the same"}
+			Hint: "see that a consumer answers to ReplyTo; the request may still be handled"}
 	}
 	r.stats.Lost++
 	cause := error(longshore.ErrClosed)

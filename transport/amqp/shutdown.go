@@ -89,7 +89,7 @@ func (c *consumer) Cancel(ctx context.Context) error {
 		c.held.cancel(gone)
 		if !gone {
 			c.notices.Event(transport.Event{Kind: transport.EventNotice, Text: c.src.title() +
-				" does not answer, or still sends what is due to its consumer, which is therefore not cancelled: what is unsettled goes back when it is closed"})
+				" does not respond, or still sends messages to its consumer, which is therefore not cancelled: unsettled messages go back when it is closed"})
 		}
 		return nil
 	})

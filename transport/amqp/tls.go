@@ -32,7 +32,7 @@ func (s *settings) checkTLS(l *problem.List) {
 		if other {
 			have, missing = missing, have
 		}
-		l.Add(problem.Bad(have, "add "+missing, "needs %s beside it", missing).In(problem.Parameter).OfKind(problem.Missing))
+		l.Add(problem.Bad(have, "add "+missing, "needs %s as well", missing).In(problem.Parameter).OfKind(problem.Missing))
 	}
 }
 

@@ -25,7 +25,7 @@ func (s *settings) together(l *problem.List) {
 	switch {
 	case s.RenewEvery == 0:
 	case external:
-		l.Conflict("RenewEvery", nil, "{External}", "there is no password to renew", "leave {RenewEvery} out")
+		l.Conflict("RenewEvery", nil, "{External}", "there is nothing to renew without a password", "leave {RenewEvery} out")
 	case s.Password.IsZero():
 		l.Conflict("RenewEvery", nil, "a password in the URL", "that password never changes", "set {Password}, which is read again, or leave {RenewEvery} out")
 	}
@@ -82,7 +82,7 @@ func (c *QueueConfig) besideAutoAck(l *problem.List) {
 		l.Conflict("Prefetch", nil, "{AutoAck}", "without acks the broker sends without limit", "leave {Prefetch} out, or {AutoAck}, or set {Pull}")
 	}
 	if c.SettleLinger != 0 {
-		l.Conflict("SettleLinger", nil, "{AutoAck}", "there are no acks to send", "leave {SettleLinger} out, or {AutoAck}")
+		l.Conflict("SettleLinger", nil, "{AutoAck}", "no acks are sent", "leave {SettleLinger} out, or {AutoAck}")
 	}
 	if c.DeadLettered {
 		l.Conflict("DeadLettered", nil, "{AutoAck}", "the broker cannot dead-letter a message that it has already removed", "leave {DeadLettered} out and set the container's {DeadLetter.To}, or leave {AutoAck} out")

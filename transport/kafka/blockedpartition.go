@@ -101,7 +101,7 @@ func (p *partition) warn(now time.Time) {
 	}
 	title, head := p.with.src.title(), p.t.Head()
 	if age := p.head.passed(head, now); age > 0 {
-		p.with.reports.over("head "+p.key.String(), fmt.Sprintf("%s: %s is no longer held back; its oldest record was done after %s", title, p.key, age.Round(time.Second)))
+		p.with.reports.over("head "+p.key.String(), fmt.Sprintf("%s: %s moves again; its oldest record was done after %s", title, p.key, age.Round(time.Second)))
 	}
 	h := p.oldest(now)
 	if used, warn := p.head.warns(head, h, now); warn {

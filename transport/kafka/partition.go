@@ -289,9 +289,9 @@ func (p *partition) settled() {
 	}
 }
 
-// Reject is not possible: a log has no dead-letter place.
+// Reject is not possible: a log has no dead-letter destination.
 func (p *partition) Reject(context.Context, uint64, error) error {
-	return unsupported("reject a record of "+p.with.src.title(), p.key.topic, "Kafka has no dead-letter place of its own",
+	return unsupported("reject a record of "+p.with.src.title(), p.key.topic, "Kafka has no dead-letter destination of its own",
 		"set the container's DeadLetter.To to a topic")
 }
 

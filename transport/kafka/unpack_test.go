@@ -50,7 +50,7 @@ func (h *noted) seen() string {
 	return strings.Join(h.bodies, " ")
 }
 
-// F-N23: a batch that unpacks to too much goes to the dead-letter place with its offsets,
+// F-N23: a batch that unpacks to too much goes to the dead-letter destination with its offsets,
 // whatever it is packed with, and those around it are handled.
 func TestOversizedBatchIsDeadLettered(t *testing.T) {
 	t.Parallel()

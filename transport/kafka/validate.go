@@ -57,7 +57,7 @@ func (c *PublisherConfig) together(l *problem.List) {
 func (s *Group) ValidateOpen(o transport.OpenOptions) error {
 	l := &problem.List{Op: s.title(), Source: s.name()}
 	if o.Native {
-		l.Conflict("DeadLetter.Policy", "native", "kafka", "Kafka has no dead-letter place of its own", "set {DeadLetter.To}, or {DeadLetter.Policy} {Keep} or {Discard}")
+		l.Conflict("DeadLetter.Policy", "native", "kafka", "Kafka has no dead-letter destination of its own", "set {DeadLetter.To}, or {DeadLetter.Policy} {Keep} or {Discard}")
 		return l.Err()
 	}
 	if o.DeadLetter == "" {

@@ -58,7 +58,7 @@ func (s *queueSource) Browse(ctx context.Context, from string, n int) ([]*longsh
 	after, err := strconv.ParseUint(from, 10, 64)
 	if err != nil && from != "" {
 		return nil, "", &longshore.Error{Code: longshore.CodeConfig, Op: fmt.Sprintf("browse memory queue %q", s.name), Source: s.name,
-			Err: fmt.Errorf("%q is no position of an earlier answer", from)}
+			Err: fmt.Errorf("%q is not a position of an earlier answer", from)}
 	}
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()

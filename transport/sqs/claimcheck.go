@@ -94,7 +94,7 @@ func (s *queueSource) Prepare(ctx context.Context, d *longshore.Delivery) error 
 	store := s.b.cfg.ClaimCheck
 	if store == nil {
 		failure.Code, failure.Err = longshore.CodeUndecodable, errors.New("no ClaimCheck is configured, so the body cannot be had")
-		failure.Hint = "set sqs.Config.ClaimCheck to read what Amazon's extended client sends, and put the message back from its dead-letter place"
+		failure.Hint = "set sqs.Config.ClaimCheck to read what Amazon's extended client sends, and put the message back from its dead-letter destination"
 		return longshore.Reject(failure)
 	}
 	most := cmp.Or(max(s.b.cfg.MaxClaim, 0), defaultMaxClaim)
@@ -109,7 +109,7 @@ func (s *queueSource) Prepare(ctx context.Context, d *longshore.Delivery) error 
 	body, large, err := load(ctx, store, Pointer(at), stated, most)
 	if large {
 		failure.Code, failure.Err = longshore.CodeTooLarge, fmt.Errorf("it has more than %d bytes", most)
-		failure.Hint = "raise sqs.Config.MaxClaim, and put the message back from its dead-letter place"
+		failure.Hint = "raise sqs.Config.MaxClaim, and put the message back from its dead-letter destination"
 		return longshore.Reject(failure)
 	}
 	if err != nil {

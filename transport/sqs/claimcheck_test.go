@@ -269,7 +269,7 @@ func sendPointer(t *testing.T, s *sqstest.Server, envelope sqs.Envelope) string 
 }
 
 // Without a claim check a pointer gets a verdict and no handler: it goes to the
-// dead-letter place as it is, and the reason says what to do.
+// dead-letter destination as it is, and the reason says what to do.
 func TestPointerWithoutAClaimCheckIsRejected(t *testing.T) {
 	for _, envelope := range []sqs.Envelope{sqs.None, sqs.SNS} {
 		for _, to := range []string{"dead", ""} { // the container's place, the queue's own

@@ -28,7 +28,7 @@ type Config struct {
 	HTTPClient awssqs.HTTPClient
 	// ClaimCheck holds bodies that are too large for SQS. Zero: a message that is
 	// too large is refused, and one whose body is elsewhere is rejected before a
-	// handler sees it: it goes to the dead-letter place.
+	// handler sees it: it goes to the dead-letter destination.
 	ClaimCheck ClaimCheck
 	// MaxClaim is the most bytes of a body that ClaimCheck loads: the pointer to it is
 	// small, whatever it points to. A larger one is rejected. Zero: 64 MiB.

@@ -235,7 +235,7 @@ func (c *consumer) extend(batch []*held) {
 		e.h.alone = e.h.alone || inCompany
 		lost, errs[i] = c.extended(e, &r, i, sent, now, lost)
 	}
-	c.reports.leaseLost(lost, "the broker says that it is no longer in flight")
+	c.reports.leaseLost(lost, "the broker reports that it is not in flight any more")
 	for i := range entries { // after the loss, so that a caller of Extend who hears of it does not own the delivery any more
 		entries[i].h.answer(errs[i])
 		if c.held.askMore(entries[i].h, now) {

@@ -287,7 +287,7 @@ func (v *visibility) postpone(o *op) bool {
 }
 
 // errGone is what an entry's failure means when the receipt is no longer good.
-var errGone = errors.New("the receipt is no longer valid")
+var errGone = errors.New("the receipt has expired")
 
 func gone(err error) bool { return errors.Is(err, errGone) }
 

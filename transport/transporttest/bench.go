@@ -52,7 +52,7 @@ func benchPublish(b *testing.B, h *Harness, size int) {
 	src := h.Source(e)
 	p, dest := e.publisher(src)
 	if p == nil {
-		b.Skip("not measured: the source is no transport.Outlet")
+		b.Skip("not measured: the source does not implement transport.Outlet")
 	}
 	msgs := benchMessages(size)
 	b.ReportAllocs()

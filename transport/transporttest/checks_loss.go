@@ -107,7 +107,7 @@ func (e *env) typed(what string, err error) {
 // No call of Receive waits, no settlement comes: the end is reported anyway, once.
 func lossIsDownOnce(e *env) {
 	s, _ := e.broken(1)
-	e.until("Observer.Down, with nobody in Receive", s.obs.isDown)
+	e.until("Observer.Down, without a call of Receive", s.obs.isDown)
 	e.typed("the error of Observer.Down", s.obs.ends()[0])
 	for range 3 {
 		_, err := s.within(e.h.Patience, 1)
@@ -212,7 +212,7 @@ func duplicateStartsNothing(e *env) {
 	ds := s.take(2)
 	e.h.Duplicate(e, src)
 	if more, _ := s.drain(); len(more) > 0 {
-		e.Errorf("%d copies of what is held were handed out", len(more))
+		e.Errorf("%d copies of held messages were handed out", len(more))
 	}
 	for _, d := range ds {
 		if s.obs.losses(d) > 0 || d.Context().Err() != nil || !d.Owned() {

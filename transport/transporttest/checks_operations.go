@@ -44,7 +44,7 @@ func operations(e *env) {
 	s.flush()
 	for _, kind := range e.h.Operations {
 		if !e.eventually(func() bool { return slices.Contains(heard.kinds(), kind) }) {
-			e.Errorf("not told of %s, but of %v", kind, heard.kinds())
+			e.Errorf("no event %s, but %v", kind, heard.kinds())
 		}
 	}
 	s.shut()

@@ -51,7 +51,7 @@ func resizes(e *env) {
 		e.without("LiveResize is false")
 		return
 	case !ok:
-		e.Fatal("Capabilities.LiveResize, but the consumer is no transport.Resizer")
+		e.Fatal("Capabilities.LiveResize, but the consumer does not implement transport.Resizer")
 	}
 	e.publish(src, bodies(12)...)
 	ds := s.take(2)
@@ -72,7 +72,7 @@ func pauses(e *env) {
 	s := e.open(src, transport.OpenOptions{})
 	p, ok := s.Consumer.(transport.Pauser)
 	if !ok {
-		e.skip("the consumer is no transport.Pauser")
+		e.skip("the consumer does not implement transport.Pauser")
 		return
 	}
 	e.must("Pause", p.Pause)
@@ -111,7 +111,7 @@ func keepsItsPlace(e *env) {
 		e.without("KeepsPlace is false")
 		return
 	case !ok:
-		e.skip("the consumer is no transport.Pauser")
+		e.skip("the consumer does not implement transport.Pauser")
 		return
 	}
 	e.publish(src, "a")
@@ -152,7 +152,7 @@ func opensPaused(e *env) {
 		e.without("OpensPaused is false")
 		return
 	case !ok:
-		e.Fatal("Capabilities.OpensPaused, but the consumer is no transport.Pauser")
+		e.Fatal("Capabilities.OpensPaused, but the consumer does not implement transport.Pauser")
 	}
 	if _, err := s.within(e.h.Quiet, 1); err == nil {
 		e.Errorf("received before it was resumed")
@@ -190,7 +190,7 @@ func tellsBacklog(e *env) {
 	s := e.open(src, transport.OpenOptions{Window: 2, MaxWindow: 2})
 	b, ok := s.Consumer.(transport.Backlogger)
 	if !ok {
-		e.skip("the consumer is no transport.Backlogger")
+		e.skip("the consumer does not implement transport.Backlogger")
 		return
 	}
 	read := func() int {
@@ -223,7 +223,7 @@ func browses(e *env) {
 	src := e.h.Source(e)
 	b, ok := src.(transport.Browser)
 	if !ok {
-		e.skip("the source is no transport.Browser")
+		e.skip("the source does not implement transport.Browser")
 		return
 	}
 	s := e.open(src, transport.OpenOptions{}) // the queue exists from here on
@@ -289,7 +289,7 @@ func describes(e *env) {
 	src := e.h.Source(e)
 	d, ok := src.(transport.Describer)
 	if !ok {
-		e.skip("the source is no transport.Describer")
+		e.skip("the source does not implement transport.Describer")
 		return
 	}
 	if got := d.Describe(); got.Transport == "" || got.Kind == "" || got.Name == "" {
@@ -305,7 +305,7 @@ func describes(e *env) {
 func probes(e *env) {
 	p, ok := e.h.Source(e).(transport.Prober)
 	if !ok {
-		e.skip("the source is no transport.Prober")
+		e.skip("the source does not implement transport.Prober")
 		return
 	}
 	e.must("Probe", p.Probe)

@@ -30,7 +30,7 @@ func (e *env) outlet() (src transport.Source, p transport.Publisher, dest string
 	src = e.h.Source(e)
 	p, dest = e.publisher(src)
 	if p == nil {
-		e.skip("the source is no transport.Outlet")
+		e.skip("the source does not implement transport.Outlet")
 		return src, nil, ""
 	}
 	e.Cleanup(func() {

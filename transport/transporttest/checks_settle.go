@@ -210,7 +210,7 @@ func rejects(e *env) {
 	s.finish()
 	e.holds(s.src, "after it was rejected")
 	if e.h.DeadLettered != nil {
-		e.until("one message in the dead-letter place", func() bool { return e.h.DeadLettered(e, s.src) == 1 })
+		e.until("one message in the dead-letter destination", func() bool { return e.h.DeadLettered(e, s.src) == 1 })
 	}
 }
 

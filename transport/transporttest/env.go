@@ -104,7 +104,7 @@ func (e *env) send(src transport.Source, msgs ...*longshore.Message) {
 	}
 	p, dest := e.publisher(src)
 	if p == nil {
-		e.Fatal("transporttest: Harness.Publish is not set and the source is no transport.Outlet")
+		e.Fatal("transporttest: Harness.Publish is not set and the source does not implement transport.Outlet")
 	}
 	e.must("Publish", func(ctx context.Context) error { return p.Publish(ctx, dest, msgs...) })
 	e.must("Publisher.Close", p.Close)

@@ -17,7 +17,7 @@ import (
 // and register clean-ups.
 type Harness struct {
 	// Source returns a source on a fresh and empty queue at each call. With
-	// Capabilities.DeadLetter, Reject leads to a dead-letter place of its own.
+	// Capabilities.DeadLetter, Reject leads to a dead-letter destination of its own.
 	Source func(t testing.TB) transport.Source
 	// Publish sends messages to the queue of a source and returns when the broker
 	// has them. Zero: through the source's Outlet.
@@ -60,7 +60,7 @@ type Harness struct {
 	// Depth returns what the broker holds: messages that wait, and those that are
 	// with a consumer (-1: not known).
 	Depth func(t testing.TB, src transport.Source) (ready, unsettled int)
-	// DeadLettered returns how many messages are in the source's dead-letter place.
+	// DeadLettered returns how many messages are in the source's dead-letter destination.
 	DeadLettered func(t testing.TB, src transport.Source) int
 
 	// Expect returns what is received when m is sent, where the transport

@@ -27,7 +27,7 @@ func openAMQP(a *address, o Options) (transport.Source, error) {
 			Kind: amqp.ExchangeKind(a.choice("kind", string(amqp.Direct), string(amqp.Fanout), string(amqp.Topic), string(amqp.HeadersKind)))}
 		return amqp.New(a.rest(), amqp.Config{Password: o.Password, Management: o.Management}).Broadcast(exchange, cast), nil
 	}
-	a.beside("a queue", "add exchange=NAME to read what is published there, or leave it out", "kind", "keys")
+	a.beside("a queue", "add exchange=NAME to read from that exchange, or leave it out", "kind", "keys")
 	names := a.list("queues")
 	switch {
 	case len(names) == 0 && a.values.Get("queue") == "":

@@ -68,7 +68,7 @@ func readSegment(name string, torn func(Torn), each func(Record) bool) (bool, er
 	case err != nil:
 		return false, fmt.Errorf("read the ledger %s: %w", name, err)
 	case string(first) != magic:
-		return false, fmt.Errorf("%s is no ledger that this version reads", name)
+		return false, fmt.Errorf("%s is not a ledger that this version can read", name)
 	}
 	for {
 		b, err := r.Peek(head + maxID + 4)

@@ -187,7 +187,7 @@ func (c *consumer) Nack(_ context.Context, token uint64, delay time.Duration, _ 
 	return err
 }
 
-// Reject is for brokers with a dead-letter place of their own.
+// Reject is for brokers with a dead-letter destination of their own.
 func (c *consumer) Reject(context.Context, uint64, error) error { return unsupported("reject") }
 
 // Extend is for brokers with leases.

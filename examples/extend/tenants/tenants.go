@@ -36,7 +36,7 @@ func (*Middleware) Name() string { return "tenants" }
 func (m *Middleware) Check(_ context.Context, f longshore.Facts) error {
 	if m.header == "" || len(m.known) == 0 {
 		return &longshore.Error{Code: longshore.CodeConfig, Source: f.Container, Op: fmt.Sprintf("start container %q with the middleware tenants", f.Container),
-			Err: errors.New("there is no header, or no tenant is known"), Hint: "give both to tenants.New"}
+			Err: errors.New("the header or the tenants are missing"), Hint: "give both to tenants.New"}
 	}
 	return nil
 }

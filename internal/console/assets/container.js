@@ -118,7 +118,7 @@ export function container(name, instance) {
     const runs = rec.state === 'running' || rec.state === 'stuck';
     if (verb !== 'retry-now') {
       yes = await ask(`${label} message ${safe(rec.record, 80)}?`, [
-        verb === 'dead-letter' ? 'It goes to the dead-letter place and is not tried again here.' : 'It goes back to the broker, uncounted; it may come again at once, here or elsewhere.',
+        verb === 'dead-letter' ? 'It goes to the dead-letter destination and is not tried again here.' : 'It goes back to the broker, uncounted; it may come again at once, here or elsewhere.',
         runs && 'Its handler runs: its context ends now. What it has done stays done.'].filter(Boolean), label);
       if (!yes) return;
     }
@@ -154,7 +154,7 @@ export function container(name, instance) {
       text(t[1], safe(r.key, 80));
       text(t[2], span(r.age));
       text(t[3], `${r.attempt} of ${r.of}`);
-      text(t[4], r.state === 'moving' ? `dead-letter place, in ${span(due)}` : due > 0 ? `in ${span(due)}` : 'now');
+      text(t[4], r.state === 'moving' ? `dead-letter destination, in ${span(due)}` : due > 0 ? `in ${span(due)}` : 'now');
     });
     const oldest = run[0]?.age || 0;
     cls(heldNow, oldest >= hung ? 'now is-problem' : 'now');

@@ -39,7 +39,7 @@ func findScript() (string, error) {
 			return path, nil
 		}
 		if dir == filepath.Dir(dir) {
-			return "", errors.New("there is no scripts/brokers above the working directory")
+			return "", errors.New("no scripts/brokers above the working directory")
 		}
 		dir = filepath.Dir(dir)
 	}

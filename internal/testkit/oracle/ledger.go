@@ -90,7 +90,7 @@ func (l *Ledger) end(r *run, ok bool) {
 	}
 }
 
-// Dead notes a message that was found in the dead-letter place.
+// Dead notes a message that was found in the dead-letter destination.
 func (l *Ledger) Dead(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ type Report struct {
 	Lost                  []string // published, neither done nor dead
 	Both                  []string // done and dead
 	Twice                 []string // handled to the end more than once
-	DeadTwice             []string // found more than once in the dead-letter place
+	DeadTwice             []string // found more than once in the dead-letter destination
 	Foreign               []string // handled, never published
 	Inverted              []string // first ended after a later one of their key
 	Overlapped            []string // ran while another of their key ran

@@ -254,7 +254,7 @@ func bracketed(s string, n Node) (Node, error) {
 	}
 	port, ok := strings.CutPrefix(rest, ":")
 	if !ok {
-		return n, errors.New("has something behind its ] that is no port")
+		return n, errors.New("has something after its ] that is not a port")
 	}
 	n.Port = port
 	return n, checkPort(port)
