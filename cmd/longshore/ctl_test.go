@@ -280,7 +280,7 @@ func TestCtlFindsTheToken(t *testing.T) {
 	}
 	defer func() { _ = a.Stop(context.Background()) }()
 	w := world{env: map[string]string{"LONGSHORE_ADMIN": a.Addr()}}
-	if got := w.run(t, "ctl", "pause", "orders"); got.code != 1 || !strings.Contains(got.err, "no container named orders") {
+	if got := w.run(t, "ctl", "pause", "orders"); got.code != 1 || !strings.Contains(got.err, "no container orders") {
 		t.Errorf("%+v", got)
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+a.Addr()+"/api/containers/orders/pause", nil)

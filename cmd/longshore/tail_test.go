@@ -91,7 +91,7 @@ func TestTailSaysWhyNot(t *testing.T) {
 		target, want string
 		code         int
 	}{
-		"no management": {server.URL + "?queue=orders", "only over its management API", 1},
+		"no management": {server.URL + "?queue=orders", "only through its management API", 1},
 		"no queue":      {server.URL + "?queue=absent", "no such queue", 1},
 		"sqs":           {"sqs://orders?region=eu-west-1&endpoint=" + queues.URL, "SQS hides each message", 1},
 	} {

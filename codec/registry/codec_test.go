@@ -203,7 +203,7 @@ func TestWritingGoesOnWithoutTheRegistry(t *testing.T) {
 func TestAllThatIsWrongIsToldAtOnce(t *testing.T) {
 	_, err := registry.New(registry.Config{URLs: []string{"http://app:hidden-word@registry", "registry:8081"}, Timeout: -1,
 		Codecs: map[registry.Kind]longshore.Codec{"XML": longshore.JSON{}}})
-	for _, want := range []string{"URLs[0] holds credentials", "URLs[1] is no http", `the kind "XML"`, "negative"} {
+	for _, want := range []string{"URLs[0] holds credentials", "URLs[1] is not an http", `the kind "XML"`, "negative"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in %v", want, err)
 		}
