@@ -52,10 +52,17 @@ func (m *memory) see(id string, now time.Time) sighting {
 	return sighting{times: s.times, since: now.Sub(s.first), alert: alert}
 }
 
-func (m *memory) forget(id string) {
+// forget drops a row, and returns for how long it was in the way, and whether an alarm
+// was raised about it.
+func (m *memory) forget(id string, now time.Time) (age time.Duration, alerted bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	s := m.rows[id]
+	if s == nil {
+		return 0, false
+	}
 	delete(m.rows, id)
+	return now.Sub(s.first), s.alerted.After(s.first)
 }
 
 // dropOldest makes room: half of all, so that it is rare.

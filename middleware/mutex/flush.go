@@ -60,19 +60,28 @@ func (o *Outbox) publishNow(ctx context.Context, rs []*record) {
 			free = append(free, r)
 		}
 	}
+	failed := false
 	if err := o.publishFree(ctx, free); err != nil {
+		failed = true
 		o.leftToRelay(err, zap.Int("messages", len(free)))
 	}
 	for shard := range shards {
 		if err := o.publishShard(ctx, shard); err != nil {
+			failed = true
 			o.leftToRelay(err, zap.Int("shard", shard))
 		}
+	}
+	if failed || len(rs) == 0 {
+		return
+	}
+	if ended, due := o.left.Over(time.Now()); due {
+		o.cfg.Logger.Warn("published after the commit again", ended...)
 	}
 }
 
 // leftToRelay is logged once a minute: while a broker is away every transaction ends so.
 func (o *Outbox) leftToRelay(err error, what zap.Field) {
-	if stands, due := o.quiet.Due(time.Now()); due {
+	if stands, due := o.left.Raise(time.Now()); due {
 		o.cfg.Logger.Warn("not published after the commit; the relay will", append(logs.Failure(err), what, logs.Repeated(stands))...)
 	}
 }
@@ -108,6 +117,9 @@ func (o *Outbox) publishShard(ctx context.Context, shard int) error {
 	defer tick.Stop()
 	for range 25 {
 		p, err := o.pass(ctx, shard, false)
+		if err == nil && p.sent != nil {
+			err = p.sent.err // the broker is away: trying again is the relay's work
+		}
 		if err != nil {
 			return err
 		}

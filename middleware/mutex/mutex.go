@@ -24,7 +24,7 @@ type Mutex struct {
 	gate    gate
 	counter counters
 	checked atomic.Bool
-	quiet   logs.Quiet // of the line about the database
+	trouble logs.Alarm // the database takes nothing: deliveries are given back
 	twice   logs.Quiet // of the line about rows with the same id
 }
 
@@ -150,7 +150,7 @@ func (m *Mutex) once(ctx context.Context, d *longshore.Delivery, c claim, next l
 	}
 	defer m.gate.leave()
 	m.counter.acquired.Add(1)
-	m.memory.forget(c.id)
+	m.rowFree(c.id)
 	defer func() { _ = tx.Rollback(life) }() // also when the handler panics or ends its goroutine; after a commit it does nothing
 	d.HoldAck()                              // carried out before the commit, it would lose the effect of a commit that fails
 	after := &afterCommit{}

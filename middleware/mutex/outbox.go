@@ -22,7 +22,7 @@ type Outbox struct {
 	relay *Relay
 
 	suspects suspects
-	quiet    logs.Quiet // of the line about what is left to the relay
+	left     logs.Alarm // publishing after the commit fails: rows are left to the relay
 }
 
 // Execer runs a statement in a transaction: *sql.Tx, *sqlx.Tx, *sql.Conn, and a pgx.Tx

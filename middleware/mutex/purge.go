@@ -76,6 +76,7 @@ func (p *Purger) Stop(ctx context.Context) error { return p.loops.stop(ctx) }
 func (p *Purger) loop(ctx context.Context) {
 	// Instances that are started together should not purge together, and a start has
 	// other things to do first.
+	var failing logs.Alarm
 	wait := p.m.cfg.PurgeEvery/60 + time.Duration(rand.Int64N(int64(p.m.cfg.PurgeEvery/60)+1)) //nolint:gosec // jitter
 	for {
 		t := time.NewTimer(wait)
@@ -91,10 +92,22 @@ func (p *Purger) loop(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			p.m.cfg.Logger.Warn("inbox not purged", append(logs.Failure(err), zap.Int64("rows", rows), zap.Duration("retry_in", p.m.cfg.PurgeEvery))...)
-		case rows > 0:
-			p.m.cfg.Logger.Info("inbox purged", zap.Int64("rows", rows), zap.Duration("took", time.Since(began)))
+			if stands, due := failing.Raise(time.Now()); due {
+				p.m.cfg.Logger.Warn("inbox not purged", append(logs.Failure(err), zap.Int64("rows", rows), zap.Duration("retry_in", p.m.cfg.PurgeEvery), logs.Repeated(stands))...)
+			}
+		default:
+			p.purged(&failing, rows, time.Since(began))
 		}
 		wait = p.m.cfg.PurgeEvery
+	}
+}
+
+// purged writes the line about a purge that worked; the first one after failures has their level.
+func (p *Purger) purged(failing *logs.Alarm, rows int64, took time.Duration) {
+	facts := []zap.Field{zap.Int64("rows", rows), zap.Duration("took", took)}
+	if ended, due := failing.Over(time.Now()); due {
+		p.m.cfg.Logger.Warn("inbox purged again", append(facts, ended...)...)
+	} else if rows > 0 {
+		p.m.cfg.Logger.Info("inbox purged", facts...)
 	}
 }

@@ -23,7 +23,7 @@ type Relay struct {
 
 	published, refused, failures atomic.Int64
 
-	quiet logs.Quiet // of the line about a failure
+	failing logs.Alarm // rounds fail: the broker or the database is away
 }
 
 func newRelay(o *Outbox) *Relay { return &Relay{o: o, awake: make(chan struct{}, 1)} }
@@ -71,7 +71,10 @@ func (r *Relay) loop(ctx context.Context, nth int) {
 		switch {
 		case err != nil:
 			r.failures.Add(1)
-			if stands, due := r.quiet.Due(time.Now()); due && ctx.Err() == nil {
+			if ctx.Err() != nil {
+				return // a stop, not a failure
+			}
+			if stands, due := r.failing.Raise(time.Now()); due {
 				r.o.cfg.Logger.Warn("outbox relay failed", append(logs.Failure(err), zap.Duration("retry_in", pause), logs.Repeated(stands))...)
 			}
 		case worked:
@@ -89,6 +92,13 @@ func (r *Relay) loop(ctx context.Context, nth int) {
 			}
 		}
 		t.Stop()
+	}
+}
+
+// recovered ends the alarm of a relay that published, or found nothing left to publish.
+func (r *Relay) recovered() {
+	if ended, due := r.failing.Over(time.Now()); due {
+		r.o.cfg.Logger.Warn("outbox relay works again", ended...)
 	}
 }
 
@@ -116,6 +126,10 @@ func (r *Relay) round(ctx context.Context, nth int) (worked bool, err error) {
 			return worked, err
 		}
 		worked = worked || p.taken > 0
+	}
+	// A shard that another owner works on proves nothing: that owner may be failing.
+	if worked || len(shards) == 0 {
+		r.recovered()
 	}
 	return worked, nil
 }

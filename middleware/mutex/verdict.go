@@ -44,7 +44,7 @@ func (m *Mutex) noTransaction(ctx context.Context, err error) error {
 // such a delivery is neither an attempt nor a failure, so no other line says why nothing
 // gets on.
 func (m *Mutex) comesBack(err error, delay time.Duration) error {
-	if stands, due := m.quiet.Due(time.Now()); due {
+	if stands, due := m.trouble.Raise(time.Now()); due {
 		m.cfg.Logger.Warn("mutex gives a delivery back", append(logs.Failure(err), zap.Duration("retry_in", delay), logs.Repeated(stands))...)
 	}
 	return longshore.Release(err, delay)
@@ -61,13 +61,20 @@ func (m *Mutex) held(c claim, d *longshore.Delivery) error {
 	}
 	if m.cfg.BusyMax > 0 && seen.since >= m.cfg.BusyMax {
 		e.Hint = fmt.Sprintf("held for %v, BusyMax is %v", seen.since.Round(time.Second), m.cfg.BusyMax)
-		m.memory.forget(c.id)
+		m.memory.forget(c.id, time.Now()) // the line about the dead letter says how it ended
 		return longshore.Reject(e)
 	}
 	if seen.alert {
 		m.cfg.Logger.Warn("mutex row held for long", zap.String("mutex_id", c.id), zap.Duration("age", seen.since))
 	}
 	return longshore.Release(e, m.delay(seen.times))
+}
+
+// rowFree forgets what was seen of a row that another owner held, and ends the alarm about it.
+func (m *Mutex) rowFree(id string) {
+	if age, reported := m.memory.forget(id, time.Now()); reported {
+		m.cfg.Logger.Warn("mutex row free again", zap.String("mutex_id", id), zap.Duration("after", age))
+	}
 }
 
 // delay is BusyDelay, doubled with each time up to 20 times that, ± 20 %.
@@ -84,7 +91,7 @@ func (m *Mutex) delay(times int) time.Duration {
 func (m *Mutex) absent(c claim, d *longshore.Delivery) error {
 	m.counter.absent.Add(1)
 	if c.inbox {
-		m.memory.forget(c.id)
+		m.rowFree(c.id)
 		return nil
 	}
 	first := !d.Origin.Redelivered && d.Attempt <= 1 && !d.Received().Headers.Has(HeaderRelayed)
@@ -96,7 +103,7 @@ func (m *Mutex) absent(c claim, d *longshore.Delivery) error {
 	if m.cfg.Absent == Confirm && first && m.memory.see(c.id, time.Now()).times == 1 {
 		return longshore.Release(errNotYetVisible, confirmDelay)
 	}
-	m.memory.forget(c.id)
+	m.rowFree(c.id)
 	if m.cfg.Absent == RejectAbsent {
 		return longshore.Reject(&longshore.Error{Code: longshore.CodeState, Op: fmt.Sprintf("mutex %q", c.id), Source: d.Origin.Source(), Err: errNoRow,
 			Hint: "it was handled before, or its producer has inserted no row: compare the tables and headers of both"})
@@ -113,6 +120,9 @@ func (m *Mutex) commit(life context.Context, tx Tx) error {
 	switch {
 	case err == nil:
 		m.counter.committed.Add(1)
+		if ended, due := m.trouble.Over(time.Now()); due {
+			m.cfg.Logger.Warn("mutex handles deliveries again", ended...)
+		}
 		return nil
 	case m.class(err) == ClassRolledBack:
 		return &rolledBack{err: err}

@@ -25,6 +25,7 @@ type control struct {
 	applied time.Time // when something was last obeyed
 	counts  map[string]int64
 	quiet   map[string]*hush // by kind of refusal
+	away    logs.Alarm       // the control topic or address is not read
 	changed chan struct{}    // wakes whoever waits for the next moment
 
 	// outdated hears of targets for which an instance has said what is older than what is
@@ -303,7 +304,15 @@ func (c *control) log(e FleetEvent) {
 	case FleetRefused:
 		c.cfg.Logger.Warn("throttle control message ignored", append(fields, zap.String("refused", e.Refused), logs.Repeated(stands))...)
 	case FleetLost:
-		c.cfg.Logger.Warn("throttle control lost", fields...)
+		if stands, due := c.away.Raise(e.Time); due {
+			c.cfg.Logger.Warn("throttle control lost", append(fields, logs.Repeated(stands))...)
+		}
+	case FleetConnected:
+		if ended, due := c.away.Over(e.Time); due {
+			c.cfg.Logger.Warn("throttle control works again", append(fields, ended...)...)
+			return
+		}
+		c.cfg.Logger.Info("throttle control", append(fields, zap.String("kind", string(e.Kind)))...)
 	case FleetApplied, FleetExpired:
 		c.cfg.Logger.Info("throttle changed", append(fields, zap.String("kind", string(e.Kind)))...)
 	default:

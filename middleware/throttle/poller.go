@@ -135,6 +135,9 @@ func (p *Poller) look(ctx context.Context) error {
 		}
 		return err
 	}
+	if was != nil {
+		p.tell([]FleetEvent{{Kind: FleetConnected}})
+	}
 	var many []json.RawMessage
 	if json.Unmarshal(doc, &many) != nil {
 		many = []json.RawMessage{bytes.TrimSpace(doc)}

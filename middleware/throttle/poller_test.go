@@ -10,6 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/middleware/throttle"
 	"github.com/longshore-go/longshore/transport"
@@ -32,12 +35,13 @@ func TestPolledValue(t *testing.T) {
 		}
 		limit := throttle.NewPermits(20)
 		var told events
+		core, logs := observer.New(zap.WarnLevel)
 		p, err := throttle.NewPoller(func(context.Context) ([]byte, error) {
 			place.Lock()
 			defer place.Unlock()
 			return place.doc, place.err
 		}, 0,
-			throttle.FleetConfig{Scope: "shop", Keys: []throttle.Key{key}, OnEvent: told.add})
+			throttle.FleetConfig{Scope: "shop", Keys: []throttle.Key{key}, OnEvent: told.add, Logger: zap.New(core)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,6 +78,9 @@ func TestPolledValue(t *testing.T) {
 		wait(time.Minute)
 		if permits() != 7 || !p.Status().Connected {
 			t.Errorf("%d permits while there is no value", permits())
+		}
+		if lost, back := logs.FilterMessage("throttle control lost").Len(), logs.FilterMessage("throttle control works again").All(); lost != 1 || len(back) != 1 || back[0].Level != zap.WarnLevel {
+			t.Errorf("%d alarms, all-clears %v", lost, back)
 		}
 		lay([]byte("  \n"), nil)
 		wait(time.Hour)

@@ -29,7 +29,15 @@ func check(t *testing.T, readme string) error {
 			t.Fatal(err)
 		}
 	}
-	return run(root)
+	left := filepath.Join(root, prefix+"0-killed")
+	if err := os.Mkdir(left, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	err := run(t.Context(), root)
+	if found, _ := filepath.Glob(filepath.Join(root, prefix+"*")); len(found) > 0 {
+		t.Errorf("folders are left: %v", found)
+	}
+	return err
 }
 
 func TestCodeThatCompiles(t *testing.T) {
@@ -64,5 +72,15 @@ func TestCodeThatDoesNotCompileIsNamedByDocumentAndLine(t *testing.T) {
 				t.Errorf("got %v, want %q in it", err, tc.want)
 			}
 		})
+	}
+}
+
+func TestWordsAreCountedWithoutCodeCommentsAndBars(t *testing.T) {
+	text := "# One two\n<!-- not\nthese -->\n| three | 4 |\n|---|---|\n```go\nnot := this\n```\nfive – six.\n<!-- case scale -->\n| 7 |\n<!-- end -->\n"
+	if n := words(text); n != 6 {
+		t.Errorf("%d words", n)
+	}
+	if !counted("README.md") || !counted("docs/reference/cli.md") || counted("docs/adr/0001-x.md") || counted("docs/faults.md") || counted("CONTRIBUTING.md") {
+		t.Error("the wrong documents are counted")
 	}
 }

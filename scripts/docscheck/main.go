@@ -3,56 +3,75 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 func main() {
-	if err := run("."); err != nil {
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./scripts/docscheck\n\nCompiles the Go code of README.md, CONTRIBUTING.md and docs/, and counts their words.\nRun it at the top of the module. See go doc ./scripts/docscheck.")
+	}
+	flag.Parse()
+	if flag.NArg() > 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	// A signal ends the compiler, and then the defers below remove the work folder.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, ".")
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
 // run checks the documents of the module whose top folder is root.
-func run(root string) error {
+func run(ctx context.Context, root string) error {
 	documents, err := documentsIn(root)
 	if err != nil {
 		return err
 	}
-	imports, err := importablePackages(root)
+	imports, err := importablePackages(ctx, root)
 	if err != nil {
 		return err
 	}
-	// Inside the module, so that its packages can be imported; the dot keeps the
-	// folder out of ./... .
-	work, err := os.MkdirTemp(root, ".docscheck-")
+	work, err := workdir(root)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(work) }()
 	var problems []error
-	count := 0
+	count, read := 0, 0
 	for _, document := range documents {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		text, err := os.ReadFile(filepath.Join(root, document))
 		if err != nil {
 			return err
+		}
+		if counted(document) {
+			read += words(string(text))
 		}
 		blocks, err := extract(document, string(text))
 		problems = append(problems, err)
 		for _, b := range blocks {
 			count++
-			problems = append(problems, compile(work, fmt.Sprintf("b%d", count), b, imports))
+			problems = append(problems, compile(ctx, work, fmt.Sprintf("b%d", count), b, imports))
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
-	fmt.Printf("docs: %d code blocks of %d documents compile\n", count, len(documents))
+	fmt.Printf("docs: %d code blocks of %d documents compile; %d words for users (without code, decisions, faults and benchmarks)\n", count, len(documents), read)
 	return nil
 }
 
@@ -76,7 +95,7 @@ func documentsIn(root string) ([]string, error) {
 
 // importablePackages maps package names to paths: the module's own, a few that
 // documents need of others, and the standard library where the name is still free.
-func importablePackages(root string) (map[string]string, error) {
+func importablePackages(ctx context.Context, root string) (map[string]string, error) {
 	imports := map[string]string{
 		"zap":     "go.uber.org/zap",
 		"fx":      "go.uber.org/fx",
@@ -84,7 +103,7 @@ func importablePackages(root string) (map[string]string, error) {
 		"kgo":     "github.com/twmb/franz-go/pkg/kgo",
 	}
 	for _, pattern := range []string{"./...", "std"} {
-		cmd := exec.CommandContext(context.Background(), "go", "list", "-f", "{{.Name}} {{.ImportPath}}", pattern)
+		cmd := exec.CommandContext(ctx, "go", "list", "-f", "{{.Name}} {{.ImportPath}}", pattern)
 		cmd.Dir, cmd.Stderr = root, os.Stderr
 		out, err := cmd.Output()
 		if err != nil {
@@ -110,7 +129,7 @@ func importable(path string) bool {
 }
 
 // compile builds the block in a folder of its own and returns what the compiler says.
-func compile(work, name string, b block, imports map[string]string) error {
+func compile(ctx context.Context, work, name string, b block, imports map[string]string) error {
 	source, err := b.source(imports)
 	if err != nil {
 		return fmt.Errorf("%s:%d: %w", b.file, b.line, err)
@@ -122,7 +141,7 @@ func compile(work, name string, b block, imports map[string]string) error {
 	if err := os.WriteFile(filepath.Join(dir, "block.go"), []byte(source), 0o644); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(context.Background(), "go", "build", "-gcflags=-e", "-o", os.DevNull, ".")
+	cmd := exec.CommandContext(ctx, "go", "build", "-gcflags=-e", "-o", os.DevNull, ".")
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	if err == nil {

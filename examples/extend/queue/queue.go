@@ -15,7 +15,7 @@ import (
 type Queue struct {
 	mu   sync.Mutex
 	msgs []message
-	wake chan struct{} // has an element when somebody should look
+	wake chan struct{} // has an element when a Receive should look
 }
 
 type message struct {
@@ -119,10 +119,10 @@ func (c *consumer) take() *longshore.Delivery {
 // Cancel takes no more. What was received stays settleable.
 func (c *consumer) Cancel(context.Context) error { c.finish(longshore.ErrCanceled); return nil }
 
-// Release gives back what is buffered: nothing.
+// Release gives the buffer back: this consumer has none.
 func (c *consumer) Release(context.Context) error { return nil }
 
-// Flush waits for what is batched: nothing.
+// Flush waits for batched settlements: this consumer has none.
 func (c *consumer) Flush(context.Context) error { return nil }
 
 // Close puts everything back that was not settled.
