@@ -39,6 +39,8 @@ func showReport(a *app, r *config.Report) error {
 	return nil
 }
 
+// reportText is the report for people: each problem with its line, then what a check can add that no
+// single problem says, the grace that the process needs from its supervisor.
 func reportText(a *app, r *config.Report, errs, warnings int) string {
 	var b strings.Builder
 	for i := range r.Problems {

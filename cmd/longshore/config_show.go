@@ -27,6 +27,8 @@ func newConfigShow(a *app) *cobra.Command {
 	return cmd
 }
 
+// runConfigShow prints the effective values. Secrets are masked in config, not here, so that no other
+// caller of Show can forget it.
 func runConfigShow(a *app, file string, defaults bool) error {
 	opts, path := a.configFile(file)
 	c, r, err := a.inspect(opts, path)

@@ -58,6 +58,8 @@ func newConsole(a *app) *cobra.Command {
 	return cmd
 }
 
+// run serves until the context ends. The listener is opened before the address is printed: whoever
+// reads the address can open the page at once.
 func (c *console) run(ctx context.Context) error {
 	targets, err := c.instances.find(c.addresses) //nolint:contextcheck // reading a file takes no context
 	if err != nil {

@@ -61,6 +61,8 @@ type change struct {
 	once bool // one instance is enough: it passes it on
 }
 
+// change sends one change to every instance that --admin names, in their order. It stops at the first
+// refusal and says how many obeyed: a value that one instance refuses, the next ones would refuse too.
 func (c *ctl) change(ctx context.Context, ch change) error {
 	targets, err := c.targets() //nolint:contextcheck // reading a file takes no context
 	if err != nil {
@@ -126,6 +128,7 @@ func (c *ctl) wouldAsk(targets []target, method, path string, body map[string]an
 	return nil
 }
 
+// containerPath escapes the name: a container may be called after a queue, slashes included.
 func containerPath(name, verb string) string {
 	return "/api/containers/" + url.PathEscape(name) + "/" + verb
 }
@@ -138,6 +141,7 @@ func (c *ctl) resumeVerb() *cobra.Command {
 	return c.simple("resume", "End a pause")
 }
 
+// simple is a verb without flags of its own, such as pause and resume.
 func (c *ctl) simple(verb, short string) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
@@ -171,6 +175,8 @@ func tellState(a map[string]any) string {
 	return text + fmt.Sprintf("; receives nothing until resume, %s in work will be finished", messages(held))
 }
 
+// drainVerb waits for the end of the drain, unlike the other changes, because its report says whether
+// something was left behind.
 func (c *ctl) drainVerb() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
@@ -219,6 +225,8 @@ func (c *ctl) scaleVerb() *cobra.Command {
 	return cmd
 }
 
+// parseWorkers reads "4:50", ":50" or "8". A bound that is left out is left out of the request as well:
+// only the instance knows its current value.
 func parseWorkers(s string) (map[string]any, error) {
 	bad := &cli.UsageError{Text: fmt.Sprintf("--workers %q is not MIN:MAX", s), Hint: "write for example --workers 4:50, :50 or 8"}
 	lo, hi, two := strings.Cut(s, ":")

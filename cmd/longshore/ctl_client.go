@@ -65,6 +65,8 @@ func at(v any, path ...string) any {
 	return v
 }
 
+// number is 0 for what is not a number: an older instance may leave out a field that this command
+// knows, which must not end the command.
 func number(v any) float64 {
 	n, _ := v.(float64)
 	return n
@@ -74,6 +76,7 @@ func span(v any) string {
 	return fmt.Sprintf("%.0f..%.0f", number(at(v, "min")), number(at(v, "max")))
 }
 
+// compact is the body of a request in one line, as it is sent, for --dry-run.
 func compact(v map[string]any) string {
 	if v == nil {
 		return ""

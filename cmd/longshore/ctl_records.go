@@ -211,6 +211,8 @@ func (c *ctl) oneVerb(verb, short string, interrupts bool) *cobra.Command {
 	return cmd
 }
 
+// oneRecord sends a change about one record to the instances one by one. Only one of them can hold the
+// record, so "not found" is an error only if all of them say it.
 func (c *ctl) oneRecord(ctx context.Context, name, verb string, body map[string]any) error {
 	targets, err := c.targets() //nolint:contextcheck // reading a file takes no context
 	if err != nil {
@@ -278,6 +280,8 @@ func (c *ctl) seekVerb() *cobra.Command {
 	return cmd
 }
 
+// body checks the flags before anything is sent. An offset belongs to one partition; a whole topic can
+// go to its start, its end or a time.
 func (f *seekFlags) body(one bool) (map[string]any, error) {
 	body := map[string]any{}
 	offset, err := strconv.ParseInt(f.to, 10, 64)
@@ -303,6 +307,8 @@ func (f *seekFlags) body(one bool) (map[string]any, error) {
 	return with(with(body, "topic", f.topic), "reason", f.reason), nil
 }
 
+// tellSeek names each partition with its old and new position: that line is what a person needs to go
+// back.
 func tellSeek(name string, a map[string]any) string {
 	moved, _ := a["moved"].([]any)
 	var parts []string

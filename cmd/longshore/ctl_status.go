@@ -35,6 +35,8 @@ type shown struct {
 	admin.Container
 }
 
+// status asks all instances and prints those that answer. The ones that do not are named after the
+// table, and make the exit status 6: a script must not take half a fleet for the whole.
 func (c *ctl) status(ctx context.Context, args []string) error {
 	targets, err := c.targets() //nolint:contextcheck // reading a file takes no context
 	if err != nil {
@@ -74,6 +76,7 @@ func (c *ctl) containers(ctx context.Context, t target) ([]admin.Container, erro
 	return answer.Containers, err
 }
 
+// show leaves out the column of the instances where only one was asked.
 func (c *ctl) show(all []shown, instances bool) error {
 	if c.print.JSON {
 		if all == nil {
@@ -116,6 +119,7 @@ func (c *ctl) show(all []shown, instances bool) error {
 	return c.print.Rows(t)
 }
 
+// age has one unit and few digits: the last column, which names the problem, needs the width.
 func age(seconds float64) string {
 	switch {
 	case seconds < 100:
@@ -147,6 +151,8 @@ func why(v admin.Container) string {
 	return strings.Join(parts, "; ")
 }
 
+// throttledBy says who limits a container and until when: the question that is asked first when a
+// queue grows.
 func throttledBy(who string, o *throttle.Override) string {
 	if o.By != "" {
 		who = o.By
@@ -208,6 +214,7 @@ func (c *ctl) eventsVerb() *cobra.Command {
 	return cmd
 }
 
+// events follows one instance only: events of several carry no common order.
 func (c *ctl) events(ctx context.Context, n int) error {
 	targets, err := c.targets() //nolint:contextcheck // reading a file takes no context
 	if err != nil {

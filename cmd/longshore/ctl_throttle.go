@@ -13,6 +13,8 @@ import (
 	"github.com/longshore-go/longshore/middleware/throttle"
 )
 
+// throttleFlags are the flags of throttle. A flag that was not given is left out of the request, since 0
+// is a value: it holds everything.
 type throttleFlags struct {
 	permits, burst, add int
 	rate                float64
@@ -25,7 +27,7 @@ func (c *ctl) throttleVerb() *cobra.Command {
 	var f throttleFlags
 	cmd := &cobra.Command{
 		Use: "throttle CONTAINER", Short: "Change how much is worked on at once or started per second", Args: exactly("CONTAINER"),
-		Long: "throttle changes the limits now: what runs goes on, 0 holds everything. With --for the value from before returns by itself.\n" +
+		Long: "throttle changes the limits at once; running handlers continue, and 0 holds everything. With --for the previous value returns by itself.\n" +
 			"With --fleet all instances obey, through their control topic.",
 		Example: "  longshore ctl throttle orders --permits 5\n" +
 			"  longshore ctl throttle orders --permits 0 --for 10m --reason \"ledger down\"\n" +
@@ -53,6 +55,8 @@ func (c *ctl) throttleVerb() *cobra.Command {
 	return cmd
 }
 
+// body refuses flags that contradict each other here, with the flags' names; the API would name fields
+// that a person has not typed.
 func (f *throttleFlags) body(cmd *cobra.Command) (map[string]any, error) {
 	given := cmd.Flags().Changed
 	body := map[string]any{}
@@ -69,7 +73,7 @@ func (f *throttleFlags) body(cmd *cobra.Command) (map[string]any, error) {
 		body["clear"] = true
 	}
 	if given("permits") && given("add") {
-		return nil, &cli.UsageError{Text: "--permits and --add exclude each other", Hint: "--permits sets the number, --add changes the one of now"}
+		return nil, &cli.UsageError{Text: "--permits and --add exclude each other", Hint: "--permits sets the number, --add changes the current one"}
 	}
 	if f.permits < 0 || f.rate < 0 || f.burst < 0 {
 		return nil, &cli.UsageError{Text: "--permits, --rate and --burst must be 0 or more", Hint: "0 holds everything; --add -2 takes two permits away; --clear returns to the configured limit"}

@@ -26,6 +26,8 @@ type database struct {
 	tables mutex.Tables
 }
 
+// flags offers --db, but the password belongs into LONGSHORE_DB: a command line is visible to every
+// process of the host.
 func (db *database) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&db.url, "db", "", "database `URL` (default from LONGSHORE_DB): postgres://…, mysql://user@host:port/name, sqlite:FILE")
 	db.names(cmd)
@@ -93,6 +95,7 @@ func ping(ctx context.Context, a *app, db *sql.DB, from *database) error {
 		Err: errors.New(text), Hint: "check --db or LONGSHORE_DB: host, port, user, password and name"}}
 }
 
+// mysqlDSN turns a URL into the driver's own format, so that all databases are named alike.
 func mysqlDSN(raw string) (string, error) {
 	u, err := url.Parse(raw)
 	if err != nil {

@@ -52,6 +52,8 @@ func newDemo(a *app) *cobra.Command {
 	return cmd
 }
 
+// run ends with status 1 if the account of the orders does not add up: the demo is also a test that CI
+// runs.
 func (d *demoCommand) run(ctx context.Context) error {
 	if d.cfg.For < time.Second {
 		return &cli.UsageError{Text: "--for must be at least 1s", Hint: "the steps need some time"}

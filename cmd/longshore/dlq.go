@@ -62,6 +62,7 @@ type dlqFilter struct {
 	look, number              int
 }
 
+// flags are the same for every verb, so that what list shows is what replay and purge take.
 func (f *dlqFilter) flags(cmd *cobra.Command, number int, what string) {
 	fs := cmd.Flags()
 	fs.StringArrayVar(&f.ids, "id", nil, "only the message with this id, as shown by list or the consumer's log; repeat for more")

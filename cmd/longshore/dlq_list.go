@@ -73,6 +73,8 @@ func newDLQList(a *app) *cobra.Command {
 	return cmd
 }
 
+// run prints while it reads. A queue of dead letters may be large or slow, and the first rows often
+// answer the question.
 func (d *dlqList) run(ctx context.Context, filter dlq.Filter, target string) error {
 	_, name, err := d.open(target, d.choose.force)
 	if err != nil {
@@ -193,6 +195,7 @@ func (r *letterRows) due() error {
 	return r.flush()
 }
 
+// flush prints the rows read since the last part.
 func (r *letterRows) flush() error {
 	r.said = time.Now()
 	return r.print.Rows(r.table)
@@ -216,6 +219,7 @@ func when(at time.Time) string {
 	return at.Format("2006-01-02 15:04")
 }
 
+// cutRunes cuts between characters: half of one would garble the rest of a terminal's line.
 func cutRunes(s string, n int) string {
 	for i := range s {
 		if n--; n < 0 {

@@ -42,6 +42,8 @@ func newDLQPurge(a *app) *cobra.Command {
 	return cmd
 }
 
+// run asks before it deletes, and the question states the number, so that a filter that matches more
+// than was meant is noticed in time.
 func (d *dlqPurge) run(ctx context.Context, filter dlq.Filter, target string) error {
 	src, name, err := d.open(target, d.choose.force)
 	if err != nil {
@@ -72,6 +74,8 @@ func (d *dlqPurge) run(ctx context.Context, filter dlq.Filter, target string) er
 	return errors.Join(d.show(name, res, false), err, verdictOf(dlq.Result{Full: res.Full, Behind: res.Behind}, err))
 }
 
+// dryRunOf counts what purge would remove. Where all messages are meant, the broker's count is enough
+// and nothing is read. On Kafka the order decides, because only the oldest part can be removed.
 func (d *dlqPurge) dryRunOf(ctx context.Context, src transport.Source, name string, job dlq.Job) error {
 	var res dlq.Result
 	if _, ok := src.(dlq.Log); ok {

@@ -70,6 +70,8 @@ func newDLQReplay(a *app) *cobra.Command {
 	return cmd
 }
 
+// run confirms each message at its destination before it leaves the queue of dead letters. A crash in
+// between leaves a copy with the same identity, never a gap.
 func (d *dlqReplay) run(ctx context.Context, filter dlq.Filter, target string) error {
 	rate, err := parseRate(d.rate)
 	if err != nil {
@@ -157,6 +159,8 @@ func (d *dlqReplay) show(name string, res dlq.Result) error {
 	return d.print.Printf("%s\n", line)
 }
 
+// noteLeft says why messages stay, for replay and purge alike: a person would otherwise run the
+// command again and see the same.
 func (d *deadLetters) noteLeft(name string, res dlq.Result) {
 	if res.Unknown > 0 {
 		d.print.Notef("%s in %s: no origin is recorded, or the origin is this queue; name a destination with --to", messages(res.Unknown)+" left", name)

@@ -60,6 +60,7 @@ func (d *dlqShow) masks() []string {
 	return all
 }
 
+// run finds the message by the id that list prints or that the consumer has logged.
 func (d *dlqShow) run(ctx context.Context, target, id string) error {
 	if d.raw && len(d.mask) > 0 {
 		return &cli.UsageError{Text: "--raw and --mask exclude each other", Hint: "give one of them"}
@@ -212,6 +213,7 @@ func bodyText(body []byte, mask []string) string {
 	return b.String()
 }
 
+// hide masks fields at any depth: a card number is rarely at the top of a document.
 func hide(v any, mask []string) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -38,6 +38,8 @@ type doctorCommand struct {
 	handler    time.Duration
 }
 
+// doctorLine is a finding in JSON. Words instead of numbers: scripts compare them, and the order of the
+// states in the code may change.
 type doctorLine struct {
 	ID         string  `json:"id"`
 	Row        string  `json:"row"`
@@ -54,6 +56,7 @@ type doctorLine struct {
 	Holder     string  `json:"holder,omitempty"`
 }
 
+// doctorResult is the JSON document. Its lists are empty rather than null, so jq needs no special case.
 type doctorResult struct {
 	Checks   []checkLine  `json:"checks"`
 	Findings []doctorLine `json:"findings"`
@@ -95,6 +98,8 @@ func newDoctor(a *app) *cobra.Command {
 	return cmd
 }
 
+// run checks the queue alone, or the mutex rows too if there is a database. An unreachable broker ends
+// it only in the first case: rows can be explained without the queue's settings.
 func (d *doctorCommand) run(ctx context.Context, target string) error {
 	if d.limit < 1 {
 		return &cli.UsageError{Text: "--limit must be at least 1", Hint: "it is the number of rows to look at"}
@@ -146,6 +151,8 @@ func (d *doctorCommand) run(ctx context.Context, target string) error {
 	return d.show(checks, report, done, true)
 }
 
+// sources opens the queue and its dead letters, those of --dead or of the container's configuration.
+// A missing dead-letter queue is not an error here; rows are then explained without it.
 func (d *doctorCommand) sources(target string) (c doctor.Case, queue, dead transport.Source, err error) { //nolint:revive // the two sources belong to the case
 	c = doctor.Case{Headers: d.headers, Older: d.older, Limit: d.limit, IDs: d.ids, Again: d.again}
 	look := urls.Options{BrowseCounts: d.force, NoConsumer: true}
@@ -200,6 +207,7 @@ func (d *doctorCommand) show(checks []doctor.Check, r doctor.Report, done doctor
 	return nil
 }
 
+// printAll prints the settings first: a row that comes back again and again mostly has its cause there.
 func (d *doctorCommand) printAll(res doctorResult, t *table.Table, rows bool) error {
 	if d.print.JSON {
 		return d.print.Document(res)

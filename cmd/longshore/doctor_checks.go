@@ -14,6 +14,7 @@ import (
 	"github.com/longshore-go/longshore/transport/urls"
 )
 
+// checkLine is a check in JSON.
 type checkLine struct {
 	Area  string `json:"area"`
 	Level string `json:"level"`
@@ -29,6 +30,8 @@ func checkLines(checks []doctor.Check) []checkLine {
 	return lines
 }
 
+// anyBad decides the exit status. A warning does not count: a cron job that fails on it would be
+// switched off, and miss the first loss.
 func anyBad(checks []doctor.Check) bool {
 	for _, c := range checks {
 		if c.Level == doctor.Bad {

@@ -50,6 +50,8 @@ func listCodes(a *app) error {
 	return a.print.Rows(t)
 }
 
+// explainCode prints the section of docs/reference/errors.md, which is compiled in: the explanation
+// belongs to this version, and a host in trouble may have no network.
 func explainCode(a *app, asked string) error {
 	code := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(asked), "error["), "]")
 	page, ok := docs.ErrorPage(code)

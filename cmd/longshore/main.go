@@ -27,6 +27,8 @@ func main() {
 	os.Exit(obey(notified(), signals, lastWords, func() int { return run(os.Args[1:], streams) }))
 }
 
+// notified takes the signals over from the runtime, which would end the process at once. Two places,
+// because a second signal must not be dropped while a verb ends.
 func notified() <-chan os.Signal {
 	c := make(chan os.Signal, 2)
 	signal.Notify(c, os.Interrupt, syscall.SIGTERM)

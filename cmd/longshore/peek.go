@@ -44,6 +44,8 @@ func newPeek(a *app) *cobra.Command {
 	return cmd
 }
 
+// run prints what was read before an error, and the error after it: ten of twenty messages are better
+// than none.
 func (p *peekCommand) run(ctx context.Context, target string) error {
 	if p.n < 1 {
 		return &cli.UsageError{Text: "-n must be at least 1", Hint: "it is the number of messages to show"}

@@ -49,6 +49,8 @@ func (l *liveLine) clear() {
 	}
 }
 
+// sample is a point of the recent past, from which the rate is taken. The average since the start would
+// hide that a broker has become slow.
 type sample struct {
 	at time.Time
 	n  int

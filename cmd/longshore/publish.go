@@ -32,6 +32,8 @@ type publishCommand struct {
 	dryRun bool
 }
 
+// publishResult keeps apart what failed, what may have arrived, and what was never sent: only the last
+// can be sent again without a thought.
 type publishResult struct {
 	Target    string `json:"target"`
 	Broker    string `json:"broker,omitempty"` // what the broker at the address calls itself
@@ -79,6 +81,8 @@ func newPublish(a *app) *cobra.Command {
 	return cmd
 }
 
+// run reads all of the input before it publishes. A mistake in the last line must not leave the lines
+// before it published.
 func (p *publishCommand) run(ctx context.Context, args []string) error {
 	src, name, err := p.target(args[0], urls.Options{NoConsumer: true})
 	if err != nil {
@@ -266,6 +270,7 @@ func byLine(lines []int, failed map[int]error) (all []int, err error) {
 	return all, errors.Join(errs...)
 }
 
+// sendPart gives each part the whole timeout: a long input is not a slow broker.
 func (p *publishCommand) sendPart(ctx context.Context, pub transport.Publisher, dest string, part []*longshore.Message) error {
 	ctx, cancel := p.bounded(ctx)
 	defer cancel()

@@ -24,6 +24,7 @@ type relayCommand struct {
 	once bool
 }
 
+// relayResult is the answer at the end. Pending and Parked are known with --once only.
 type relayResult struct {
 	Published int64 `json:"published"`
 	Refused   int64 `json:"refused"`
@@ -52,6 +53,8 @@ func newRelay(a *app) *cobra.Command {
 	return cmd
 }
 
+// run closes the publisher after the relay has stopped, whatever ended it: confirms that are still due
+// remove rows from the outbox.
 func (r *relayCommand) run(ctx context.Context, target string) (err error) {
 	src, name, err := r.target(target, urls.Options{NoConsumer: true})
 	if err != nil {
@@ -82,6 +85,7 @@ func (r *relayCommand) run(ctx context.Context, target string) (err error) {
 	return r.serve(ctx, outbox, r.once)
 }
 
+// serve runs the relay until it is interrupted, or with once until nothing can be published.
 func (r *relayCommand) serve(ctx context.Context, outbox *mutex.Outbox, once bool) error {
 	// A database that cannot be used is said at once, not again and again in a log.
 	first, cancel := r.bounded(ctx)

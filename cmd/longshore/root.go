@@ -39,6 +39,8 @@ func run(args []string, s cli.Streams) int {
 	return a.run(args)
 }
 
+// run decides twice how to print: before the flags are known, for mistakes in the flags themselves, and
+// again once they are.
 func (a *app) run(args []string) int {
 	if a.source == nil {
 		a.source = a.sourceOf
@@ -76,6 +78,7 @@ func (a *app) verdict(err error) error {
 	return err
 }
 
+// root builds a new tree of commands for each run; cobra keeps the values of flags in it.
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "longshore",

@@ -28,6 +28,7 @@ func newAMQPServer(a *app) *cobra.Command {
 	return cmd
 }
 
+// runAMQPServer serves until the context ends.
 func runAMQPServer(ctx context.Context, a *app, addr, flavor string) error {
 	flavors := map[string]amqptest.Flavor{"3.10": amqptest.V3_10, "4.0": amqptest.V4_0, "4.3": amqptest.V4_3}
 	version, ok := flavors[flavor]
@@ -81,11 +82,12 @@ func announce(a *app, kind, addr, url string) error {
 	return a.print.Printf("%s\n", url)
 }
 
+// cannotListen drops the name of the internal package, which means nothing to the caller of the command.
 func cannotListen(addr string, err error) error {
 	text := err.Error()
 	for _, name := range []string{"amqptest: ", "sqstest: "} {
 		text = strings.TrimPrefix(text, name)
 	}
 	return &cli.CodeError{Code: cli.ExitUsage, Err: &longshore.Error{Code: longshore.CodeConfig, Op: "listen on " + addr,
-		Err: errors.New(text), Hint: "choose a free address by --addr"}}
+		Err: errors.New(text), Hint: "choose a free address with --addr"}}
 }

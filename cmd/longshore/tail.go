@@ -48,6 +48,8 @@ func newTail(a *app) *cobra.Command {
 	return cmd
 }
 
+// run closes what it opened also after an interrupt. An exclusive queue would go with the connection,
+// but until then it would collect copies.
 func (t *tailCommand) run(ctx context.Context, target string) error {
 	if t.n < 0 {
 		return &cli.UsageError{Text: "-n must be 0 or more", Hint: "it is the number of messages after which tail ends; 0: never"}

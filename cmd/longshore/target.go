@@ -45,6 +45,8 @@ func (a *app) place(target string, o urls.Options) (p config.Place, err error) {
 // password and are not to be shown.
 func isContainer(target string) bool { return !strings.ContainsAny(target, ":/@?%") }
 
+// ofContainer is the place of a container of the configuration file, as the service itself reads it:
+// environment, defaults and secrets included.
 func (a *app) ofContainer(name string, o urls.Options) (config.Place, error) {
 	opts, path := a.configFile(a.file)
 	c, r, err := a.inspect(opts, path)

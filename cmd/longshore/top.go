@@ -49,6 +49,7 @@ func newTop(a *app) *cobra.Command {
 	return cmd
 }
 
+// run draws on a terminal and prints lines everywhere else, so that top works in a pipe and in a log.
 func (w *watcher) run(ctx context.Context, args []string) error {
 	if w.every < 0 || w.rounds < 0 {
 		return &cli.UsageError{Text: "--every and -n must be more than 0", Hint: "write for example --every 2s or -n 1"}
@@ -114,6 +115,8 @@ func (w *watcher) lines(ctx context.Context, f *fleet.Fleet, every time.Duration
 	}
 }
 
+// allAsked reports whether every instance has answered or failed once. A first round before that would
+// report instances as missing that are only slow.
 func allAsked(s fleet.Snapshot) bool {
 	for _, in := range s.Instances {
 		if in.Status == fleet.Asking {

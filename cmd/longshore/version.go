@@ -34,6 +34,8 @@ func newVersion(a *app) *cobra.Command {
 	}
 }
 
+// readVersion asks the binary itself. A version that the build has to pass in is wrong in every build
+// that forgets it.
 func readVersion() versionInfo {
 	v := versionInfo{Version: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
