@@ -90,6 +90,10 @@ autoscale: ## simulate the autoscale policies; writes the table and pictures of 
 amqptest-conformance: ## the embedded AMQP server against a real RabbitMQ
 	@scripts/amqptest-conformance.sh
 
+.PHONY: release-dry
+release-dry: ## the files of a release with checksums and SBOM in .cache/release, checked; nothing is published (TAG=v1.2.3, LONGSHORE_PLATFORMS=linux/amd64)
+	@rm -rf .cache/release && scripts/release $(or $(TAG),v0.0.0-dry) .cache/release
+
 .PHONY: fmt lint vuln docs deps apidiff
 fmt: ## format the code
 	gofmt -w $$(git ls-files -co --exclude-standard '*.go')
@@ -97,7 +101,7 @@ lint: ## golangci-lint, built once into the cache
 	@scripts/lint
 vuln: ## known vulnerabilities, where their database can be reached
 	@scripts/vuln
-docs: ## compile the Go code in the documentation
+docs: ## compile the Go code in the documentation, and count its words
 	go run ./scripts/docscheck
 deps: ## what each package may depend on
 	@scripts/depscheck
