@@ -45,4 +45,5 @@ func (on *surroundings) adminTLS(s *adminSection) (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: load}, nil
 }
 
+// badAdmin says what the problem is about; its text has the field alone.
 func badAdmin(p *problem.Problem) error { return p.Of("serve the admin API", "") }

@@ -145,6 +145,8 @@ func renamed() []struct{ goName, key string } {
 	}
 }
 
+// has reports whether the file itself says something at a path, so that a mistake can be shown there
+// rather than at the section.
 func (doc *document) has(path string) bool {
 	_, ok := doc.at[path]
 	return ok

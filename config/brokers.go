@@ -53,6 +53,8 @@ func (l *loader) broker(s *brokerSection, shared *memory.Broker) (broker, error)
 	return b, errors.Join(err, more)
 }
 
+// brokerWith makes the broker of a section. A nil TLS configuration is the URL's own choice. Memory
+// brokers are one and the same in the whole process: a container could not reach another one's queue.
 func (l *loader) brokerWith(s *brokerSection, config *tls.Config, shared *memory.Broker) (broker, error) {
 	switch kindOf(s.URL) {
 	case onRabbit:
@@ -72,6 +74,8 @@ func (l *loader) brokerWith(s *brokerSection, config *tls.Config, shared *memory
 	return broker{}, nil
 }
 
+// kafka makes a Kafka broker. It collects mistakes instead of returning at the first one, as all of
+// this package does.
 func (l *loader) kafka(s *brokerSection, config *tls.Config) (broker, error) {
 	scheme, place, _ := strings.Cut(s.URL, "://")
 	cfg := kafka.Config{TLS: strings.EqualFold(scheme, "kafkas"), TLSConfig: config, ClientID: s.ClientID, Rack: s.Rack, DialTimeout: s.ConnectTimeout, MaxUnpacked: int(s.MaxUnpacked)}
@@ -139,6 +143,8 @@ func (s *sendSection) outlet() (kafka.PublisherConfig, error) {
 	return cfg, errors.Join(errs...)
 }
 
+// sqs makes an SQS broker. Half of a pair of keys is refused: the SDK would fall back to another
+// identity without a word.
 func (l *loader) sqs(s *brokerSection) (broker, error) {
 	var errs []error
 	if _, rest, _ := strings.Cut(s.URL, "://"); rest != "" {
@@ -171,6 +177,8 @@ func (on *surroundings) tls(s *tlsSection) (*tls.Config, error) {
 	return cfg, errors.Join(on.authorities(cfg, s), on.certificate(cfg, s))
 }
 
+// authorities reads the trusted certificates once: they change rarely, and a file that has become
+// unreadable must not end a running service.
 func (on *surroundings) authorities(cfg *tls.Config, s *tlsSection) error {
 	if s.CAFile == "" {
 		return nil
@@ -185,6 +193,8 @@ func (on *surroundings) authorities(cfg *tls.Config, s *tlsSection) error {
 	return nil
 }
 
+// certificate loads the client's certificate now, so that a wrong one is a mistake of the configuration,
+// and again at each connect, so that a renewed one is used.
 func (on *surroundings) certificate(cfg *tls.Config, s *tlsSection) error {
 	if (s.CertFile == "") != (s.KeyFile == "") {
 		return bad("tls.cert_file", "give both or neither", "and tls.key_file go together")

@@ -46,6 +46,8 @@ func Batch(f func(ctx context.Context, ds []*longshore.Delivery) error) longshor
 	return batch(f)
 }
 
+// batch is a handler of batches that can stand among the Handlers, which are of single messages: Handle
+// calls it with a batch of one.
 type batch func(ctx context.Context, ds []*longshore.Delivery) error
 
 func (b batch) HandleBatch(ctx context.Context, ds []*longshore.Delivery) error { return b(ctx, ds) }

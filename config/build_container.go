@@ -24,6 +24,8 @@ func (c *Config) settings(name string, s *containerSection) container.Config {
 	return cfg
 }
 
+// settings is the container.Config of a section. An absent key is a zero field, and the container's
+// default applies: this package has no defaults of its own that could differ.
 func (s *containerSection) settings(name string) container.Config {
 	cfg := container.Config{
 		Name:         name,
@@ -56,6 +58,7 @@ func (s *containerSection) settings(name string) container.Config {
 	return cfg
 }
 
+// policy returns nil for an absent section, which is the container's default policy.
 func (s *autoscaleSection) policy() autoscale.Policy {
 	switch {
 	case s == nil:
@@ -137,6 +140,8 @@ func (s *containerSection) chain(code []longshore.Middleware, log *zap.Logger) (
 	return chain, nil
 }
 
+// middleware is the limit of each key by itself; it reads the message, so it cannot be part of the
+// container's gate.
 func (s *perKeySection) middleware() longshore.Middleware {
 	key := func(d *longshore.Delivery) string { return string(d.Key) }
 	if s.Header != "" {

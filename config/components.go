@@ -20,6 +20,8 @@ import (
 // [Config.Components] and what is made of it have it already.
 func (c *Config) Shared(code Code) ([]lifecycle.Component, error) { return c.shared(nil, code) }
 
+// shared makes the components that several containers use, once for all of them: the publishers of dead
+// letters on other brokers, and telemetry.
 func (c *Config) shared(cs []*container.ListenerContainer, code Code) ([]lifecycle.Component, error) {
 	var parts []lifecycle.Component
 	for _, name := range slices.Sorted(maps.Keys(c.vias)) {
@@ -51,6 +53,8 @@ func (v *via) Publish(ctx context.Context, dest string, msgs ...*longshore.Messa
 	return p.Publish(ctx, dest, msgs...)
 }
 
+// publisher opens the publisher of dead letters at its first use: a broker that only takes dead letters
+// must not keep a container from starting.
 func (v *via) publisher(ctx context.Context) (transport.Publisher, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

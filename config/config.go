@@ -120,6 +120,7 @@ func (o Options) Inspect(path string) (*Config, Report, error) {
 	return c, r, err
 }
 
+// pathOf is the file to read: the argument, else LONGSHORE_CONFIG, else the file in the working directory.
 func pathOf(path string) string {
 	if path == "" {
 		path = os.Getenv("LONGSHORE_CONFIG")
@@ -203,6 +204,7 @@ func (c *Config) Source(name string) (transport.Source, error) {
 // mostNamed is how many containers an error names.
 const mostNamed = 10
 
+// noContainer is the error about a name that the file does not have, with the nearest one that it has.
 func (c *Config) noContainer(name string) error {
 	e := &longshore.Error{Code: CodeMissing, Op: "configuration " + c.loader.name, Source: name,
 		Err: fmt.Errorf("no container named %q", name), Hint: "add it below containers"}

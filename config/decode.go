@@ -166,6 +166,7 @@ func (l *loader) mapping(path string, n *yaml.Node, v reflect.Value, f *field, k
 	})
 }
 
+// list decodes a sequence. One value alone is a list of one, so `topics: orders` works.
 func (l *loader) list(path string, n *yaml.Node, v reflect.Value, f *field, kind string) {
 	items := n.Content
 	switch {
@@ -210,6 +211,8 @@ func (l *loader) itemsOf(n *yaml.Node) []*yaml.Node {
 	return items
 }
 
+// table decodes names with values of any simple kind, such as RabbitMQ's arguments, whose types matter
+// to the broker.
 func (l *loader) table(path string, n *yaml.Node, v reflect.Value, f *field) {
 	if n.Kind != yaml.MappingNode {
 		l.notA(path, n, "a mapping", "write "+example(f, "{name: value}"))
@@ -256,6 +259,8 @@ func (l *loader) scalar(path string, n *yaml.Node, v reflect.Value, f *field) {
 	}
 }
 
+// set puts a text into a field. Types with words of their own come first: their underlying kinds would
+// accept any text.
 func (l *loader) set(path string, n *yaml.Node, v reflect.Value, f *field) error {
 	text := n.Value
 	switch v.Interface().(type) {
@@ -316,6 +321,7 @@ func (l *loader) set(path string, n *yaml.Node, v reflect.Value, f *field) error
 	return nil
 }
 
+// zeroHint says what a person may have meant by a value below zero: none, or the default.
 func zeroHint(zero string, f *field) string {
 	switch {
 	case f.typ.Kind() == reflect.Pointer: // 0 means something

@@ -51,6 +51,7 @@ type wrong struct{ text, hint string }
 
 func (w *wrong) Error() string { return w.text }
 
+// parseDuration insists on a unit: a bare 30 is seconds in one program and milliseconds in the next.
 func parseDuration(text, none string) (time.Duration, error) {
 	if none != "" && text == none {
 		return -1, nil
@@ -83,6 +84,7 @@ var units = []struct {
 	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}, {"", 1},
 }
 
+// parseSize knows both kinds of units, since 1 MB and 1 MiB differ by five per cent.
 func parseSize(text string) (size, error) {
 	for _, u := range units {
 		number, ok := strings.CutSuffix(text, u.suffix)
@@ -107,6 +109,7 @@ func (s size) String() string {
 	return strconv.FormatInt(int64(s), 10)
 }
 
+// parseInt takes the word for none as -1, which is how the code spells it.
 func parseInt(text, none string) (int64, error) {
 	if none != "" && text == none {
 		return -1, nil

@@ -58,6 +58,7 @@ func (l *loader) override(top *yaml.Node) *yaml.Node {
 	return top
 }
 
+// depth is how deep the deepest target of a variable lies.
 func depth(ts []target) int {
 	if len(ts) == 0 {
 		return 0
@@ -110,6 +111,8 @@ func (l *loader) targets(n *yaml.Node, fields []field, path []string, all map[st
 	}
 }
 
+// named adds the variables of entries that have names, such as containers. The names come from the file:
+// a variable can change a container, but not make one.
 func (l *loader) named(n *yaml.Node, t reflect.Type, path []string, all map[string][]target) {
 	if n == nil || resolved(n).Kind != yaml.MappingNode {
 		return
@@ -128,6 +131,8 @@ func (l *loader) named(n *yaml.Node, t reflect.Type, path []string, all map[stri
 // each has hundreds. The price is that a variable with a misspelt name gets no suggestion.
 const manyNames = 100
 
+// anyVariable reports whether any variable begins so. In a file with many containers only those are
+// looked at.
 func (on *surroundings) anyVariable(prefix string) bool {
 	return slices.ContainsFunc(on.Environ, func(v string) bool { return strings.HasPrefix(v, prefix) })
 }

@@ -9,10 +9,11 @@ import (
 
 // field is one key of the file, as the tags of its Go field say.
 type field struct {
+	// See the tags in schema.go.
 	key, doc, def, none, like string
-	oneof, on                 []string
+	oneof, on                 []string // all words, all kinds of brokers, if empty
 	whole, own                bool
-	index                     int
+	index                     int // of the Go field in its struct
 	typ                       reflect.Type
 }
 
@@ -81,6 +82,7 @@ func (f *field) spelled(text string) string {
 	return text
 }
 
+// has reports whether a broker of that kind has the field; "" is every kind.
 func (f *field) has(kind string) bool {
 	return kind == "" || len(f.on) == 0 || slices.Contains(f.on, kind)
 }

@@ -102,6 +102,7 @@ type measure struct {
 	first *refusal
 }
 
+// extentOf is how large and how deep a node is with its aliases expanded.
 type extentOf struct{ nodes, depth int }
 
 // expanded returns why a document is too much, at the alias or node that makes it so.
@@ -111,6 +112,7 @@ func expanded(doc *yaml.Node) *refusal {
 	return m.first
 }
 
+// of adds up nodes, each alias as often as it is used: a file of one kilobyte can expand to gigabytes.
 func (m *measure) of(n *yaml.Node) extentOf {
 	if e, ok := m.known[n]; ok {
 		return e
@@ -167,4 +169,5 @@ func printable(text string) string {
 	return b.String()
 }
 
+// hiddenRune is a character that cannot be seen. Two names that look alike must not be different ones.
 func hiddenRune(r rune) bool { return r != ' ' && !unicode.IsPrint(r) }

@@ -26,6 +26,8 @@ type surroundings struct {
 	live bool   // the environment is the process's own, and is read again at each connect
 }
 
+// newLoader takes the environment as it is now, unless Options have one: a test or a check must not
+// depend on the machine.
 func newLoader(o Options, path string, check bool) *loader {
 	live := o.Environ == nil
 	if live {

@@ -86,6 +86,7 @@ func (c *Config) OwnDeadLetters(name string) bool {
 	return s.DeadLetter.To != "" || s.DeadLetter.Policy == "keep" || s.DeadLetter.Policy == "discard"
 }
 
+// noPlace is the error about a container whose messages no command can reach, and why.
 func (c *Config) noPlace(name, why string) error {
 	return &longshore.Error{Code: longshore.CodeConfig, Op: "find the dead letters of container " + fmt.Sprintf("%q", name), Source: name,
 		Err: errors.New("it " + why + " in " + c.loader.name), Hint: "give the URL of the queue or topic in which they are"}

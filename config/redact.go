@@ -129,6 +129,7 @@ func (doc *document) extent(n *yaml.Node) (from, to int) {
 	return from, len(line)
 }
 
+// line is empty for a number outside of the text: the parser may point behind the last line.
 func (doc *document) line(number int) []rune {
 	if number < 1 || number > len(doc.lines) {
 		return nil

@@ -14,6 +14,16 @@ import "time"
 //	own    not in defaults
 //	like   an example, for the reference and for hints
 
+// The sections of the file. The tags are the only description of a key; decoder, defaults in show,
+// variables, reference page and suggestions read them:
+//
+//	key    name in the file                    doc    sentence of the reference page
+//	def    default, for people                 none   word for "off", -1 in Go
+//	like   an example                          oneof  known words
+//	on     kinds of brokers that have it       whole  a container's replaces that of defaults
+//	own    not taken from defaults
+//
+// root is the whole file.
 type root struct {
 	Version    int                          `key:"version" def:"1" doc:"Version of this format; there is only 1."`
 	Brokers    map[string]*brokerSection    `key:"brokers" doc:"Brokers by a name of one's own. Optional: a source may also be one URL."`
@@ -29,6 +39,7 @@ type lifecycleSection struct {
 	StopTimeout time.Duration `key:"stop_timeout" def:"what the components need, at least 25s" like:"40s" doc:"Bound of the whole stop. If there is less time than the components' budgets, they share it in proportion. The process's kill grace (terminationGracePeriodSeconds) must be longer: longshore config check prints it."`
 }
 
+// adminSection mirrors admin.Config; a pointer to it is nil where no API is served.
 type adminSection struct {
 	Listen    string            `key:"listen" def:"127.0.0.1:8391" doc:"Host and port."`
 	Operators map[string]secret `key:"operators" like:"{anna: env:ANNA_TOKEN}" doc:"Who may look and change: names and tokens of at least 16 characters. None, on a loopback address: a token is made at start in token_file."`
@@ -43,6 +54,8 @@ type adminTLSSection struct {
 	KeyFile  string `key:"key_file" like:"tls/admin.key" doc:"PEM file of its key."`
 }
 
+// containerSection mirrors container.Config and the middlewares that need no code. Times and numbers are
+// zero where the file says nothing.
 type containerSection struct {
 	Source *sourceSection `key:"source" own:"true" whole:"true" like:"amqp://localhost/?queue=orders" doc:"The source: a URL, or a mapping as below."`
 

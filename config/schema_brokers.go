@@ -10,6 +10,8 @@ const (
 	onMemory = "memory"
 )
 
+// brokerSection has the keys of all brokers; `on` says which of them a kind has. One struct instead of
+// four, because the kind is known only after the url was read.
 type brokerSection struct {
 	URL            string        `key:"url" like:"amqps://app@rabbit.internal/shop" doc:"amqp://user@host[,host]/vhost, kafka://host[,host], sqs:// or mem://; amqps and kafkas for TLS."`
 	User           string        `key:"user" on:"rabbitmq" def:"the URL's, else guest" doc:"Login, as it is: nothing is percent-encoded here."`
@@ -110,6 +112,7 @@ type sourceSection struct {
 	Partitions int    `key:"partitions" on:"memory" def:"0" doc:"Spreads messages over partitions by their key."`
 }
 
+// declareSection is a pointer in its source: present and empty means "create it with defaults".
 type declareSection struct {
 	Type       string           `key:"type" oneof:"quorum|classic" on:"rabbitmq" def:"the virtual host's" doc:"Type of the queue."`
 	Bindings   []bindingSection `key:"bindings" on:"rabbitmq" like:"[{exchange: shop, key: order.*, kind: topic}]" doc:"What leads messages of exchanges to the queue."`

@@ -44,6 +44,8 @@ type reopenSection struct {
 	Jitter     float64       `key:"jitter" none:"none" def:"0.2" doc:"Share by which a delay varies, up to 1."`
 }
 
+// deadLetterSection is taken as a whole from the container or from defaults: `to` of one with `policy`
+// of the other would contradict each other.
 type deadLetterSection struct {
 	To      string `key:"to" like:"orders.dlq" doc:"Queue or topic to publish to, confirmed before the message is acked. On RabbitMQ also EXCHANGE/ROUTING.KEY."`
 	MaxHops int    `key:"max_hops" def:"8" doc:"Moves to a dead-letter destination, and replays, after which a message stays with its reason: dead letters do not go round for ever."`
@@ -51,6 +53,7 @@ type deadLetterSection struct {
 	Policy  string `key:"policy" oneof:"native|keep|discard" doc:"Without to: native leaves it to the broker (dead-letter exchange, redrive policy), keep retries at backoff.max for ever, discard loses the message with a log line."`
 }
 
+// throttleSection has pointers, since 0 permits hold everything and an absent key limits nothing.
 type throttleSection struct {
 	Permits *int           `key:"permits" def:"no limit" like:"20" doc:"Handler calls that run at once. 0 holds everything."`
 	Rate    *float64       `key:"rate" def:"no limit" like:"200" doc:"Handler calls that start per second. 0 holds everything."`

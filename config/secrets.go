@@ -42,6 +42,8 @@ func (l *loader) secret(path string, n *yaml.Node, v reflect.Value) {
 	v.Set(reflect.ValueOf(s))
 }
 
+// fromEnv reads a variable at each connect if the environment is the process's own. A missing one is a
+// warning in a check, which may run on another host than the service.
 func (l *loader) fromEnv(path string, n *yaml.Node, name string) transport.Secret {
 	if strings.TrimSpace(name) == "" || strings.ContainsAny(name, "= ") {
 		l.report(l.spotOf(n), Problem{Code: CodeBadValue, Path: path, Text: relative(path) + " names no variable", Hint: "write env:NAME"})
@@ -59,6 +61,7 @@ func (l *loader) fromEnv(path string, n *yaml.Node, name string) transport.Secre
 	})
 }
 
+// fromFile reads a file at each connect, so that a rotated password is used without a restart.
 func (l *loader) fromFile(path string, n *yaml.Node, name string) transport.Secret {
 	at := l.beside(name)
 	if f, err := os.Open(at); err != nil {

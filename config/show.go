@@ -33,6 +33,7 @@ func (c *Config) Show(defaults bool) []Value {
 	return s.values
 }
 
+// show walks the decoded sections by the same tags as the decoder, so that no field can be missing.
 type show struct {
 	l        *loader
 	defaults bool
@@ -87,6 +88,7 @@ func (s *show) field(path string, v reflect.Value, f *field) {
 	}
 }
 
+// scalar leaves out long defaults: they are sentences, not values.
 func (s *show) scalar(path string, v reflect.Value, f *field) {
 	if _, said := s.l.at[path]; !said {
 		if s.defaults && f.def != "" && len(f.def) < 20 && !strings.Contains(f.def, " ") {
@@ -203,6 +205,7 @@ func shortly(d time.Duration) string {
 // text is a string in quotes where YAML needs them.
 func text(s string) string { return flow(s) }
 
+// flow is a value in one line: each value has its origin behind it.
 func flow(v any) string {
 	var n yaml.Node
 	if err := n.Encode(v); err != nil {

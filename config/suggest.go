@@ -112,6 +112,7 @@ func elsewhere(key string) string {
 	return ""
 }
 
+// unknownWord lists the known words, the nearest one first.
 func (rp *reporter) unknownWord(path string, n *yaml.Node, f *field) {
 	p := Problem{Code: CodeUnknownValue, Path: path, Text: fmt.Sprintf("%s `%s` is not known", relative(path), n.Value)}
 	words := f.words()

@@ -64,7 +64,7 @@ func (rp *reporter) notYAML(err error) *yaml.Node {
 		}
 	}
 	rp.report(at, Problem{Code: CodeSyntax, Text: "this is not YAML: " + text,
-		Hint: "look at the line and the one before: indentation by blanks and never by a tab, a blank behind each colon, quotes around text with : # { } [ ] , & * ! | > ' \" % @"})
+		Hint: "look at the line and the one before: indent with spaces and never with a tab, put a space after each colon, quotes around text with : # { } [ ] , & * ! | > ' \" % @"})
 	return nil
 }
 

@@ -47,6 +47,7 @@ func (c *Config) try() {
 	c.tryStop(parts)
 }
 
+// tryBroker makes a broker without connecting, to find what only its package can check.
 func (c *Config) tryBroker(name string, s *brokerSection) {
 	l, path := c.loader, joinAll("brokers", name)
 	b, err := l.broker(s, c.memory)
@@ -69,6 +70,8 @@ type stub struct{}
 func (stub) Handle(context.Context, *longshore.Delivery) error        { return nil }
 func (stub) HandleBatch(context.Context, []*longshore.Delivery) error { return nil }
 
+// tryContainer makes a container with a handler that does nothing: the checks of the container and of
+// its transport are those that a start runs.
 func (c *Config) tryContainer(name string, s *containerSection) lifecycle.Component {
 	l, path := c.loader, joinAll("containers", name)
 	at := join(path, "source")
@@ -134,6 +137,7 @@ func makeContainer(src transport.Source, h longshore.Handler, cfg container.Conf
 		Err: errors.New("its configuration has a batch, and its handler takes single messages"), Hint: "make the handler with config.Batch, or leave batch out"}
 }
 
+// brokenBelow keeps a first mistake from being reported again by its consequences.
 func (rp *reporter) brokenBelow(path string) bool {
 	for p := range rp.broken {
 		if p == path || strings.HasPrefix(p, path+sep) {
@@ -143,6 +147,7 @@ func (rp *reporter) brokenBelow(path string) bool {
 	return false
 }
 
+// tryAdmin makes the admin API without listening.
 func (c *Config) tryAdmin() {
 	if c.loader.file.Admin == nil {
 		return
@@ -204,6 +209,7 @@ func (c *Config) tryStop(parts map[string]lifecycle.Component) {
 	}
 }
 
+// drainOf is the longest stop of all components, from which the grace of the process follows.
 func (c *Config) drainOf(parts map[string]lifecycle.Component) time.Duration {
 	var most time.Duration
 	for _, p := range parts {
