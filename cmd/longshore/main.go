@@ -1,11 +1,3 @@
-// Command longshore shows, publishes, looks at and explains what a service built
-// on Longshore does.
-//
-//	longshore demo                 # see it work, nothing to install
-//	longshore explain not-found    # what an error code means and what to do
-//	longshore peek 'amqp://guest:guest@localhost/?queue=orders' -n 5
-//
-// docs/reference/cli.md describes every verb, flag and exit code.
 package main
 
 import (

@@ -2,6 +2,11 @@
 // checks its settings collects a [Problem] for each mistake in a [List]; the list turns
 // them into errors of the module, and all of them are reported at once.
 //
+//	var l problem.List
+//	if c.Min > c.Max {
+//		l.Add(problem.Range("Workers.Min", c.Min, "at most Workers.Max, which is %d", c.Max))
+//	}
+//
 // A problem names its setting as a Go path ("Redelivery.Backoff.Max"). Package config
 // reads that path to find the line in the file, and writes the problem again with the
 // names that the file has. So no code has to search the text of an error.
