@@ -13,7 +13,7 @@ import (
 func newConfig(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config check|show|reference",
-		Short: "Check longshore.yaml, show the values in force, list all fields",
+		Short: "Check longshore.yaml, show the effective values, list all fields",
 		Args:  verbOf,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return &cli.UsageError{Text: "config needs a command", Hint: "longshore config check, show or reference"}

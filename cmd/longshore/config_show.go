@@ -15,8 +15,8 @@ func newConfigShow(a *app) *cobra.Command {
 	var defaults bool
 	cmd := &cobra.Command{
 		Use:   "show [-c FILE]",
-		Short: "Print the values in force and where each came from",
-		Long: "show prints the configuration as it is in force, file and environment together, with the origin\n" +
+		Short: "Print the effective values and the origin of each",
+		Long: "show prints the effective configuration, file and environment together, with the origin\n" +
 			"of each value behind it. Secrets are ***, with the place they are read from.",
 		Example: "  longshore config show\n  LONGSHORE_CONTAINERS_ORDERS_WORKERS_MAX=50 longshore config show --defaults",
 		Args:    atMost(0),

@@ -51,7 +51,7 @@ func newConsole(a *app) *cobra.Command {
 	f := cmd.Flags()
 	f.StringArrayVar(&c.addresses, "instance", nil, "`address` of an admin API, host:port or a URL; repeated, or separated by commas")
 	f.StringVar(&c.listen, "listen", consoleAddr, "`address` at which the page is served")
-	f.StringArrayVar(&c.operators, "operator", nil, "`NAME=FILE` with the token of someone who may log in here; may be repeated (default you, by a link)")
+	f.StringArrayVar(&c.operators, "operator", nil, "`NAME=FILE` with the token of a person who may log in; repeatable (default: you, by a link)")
 	f.StringArrayVar(&c.hosts, "host", nil, "`name` under which the page is reached, besides addresses and localhost; may be repeated")
 	f.StringVar(&c.cert, "tls-cert", "", "`FILE` with the certificate of the page, for https")
 	f.StringVar(&c.key, "tls-key", "", "`FILE` with its key")

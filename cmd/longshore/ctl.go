@@ -134,7 +134,7 @@ func containerPath(name, verb string) string {
 }
 
 func (c *ctl) pauseVerb() *cobra.Command {
-	return c.simple("pause", "Stop receiving until resume; what was received is finished")
+	return c.simple("pause", "Stop receiving until resume; received messages are finished")
 }
 
 func (c *ctl) resumeVerb() *cobra.Command {

@@ -206,7 +206,7 @@ func kinds(failed map[longshore.Code]int64) string {
 func (c *ctl) eventsVerb() *cobra.Command {
 	var n int
 	cmd := &cobra.Command{
-		Use: "events", Short: "Print what happens, as it happens", Args: atMost(0),
+		Use: "events", Short: "Follow the events of an instance", Args: atMost(0),
 		Long: "events prints one line for each event of the first instance, until Ctrl-C or --number lines.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.events(cmd.Context(), n) },
 	}

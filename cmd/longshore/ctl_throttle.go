@@ -26,7 +26,7 @@ type throttleFlags struct {
 func (c *ctl) throttleVerb() *cobra.Command {
 	var f throttleFlags
 	cmd := &cobra.Command{
-		Use: "throttle CONTAINER", Short: "Change how much is worked on at once or started per second", Args: exactly("CONTAINER"),
+		Use: "throttle CONTAINER", Short: "Limit how many messages are handled at once or started per second", Args: exactly("CONTAINER"),
 		Long: "throttle changes the limits at once; running handlers continue, and 0 holds everything. With --for the previous value returns by itself.\n" +
 			"With --fleet all instances obey, through their control topic.",
 		Example: "  longshore ctl throttle orders --permits 5\n" +

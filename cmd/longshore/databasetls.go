@@ -23,7 +23,7 @@ func mysqlParameters(query string) error {
 		case low == "tls" && name != "tls":
 			return &cli.UsageError{Text: "the database URL has the parameter " + quote(name), Hint: "write tls=true"}
 		case name == "tls" && strings.EqualFold(v[len(v)-1], "preferred"):
-			return &cli.UsageError{Text: "tls=preferred goes on without TLS where the server has none", Hint: "write tls=true, or tls=false to go without"}
+			return &cli.UsageError{Text: "tls=preferred continues without TLS if the server has none", Hint: "write tls=true, or tls=false to go without"}
 		case strings.HasPrefix(low, "ssl"), strings.HasPrefix(low, "usessl"), strings.HasPrefix(low, "requiressl"), strings.HasPrefix(low, "tls-"), strings.HasPrefix(low, "tls_"):
 			return &cli.UsageError{Text: "the database URL has the parameter " + quote(name) + ", which the driver does not know", Hint: "write tls=true for TLS; the certificate is verified by the system's authorities"}
 		}
@@ -40,7 +40,7 @@ func postgresTLS(raw string) error {
 	q := u.Query()
 	mode, said := q.Get("sslmode"), q.Has("sslmode")
 	if said && (mode == "allow" || mode == "prefer") {
-		return &cli.UsageError{Text: "sslmode=" + mode + " goes on without TLS where the server has none", Hint: "write sslmode=verify-full or require, or disable to go without"}
+		return &cli.UsageError{Text: "sslmode=" + mode + " continues without TLS if the server has none", Hint: "write sslmode=verify-full or require, or disable to go without"}
 	}
 	for _, name := range []string{"sslrootcert", "sslcert", "sslkey", "sslsni", "sslpassword"} {
 		if q.Has(name) && (!said || mode == "disable") {

@@ -191,6 +191,6 @@ func (d *deadLetters) harmless(ctx context.Context, raw string, src transport.So
 	}
 	told := *refused
 	told.Op = "choose from " + nameOf(src)
-	told.Hint = "messages that are not chosen are taken and given back; --force does it anyway"
+	told.Hint = "messages that are not chosen are received and returned; --force does it anyway"
 	return &told
 }

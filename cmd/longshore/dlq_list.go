@@ -69,7 +69,7 @@ func newDLQList(a *app) *cobra.Command {
 		},
 	}
 	f.choose.flags(cmd, 20, "show this many")
-	cmd.Flags().BoolVar(&f.replayed, "replayed", false, "include what was already replayed")
+	cmd.Flags().BoolVar(&f.replayed, "replayed", false, "include records that were already replayed")
 	return cmd
 }
 

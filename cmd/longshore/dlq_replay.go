@@ -45,10 +45,10 @@ func newDLQReplay(a *app) *cobra.Command {
 	f := dlqReplay{deadLetters: deadLetters{a}}
 	cmd := &cobra.Command{
 		Use:   "replay TARGET",
-		Short: "Send dead letters to where they came from",
-		Long: "replay sends dead letters to where they came from, the oldest first, without what was written\n" +
+		Short: "Send dead letters back to their origin",
+		Long: "replay sends dead letters back to their origin, the oldest first, without the headers written\n" +
 			"about the failure. Each is confirmed there before it leaves TARGET, so that a crash loses none;\n" +
-			"at most --batch are sent twice. A Kafka topic keeps them, and what was replayed is remembered.",
+			"at most --batch are sent twice. A Kafka topic keeps its records; which of them were replayed is stored in a group.",
 		Example: "  longshore dlq replay 'sqs://orders-dlq?region=eu-west-1' --reason panic --rate 50/s --dry-run",
 		Args:    withTarget(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

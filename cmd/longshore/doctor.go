@@ -74,7 +74,7 @@ func newDoctor(a *app) *cobra.Command {
 		Long: "doctor checks the settings that decide what happens to messages that fail, wait or take long: limits,\n" +
 			"leases, retention, dead-letter destinations.\n\n" +
 			"With a database it reads the mutex rows, the dead-letter queue and the queue, twice, and explains each\n" +
-			"row. It reads only where that does no harm; what it cannot see is reported as unknown.\n" +
+			"row. It reads only where reading is harmless; everything it cannot see is reported as unknown.\n" +
 			"--apply carries out the safe actions: rerun a dead letter whose row exists, delete one\n" +
 			"whose row is gone. Exit code 1: something needs attention.",
 		Example: "  longshore doctor 'amqp://guest:guest@localhost/?queue=orders' --handler-time 10m\n" +

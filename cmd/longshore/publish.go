@@ -50,7 +50,7 @@ func newPublish(a *app) *cobra.Command {
 	f := publishCommand{app: a}
 	cmd := &cobra.Command{
 		Use:   "publish TARGET [FILE|-]",
-		Short: "Publish a file, or what comes on standard input, and wait for the confirmation",
+		Short: "Publish a file or standard input, and wait for the confirmation",
 		Long: "publish sends FILE as the body of one message, with --lines each line as a message, and with --json-lines each\n" +
 			"line as a JSON object: {\"key\", \"body\", \"headers\", \"id\", \"content_type\"}, as peek --json, tail --json and kcat -J\n" +
 			"print them. A body that is not a string is published as JSON. Lines override --key, --header and the like. If a line\n" +
@@ -75,7 +75,7 @@ func newPublish(a *app) *cobra.Command {
 	fs.StringVar(&f.draft.ContentType, "content-type", "", "media type of the body")
 	fs.BoolVarP(&f.draft.Lines, "lines", "l", false, "publish each line as a message; empty lines are skipped")
 	fs.BoolVar(&f.draft.JSONLines, "json-lines", false, "publish each line, a JSON object, as a message")
-	fs.StringVarP(&f.draft.KeySeparator, "key-separator", "K", "", "with --lines: the key of a message is what stands before this in its line")
+	fs.StringVarP(&f.draft.KeySeparator, "key-separator", "K", "", "with --lines: the key is the text before this separator")
 	fs.StringVar(&f.to, "to", "", "publish to this destination on the same broker, for example exchange/routing.key")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "show what would be published")
 	return cmd

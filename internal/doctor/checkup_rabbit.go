@@ -145,7 +145,7 @@ func rabbitDeadLetters(f *findings, q *rabbitQueue) {
 }
 
 func rabbitLease(f *findings, q *rabbitQueue, handler time.Duration) {
-	timeout, where := 30*time.Minute, "the broker's default; its own setting cannot be asked for"
+	timeout, where := 30*time.Minute, "the broker's default; its configured value cannot be read"
 	if ms, ok := q.number("consumer-timeout"); ok {
 		timeout, where = time.Duration(ms)*time.Millisecond, "set for the queue"
 	}
