@@ -17,7 +17,7 @@ import (
 // Shared is what containers use together and none of them owns: the publishers of
 // dead_letter.via and where telemetry is sent. They outlive the containers. Who makes
 // single containers, by [Config.Container], starts and stops it with them;
-// [Config.Components] and what is made of it have it already.
+// [Config.Components] and its components have it already.
 func (c *Config) Shared(code Code) ([]lifecycle.Component, error) { return c.shared(nil, code) }
 
 // shared makes the components that several containers use, once for all of them: the publishers of dead

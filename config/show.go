@@ -26,7 +26,7 @@ type Value struct {
 
 // Show lists everything that is in force and where it came from, in the order of the
 // reference. Secrets are masked, those in URLs too. With defaults it lists also what
-// nobody said.
+// the file does not set.
 func (c *Config) Show(defaults bool) []Value {
 	s := &show{l: c.loader, defaults: defaults}
 	s.section("", reflect.ValueOf(c.loader.file), "")

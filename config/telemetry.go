@@ -49,7 +49,7 @@ type meters struct {
 	live *live // from the first container on until the component has stopped
 }
 
-// live is what is at work of it.
+// live is its running part.
 type live struct {
 	*telemetry.Telemetry
 	out         *otlp.Exporter

@@ -20,7 +20,7 @@ type Config struct {
 	// StopTimeout bounds the whole stop. Zero is 25 s, which fits a container with
 	// default settings and what it uses into a kill grace of 30 s. The largest budget of
 	// each phase, summed over phases, and 3 s must fit in it; those 3 s are also for the
-	// phases in which nobody has a StopBudget.
+	// phases in which no component has a StopBudget.
 	StopTimeout time.Duration
 	// Grow raises StopTimeout to [Budget] where the components need more, instead of
 	// refusing them: for a timeout that was computed without knowing all of them.

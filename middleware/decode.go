@@ -274,7 +274,7 @@ func (c *decoder) unpack(name string, body []byte, take func(n int64) error) ([]
 	return out, err
 }
 
-// open returns a reader of what is unpacked, and what closes it.
+// open returns a reader of the unpacked body, and its closer.
 func (c *decoder) open(name string, body []byte) (r io.Reader, done func(), err error) {
 	open := c.codings[name]
 	if open == nil {

@@ -175,7 +175,7 @@ func (u *deduper) end(id string, ok bool) {
 	u.forget()
 }
 
-// forget drops what is too much or too old. mu is held.
+// forget drops ids beyond the size or the age. The caller holds mu.
 func (u *deduper) forget() {
 	now := time.Now()
 	for u.at < len(u.order) {

@@ -35,7 +35,7 @@ func newDLQ(a *app) *cobra.Command {
 	return cmd
 }
 
-// verbOf refuses what is no verb of the command, with those that are.
+// verbOf refuses an unknown subcommand, and names the nearest or all known ones.
 func verbOf(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

@@ -97,7 +97,7 @@ func (d *dlqShow) run(ctx context.Context, target, id string) error {
 	return d.print.Printf("%s", letterText(*found, d.masks(), d.print.TableWidth()))
 }
 
-// maskedLine is the JSON of a letter without what is to be hidden.
+// maskedLine is the JSON of a letter, with masked fields and headers.
 func maskedLine(l dlq.Letter, mask []string) letterLine {
 	line := newLetterLine(1, l)
 	if len(mask) == 0 {

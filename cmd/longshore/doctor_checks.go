@@ -76,7 +76,7 @@ func (d *doctorCommand) ownDeadLetters(target string) bool {
 }
 
 // fromTarget completes what RabbitMQ's HTTP API needs: the virtual host, and where it
-// is if nobody said so. Other brokers need nothing.
+// is unless a flag says so. Other brokers need nothing.
 func (d *doctorCommand) fromTarget(ctx context.Context, p *doctor.Patient, target string) error {
 	at := config.Place{URL: target}
 	if isContainer(target) {
@@ -106,8 +106,8 @@ func (d *doctorCommand) fromTarget(ctx context.Context, p *doctor.Patient, targe
 	return nil
 }
 
-// login is the user of a URL with what stands beside it. A password that cannot be had is
-// told by the broker's own connection.
+// login is the user of a URL, completed by the configuration. A password that cannot be read is
+// reported by the connection to the broker.
 func login(ctx context.Context, u *url.URL, at config.Place) *url.Userinfo {
 	name, user := u.User.Username(), u.User
 	if at.User != "" {

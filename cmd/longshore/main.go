@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	// Without this the first write that nobody reads ends the process in the middle of
+	// Without this the first write to a closed pipe ends the process in the middle of
 	// what it does: see cli.Outlet.
 	signal.Ignore(syscall.SIGPIPE)
 	streams := cli.System()

@@ -44,7 +44,7 @@ func (a *app) ask(ctx context.Context, question, hint string) error {
 
 // askToLook is for a look that was refused because it has a cost: it names the cost and the
 // number of messages and asks whether to look anyway. It returns refused where the refusal has
-// another reason or nobody can be asked.
+// another reason or there is no terminal.
 func (a *app) askToLook(ctx context.Context, src transport.Source, name string, refused error) error {
 	var e *longshore.Error
 	_, costs := src.(transport.BrowseCoster)

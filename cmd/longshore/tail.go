@@ -149,7 +149,7 @@ func managementBeside(u *url.URL) string {
 	scheme, port := "http", "15672"
 	switch u.Scheme {
 	case "amqp":
-	case "amqps": // the login is not sent in clear because nobody named the address
+	case "amqps": // a guessed address must not receive the login in clear
 		scheme, port = "https", "15671"
 	default:
 		return ""

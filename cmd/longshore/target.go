@@ -124,7 +124,7 @@ func nameOf(src transport.Source) string {
 	return name
 }
 
-// destOf is nameOf for what is published to: TARGET may be a Kafka group.
+// destOf is nameOf for a destination: TARGET may be a Kafka group.
 func destOf(src transport.Source, dest string) string {
 	d, ok := src.(transport.Describer)
 	if !ok {

@@ -101,7 +101,7 @@ func schema(id int, s sr.Schema) Schema {
 	return Schema{ID: id, Kind: Kind(s.Type.String()), Text: s.Schema}
 }
 
-// failure distinguishes what is the message's fault from what is the registry's.
+// failure distinguishes a fault of the message from one of the registry.
 func failure(op string, err error) error {
 	if err == nil {
 		return nil
@@ -119,7 +119,7 @@ func failure(op string, err error) error {
 	case answer.StatusCode == http.StatusForbidden:
 		e.Code, e.Hint = longshore.CodeForbidden, "give the user the right to read schemas; messages wait until it has"
 	}
-	// What a proxy writes on an error page is nobody's business here.
+	// The text of a proxy's error page may hold anything; it is not shown.
 	e.Err = fmt.Errorf("the schema registry answers %d (error code %d)", answer.StatusCode, answer.ErrorCode)
 	switch answer.ErrorCode {
 	case noSubject, noVersion, noSchema:

@@ -12,7 +12,7 @@ import (
 var ErrGone = errors.New("longshore: the reader of the output is gone")
 
 // Outlet is a stream whose reader may go away. That ends the job as a first signal
-// does, with the exit code of other tools, 141; what is in work comes to its end.
+// does, with the exit code of other tools, 141; running work is finished.
 type Outlet struct {
 	to   io.Writer
 	end  func()

@@ -181,7 +181,7 @@ func check(text string) string {
 	return ("00000000" + hex)[len(hex):][:4]
 }
 
-// toASCII escapes what is beyond ASCII, as JSON allows everywhere: a header is
+// toASCII escapes characters beyond ASCII, as JSON allows everywhere: a header is
 // not UTF-8 on every way.
 func toASCII(text []byte) string {
 	var b strings.Builder

@@ -12,7 +12,7 @@ import (
 // Header carries the count.
 const Header = "longshore-dead-hops"
 
-// Limit is the most moves of a message where nobody says another number.
+// Limit is the most moves of a message unless configured otherwise.
 const Limit = 8
 
 // Of is how many moves a message has behind it: what our header says, and the rejections

@@ -35,7 +35,7 @@ type jsonLine struct {
 // mostMistakes is how many wrong lines are named before reading ends.
 const mostMistakes = 10
 
-// LineError is what is wrong with a line of the input.
+// LineError is a mistake in a line of the input.
 type LineError struct {
 	Line int
 	Err  error

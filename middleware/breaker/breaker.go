@@ -24,7 +24,7 @@ const (
 	Trial  State = "trial"  // so many as Trials says, all others wait
 )
 
-// ErrOpen is the cause of what is released because a breaker is open.
+// ErrOpen is the cause of releases by an open breaker.
 var ErrOpen = errors.New("the breaker is open")
 
 // Breaker is a middleware that also holds the intake; see the package. Make one
@@ -71,7 +71,7 @@ func New(cfg Config) (*Breaker, error) {
 		Name:        cfg.Name,
 		MaxRequests: uint32(min(cfg.Trials, 1<<30)), //nolint:gosec // bounded
 		Interval:    cfg.Window, BucketPeriod: max(cfg.Window/10, 1),
-		Timeout:     max(cfg.OpenFor/2, 1), // the times are ours, and longer: gobreaker has one only, and tells nobody when it is over
+		Timeout:     max(cfg.OpenFor/2, 1), // the times are ours, and longer: gobreaker has only one, and does not report its end
 		ReadyToTrip: b.trips, OnStateChange: b.changed,
 		IsSuccessful: func(err error) bool { return b.judge(err) != failed },
 		IsExcluded:   func(err error) bool { return b.judge(err) == excluded },

@@ -9,7 +9,7 @@ import (
 	"github.com/longshore-go/longshore"
 )
 
-// errYields is the cause of what is released to let another message be the trial.
+// errYields is the cause of a release that lets another message be the trial.
 var errYields = errors.New("its last trial failed: another message is tried first")
 
 // maxSuspects bounds the memory of failed trials.

@@ -193,7 +193,7 @@ func (m *Mutex) duplicates(c claim, rows int64) {
 	}
 }
 
-// question is the query on PostgreSQL that takes and tells in one.
+// question is the query on PostgreSQL that takes a row and reports the outcome in one statement.
 func (m *Mutex) question(c claim) (string, []any) {
 	if c.inbox {
 		return m.sql.insert, []any{m.cfg.Consumer, c.id}

@@ -59,7 +59,7 @@ type Config struct {
 	// can stay away: retention of the topic, dead-letter queues. Required with the
 	// inbox, at least 7 days unless ShortRetention.
 	Retention time.Duration
-	// PurgeEvery is how often a [Purger] looks for what is older than Retention. Zero: 1 h.
+	// PurgeEvery is how often a [Purger] looks for rows older than Retention. Zero: 1 h.
 	PurgeEvery time.Duration
 	// ShortRetention allows less than 7 days.
 	ShortRetention bool

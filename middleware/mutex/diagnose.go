@@ -44,7 +44,7 @@ const (
 	StateQueued       State = "queued"       // waits, or is being processed
 	StatePending      State = "pending"      // committed, not published yet
 	StateOrphan       State = "orphan"       // committed, and in no queue
-	StateCopyDone     State = "copy-done"    // a copy of what is done
+	StateCopyDone     State = "copy-done"    // a copy of a handled message
 	StateUnprotected  State = "unprotected"  // in both queues without a row
 	StateCopyWaiting  State = "copy-waiting" // in the queue without a row
 	StateNothing      State = "nothing"      // nothing outstanding
@@ -63,7 +63,7 @@ const (
 	ActionDelete      Action = "delete"      // delete it from the dead-letter queue
 	ActionRelay       Action = "relay"       // let the relay send it
 	ActionInvestigate Action = "investigate" // by hand
-	ActionLook        Action = "look"        // find out what is unknown
+	ActionLook        Action = "look"        // find out the unknown
 )
 
 // Finding is a diagnosis.
@@ -113,7 +113,7 @@ func (f *Finding) withRow() {
 	case f.DeadLetter == Yes && f.Queue == Yes:
 		f.is(StateWorking, "A copy was delivered while the first one is still being worked on.", ActionWait, "Wait for the first consumer.")
 	case f.DeadLetter == Yes && f.Queue == No:
-		// The row makes a rerun harmless even if somebody is at it: the lock decides.
+		// The row makes a rerun harmless even while another consumer handles it: the lock decides.
 		f.is(StateFailed, "The delivery failed and nothing of it has happened.", ActionRerun, "Send it from the dead-letter queue to the queue.")
 		f.Safe = true
 	case f.Queue == Yes:

@@ -103,8 +103,8 @@ func (o *Outbox) sendMarked(ctx context.Context, rs []*record, relayed bool) *se
 	return o.send(ctx, rs)
 }
 
-// settle removes what was confirmed and spaces what was refused. A row that somebody
-// else has removed meanwhile stays removed: both statements then change nothing.
+// settle removes confirmed rows and delays refused ones. A row that was removed meanwhile
+// stays removed: both statements then change nothing.
 func (o *Outbox) settle(ctx context.Context, tx Tx, s *sending, n portion) error {
 	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()

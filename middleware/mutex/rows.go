@@ -93,7 +93,7 @@ LEFT JOIN pg_stat_activity a ON a.pid = l.pid`
 		}
 		s.query += fmt.Sprintf(" WHERE m.%s IN (%s)", n.ID, d.args(1, len(ids)))
 	} else if n.CreatedAt != "-" {
-		// A row without its time is shown: that it is young cannot be told.
+		// A row without a time is shown: its age is unknown.
 		s.query += fmt.Sprintf(" WHERE (%s >= %s OR m.%s IS NULL)", seconds, d.arg(1), n.CreatedAt)
 		s.args = append(s.args, age.Seconds())
 		s.query += " ORDER BY 2 DESC"

@@ -19,7 +19,7 @@ type Tables struct {
 	// ID and CreatedAt are its columns. Zero: id, created_at. CreatedAt "-": the
 	// table has no such column.
 	ID, CreatedAt string
-	// Outbox holds what is still to be published. Zero: longshore_outbox.
+	// Outbox holds unpublished messages. Zero: longshore_outbox.
 	Outbox string
 	// Shards has one row for each part of the outbox that one relay works on.
 	// Zero: longshore_relay.
@@ -51,7 +51,7 @@ func (t Tables) defaults() Tables {
 // plainName is what a name may be made of, with the schema before it.
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$#]*(\.[A-Za-z_][A-Za-z0-9_$#]*)*$`)
 
-// check refuses what is no plain name: names go into statements as they are.
+// check refuses names that are not plain: they go into statements as they are.
 func (t Tables) check() error {
 	var errs []error
 	for _, n := range []struct{ field, name string }{{"Mutex", t.Mutex}, {"ID", t.ID}, {"CreatedAt", t.CreatedAt},

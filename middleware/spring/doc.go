@@ -1,5 +1,5 @@
 // Package spring reads what Spring's producers write, so that a Go service can stand
-// beside a Spring one on the same queue or topic:
+// together with a Spring one on the same queue or topic:
 //
 //	Middleware: []longshore.Middleware{
 //		spring.Batches(),                                                    // one message that holds many

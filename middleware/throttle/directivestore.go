@@ -250,7 +250,7 @@ func (b *book) wanted(container string, now time.Time) (o *Override, undivided b
 	return o, undivided
 }
 
-// fill takes what is not there yet.
+// fill takes the directives that are missing here.
 func fill[T any](have **T, value *T) bool {
 	if *have != nil || value == nil {
 		return false

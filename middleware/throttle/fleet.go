@@ -30,7 +30,7 @@ type Fleet struct {
 	wg     sync.WaitGroup
 
 	wordMu sync.Mutex // held while a word about ourselves is made and queued: they go out in the order of their times
-	word   time.Time  // of the last one: the others drop what is not newer, so no two have the same
+	word   time.Time  // of the last one: receivers drop a word that is not newer, so no two have the same
 
 	linkMu     sync.Mutex
 	connected  bool

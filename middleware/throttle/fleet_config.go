@@ -23,7 +23,7 @@ type FleetConfig struct {
 	Scope string
 	// Instance names this process among them. Zero: the host's name and a random part.
 	Instance string
-	// Keys sign what is issued (the first) and verify what is received (all).
+	// Keys: the first one signs directives, all of them verify received ones.
 	Keys []Key
 	// MinPermits is a floor under the fleet's value. Zero: none.
 	MinPermits int

@@ -104,7 +104,7 @@ func (p *Poller) mind(ctx context.Context) {
 			return
 		case <-look.C:
 			one, cancel := context.WithTimeout(ctx, max(p.every, time.Second))
-			_ = p.look(one) // Status tells
+			_ = p.look(one) // Status shows the error
 			cancel()
 		case <-p.changed:
 		case <-timer.C:

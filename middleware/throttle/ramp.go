@@ -14,7 +14,7 @@ const (
 	rampSteps  = 10
 	rampAbove  = 4
 	rampJitter = time.Second
-	rampOpen   = 1024 // times the beginning, where the end is no limit
+	rampOpen   = 1024 // times the beginning, if the end is unlimited
 )
 
 type ramp struct {

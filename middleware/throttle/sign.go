@@ -12,7 +12,7 @@ import (
 )
 
 // Key is a secret shared by those who issue and those who obey. With a key
-// configured, what is not signed by one of the keys is ignored.
+// configured, messages without a signature by one of the keys are ignored.
 type Key struct {
 	// ID names the key in messages, so that a new one can be introduced before the
 	// old one is removed.

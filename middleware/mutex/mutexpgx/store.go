@@ -27,7 +27,7 @@ func (s *store) Begin(ctx context.Context) (mutex.Tx, error) {
 		return nil, err
 	}
 	if _, err := conn.Exec(ctx, begin); err != nil {
-		conn.Release() // pgx closes what is not idle
+		conn.Release() // pgx closes a connection that is not idle
 		return nil, err
 	}
 	return newTx(ctx, conn), nil
