@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// awayMost bounds what is remembered of deliveries that wait at the broker.
+// awayMost bounds what is counted of deliveries that wait at the broker. Up to twice as many
+// are remembered, so that forgetting costs little for each.
 const awayMost = 1 << 16
 
 // delayed is what the broker holds for a while: the deliveries that were given back
 // with a delay, so that the report of a drain can say how many are still there. The
-// oldest are forgotten first. Guarded by engine.mu.
+// oldest are forgotten first. Guarded by dispatcher.mu.
 type delayed struct {
 	due   []time.Time // when each of them comes again
 	sweep int         // length of due at which the elapsed ones are dropped
@@ -30,7 +31,7 @@ func (d *delayed) add(due, now time.Time) {
 		if over := len(d.due) - awayMost; over > 0 {
 			d.due = slices.Delete(d.due, 0, over)
 		}
-		d.sweep = min(2*len(d.due), awayMost)
+		d.sweep = 2 * len(d.due)
 	}
 }
 

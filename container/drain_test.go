@@ -679,3 +679,41 @@ func TestDrainKeepsTheOrderOfWhatCannotBeMoved(t *testing.T) {
 		wantHeld(t, b, "q", "ready 2, unsettled 0, delayed 0, acked 1")
 	})
 }
+
+// A consumer that a stop cancels is not taken for one that the broker ended: it is flushed.
+func TestACancelledConsumerIsFlushed(t *testing.T) {
+	for _, counts := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			b := memory.New(memory.Config{})
+			publish(t, b, "q", "1", "2", "3")
+			src := &flushCounter{Source: b.Queue("q", memory.QueueConfig{CountsReturns: counts, SettleLinger: time.Hour})}
+			c := start(t, src, handle(func(*longshore.Delivery) error { wait(50 * time.Millisecond); return nil }), container.Config{})
+			wait(75 * time.Millisecond)
+			stop(t, c)
+			if src.n.Load() == 0 {
+				t.Errorf("returns are counted: %t: it was not flushed", counts)
+			}
+		})
+	}
+}
+
+// flushCounter counts flushes.
+type flushCounter struct {
+	transport.Source
+	n atomic.Int32
+}
+
+func (s *flushCounter) Open(ctx context.Context, o transport.OpenOptions) (transport.Consumer, error) {
+	c, err := s.Source.Open(ctx, o)
+	return flushCounted{c, s}, err
+}
+
+type flushCounted struct {
+	transport.Consumer
+	of *flushCounter
+}
+
+func (c flushCounted) Flush(ctx context.Context) error {
+	c.of.n.Add(1)
+	return c.Consumer.Flush(ctx)
+}

@@ -134,3 +134,41 @@ func TestAckByHandWaitsForTheCommit(t *testing.T) {
 		wantHeld(t, b, "q", "ready 0, unsettled 0, delayed 0, acked 1")
 	})
 }
+
+// An ack by hand is carried out at once unless a middleware has something to commit, and
+// other verbs wait for the return even then.
+func TestOnlyAnAckIsCarriedOutAtOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		hold, nack bool
+		owned      bool // after the verb
+		want       string
+	}{
+		"ack":               {false, false, false, "ready 0, unsettled 0, delayed 0, acked 1"},
+		"ack before commit": {true, false, true, "ready 0, unsettled 0, delayed 0, acked 1"},
+		"nack":              {false, true, true, "ready 0, unsettled 0, delayed 1, acked 0"},
+		"nack with commit":  {true, true, true, "ready 0, unsettled 0, delayed 1, acked 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := memory.New(memory.Config{})
+				publish(t, b, "q", "m1")
+				c := start(t, b.Queue("q", memory.QueueConfig{}), longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
+					if tc.hold {
+						d.HoldAck()
+					}
+					verb := d.Ack
+					if tc.nack {
+						verb = func(ctx context.Context) error { return d.Nack(ctx, time.Hour) }
+					}
+					if err := verb(ctx); err != nil || d.Owned() != tc.owned {
+						t.Errorf("%v, ours: %t", err, d.Owned())
+					}
+					return nil
+				}), container.Config{})
+				wait(time.Minute)
+				wantHeld(t, b, "q", tc.want)
+				stop(t, c)
+			})
+		})
+	}
+}

@@ -281,9 +281,12 @@ func (w *simWorld) letGo(int, int) bool {
 }
 
 // stop begins one, which goes on while other things happen.
-func (w *simWorld) stop(_, b int) bool {
+func (w *simWorld) stop(a, b int) bool {
 	if !w.started || w.stopping != nil {
 		return false
+	}
+	if a%2 == 1 {
+		w.awaitRetry(b)
 	}
 	soon := w.stopsAtOnce()
 	w.mu.Lock()
@@ -325,6 +328,21 @@ func (w *simWorld) stop(_, b int) bool {
 		w.mu.Unlock()
 	}()
 	return true
+}
+
+// awaitRetry brings about what is rare by chance: a stop that finds nothing but a retry that
+// waits, where work that was received is finished because returns are counted.
+func (w *simWorld) awaitRetry(b int) {
+	if !w.queue.CountsReturns || !w.idleFrom.IsZero() || w.slowNow() || w.armed || w.queue.SettleLinger > 0 || w.batch {
+		return
+	}
+	w.letGo(0, 0)
+	for n := 0; n < 200 && !w.stopsAtOnce(); n++ {
+		if w.b.Inspect("q").Unsettled == 0 {
+			w.publish(1, b)
+		}
+		wait(5 * time.Millisecond)
+	}
 }
 
 // stopsAtOnce says whether there is nothing that a stop has to wait for.

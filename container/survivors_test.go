@@ -90,3 +90,36 @@ func TestOnlyTheLeavingPartitionsOfAConsumerGoBack(t *testing.T) {
 	}
 	d.sub.gen.interrupt()
 }
+
+// A window that is at least half full counts, if anything could start at all.
+func TestHalfAWindowThatWaitsIsFull(t *testing.T) {
+	for _, tc := range []struct{ startable, spare, full int }{{0, 0, 0}, {1, 3, 0}, {1, 2, 1}, {2, 3, 1}} {
+		var l workload
+		if l.queued(tc.startable, tc.spare); l.full != tc.full || l.looks != 1 {
+			t.Errorf("%d of %d: full %d, looks %d", tc.startable, tc.spare, l.full, l.looks)
+		}
+	}
+}
+
+// What the broker holds for a while is remembered in bounded space, and what has come back is
+// dropped long before that.
+func TestDelayedForgetsWhatCameBack(t *testing.T) {
+	var d delayed
+	now := time.Unix(1000, 0)
+	for range 20_000 {
+		d.add(now.Add(time.Second), now)
+		now = now.Add(time.Millisecond)
+	}
+	if len(d.due) > 4096 {
+		t.Errorf("%d are remembered, of which 1000 can be there", len(d.due))
+	}
+	if n := d.count(now); n < 999 || n > 1000 {
+		t.Errorf("%d are counted", n)
+	}
+	for range 4 * awayMost {
+		d.add(now.Add(time.Hour), now)
+	}
+	if len(d.due) > 2*awayMost {
+		t.Errorf("%d are remembered", len(d.due))
+	}
+}
