@@ -35,6 +35,14 @@ func (d *delayed) add(due, now time.Time) {
 	}
 }
 
+// failed forgets one that the broker did not take after all: it comes back without a delay.
+// Which one does not matter, since they are only counted.
+func (d *delayed) failed(delay time.Duration) {
+	if n := len(d.due); delay > 0 && n > 0 {
+		d.due = d.due[:n-1]
+	}
+}
+
 // count drops what is due and returns how many are left.
 func (d *delayed) count(now time.Time) int {
 	d.due = slices.DeleteFunc(d.due, func(t time.Time) bool { return !t.After(now) })

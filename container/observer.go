@@ -32,6 +32,7 @@ func (o *observer) Lost(ds []*longshore.Delivery, cause error) {
 
 // SettleFailed implements transport.Observer.
 func (o *observer) SettleFailed(d *longshore.Delivery, s longshore.Settlement, err error) {
+	o.r.locked(func() { o.r.count.delayed.failed(s.Delay) })
 	o.r.log.settleFailed(d, s, err)
 }
 

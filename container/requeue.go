@@ -37,30 +37,25 @@ func (b *returner) takenBack(n int) {
 }
 
 // loseAll marks every delivery of a closed consumer as lost, in case the transport did not,
-// and forgets those that no handler has. It returns how many there were.
-func (b *returner) loseAll(g *generation) int {
-	var n int
+// and forgets those that no handler has.
+func (b *returner) loseAll(g *generation) {
 	var open []*item
-	b.locked(func() { n, open = b.loseHeld(g) })
+	b.locked(func() { open = b.loseHeld(g) })
 	b.settler.lost(open)
-	return n
 }
 
 // loseHeld is loseAll under the lock; open is what handlers left open.
-func (b *returner) loseHeld(g *generation) (n int, open []*item) {
+func (b *returner) loseHeld(g *generation) (open []*item) {
 	ours := 0
 	for t := range b.sched.All() {
-		if it := t.Of; it.gen == g {
-			n++
-			if it.d.Root().Lose(longshore.ErrLost) && g.isDown() {
-				ours++ // the transport finds it lost already and does not report it
-			}
+		if it := t.Of; it.gen == g && it.d.Root().Lose(longshore.ErrLost) && g.isDown() {
+			ours++ // the transport finds it lost already and does not report it
 		}
 	}
 	b.countLost(ours)
 	open = b.dropLost()
 	b.wakeOne()
-	return n, open
+	return open
 }
 
 // abandonUnstarted forgets what closing the consumer gives back.

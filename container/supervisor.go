@@ -35,8 +35,8 @@ type requeuer interface {
 	giveBack
 	// releaseOrphans gives back what a lost delivery left behind in its lane.
 	releaseOrphans()
-	// loseAll ends all deliveries of a closed consumer and says how many there were.
-	loseAll(*generation) int
+	// loseAll ends all deliveries of a closed consumer.
+	loseAll(*generation)
 	// abandonUnstarted forgets what closing the consumer gives back.
 	abandonUnstarted(out []*dispatch.Item[item])
 }
@@ -102,20 +102,21 @@ func (v *supervisor) todo() func() bool {
 // runs keeps its lane until it returns.
 func (v *supervisor) fail(g *generation) {
 	now := v.s.clock.Now()
-	var delay time.Duration
 	v.locked(func() {
 		g.interrupt()
-		delay = v.sub.lost(now, g, rnd())
+		delay := v.sub.lost(now, g, rnd())
 		v.log.reopened(longshore.CodeOf(g.err))
 		if !v.axes.Stopping() {
 			v.emit(Event{Kind: EventState, Text: string(StateRecovering)})
 		}
 		v.sub.arm(delay)
+		// Before the consumer is closed, which takes seconds where nothing answers: the reason
+		// belongs beside the state, and not behind what happens meanwhile.
+		v.emit(Event{Kind: EventDown, Err: g.err, Delay: delay, Count: g.Held(),
+			Text: fmt.Sprintf("%v; subscribing again in %v", g.err, round(delay))})
 	})
 	v.closeSoon(g)
-	lost := v.back.loseAll(g)
-	v.emit(Event{Kind: EventDown, Err: g.err, Delay: delay, Count: lost,
-		Text: fmt.Sprintf("%v; subscribing again in %v", g.err, round(delay))})
+	v.back.loseAll(g)
 }
 
 // closeOld closes a cancelled consumer whose last delivery is settled.

@@ -123,3 +123,16 @@ func TestDelayedForgetsWhatCameBack(t *testing.T) {
 		t.Errorf("%d are remembered", len(d.due))
 	}
 }
+
+// What the broker did not take after all does not wait there.
+func TestAFailedReturnIsNotDelayed(t *testing.T) {
+	var d delayed
+	now := time.Unix(1000, 0)
+	d.failed(time.Second) // of one that is not remembered
+	d.add(now.Add(time.Second), now)
+	d.add(now.Add(time.Second), now)
+	d.failed(0) // of another verb
+	if d.failed(time.Second); d.count(now) != 1 {
+		t.Errorf("%d are counted", d.count(now))
+	}
+}

@@ -190,3 +190,48 @@ func TestStopWhileHeldFromTheStart(t *testing.T) {
 		}
 	})
 }
+
+// unwilling is a source whose consumers fail to cancel, flush and release.
+type unwilling struct{ transport.Source }
+
+func (s unwilling) Open(ctx context.Context, o transport.OpenOptions) (transport.Consumer, error) {
+	c, err := s.Source.Open(ctx, o)
+	return unwillingConsumer{c}, err
+}
+
+type unwillingConsumer struct{ transport.Consumer }
+
+func (c unwillingConsumer) Cancel(ctx context.Context) error {
+	_ = c.Consumer.Cancel(ctx)
+	return errors.New("no cancel")
+}
+func (unwillingConsumer) Flush(context.Context) error   { return errors.New("no flush") }
+func (unwillingConsumer) Release(context.Context) error { return errors.New("no release") }
+
+// What fails when a hold begins is reported, each step by itself, and the hold goes on.
+func TestEachStepOfAHoldThatFailsIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		k := &breaker{}
+		var events seen
+		c := start(t, unwilling{b.Queue("q", memory.QueueConfig{})}, handle(func(*longshore.Delivery) error { return nil }),
+			container.Config{Middleware: []longshore.Middleware{k}, OnEvent: func(e container.Event) {
+				if e.Kind == container.EventNotice {
+					events.add(fmt.Sprintf("%s: %v", e.Text, e.Err))
+				}
+			}})
+		k.set(true)
+		wait(time.Second)
+		for _, want := range []string{"cancelling the consumer failed: no cancel", "flushing a cancelled consumer failed: no flush", "giving back what was buffered failed: no release"} {
+			if !strings.Contains(strings.Join(events.all(), "\n"), want) {
+				t.Errorf("%q is not reported: %q", want, events.all())
+			}
+		}
+		k.set(false)
+		wait(time.Second)
+		if st := c.State(); st != container.StateRunning {
+			t.Errorf("after the hold it is %s", st)
+		}
+		_ = c.Stop(t.Context()) // it cannot be flushed
+	})
+}

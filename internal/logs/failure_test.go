@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -17,6 +18,7 @@ func TestTheCodeOfAnErrorThatHasNone(t *testing.T) {
 	}{
 		{dial, longshore.CodeUnreachable},
 		{fmt.Errorf("lookup: %w", &net.DNSError{}), longshore.CodeUnreachable},
+		{fmt.Errorf("commit: %w", context.DeadlineExceeded), longshore.CodeTimeout},
 		{errors.New("no such account"), longshore.CodeHandler},
 		{&longshore.Error{Code: longshore.CodeTimeout, Err: dial}, longshore.CodeTimeout},
 		{nil, ""},

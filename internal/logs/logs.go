@@ -5,6 +5,7 @@
 package logs
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -76,15 +77,19 @@ func Unique(fs []zap.Field, taken ...string) []zap.Field {
 	return out
 }
 
-// codeOf is longshore.CodeOf, but an error of the network that has no code yet is not
-// that of a handler.
+// codeOf is longshore.CodeOf, but an error of the network that has no code yet, or a time
+// that is over, is not that of a handler: a handler's error comes with its code.
 func codeOf(err error) longshore.Code {
 	code := longshore.CodeOf(err)
 	var e *longshore.Error
 	var op *net.OpError
 	var dns *net.DNSError
-	if code == longshore.CodeHandler && !errors.As(err, &e) && (errors.As(err, &op) || errors.As(err, &dns)) {
+	switch {
+	case code != longshore.CodeHandler || errors.As(err, &e):
+	case errors.As(err, &op) || errors.As(err, &dns):
 		return longshore.CodeUnreachable
+	case errors.Is(err, context.DeadlineExceeded):
+		return longshore.CodeTimeout
 	}
 	return code
 }

@@ -188,13 +188,13 @@ func (m *membership) lost(_ context.Context, _ *kgo.Client, parts map[string][]i
 	}
 	cause := &longshore.Error{Code: longshore.CodeFenced, Op: m.src.title(), Source: m.src.name(),
 		Err: fmt.Errorf("this member's session in the group is over: %w", longshore.ErrLost), Hint: fencedHint}
-	handlers := 0
+	taken := 0
 	for _, p := range ps {
-		handlers += p.release(cause)
+		taken += p.release(cause)
 		p.forfeit()
 	}
 	m.assignments.remove(ps)
 	m.reports.ended(conditionSession)
-	m.reports.troubled(conditionSession, fmt.Sprintf("%s: member fenced; %d partitions lost, %d handlers cancelled (ErrLost), nothing committed for them; %s",
-		m.src.title(), len(ps), handlers, fencedHint), cause)
+	m.reports.troubled(conditionSession, fmt.Sprintf("%s: member fenced; %d partitions lost, %d deliveries taken back (ErrLost), nothing committed for them; %s",
+		m.src.title(), len(ps), taken, fencedHint), cause)
 }
