@@ -7,7 +7,7 @@ import (
 
 // concluder makes the changes that follow a verdict, each under the lock at once: it counts
 // the verdict, frees the worker, and lets the item go or wait here. It implements ender,
-// parker and mover, by which alone the settler reaches what the lock guards.
+// parker, mover and dropper, by which alone the settler and the returner reach what the lock guards.
 type concluder struct {
 	*dispatcher // whose state it changes, each time in one piece
 }

@@ -29,7 +29,7 @@
 //   - A subscription's life: supervisor.go decides what to do next, subscribe.go opens,
 //     holds.go follows pauses, middlewares and the throttle, suspend.go leaves the broker
 //     while a middleware holds, yield.go gives up a place before the lease ends, withdraw.go
-//     gives back partitions that leave, requeue.go ends what the broker took back.
+//     gives back partitions that leave, requeue.go and drop.go end what the broker took back.
 //   - A stop: lifetimes.go has the deadlines and calls.go keeps the transport to them;
 //     drain.go ends the work, shutdown.go closes and reports.
 //   - How many workers: scaling.go and its neighbours sample the run and ask the policy

@@ -40,10 +40,11 @@ func newRun(c *ListenerContainer) *engine {
 	d.axes.Holds = state.None.With(state.Operator, c.paused)
 	d.gate.doubts = c.doubted
 	dead := newDeadLetters(c.set, c.src, life)
-	r.settler = newSettler(c, d, dead, life)
-	r.caller = &caller{&concluder{d}, r.settler}
+	done := &concluder{d}
+	r.settler = newSettler(c, d, done, dead, life)
+	r.caller = &caller{done, r.settler}
 	r.settler.owner = r.caller
-	r.returner = &returner{d, r.settler}
+	r.returner = &returner{done, r.settler}
 	d.moves.run = func() { r.settler.retryDeadLetters(d.takeDue) }
 	r.receiver = &receiver{d, r.returner, dead}
 	r.holds = &holds{dispatcher: d}

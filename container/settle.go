@@ -33,8 +33,7 @@ type settler struct {
 	moved  mover  // follows the item's move to the dead-letter destination
 }
 
-func newSettler(c *ListenerContainer, d *dispatcher, dead *deadLetters, life *lifetimes) *settler {
-	done := &concluder{d}
+func newSettler(c *ListenerContainer, d *dispatcher, done *concluder, dead *deadLetters, life *lifetimes) *settler {
 	return &settler{s: c.set, life: life, clock: d.runClock, log: d.log, dead: dead, permits: &d.gate, asked: &c.asked,
 		handlers: handlers{c.handler, c.batch, life.base},
 		rules:    rules{attempts: c.set.attempts, retry: c.set.retry, classify: d.log.classifier(c.set.classify)},
