@@ -56,6 +56,10 @@ func (s *sourceSection) rabbit() amqp.QueueConfig {
 func (s *sourceSection) group() kafka.GroupConfig {
 	cfg := kafka.GroupConfig{Start: s.Start.at(), InstanceID: s.InstanceID, Pattern: s.Pattern, Window: s.Window, SettleLinger: s.SettleLinger,
 		RebalanceDrain: s.RebalanceDrain, RebalanceTimeout: s.RebalanceTimeout, SessionTimeout: s.SessionTimeout}
+	cfg.Members = s.Members
+	if s.Commit == "after_each" {
+		cfg.Commit = kafka.AfterEach
+	}
 	if s.Protocol == "consumer" {
 		cfg.Protocol = kafka.Consumer
 	}

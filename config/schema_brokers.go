@@ -96,6 +96,8 @@ type sourceSection struct {
 	Isolation        string        `key:"isolation" oneof:"read_committed|read_uncommitted" on:"kafka" def:"read_committed" doc:"Which records of transactions are read."`
 	Pattern          bool          `key:"pattern" on:"kafka" def:"false" doc:"topics are regular expressions."`
 	Window           int           `key:"window" on:"kafka" def:"4096" doc:"Records of one partition in work beyond the oldest that is not done."`
+	Members          int           `key:"members" on:"kafka" def:"1" doc:"Members of the group in this one container, each with its own connections and partitions."`
+	Commit           string        `key:"commit" oneof:"by_load|after_each" on:"kafka" def:"by_load" doc:"by_load commits after settle_linger or 500 records; after_each commits every record that is done before the next is handed out."`
 	RebalanceDrain   time.Duration `key:"rebalance_drain" on:"kafka" def:"5s, at most a quarter of rebalance_timeout" doc:"How long a partition that goes to another member waits for its running handlers."`
 	RebalanceTimeout time.Duration `key:"rebalance_timeout" on:"kafka" def:"60s" doc:"How long the group waits for a member."`
 	SessionTimeout   time.Duration `key:"session_timeout" on:"kafka" def:"45s" doc:"After how much silence a member is dead."`

@@ -57,6 +57,9 @@ func (c *committer) run() {
 			return
 		}
 		began, spacing := time.Now(), commitSpacing
+		if c.settled.each {
+			spacing = 0
+		}
 		ctx, cancel := context.WithTimeout(c.life.over, commitTimeout)
 		if c.commit(ctx, c.assignments.all()) != nil { // reported inside, tried again soon
 			spacing = commitRetry

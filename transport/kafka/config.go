@@ -154,6 +154,11 @@ type GroupConfig struct {
 	// SettleLinger is the longest time until a position is committed; sooner after 500
 	// records, at least 20 ms after the last. Zero: 1 s.
 	SettleLinger time.Duration
+	// Commit says when positions are committed. Zero: CommitByLoad.
+	Commit CommitPolicy
+	// Members is how many members of the group this one container has, each with its own
+	// connections and partitions. More than partitions are idle. Zero: 1.
+	Members int
 	// RebalanceDrain is how long a partition that goes to another member waits for
 	// its running handlers. Order by key holds across a rebalance only if it is longer
 	// than a handler takes; each rebalance may take that much longer. At most half of

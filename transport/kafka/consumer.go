@@ -43,11 +43,11 @@ type consumer struct {
 }
 
 // newConsumer makes the parts, without a client.
-func newConsumer(s *Group, o transport.OpenOptions) *consumer {
+func newConsumer(s *Group, o transport.OpenOptions, t *turns) *consumer {
 	c := &consumer{src: s, life: newLifetime(), reports: newReports(o.Observer), topics: newTopics(s),
-		turns: &turns{ready: make(chan struct{}, 1), paused: o.Paused}, flow: &flow{needed: make(chan struct{}, 1)}}
+		turns: t, flow: &flow{needed: make(chan struct{}, 1)}}
 	c.with = &surroundings{src: s, base: o.Base, turns: c.turns, flow: c.flow, reports: c.reports,
-		settled: &settlements{urgent: make(chan struct{}, 1), moved: make(chan struct{}, 1)}}
+		settled: &settlements{urgent: make(chan struct{}, 1), moved: make(chan struct{}, 1), each: s.cfg.Commit == AfterEach}}
 	if o.Base == nil {
 		c.with.base = context.Background()
 	}
@@ -169,6 +169,9 @@ func (c *consumer) run() {
 
 // Receive hands out records of all partitions that have some, in turn.
 func (c *consumer) Receive(ctx context.Context, n int) ([]*longshore.Delivery, error) {
+	if err := c.committer.awaitCommit(ctx); err != nil {
+		return nil, err
+	}
 	return c.turns.receive(ctx, n, c.life)
 }
 

@@ -45,7 +45,19 @@ func (s *Group) Open(ctx context.Context, o transport.OpenOptions) (transport.Co
 	if err := s.ValidateOpen(o); err != nil {
 		return nil, err
 	}
-	c := newConsumer(s, o)
+	if s.cfg.Members > 1 {
+		return s.openMembers(ctx, o)
+	}
+	c, err := s.openMember(ctx, o, newTurns(o.Paused))
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// openMember opens one member, which hands out through turns.
+func (s *Group) openMember(ctx context.Context, o transport.OpenOptions, t *turns) (*consumer, error) {
+	c := newConsumer(s, o, t)
 	if err := c.connect(); err != nil { //nolint:contextcheck // ctx is the opening's, not the client's
 		return nil, err
 	}
@@ -109,6 +121,7 @@ func (s *Group) Check() error {
 		}
 	}
 	s.cfg.check(l)
+	s.cfg.checkMembers(l)
 	s.together(l)
 	return l.Err()
 }

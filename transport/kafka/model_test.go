@@ -79,7 +79,7 @@ func newModelled(t *rapid.T) *modelled {
 		end:   rapid.SampledFrom([]int64{0, 5, 1 << 40}).Draw(t, "log start")}
 	cfg := GroupConfig{Window: rapid.SampledFrom([]int{0, 1, 7, 90}).Draw(t, "configured window")}
 	m.c = newConsumer(New([]string{"none"}, Config{}).Group("g", []string{"t"}, cfg),
-		transport.OpenOptions{Observer: &m.told})
+		transport.OpenOptions{Observer: &m.told}, newTurns(false))
 	if m.window = cfg.Window; m.window == 0 {
 		m.window = rapid.SampledFrom([]int{1, 5, 200}).Draw(t, "window")
 		m.c.with.window.Store(int64(m.window))

@@ -10,7 +10,7 @@ import (
 // for any partition from any member.
 func TestCommitOfPartitionsThatWent(t *testing.T) {
 	t.Parallel()
-	c := newConsumer(New([]string{"none"}, Config{}).Group("g", []string{"orders"}, GroupConfig{}), transport.OpenOptions{})
+	c := newConsumer(New([]string{"none"}, Config{}).Group("g", []string{"orders"}, GroupConfig{}), transport.OpenOptions{}, newTurns(false))
 	here := func(num int32) *partition {
 		p := newPartition(c.with, c.topics, partitionOf{topic: "orders", num: num}, 5, -1)
 		c.assignments.parts[p.key.tp()] = p

@@ -65,6 +65,7 @@ type surroundings struct {
 
 // settlements counts acknowledgements between the partitions and the committer.
 type settlements struct {
+	each   bool          // AfterEach: one is enough for a commit
 	recent atomic.Int64  // since the last commit
 	urgent chan struct{} // wakes the committer: many are recent, or a position is new
 	moved  chan struct{} // wakes a revocation: a partition that it waits for has nothing in hand
@@ -72,7 +73,7 @@ type settlements struct {
 }
 
 func (s *settlements) add(n int) {
-	if now := s.recent.Add(int64(n)); now >= commitCount && now-int64(n) < commitCount {
+	if now := s.recent.Add(int64(n)); s.each || now >= commitCount && now-int64(n) < commitCount {
 		signal(s.urgent)
 	}
 }

@@ -21,6 +21,8 @@ type turns struct {
 	out  []*longshore.Delivery // what the last Receive returned, reused by the next
 }
 
+func newTurns(paused bool) *turns { return &turns{ready: make(chan struct{}, 1), paused: paused} }
+
 // minShare is the least that one partition is asked for: asking costs as much as a record.
 const minShare = 16
 
