@@ -47,7 +47,7 @@ func (s *sourceSection) rabbit() amqp.QueueConfig {
 	if d := s.Declare; d != nil {
 		cfg.Declare = amqp.Declare{Type: amqp.QueueType(d.Type), Arguments: amqp091.Table(d.Arguments), Transient: d.Transient, AutoDelete: d.AutoDelete}
 		for _, b := range d.Bindings {
-			cfg.Declare.Bindings = append(cfg.Declare.Bindings, amqp.Binding{Exchange: b.Exchange, Key: b.Key, Kind: amqp.ExchangeKind(b.Kind), Arguments: amqp091.Table(b.Arguments)})
+			cfg.Declare.Bindings = append(cfg.Declare.Bindings, amqp.Binding{Exchange: b.Exchange, Key: b.Key, Kind: amqp.ExchangeKind(b.Kind), Arguments: amqp091.Table(b.Arguments), ExchangeArguments: amqp091.Table(b.ExchangeArguments)})
 		}
 	}
 	return cfg

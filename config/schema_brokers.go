@@ -132,7 +132,9 @@ type declareSection struct {
 
 type bindingSection struct {
 	Exchange  string `key:"exchange" doc:"Exchange."`
-	Key       string `key:"key" doc:"Routing key, or the pattern of a topic exchange."`
-	Kind      string `key:"kind" oneof:"direct|fanout|topic|headers" def:"it must exist" doc:"Declares the exchange, durable."`
+	Key       string `key:"key" doc:"Routing key, the pattern of a topic exchange, or the weight at a consistent-hash exchange."`
+	Kind      string `key:"kind" oneof:"direct|fanout|topic|headers|x-consistent-hash" def:"it must exist" doc:"Declares the exchange, durable."`
 	Arguments table  `key:"arguments" doc:"Arguments of the binding, for headers exchanges."`
+
+	ExchangeArguments table `key:"exchange_arguments" like:"{hash-header: customer}" doc:"Arguments of an exchange that kind declares."`
 }

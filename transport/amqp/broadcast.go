@@ -90,7 +90,7 @@ func (s *broadcast) prepare(b *Broker, ch conn.Channel) ([]amqp091.Queue, error)
 	}
 	bindings := s.bindings
 	if bindings == nil {
-		if err := b.declareExchange(ch, s.exchange, s.cfg.Kind); err != nil {
+		if err := b.declareExchange(ch, s.exchange, s.cfg.Kind, nil); err != nil {
 			return nil, err
 		}
 		for _, key := range s.keys() {

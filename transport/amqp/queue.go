@@ -33,6 +33,10 @@ const (
 	Fanout      ExchangeKind = "fanout"
 	Topic       ExchangeKind = "topic"
 	HeadersKind ExchangeKind = "headers"
+	// ConsistentHash shares messages out among its queues by a hash of the routing key, so
+	// that messages of one key meet in one queue. It needs RabbitMQ's plugin
+	// rabbitmq_consistent_hash_exchange. A binding's Key is the queue's weight.
+	ConsistentHash ExchangeKind = "x-consistent-hash"
 )
 
 // Special values of QueueConfig fields.
@@ -74,6 +78,9 @@ type Binding struct {
 	Kind ExchangeKind
 	// Arguments of the binding, for headers exchanges.
 	Arguments amqp091.Table
+	// ExchangeArguments are those of an exchange that Kind declares: hash-header or
+	// hash-property for [ConsistentHash], alternate-exchange for any.
+	ExchangeArguments amqp091.Table
 }
 
 func (d *Declare) isZero() bool {

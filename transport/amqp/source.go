@@ -158,7 +158,7 @@ func (s *Queue) Probe(ctx context.Context) error {
 	}
 	err = sess.Scratch(ctx, func(ch conn.Channel) error {
 		if s.cast != nil {
-			return s.b.declareExchange(ch, s.cast.exchange, "")
+			return s.b.declareExchange(ch, s.cast.exchange, "", nil)
 		}
 		for _, q := range s.queues {
 			if _, err := ch.QueueDeclarePassive(q, true, false, false, false, nil); err != nil {

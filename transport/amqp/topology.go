@@ -37,7 +37,7 @@ func (t topology) prepare(ctx context.Context, sess *conn.Session, ch conn.Chann
 		return qs, nil
 	}
 	for _, b := range t.cfg.Declare.Bindings {
-		if err := t.b.declareExchange(ch, b.Exchange, b.Kind); err != nil {
+		if err := t.b.declareExchange(ch, b.Exchange, b.Kind, b.ExchangeArguments); err != nil {
 			return nil, err
 		}
 	}
@@ -136,14 +136,14 @@ func (t topology) declareQueue(ch conn.Channel, name string) (amqp091.Queue, err
 
 // declareExchange declares a durable exchange, or looks whether it is there if
 // kind is empty.
-func (b *Broker) declareExchange(ch conn.Channel, name string, kind ExchangeKind) error {
+func (b *Broker) declareExchange(ch conn.Channel, name string, kind ExchangeKind, args amqp091.Table) error {
 	if kind == "" {
 		if err := ch.ExchangeDeclarePassive(name, string(Direct), true, false, false, false, nil); err != nil {
 			return b.set.brokerError(fmt.Sprintf("use rabbitmq exchange %q in vhost %q", name, b.set.addr.VHost), name, err)
 		}
 		return nil
 	}
-	if err := ch.ExchangeDeclare(name, string(kind), true, false, false, false, nil); err != nil {
+	if err := ch.ExchangeDeclare(name, string(kind), true, false, false, false, args); err != nil {
 		return b.set.brokerError(fmt.Sprintf("declare rabbitmq exchange %q", name), name, err)
 	}
 	return nil

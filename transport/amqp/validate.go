@@ -148,6 +148,7 @@ func (d *Declare) together(l *problem.List) {
 	}
 	kinds := map[string]int{}
 	for i, b := range d.Bindings {
+		b.checkHash(l, i)
 		first, seen := kinds[b.Exchange]
 		switch {
 		case b.Kind == "" || b.Exchange == "":
@@ -199,6 +200,6 @@ func (s *Queue) leadsHere(dest string) bool {
 		return slices.Contains(s.queues, key)
 	}
 	return slices.ContainsFunc(s.cfg.Declare.Bindings, func(b Binding) bool {
-		return b.Exchange == exchange && (b.Kind == Fanout || b.Key == key && b.Kind != HeadersKind)
+		return b.Exchange == exchange && (b.Kind == Fanout || b.Kind == ConsistentHash || b.Key == key && b.Kind != HeadersKind)
 	})
 }

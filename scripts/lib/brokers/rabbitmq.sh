@@ -40,7 +40,10 @@ rabbitmq_files() {
   mkdir -p "$host/home" "$host/data"
   ( umask 077; [ -s "$host/home/.erlang.cookie" ] || printf 'longshore' >"$host/home/.erlang.cookie" )
   chmod 400 "$host/home/.erlang.cookie"
-  echo '[rabbitmq_management].' >"$host/enabled_plugins"
+  local plugins=rabbitmq_management
+  # Tests of consistent-hash exchanges use this node alone.
+  [ "$name" != rabbitmq-faults ] || plugins+=,rabbitmq_consistent_hash_exchange
+  echo "[$plugins]." >"$host/enabled_plugins"
   cat >"$host/rabbitmq.conf" <<CONF
 listeners.tcp.1 = 127.0.0.1:$AMQP_PORT
 management.tcp.ip = 127.0.0.1
