@@ -33,6 +33,8 @@ type routeSection struct {
 	Accept     []string `key:"accept" like:"[PRIORITY]" doc:"Findings of longshore bridge check that are accepted."`
 	Ledger     string   `key:"ledger" def:"./ledger" doc:"Directory of the record of what was moved, and of the state of the move; relative to the file. off: no record, so nothing can be verified."`
 
+	Inbox *inboxSection `key:"inbox" like:"{consumer: shop}" doc:"The inbox of the new consumers: verify compares it with what has arrived. Its database is that of --db or LONGSHORE_DB."`
+
 	Rate    *float64      `key:"rate" like:"3000" doc:"Most messages a second. Absent: no limit."`
 	Workers int           `key:"workers" def:"64" doc:"Most messages on their way at once."`
 	Quiet   time.Duration `key:"quiet" def:"60s" doc:"How long nothing may arrive before the old side counts as empty."`
@@ -42,6 +44,14 @@ type lettersSection struct {
 	From string `key:"from" like:"orders.dlq" doc:"Queue or topic of the dead letters, on the source's broker."`
 	To   string `key:"to" like:"orders-dlq" doc:"Queue or topic that they go to, on the target's broker."`
 }
+
+type inboxSection struct {
+	Consumer string `key:"consumer" like:"shop" doc:"Name of the consumers in the inbox."`
+	Table    string `key:"table" def:"longshore_inbox" doc:"The inbox table."`
+}
+
+// InboxEvidence is where an inbox has the effects of a route's messages.
+type InboxEvidence struct{ Consumer, Table string }
 
 // Route is one route of the section bridge.
 type Route struct {
@@ -83,6 +93,8 @@ type Route struct {
 	OnUnsendable bridge.Unsendables
 	// Rate is in messages a second; 0 = no limit.
 	Rate float64
+	// Inbox is nil if the file names none.
+	Inbox *InboxEvidence
 	// OldURL and NewURL are the brokers' URLs without secrets.
 	OldURL, NewURL string
 }
@@ -146,6 +158,9 @@ func (c *Config) route(name string, s *routeSection) (r Route, err error) {
 	r.Container.Workers = container.Workers{Min: min(8, max(s.Workers, 1)), Max: s.Workers}
 	if s.Workers == 0 {
 		r.Container.Workers = container.Workers{}
+	}
+	if s.Inbox != nil {
+		r.Inbox = &InboxEvidence{Consumer: s.Inbox.Consumer, Table: cmp.Or(s.Inbox.Table, "longshore_inbox")}
 	}
 	if r.Quiet == 0 {
 		r.Quiet = time.Minute
@@ -303,6 +318,10 @@ func (c *Config) tryRoute(name string, s *routeSection, sources map[string]strin
 	if d := s.DeadLetters; d != nil && (d.From == "" || d.To == "") {
 		at := join(path, "dead_letters")
 		l.report(l.place(at), Problem{Code: CodeMissing, Path: at, Text: "dead_letters needs from and to", Hint: "write dead_letters: {from: orders.dlq, to: orders-dlq}"})
+	}
+	if s.Inbox != nil && s.Inbox.Consumer == "" {
+		at := join(path, "inbox")
+		l.report(l.place(at), Problem{Code: CodeMissing, Path: at, Text: "inbox needs consumer", Hint: "write inbox: {consumer: NAME}, as in inbox.Config of the new consumers"})
 	}
 	for _, code := range s.Accept {
 		if !slices.Contains(Findings(), code) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -9,21 +10,25 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/bridge"
 	"github.com/longshore-go/longshore/bridge/workflow"
 	"github.com/longshore-go/longshore/config"
 	"github.com/longshore-go/longshore/internal/cli"
+	"github.com/longshore-go/longshore/middleware/mutex"
 	"github.com/longshore-go/longshore/transport"
 )
 
 func (b *bridgeCommand) verify() *cobra.Command {
 	var out string
 	var noReread bool
+	var db database
 	cmd := b.verb("verify", "Compare what was taken with what has arrived",
 		"verify adds up the ledger: missing, changed, extra, repeated and parked messages, and the order by key.\n"+
-			"A Kafka target is read again as independent evidence. It works while messages are moved, and can be\n"+
-			"repeated. Exit code 3: there are differences.",
-		func(ctx context.Context, r *config.Route) error { return b.runVerify(ctx, r, out, !noReread) })
+			"A Kafka target is read again as independent evidence. With an inbox in the file the effects are\n"+
+			"counted, too. It works while messages are moved, and can be repeated. Exit code 3: there are differences.",
+		func(ctx context.Context, r *config.Route) error { return b.runVerify(ctx, r, out, !noReread, &db) })
+	cmd.Flags().StringVar(&db.url, "db", "", "database `URL` of the inbox (default from LONGSHORE_DB): postgres://…, mysql://user@host:port/name, sqlite:FILE")
 	cmd.Flags().StringVar(&out, "out", "", "write every identity that differs into this `FILE`, a line each")
 	cmd.Flags().BoolVar(&noReread, "no-reread", false, "trust the target's confirmations, do not read it again")
 	return cmd
@@ -35,9 +40,10 @@ type verifyResult struct {
 	Reread bool   `json:"reread"`
 	OK     bool   `json:"ok"`
 	*bridge.Verification
+	Effects *bridge.Effects `json:"effects,omitempty"`
 }
 
-func (b *bridgeCommand) runVerify(ctx context.Context, r *config.Route, out string, reread bool) error {
+func (b *bridgeCommand) runVerify(ctx context.Context, r *config.Route, out string, reread bool, db *database) error {
 	if r.Ledger == "" {
 		return workflow.Precondition(r.Name, "it has no ledger", "write ledger: DIRECTORY before the move; without one nothing can be verified")
 	}
@@ -55,28 +61,64 @@ func (b *bridgeCommand) runVerify(ctx context.Context, r *config.Route, out stri
 	if err != nil {
 		return err
 	}
+	effects, err := b.effects(ctx, r, db)
+	if err != nil {
+		return err
+	}
+	ok := v.OK() && (effects == nil || len(effects.Unhandled) == 0)
 	if out != "" {
-		if err := os.WriteFile(out, []byte(differences(v)), 0o600); err != nil {
+		if err := os.WriteFile(out, []byte(differences(v, effects)), 0o600); err != nil {
 			return &cli.UsageError{Text: "--out cannot be written: " + err.Error(), Hint: "name a file in a directory that exists"}
 		}
 	}
 	if b.print.JSON {
-		err = b.print.Document(verifyResult{r.Name, v.Reread > 0, v.OK(), v})
+		err = b.print.Document(verifyResult{r.Name, v.Reread > 0, ok, v, effects})
 	} else {
-		err = b.print.Printf("%s\n%s", v, first(v))
+		text := v.String()
+		if effects != nil {
+			text += fmt.Sprintf("\neffects  inbox of %s: %d of %d", r.Inbox.Consumer, effects.Handled, effects.Confirmed)
+		}
+		err = b.print.Printf("%s\n%s", text, first(v, effects))
 	}
-	if err == nil && !v.OK() {
+	if err == nil && !ok {
 		return &cli.CodeError{Code: cli.ExitDiffers}
 	}
 	return err
 }
 
+// effects compares the ledger with the inbox of the file; nil where it names none.
+func (b *bridgeCommand) effects(ctx context.Context, r *config.Route, from *database) (e *bridge.Effects, err error) {
+	if r.Inbox == nil {
+		return nil, nil
+	}
+	db, dialect, err := from.open(b.streams.Env)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	if _, err := mutex.DDL(dialect, mutex.Tables{Inbox: r.Inbox.Table}); err != nil { // the name becomes a part of the query
+		return nil, &cli.UsageError{Text: err.Error(), Hint: "inbox.table of the file is made of letters, digits and _ $ #"}
+	}
+	if err := ping(ctx, b.app, db, from); err != nil {
+		return nil, err
+	}
+	arg := "?"
+	if dialect == mutex.Postgres {
+		arg = "$1"
+	}
+	e, err = bridge.VerifyEffects(ctx, r.Ledger, bridge.InboxIDs(ctx, db, "SELECT id FROM "+r.Inbox.Table+" WHERE consumer = "+arg, r.Inbox.Consumer))
+	if err != nil && ctx.Err() == nil {
+		err = &longshore.Error{Code: longshore.CodeConfig, Op: "compare the ledger with the inbox", Err: err, Hint: "inbox.table and inbox.consumer of the file must be those of the new consumers"}
+	}
+	return e, err
+}
+
 // shownIDs is how many identities of each kind are printed.
 const shownIDs = 20
 
-func first(v *bridge.Verification) string {
+func first(v *bridge.Verification, e *bridge.Effects) string {
 	var t strings.Builder
-	for _, kind := range differing(v) {
+	for _, kind := range differing(v, e) {
 		for i, id := range kind.ids {
 			if i == shownIDs {
 				fmt.Fprintf(&t, "%s  and %d more: --out FILE has all\n", kind.name, len(kind.ids)-i)
@@ -88,9 +130,9 @@ func first(v *bridge.Verification) string {
 	return t.String()
 }
 
-func differences(v *bridge.Verification) string {
+func differences(v *bridge.Verification, e *bridge.Effects) string {
 	var t strings.Builder
-	for _, kind := range differing(v) {
+	for _, kind := range differing(v, e) {
 		for _, id := range kind.ids {
 			fmt.Fprintf(&t, "%s\t%s\n", kind.name, cli.Printable(id))
 		}
@@ -103,8 +145,12 @@ type difference struct {
 	ids  []string
 }
 
-func differing(v *bridge.Verification) []difference {
-	return []difference{{"missing", v.Missing}, {"changed", v.Changed}, {"extra", v.Extra}}
+func differing(v *bridge.Verification, e *bridge.Effects) []difference {
+	all := []difference{{"missing", v.Missing}, {"changed", v.Changed}, {"extra", v.Extra}, {"inverted", v.Inverted}}
+	if e != nil {
+		all = append(all, difference{"no effect", e.Unhandled})
+	}
+	return all
 }
 
 func (b *bridgeCommand) remaining() *cobra.Command {

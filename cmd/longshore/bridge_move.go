@@ -35,8 +35,9 @@ func (b *bridgeCommand) rollback() *cobra.Command {
 
 func (b *bridgeCommand) finish() *cobra.Command {
 	cmd := b.verb("finish", "Give the old side up",
-		"finish ends a move that is drained. It deletes nothing: the old queue stays, and longshore bridge\n"+
-			"remaining --watch reports what arrives there. It cannot be rolled back.", b.runFinish)
+		"finish ends a move that is drained. It deletes nothing: it lists what exists, with the command that\n"+
+			"removes each; until then longshore bridge remaining --watch reports what arrives on the old side.\n"+
+			"It cannot be rolled back.", b.runFinish)
 	b.moveFlags(cmd)
 	return cmd
 }
@@ -188,7 +189,7 @@ func (b *bridgeCommand) walk(ctx context.Context, r *config.Route, verb string, 
 		}})
 	s, err := steps(move, ctx)
 	n.line.clear()
-	return b.ended(r, verb, &s, err)
+	return b.ended(ctx, r, verb, &s, err)
 }
 
 func (b *bridgeCommand) runCutover(ctx context.Context, r *config.Route) error {
@@ -246,20 +247,23 @@ func (b *bridgeCommand) runFinish(ctx context.Context, r *config.Route) error {
 
 // moveResult is the last line of a move in JSON.
 type moveResult struct {
-	Route   string `json:"route"`
-	Phase   string `json:"phase"`
-	Ended   bool   `json:"ended"`
-	Next    string `json:"next,omitempty"`
-	Undo    string `json:"undo,omitempty"`
-	Letters int64  `json:"dead_letters_moved,omitempty"`
+	Route   string     `json:"route"`
+	Phase   string     `json:"phase"`
+	Ended   bool       `json:"ended"`
+	Next    string     `json:"next,omitempty"`
+	Undo    string     `json:"undo,omitempty"`
+	Letters int64      `json:"dead_letters_moved,omitempty"`
+	ByHand  []leftover `json:"left_by_hand,omitempty"`
 }
 
 // ended says where the move stands, how to go on and how to undo it.
-func (b *bridgeCommand) ended(r *config.Route, verb string, s *workflow.State, err error) error {
+func (b *bridgeCommand) ended(ctx context.Context, r *config.Route, verb string, s *workflow.State, err error) error {
 	out := moveResult{Route: r.Name, Phase: s.Phase, Ended: err == nil, Letters: s.Moved}
 	switch p := s.At(); {
 	case p == workflow.Finished:
-		out.Next = b.again("remaining", r) + " --watch"
+		if out.Next = b.again("remaining", r) + " --watch"; verb == "finish" && err == nil {
+			out.ByHand = b.leftovers(ctx, r)
+		}
 	case p == workflow.Drained:
 		out.Next, out.Undo = b.again("verify", r)+", then "+b.again("finish", r), b.again("rollback", r)
 	case p == workflow.Planned:
@@ -285,6 +289,9 @@ func (b *bridgeCommand) ended(r *config.Route, verb string, s *workflow.State, e
 	}
 	if out.Undo != "" {
 		text += "undo: " + out.Undo + "\n"
+	}
+	if len(out.ByHand) > 0 {
+		text += byHand(out.ByHand)
 	}
 	return errors.Join(err, b.print.Printf("%s", text))
 }

@@ -58,20 +58,55 @@ func (b *bridgeCommand) mirror() *cobra.Command {
 }
 
 func (b *bridgeCommand) unpark() *cobra.Command {
-	return b.verb("unpark", "Move on what was parked, in its order",
+	var key string
+	cmd := b.verb("unpark", "Move on what was parked, in its order",
 		"unpark forwards the parked messages to the target after the cause is removed, and releases their keys.\n"+
-			"Stop bridge run and cutover of this route first: they learn of it when they start again.",
+			"With --key only those of one key: the others stay, and are received and given back, which counts as\n"+
+			"a delivery. Stop bridge run and cutover of this route first: they learn of it when they start again.",
 		func(ctx context.Context, r *config.Route) error {
 			if r.Parked == nil {
 				return workflow.Precondition(r.Name, "its parking place is not known", "name the broker of from in the file instead of a URL")
 			}
 			cfg := b.settings(r)
 			cfg.Name, cfg.From, cfg.UntilEmpty, cfg.OnUnsendable, cfg.Park = r.Name+".unpark", r.Parked, time.Second, bridge.StopRoute, ""
+			if key != "" {
+				return b.unparkKey(ctx, r, cfg, key)
+			}
 			if err := b.forward(ctx, r, cfg, "parked messages are forwarded ones now: "+b.again("rollback", r)); err != nil {
 				return err
 			}
 			return b.release(ctx, r)
 		})
+	cmd.Flags().StringVar(&key, "key", "", "only the messages of this ordering `KEY`")
+	return cmd
+}
+
+// unparkResult is what unpark --key prints in JSON.
+type unparkResult struct {
+	Route     string `json:"route"`
+	Key       string `json:"key"`
+	Forwarded int64  `json:"forwarded"`
+	Left      int64  `json:"left"`
+	Undo      string `json:"undo"`
+}
+
+// unparkKey moves on the parked messages of one key.
+func (b *bridgeCommand) unparkKey(ctx context.Context, r *config.Route, cfg bridge.Config, key string) (err error) {
+	if r.Ledger != "" {
+		if cfg.Ledger, err = bridge.OpenLedger(r.Ledger); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, cfg.Ledger.Close()) }()
+	}
+	done, err := bridge.Unpark(ctx, cfg, []byte(key))
+	if err != nil && ctx.Err() == nil && done.Forwarded == 0 {
+		return err
+	}
+	out := unparkResult{r.Name, key, done.Forwarded, done.Left, b.again("rollback", r)}
+	if b.print.JSON {
+		return errors.Join(err, b.print.Document(out))
+	}
+	return errors.Join(err, b.print.Printf("key %s: forwarded %d; %s of other keys stay parked\nundo: parked messages are forwarded ones now: %s\n", cli.Printable(key), done.Forwarded, messages(int(done.Left)), out.Undo))
 }
 
 // release forgets which keys had parked messages.

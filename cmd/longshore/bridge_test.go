@@ -20,9 +20,17 @@ import (
 	"github.com/longshore-go/longshore/transport/amqp/amqptest"
 )
 
-// moving is a bridge.yaml with 20 orders on the old side, one of them with an address for a
-// reply, and two dead letters.
-func moving(t *testing.T, kind amqp.QueueType) (file string, old *amqp.Broker) {
+// site is a service that is to be moved: a bridge.yaml, and both brokers.
+type site struct {
+	file   string
+	server *amqptest.Server
+	old    *amqp.Broker
+	addrs  []string // of Kafka
+}
+
+// moving is a site with 20 orders on the old side, one of them with an address for a reply, and
+// two dead letters.
+func moving(t *testing.T, kind amqp.QueueType) *site {
 	t.Helper()
 	server := amqptest.New(t)
 	k, err := kfake.NewCluster(kfake.NumBrokers(1))
@@ -30,7 +38,7 @@ func moving(t *testing.T, kind amqp.QueueType) (file string, old *amqp.Broker) {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.Close)
-	old = amqp.New(server.URL, amqp.Config{})
+	old := amqp.New(server.URL, amqp.Config{})
 	pub, err := old.Publisher(amqp.PublisherConfig{})
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +64,7 @@ func moving(t *testing.T, kind amqp.QueueType) (file string, old *amqp.Broker) {
 			t.Fatal(err)
 		}
 	}
-	file = filepath.Join(t.TempDir(), "bridge.yaml")
+	file := filepath.Join(t.TempDir(), "bridge.yaml")
 	text := fmt.Sprintf(`brokers:
   old: {url: %q}
   new: {url: "kafka://%s"}
@@ -70,20 +78,27 @@ bridge:
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return file, old
+	return &site{file, server, old, k.ListenAddrs()}
+}
+
+// bridge runs a verb with the site's file.
+func (s *site) bridge(t *testing.T, w world, want int, text string, args ...string) outcome {
+	t.Helper()
+	got := w.run(t, append(append([]string{"bridge"}, args...), "-c", s.file)...)
+	if got.code != want || !strings.Contains(got.out+got.err, text) {
+		t.Fatalf("bridge %s: exit %d, want %d and %q:\n%s%s", strings.Join(args, " "), got.code, want, text, got.out, got.err)
+	}
+	return got
 }
 
 // The verbs in the order of a move that is interrupted and taken back: their exit codes, what
 // they print, and the command that comes next.
 func TestBridgeVerbs(t *testing.T) {
-	file, old := moving(t, amqp.Classic)
+	s := moving(t, amqp.Classic)
+	file, old := s.file, s.old
 	verb := func(w world, want int, text string, args ...string) outcome {
 		t.Helper()
-		got := w.run(t, append(append([]string{"bridge"}, args...), "-c", file)...)
-		if got.code != want || !strings.Contains(got.out+got.err, text) {
-			t.Fatalf("bridge %s: exit %d, want %d and %q:\n%s%s", strings.Join(args, " "), got.code, want, text, got.out, got.err)
-		}
-		return got
+		return s.bridge(t, w, want, text, args...)
 	}
 	verb(world{}, 1, "E REPLY-TO", "check")
 	verb(world{}, 2, "unknown finding SPEED", "check", "--accept", "SPEED")
@@ -130,23 +145,11 @@ func TestBridgeVerbs(t *testing.T) {
 // Where no message may be looked at, a cut-over begins only if the operator answers for the
 // identities.
 func TestCutoverWithoutALook(t *testing.T) {
-	file, _ := moving(t, amqp.Quorum)
-	for _, c := range []struct {
-		w    world
-		want int
-		text string
-		args []string
-	}{
-		{world{}, 0, "no message was looked at", []string{"check"}},
-		{world{}, 4, "(NO-ID)", []string{"cutover", "--yes"}},
-		{world{}, 2, "unknown finding NOID", []string{"cutover", "--yes", "--accept", "NOID"}},
-		{interruptAt("new consumers: start"), 130, "next: longshore bridge cutover orders", []string{"cutover", "--yes", "--accept", "NO-ID"}},
-	} {
-		got := c.w.run(t, append(append([]string{"bridge"}, c.args...), "-c", file)...)
-		if got.code != c.want || !strings.Contains(got.out+got.err, c.text) {
-			t.Errorf("bridge %s: exit %d, want %d and %q:\n%s%s", strings.Join(c.args, " "), got.code, c.want, c.text, got.out, got.err)
-		}
-	}
+	s := moving(t, amqp.Quorum)
+	s.bridge(t, world{}, 0, "no message was looked at", "check")
+	s.bridge(t, world{}, 4, "(NO-ID)", "cutover", "--yes")
+	s.bridge(t, world{}, 2, "unknown finding NOID", "cutover", "--yes", "--accept", "NOID")
+	s.bridge(t, interruptAt("new consumers: start"), 130, "next: longshore bridge cutover orders", "cutover", "--yes", "--accept", "NO-ID")
 }
 
 // interruptAt presses Ctrl-C when a text appears on stderr.

@@ -232,10 +232,22 @@ func (l *Ledger) Close() error {
 
 // ReleaseKeys records that no key is held back any more.
 func (l *Ledger) ReleaseKeys(ctx context.Context) error {
+	return l.release(ctx, func(lane) bool { return true })
+}
+
+// ReleaseKey records that one key is not held back any more, on whatever way.
+func (l *Ledger) ReleaseKey(ctx context.Context, key uint64) error {
+	return l.release(ctx, func(k lane) bool { return k.key == key })
+}
+
+func (l *Ledger) release(ctx context.Context, which func(lane) bool) error {
 	l.mu.Lock()
 	keys := slices.Collect(maps.Keys(l.parked))
 	l.mu.Unlock()
 	for _, k := range keys {
+		if !which(k) {
+			continue
+		}
 		if err := l.Add(ctx, Record{Kind: Released, From: k.from, To: k.to, Key: k.key}); err != nil {
 			return err
 		}
