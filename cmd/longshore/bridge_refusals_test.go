@@ -31,7 +31,7 @@ func TestRoutesThatCannotWork(t *testing.T) {
 		"a route to itself": {"  a: {from: {broker: old, queue: orders}, to: {broker: old, queue: orders}}\n", "leads to itself"},
 		"a target that is another route's source": {"  a: {from: {broker: old, queue: orders}, to: {broker: old, queue: more}}\n" +
 			"  b: {from: {broker: old, queue: more}, to: {broker: old, queue: last}}\n", "is the source of route"},
-		"an unknown finding": {"  a: {from: {broker: old, queue: orders}, to: {broker: old, queue: more}, accept: [SPEED]}\n", "there is no finding SPEED"},
+		"an unknown finding": {"  a: {from: {broker: old, queue: orders}, to: {broker: old, queue: more}, accept: [SPEED]}\n", "unknown finding SPEED"},
 		"an inbox of nobody": {"  a: {from: {broker: old, queue: orders}, to: {broker: old, queue: more}, inbox: {table: x}}\n", "inbox needs consumer"},
 	} {
 		t.Run(name, func(t *testing.T) {
