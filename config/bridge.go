@@ -89,6 +89,8 @@ type Route struct {
 	HeadersExchange bool
 	// Seed has the positions of the new consumers' group; nil where the target is not a Kafka topic.
 	Seed *kafka.GroupSeed
+	// Lock is a Kafka group that keeps two moves apart where no side is RabbitMQ; else nil.
+	Lock transport.Source
 	// OnUnsendable is what happens to a message that the target refuses for good.
 	OnUnsendable bridge.Unsendables
 	// Rate is in messages a second; 0 = no limit.
@@ -149,6 +151,7 @@ func (c *Config) route(name string, s *routeSection) (r Route, err error) {
 	r.Parked = c.near(s.From, r.Park, nil)
 	r.Declare, r.Spare = c.declared(s, r.Park)
 	r.Tap, r.Shadow = c.mirror(s)
+	r.Lock = c.lock(name, s)
 	if d := s.From.Declare; d != nil {
 		r.HeadersExchange = slices.ContainsFunc(d.Bindings, func(b bindingSection) bool { return b.Kind == "headers" })
 	}
@@ -255,6 +258,23 @@ func (c *Config) declared(s *routeSection, park string) (declare, spare []transp
 		add(&spare, s.To, s.DeadLetters.To, plainDeclare(c.kindBehind(s.To), s.To.Declare))
 	}
 	return declare, spare
+}
+
+// lock is a group on the first side that is Kafka; RabbitMQ has locks of its own.
+func (c *Config) lock(name string, s *routeSection) transport.Source {
+	if c.kindBehind(s.From) == onRabbit || c.kindBehind(s.To) == onRabbit {
+		return nil
+	}
+	for _, side := range []*sourceSection{s.From, s.To} {
+		if c.kindBehind(side) != onKafka || side.Broker == "" {
+			continue
+		}
+		src, err := c.source(&sourceSection{Broker: side.Broker, Topics: []string{side.place()}, Group: "longshore.bridge." + name + ".move"})
+		if err == nil {
+			return src
+		}
+	}
+	return nil
 }
 
 // place is the queue or the topic of a source.

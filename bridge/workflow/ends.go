@@ -38,6 +38,9 @@ type Route struct {
 	Spare []transport.Source
 	// Seed of the new side; nil = it needs none.
 	Seed Seed
+	// Lock is a Kafka group that only a running move is a member of, where no side is RabbitMQ;
+	// nil = none.
+	Lock transport.Source
 }
 
 // Sides are the two sides of a route at real brokers.
@@ -63,8 +66,9 @@ func (s *Sides) Close() error {
 	return err
 }
 
-// Lock takes the route's lock at the first broker that has locks: RabbitMQ. Where neither has,
-// the saved state alone keeps two commands on one directory apart.
+// Lock takes the route's lock at the first broker that has locks: RabbitMQ. Where neither has, it
+// is the membership of Route.Lock. Without that the saved state alone keeps two commands on one
+// directory apart.
 func (s *Sides) Lock(ctx context.Context) (unlock func(context.Context) error, err error) {
 	for _, side := range []transport.Source{s.r.Config.From, s.r.Config.To} {
 		l, ok := side.(transport.Locker)
@@ -76,14 +80,63 @@ func (s *Sides) Lock(ctx context.Context) (unlock func(context.Context) error, e
 			continue // a target that is not made yet
 		}
 		if errors.Is(err, longshore.CodeExclusive) {
-			return nil, Precondition(s.r.Config.Name, "another cutover or rollback of this route is running", "let it finish, or stop it; it may run on another host")
+			return nil, s.taken()
 		}
 		if err != nil {
 			return nil, err
 		}
 		return c.Close, nil
 	}
+	if s.r.Lock != nil {
+		return s.join(ctx)
+	}
 	return func(context.Context) error { return nil }, nil
+}
+
+func (s *Sides) taken() error {
+	return Precondition(s.r.Config.Name, "another cutover or rollback of this route is running", "let it finish, or stop it; it may run on another host")
+}
+
+// joinLook is the time between two looks at the group of the lock.
+const joinLook = 100 * time.Millisecond
+
+// join becomes the only member of the group of the lock. Of two commands that join at the same
+// moment one or none stays. A command that was killed is a member until its session ends.
+func (s *Sides) join(ctx context.Context) (unlock func(context.Context) error, err error) {
+	members, err := Count(ctx, s.r.Lock)
+	if err == nil && members.Consumers > 0 {
+		err = s.taken()
+	}
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.r.Lock.Open(ctx, transport.OpenOptions{Window: 1, Paused: true})
+	if errors.Is(err, longshore.CodeNotFound) { // a topic that is not made yet
+		return func(context.Context) error { return nil }, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := time.NewTicker(joinLook)
+	defer t.Stop()
+	for {
+		members, err := Count(ctx, s.r.Lock)
+		switch {
+		case err == nil && members.Consumers == 1:
+			return c.Close, nil
+		case err == nil && members.Consumers > 1:
+			err = s.taken()
+		case err == nil && ctx.Err() != nil:
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return nil, errors.Join(err, c.Close(context.WithoutCancel(ctx)))
+		}
+		select {
+		case <-ctx.Done():
+		case <-t.C:
+		}
+	}
 }
 
 // Topology names both places, and tells them from others of the same name where the broker can.

@@ -143,7 +143,7 @@ func (b *bridgeCommand) routeLog() *zap.Logger {
 
 // ends are both sides of a route, for a move.
 func (b *bridgeCommand) ends(r *config.Route) *workflow.Sides {
-	ends := workflow.Route{Config: b.settings(r), Ledger: r.Ledger, LettersFrom: r.LettersFrom, LettersTo: r.LettersTo, Parked: r.Parked, Declare: r.Declare, Spare: r.Spare}
+	ends := workflow.Route{Config: b.settings(r), Ledger: r.Ledger, LettersFrom: r.LettersFrom, LettersTo: r.LettersTo, Parked: r.Parked, Declare: r.Declare, Spare: r.Spare, Lock: r.Lock}
 	if r.Seed != nil {
 		ends.Seed = r.Seed
 	}

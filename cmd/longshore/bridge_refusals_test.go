@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
 
@@ -354,4 +355,40 @@ func TestMirror(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// Two moves between Kafka topics exclude each other, also from two hosts: each has its own state.
+func TestTwoHostsMoveOneTopic(t *testing.T) {
+	t.Parallel()
+	k, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "orders", "orders.parked"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(k.Close)
+	hosts := make([]*site, 2)
+	for i := range hosts {
+		hosts[i] = &site{file: filepath.Join(t.TempDir(), "bridge.yaml"), addrs: k.ListenAddrs()}
+		text := fmt.Sprintf(`brokers:
+  old: {url: "kafka://%s"}
+bridge:
+  orders:
+    from: {broker: old, topic: orders, group: shop}
+    to: {broker: old, topic: orders-2, group: shop-2, declare: {partitions: 1}}
+    quiet: 200ms
+`, strings.Join(k.ListenAddrs(), ","))
+		if err := os.WriteFile(hosts[i].file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := interruptAt("new consumers: start")
+	wrote, asked := w.wrote, false
+	w.wrote = func(stderr string) {
+		if !asked && strings.Contains(stderr, "new consumers: start") {
+			asked = true
+			hosts[1].bridge(t, world{}, 4, "another cutover or rollback of this route is running", "cutover", "--yes")
+		}
+		wrote(stderr)
+	}
+	hosts[0].bridge(t, w, 130, "next: longshore bridge cutover orders", "cutover", "--yes")
+	hosts[0].bridge(t, interruptAt("new consumers: start"), 130, "next: longshore bridge cutover orders", "cutover", "--yes") // the lock is free again
 }
