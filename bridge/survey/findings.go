@@ -192,7 +192,7 @@ func needs(d transport.Description, reads bool) string {
 	case "kafka":
 		topic, group := d.Name, "the group of from"
 		if reads {
-			return fmt.Sprintf("READ and DESCRIBE on topic %s and on %s, WRITE on topic %s.parked", topic, group, topic)
+			return fmt.Sprintf("READ and DESCRIBE on topic %s, on %s and on groups longshore.bridge.*, WRITE on topic %s.parked", topic, group, topic)
 		}
 		return fmt.Sprintf("WRITE and DESCRIBE on topic %s (CREATE if it is missing), READ on it and on the group of to", topic)
 	case "aws_sqs":
