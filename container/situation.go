@@ -97,6 +97,9 @@ func (r *engine) situation(s *situation) *generation {
 	if r.axes.Holds.Has(state.Middleware) {
 		s.HeldBy, s.heldAt = r.holds.held.text(), r.holds.held.since
 	}
+	if g == nil && r.axes.WantsSubscription(r.sub.opensPaused) && !r.sub.due(s.now) {
+		s.NextAttempt = r.sub.notUntil
+	}
 	if g != nil {
 		s.keepsPlace, s.downAt = g.caps.KeepsPlace, time.Time{}
 	}

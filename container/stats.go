@@ -55,6 +55,9 @@ type Stats struct {
 	Generation int
 	Subscribed time.Time // zero: it is not subscribed
 	Standby    bool      // another consumer is the active one
+	// NextAttempt is when it tries to subscribe again; zero: it is subscribed, tries now, or
+	// does not want to. See [ListenerContainer.Reconnect].
+	NextAttempt time.Time
 	// ConsumerTag is the name that RabbitMQ lists its consumers under: NAME, NAME.2 and so
 	// on. Empty: it is not subscribed, or the broker has no such names.
 	ConsumerTag string

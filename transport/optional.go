@@ -30,6 +30,7 @@ import (
 //	Incarnated          Source    tells a place from one made later          bridge                       Kafka, SQS
 //	SettingsReader      Source    the broker's settings of a queue           doctor                       RabbitMQ, Kafka, SQS
 //	Declarer            Source    arguments that it declares                 doctor                       RabbitMQ
+//	ConsumerLister      Source    all who consume from it, others too        container                    RabbitMQ, Kafka
 //	ProgressReader      Source    what a group has consumed of a log         dlq, doctor                  logs
 //	Truncater           Source    remove the oldest part of a log            dlq                          logs
 //	Resizer             Consumer  hold more or fewer deliveries              container, dlq               LiveResize
@@ -40,6 +41,7 @@ import (
 //	Backlogger          Consumer  messages that wait at the broker           container, dlq               where it is cheap
 //	CapabilityReporter  Consumer  what this very queue can do                container                    where it differs
 //	Partitioner         Consumer  partitions assigned now                    container                    Partitions
+//	ProgressReporter    Consumer  position, end and commit of partitions     container                    logs
 //	Seeker              Consumer  move the position                          container                    logs
 //	HeadReporter        Consumer  partitions that are held back              container                    HeadOfLineBlocking
 //	PeerReporter        Publisher names the broker that it is connected to   cmd                          RabbitMQ
@@ -119,6 +121,14 @@ type (
 	// Declarer reports the arguments with which the source declares its queues, to compare
 	// them with what exists; nil: it declares none.
 	Declarer interface{ Declares() map[string]any }
+
+	// ConsumerLister lists all who consume from the source, other programs too. A consumer
+	// implements it in place of its source where the question needs its session. The answer
+	// may be some seconds old. Errors: longshore.CodeUnsupported with a hint where the broker
+	// cannot be asked, and those of Open.
+	ConsumerLister interface {
+		Consumers(ctx context.Context) (ConsumerList, error)
+	}
 
 	// ProgressReader is a source that keeps what was consumed, such as a Kafka topic. The
 	// function reports whether the source's group has consumed a delivery; it is called in
@@ -213,6 +223,13 @@ const (
 type (
 	// Partitioner says how many partitions this consumer has now.
 	Partitioner interface{ Partitions() int }
+
+	// ProgressReporter says how far the consumer is in each partition that it has now. Only
+	// ends that no fetch has shown are asked of the broker; one that does not answer in time
+	// is not known.
+	ProgressReporter interface {
+		PartitionProgress(ctx context.Context) []PartitionProgress
+	}
 
 	// Seeker moves the position of this consumer's own partitions.
 	//

@@ -174,8 +174,8 @@ func assertionsIn(path string, f *ast.File) (found assertions) {
 
 // optionalMethod reports whether a method belongs to an ability of transports.
 func optionalMethod(name string) bool {
-	return slices.Contains([]string{"Backlog", "BlockedPartitions", "Browse", "BrowseCost", "Buffered", "Capabilities", "Check", "Declares", "Depth", "Describe", "Done",
-		"Incarnation", "Leaving", "Locked", "Neighbour", "Partitions", "Pause", "Peer", "Prepare", "Probe", "Publisher", "Remaining", "Resize", "Resume", "Scan", "Seek", "Settings", "Truncate", "ValidateOpen", "Vocabulary"}, name)
+	return slices.Contains([]string{"Backlog", "BlockedPartitions", "Browse", "BrowseCost", "Buffered", "Capabilities", "Check", "Consumers", "Declares", "Depth", "Describe", "Done",
+		"Incarnation", "Leaving", "Locked", "Neighbour", "PartitionProgress", "Partitions", "Pause", "Peer", "Prepare", "Probe", "Publisher", "Remaining", "Resize", "Resume", "Scan", "Seek", "Settings", "Truncate", "ValidateOpen", "Vocabulary"}, name)
 }
 
 // embedded reports whether an interface is asked for as a part of another one.

@@ -25,14 +25,15 @@ type Queue struct {
 	lock   string      // an exclusive queue that must be had to consume; "": none
 
 	// What earlier openings have shown.
-	opened   atomic.Bool  // once at least: what is reported once has been
-	unasked  atomic.Bool  // the management API did not answer, which was reported
-	starved  atomic.Int32 // subscriptions in a row that got nothing though messages were ready
-	expiry   expiry       // whether policies delete unused queues, and with them retries that wait
-	slow     atomic.Bool  // the ack timeout ran out on messages that waited in the shared window
-	streamed atomic.Bool  // a delivery came from a stream
-	patience patience     // how long the broker waits for an acknowledgement
-	places   places       // how far streams were read
+	opened   atomic.Bool     // once at least: what is reported once has been
+	unasked  atomic.Bool     // the management API did not answer, which was reported
+	starved  atomic.Int32    // subscriptions in a row that got nothing though messages were ready
+	expiry   expiry          // whether policies delete unused queues, and with them retries that wait
+	slow     atomic.Bool     // the ack timeout ran out on messages that waited in the shared window
+	streamed atomic.Bool     // a delivery came from a stream
+	patience patience        // how long the broker waits for an acknowledgement
+	places   places          // how far streams were read
+	listed   listedConsumers // who consumes, by the management API
 }
 
 // Open connects, declares and consumes.

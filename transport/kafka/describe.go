@@ -82,8 +82,10 @@ func copyConfigs(out map[string]string, from kadm.ResourceConfigs, only map[stri
 
 // groupMember is a member of the group.
 type groupMember struct {
+	id           string   // that the coordinator gave it
 	client, host string   // what the member calls itself, and from where: versions of one service differ in the first
 	topics       []string // that it subscribes to or was assigned
+	partitions   int      // that it was assigned
 	unknown      bool     // what it reads cannot be told
 }
 
@@ -94,7 +96,7 @@ func (m *groupMember) reads(topic string) bool {
 }
 
 func classicMember(m *kadm.DescribedGroupMember) groupMember {
-	out := groupMember{client: m.ClientID, host: m.ClientHost}
+	out := groupMember{id: m.MemberID, client: m.ClientID, host: m.ClientHost}
 	joined, ok := m.Join.AsConsumer()
 	if ok {
 		out.topics = append(out.topics, joined.Topics...)
@@ -103,6 +105,7 @@ func classicMember(m *kadm.DescribedGroupMember) groupMember {
 	if has {
 		for _, t := range assigned.Topics {
 			out.topics = append(out.topics, t.Topic)
+			out.partitions += len(t.Partitions)
 		}
 	}
 	out.unknown = !ok && !has
@@ -130,8 +133,11 @@ func clientsOf(members []groupMember) string {
 
 // newMember is a member of a group of the new protocol (KIP-848).
 func newMember(m *kadm.ConsumerGroupMember) groupMember {
-	out := groupMember{client: m.ClientID, host: m.ClientHost, topics: slices.Clone(m.SubscribedTopics)}
+	out := groupMember{id: m.MemberID, client: m.ClientID, host: m.ClientHost, topics: slices.Clone(m.SubscribedTopics)}
 	out.topics = append(out.topics, m.Assignment.Topics()...)
+	for _, nums := range m.Assignment {
+		out.partitions += len(nums)
+	}
 	out.unknown = len(out.topics) == 0
 	return out
 }

@@ -14,6 +14,7 @@ import (
 type ledger struct {
 	budget    int                   // characters that a commit may save; less on brokers that allow less, 0: none
 	committed uint64                // the tracker's version that the broker has
+	at        int64                 // the position that the broker has; -1: none that is known
 	forgotten int                   // records that are done and that the last commit could not describe
 	acked     []*longshore.Delivery // those that no commit has carried, oldest first, for the report if none does
 }
@@ -44,7 +45,7 @@ func (l *ledger) room() int { return maxUncommitted - len(l.acked) }
 func (l *ledger) settled(one *pending, err error) {
 	switch {
 	case err == nil:
-		l.committed, l.forgotten = one.s.Version, one.s.Forgotten
+		l.committed, l.forgotten, l.at = one.s.Version, one.s.Forgotten, one.s.Offset
 		n := min(one.acked, len(l.acked))
 		rest := copy(l.acked, l.acked[n:])
 		clear(l.acked[rest:])

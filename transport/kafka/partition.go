@@ -86,7 +86,7 @@ func (k partitionOf) String() string { return fmt.Sprintf("%s/%d", k.topic, k.nu
 
 func newPartition(with *surroundings, topics *topics, key partitionOf, position int64, epoch int32) *partition {
 	return &partition{key: key, with: with, sub: topics.subscription(key), mark: topics.mark(key), token: &assignmentToken{},
-		t: offsets.New(position, epoch), buf: fetchBuffer{at: key.tp(), flow: with.flow}, ledger: ledger{budget: offsets.DefaultBudget},
+		t: offsets.New(position, epoch), buf: fetchBuffer{at: key.tp(), flow: with.flow}, ledger: ledger{budget: offsets.DefaultBudget, at: -1},
 		next: position, logEnd: -1}
 }
 
@@ -94,7 +94,7 @@ func newPartition(with *surroundings, topics *topics, key partitionOf, position 
 // committed soon.
 func (p *partition) successor(position int64, epoch int32) *partition {
 	return &partition{key: p.key, with: p.with, sub: p.sub, mark: p.mark, token: p.token,
-		t: offsets.New(position, epoch), buf: fetchBuffer{at: p.buf.at, flow: p.buf.flow}, ledger: ledger{budget: p.ledger.budget},
+		t: offsets.New(position, epoch), buf: fetchBuffer{at: p.buf.at, flow: p.buf.flow}, ledger: ledger{budget: p.ledger.budget, at: p.ledger.at},
 		next: position, logEnd: -1}
 }
 

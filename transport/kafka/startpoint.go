@@ -83,6 +83,7 @@ func (s *startpoints) resume(key partitionOf, r commitRead, log cluster.Extent) 
 	}
 	if !gone {
 		p := newPartition(s.with, s.topics, key, r.offset, r.epoch)
+		p.ledger.at = r.offset
 		inherit(&p.t, p.mark, r.saved, r.offset)
 		return p, nil
 	}
