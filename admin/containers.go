@@ -27,6 +27,7 @@ type served struct {
 	past     history.History  // its last 15 minutes
 	troubles troubles         // its recent errors
 	details  details          // its last detail, shared by all viewers
+	broker   brokerView       // what the broker says of its source, shared by all viewers
 	dead     transport.Source // its dead letters; nil: their place is not known
 
 	mu     sync.Mutex

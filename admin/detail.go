@@ -2,6 +2,8 @@ package admin
 
 import (
 	"cmp"
+	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -25,8 +27,10 @@ type Detail struct {
 	Records []Record `json:"records"`
 	// Keys are those with the most work here.
 	Keys []Key `json:"keys"`
-	// Partitions are those that are held back.
+	// Partitions are those of this instance, those that are held back first.
 	Partitions []Partition `json:"partitions"`
+	// Consumers are all who consume from the source; null where the broker has no such list.
+	Consumers *Consumers `json:"consumers"`
 	// Errors are those of the last 15 minutes by code.
 	Errors []Trouble `json:"errors"`
 }
@@ -54,15 +58,23 @@ type Key struct {
 	Due     time.Time           `json:"due,omitzero"`
 }
 
-// Partition is one that stands behind a record that is not done.
+// Partition is one of this instance's, and the record that holds it back.
 type Partition struct {
-	Topic     string    `json:"topic"`
-	Partition int32     `json:"partition"`
-	Position  uint64    `json:"position"`
-	Key       string    `json:"key,omitempty"`
-	Since     time.Time `json:"since,omitzero"`
-	// Behind is how many are done or in work beyond it, Window how many there may be; Full:
-	// the partition stands still.
+	Topic     string `json:"topic"`
+	Partition int32  `json:"partition"`
+	// Next is the offset that is handed out next, End that after the newest record, Committed
+	// where the next owner goes on, Lag what lies between that and the end; -1: not known.
+	Next      int64 `json:"next"`
+	End       int64 `json:"end"`
+	Committed int64 `json:"committed"`
+	Lag       int64 `json:"lag"`
+	// Position and Key are those of the record that holds it back, Since since when; without
+	// Since none does.
+	Position uint64    `json:"position,omitempty"`
+	Key      string    `json:"key,omitempty"`
+	Since    time.Time `json:"since,omitzero"`
+	// Behind is how many are done or in work beyond that record, Window how many there may
+	// be; Full: the partition stands still.
 	Behind int  `json:"behind"`
 	Window int  `json:"window"`
 	Full   bool `json:"full"`
@@ -79,6 +91,7 @@ const (
 	detailHeld  = 2000            // records that are looked at
 	detailShown = 50              // of those that run, and of those that are parked
 	detailKeys  = 20
+	detailParts = 200
 	showStack   = 8 * time.Second // age of a call from which its place is shown
 )
 
@@ -96,7 +109,7 @@ func (cs *containers) detail(w http.ResponseWriter, r *http.Request) {
 	if c == nil {
 		return
 	}
-	d := c.details.get(c, cs.instance)
+	d := c.details.get(r.Context(), c, cs.instance)
 	if roleOf(r.Context()) < operator { // stacks are for operators
 		d.Records = slices.Clone(d.Records)
 		for i := range d.Records {
@@ -106,7 +119,8 @@ func (cs *containers) detail(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, d)
 }
 
-func (d *details) get(c *served, instance string) Detail {
+func (d *details) get(ctx context.Context, c *served, instance string) Detail {
+	progress, consumers := c.broker.look(ctx, c.ListenerContainer) // before the lock: it may take a moment
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
@@ -115,7 +129,7 @@ func (d *details) get(c *served, instance string) Detail {
 	}
 	st := c.Stats()
 	held, total := c.InFlight(detailHeld)
-	v := Detail{Instance: instance, Container: c.Name(), Source: sourceOf(c.ListenerContainer), Total: total, Errors: c.troubles.list(now), Keys: keysOf(held, st.Window), Partitions: partitionsOf(&st, held)}
+	v := Detail{Instance: instance, Container: c.Name(), Source: sourceOf(c.ListenerContainer), Total: total, Errors: c.troubles.list(now), Keys: keysOf(held, st.Window), Partitions: partitionsOf(progress, &st, held), Consumers: consumers}
 	if _, to := c.DeadLetterRoute(); to != "" {
 		v.DeadLetterTo = to[strings.LastIndexByte(to, 0)+1:]
 	}
@@ -220,17 +234,40 @@ func keysOf(held []container.Held, window int) []Key {
 	return list[:min(len(list), detailKeys)]
 }
 
-func partitionsOf(st *container.Stats, held []container.Held) []Partition {
-	list := []Partition{}
+// partitionsOf joins how far each partition is with the record that holds it back.
+func partitionsOf(progress []transport.PartitionProgress, st *container.Stats, held []container.Held) []Partition {
+	type place struct {
+		topic string
+		num   int32
+	}
+	of := map[place]Partition{}
+	for _, p := range progress {
+		of[place{p.Topic, p.Partition}] = Partition{Topic: p.Topic, Partition: p.Partition, Next: p.Position, End: p.End, Committed: p.Committed, Lag: p.Lag()}
+	}
 	for i := range st.BlockedPartitions {
 		b := &st.BlockedPartitions[i]
-		p := Partition{Topic: b.Topic, Partition: b.Partition, Position: b.Position, Key: keytext.Of(b.Key), Since: b.Since, Behind: b.Behind, Window: b.Window, Full: b.Full()}
+		p, known := of[place{b.Topic, b.Partition}]
+		if !known {
+			p = Partition{Topic: b.Topic, Partition: b.Partition, Next: -1, End: -1, Committed: -1, Lag: -1}
+		}
+		p.Position, p.Key, p.Since, p.Behind, p.Window, p.Full = b.Position, keytext.Of(b.Key), b.Since, b.Behind, b.Window, b.Full()
 		for j := range held {
 			if h := &held[j]; h.Topic == b.Topic && h.Partition == b.Partition && h.Position == b.Position {
 				p.Record, p.State, p.Attempt, p.Due = h.Record, h.State, h.Attempt, h.Due
 			}
 		}
-		list = append(list, p)
+		of[place{b.Topic, b.Partition}] = p
 	}
-	return list
+	list := slices.SortedFunc(maps.Values(of), func(a, b Partition) int {
+		return cmp.Or(cmp.Compare(free(a), free(b)), cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+	})
+	return append([]Partition{}, list[:min(len(list), detailParts)]...)
+}
+
+// free is 1 for a partition that nothing holds back, which comes after the others.
+func free(p Partition) int {
+	if p.Since.IsZero() {
+		return 1
+	}
+	return 0
 }

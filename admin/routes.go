@@ -35,6 +35,7 @@ func (s *Server) routes() []route {
 		{http.MethodGet, one, local, cs.show},
 		{http.MethodPost, one + "/pause", operator, do.pause},
 		{http.MethodPost, one + "/resume", operator, do.resume},
+		{http.MethodPost, one + "/reconnect", operator, do.reconnect},
 		{http.MethodPost, one + "/drain", operator, do.drain},
 		{http.MethodPut, one + "/workers", operator, do.scale},
 		{http.MethodPut, one + "/throttle", operator, do.throttle},

@@ -55,6 +55,9 @@ type Container struct {
 	// Standby: another consumer is the active one.
 	Standby bool `json:"standby,omitempty"`
 
+	// NextAttempt is when a recovering one tries to subscribe again; absent: it tries now.
+	NextAttempt time.Time `json:"next_attempt,omitzero"`
+
 	Workers Workers `json:"workers"`
 	// Throttle is the limiter's state; null: the container has none.
 	Throttle *throttle.State `json:"throttle"`
@@ -119,7 +122,8 @@ func (cs *containers) statusOf(c *served, st *container.Stats, now time.Time) Co
 		Lost: st.Lost, Stuck: st.Stuck, Generation: st.Generation, ConsumerTag: st.ConsumerTag, Limited: st.Bottleneck,
 		HandlerP50: st.Handler.P50.Seconds(), HandlerP99: st.Handler.P99.Seconds(), Failed: st.FailedBy,
 		HandlerUsual: st.Handler.Usual.Seconds(), Window: st.Window, Waiting: st.ReadyToStart + st.Buffered, Queued: st.Queued, Blocked: st.Blocked,
-		Lanes: st.Lanes, HotShare: st.HotShare, LastDelivery: st.LastDelivery, Standby: st.Standby, DeadLetters: c.dead != nil}
+		Lanes: st.Lanes, HotShare: st.HotShare, LastDelivery: st.LastDelivery, Standby: st.Standby, DeadLetters: c.dead != nil,
+		NextAttempt: st.NextAttempt}
 	if !st.BacklogAt.IsZero() {
 		v.Backlog = &st.Backlog
 	}

@@ -23,7 +23,7 @@ func TestReconnectEndsThePause(t *testing.T) {
 		b.Drop("q")
 		wait(3 * time.Minute) // the pauses have grown
 		st := c.Stats()
-		if left := st.NextAttempt.Sub(time.Now()); st.State != container.StateRecovering || left < 0 {
+		if left := time.Until(st.NextAttempt); st.State != container.StateRecovering || left < 0 {
 			t.Fatalf("%v, next attempt in %v", st.State, left)
 		}
 		b.FailOpen("q", 0, nil)

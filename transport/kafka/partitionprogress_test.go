@@ -64,7 +64,11 @@ func TestConsumersOfAGroup(t *testing.T) {
 		m := open(t, src)
 		open(t, kafka.New(c.addrs, kafka.Config{ClientID: "an-old-shop"}).Group(c.topic, []string{c.topic}, kafka.GroupConfig{Start: kafka.Earliest}))
 		eventually(t, "two members with a partition each, one of them own", func() bool {
-			list, err := m.Consumer.(transport.ConsumerLister).Consumers(t.Context())
+			lister, ok := m.Consumer.(transport.ConsumerLister)
+			if !ok {
+				t.Fatal("it lists no consumers")
+			}
+			list, err := lister.Consumers(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

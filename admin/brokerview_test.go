@@ -1,0 +1,34 @@
+package admin
+
+import (
+	"testing"
+	"time"
+)
+
+// The share is measured over a minute, begins again after a restart, and says nothing of
+// a few messages.
+func TestShareOfArrivals(t *testing.T) {
+	var a arrivals
+	at := time.Unix(1000, 0)
+	for _, s := range []struct {
+		after               int
+		received, delivered int64
+		share               float64
+		known               bool
+	}{
+		{0, 0, 0, 0, false},
+		{5, 4, 8, 0, false},         // too few
+		{10, 50, 100, 0.5, true},    // half of them
+		{10, 60, 100, 0.5, true},    // the same answer
+		{100, 50, 300, 0, true},     // nothing for more than a minute
+		{105, 60, 20, 0, false},     // the broker's count began again
+		{110, 100, 60, 1, true},     // all of them
+		{115, 100, -1, 0, false},    // no longer counted
+		{120, 3000, 3000, 0, false}, // nothing to compare with
+	} {
+		share, known := a.add(at.Add(time.Duration(s.after)*time.Second), s.received, s.delivered)
+		if known != s.known || share != s.share {
+			t.Errorf("after %d s: %v, %t, want %v, %t", s.after, share, known, s.share, s.known)
+		}
+	}
+}
