@@ -34,7 +34,7 @@ func newCtl(a *app) *cobra.Command {
 			"  longshore ctl throttle orders --permits 0 --for 10m --reason \"ledger down\"",
 		Args: verbOf,
 		RunE: func(*cobra.Command, []string) error {
-			return &cli.UsageError{Text: "ctl needs a command", Hint: "commands: status, why, pause, resume, scale, throttle, drain, events, or for one record inflight, stuck, retry-now, dead-letter, release; for a Kafka position seek"}
+			return &cli.UsageError{Text: "ctl needs a command", Hint: "commands: status, why, pause, resume, reconnect, scale, throttle, drain, events, or for one record inflight, stuck, retry-now, dead-letter, release; for a Kafka position seek"}
 		},
 	}
 	f := cmd.PersistentFlags()
@@ -42,7 +42,7 @@ func newCtl(a *app) *cobra.Command {
 	f.StringVarP(&c.app.file, "config", "c", "", "configuration `file` of the service, whose admin.listen is used (default $LONGSHORE_CONFIG, else ./"+config.DefaultFile+")")
 	f.StringVar(&c.tokenFile, "token-file", "", "`file` that holds the token")
 	f.BoolVar(&c.dryRun, "dry-run", false, "show the request without sending it")
-	cmd.AddCommand(c.statusVerb(), c.pauseVerb(), c.resumeVerb(), c.scaleVerb(), c.throttleVerb(), c.drainVerb(), c.eventsVerb())
+	cmd.AddCommand(c.statusVerb(), c.pauseVerb(), c.resumeVerb(), c.reconnectVerb(), c.scaleVerb(), c.throttleVerb(), c.drainVerb(), c.eventsVerb())
 	cmd.AddCommand(c.recordVerbs()...)
 	for _, verb := range cmd.Commands() {
 		if strings.Contains(verb.Use, "CONTAINER") {
@@ -134,21 +134,26 @@ func containerPath(name, verb string) string {
 }
 
 func (c *ctl) pauseVerb() *cobra.Command {
-	return c.simple("pause", "Stop receiving until resume; received messages are finished")
+	return c.simple("pause", "Stop receiving until resume; received messages are finished", tellState)
 }
 
 func (c *ctl) resumeVerb() *cobra.Command {
-	return c.simple("resume", "End a pause")
+	return c.simple("resume", "End a pause", tellState)
 }
 
-// simple is a verb without flags of its own, such as pause and resume.
-func (c *ctl) simple(verb, short string) *cobra.Command {
+func (c *ctl) reconnectVerb() *cobra.Command {
+	return c.simple("reconnect", "Try to connect now, while the container recovers", func(map[string]any) string { return "trying to connect now" })
+}
+
+// simple is a verb without flags of its own, such as pause and resume; tell says what the answer
+// means.
+func (c *ctl) simple(verb, short string, tell func(answer map[string]any) string) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use: verb + " CONTAINER", Short: short, Args: exactly("CONTAINER"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.change(cmd.Context(), change{method: "POST", path: containerPath(args[0], verb), body: with(nil, "reason", reason),
-				tell: func(a map[string]any) string { return args[0] + "     " + tellState(a) }})
+				tell: func(a map[string]any) string { return args[0] + "     " + tell(a) }})
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "recorded with the event")

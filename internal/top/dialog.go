@@ -25,6 +25,10 @@ const (
 	Clearing
 	Scaling
 	Draining
+	Reconnecting
+	RetryingRecord
+	DeadLetteringRecord
+	ReleasingRecord
 )
 
 // Dialog is a question with fields to fill in.
@@ -36,7 +40,10 @@ type Dialog struct {
 	Instances []string
 	Fields    []Field
 	At        int // the field that is written into
-	Problem   string
+	// Record is the delivery that the question is about, Runs that its handler does.
+	Record  string
+	Runs    bool
+	Problem string
 }
 
 // Field is a line of text that is being written.
@@ -59,10 +66,14 @@ type Action struct {
 // ask opens the question of a key about the current container.
 func (s Screen) ask(key string) Screen {
 	g := s.current()
-	kinds := map[string]DialogKind{"p": Pausing, "r": Resuming, "t": Throttling, "c": Clearing, "w": Scaling, "D": Draining}
+	kinds := map[string]DialogKind{"p": Pausing, "r": Resuming, "t": Throttling, "c": Clearing, "w": Scaling, "D": Draining, "R": Reconnecting,
+		"n": RetryingRecord, "x": DeadLetteringRecord, "b": ReleasingRecord}
 	kind, known := kinds[key]
 	if !known || s.Page == Help {
 		return s
+	}
+	if _, is := recordVerbs()[kind]; is {
+		return s.askRecord(kind)
 	}
 	if g == nil {
 		s.Note = Note{"no container is selected", true}
@@ -161,7 +172,16 @@ func (d *Dialog) action() (*Action, string) {
 	if why := of("reason"); why != "" {
 		a.Body["reason"] = why
 	}
+	if v, is := recordVerbs()[d.Kind]; is {
+		a.Verb, a.Body["record"], a.Done = v.path, d.Record, clean(d.Record)+" "+v.done
+		if d.Runs {
+			a.Body["interrupt"] = true
+		}
+		return a, ""
+	}
 	switch d.Kind {
+	case Reconnecting:
+		a.Verb, a.Done = "reconnect", "trying to connect"
 	case Pausing:
 		a.Verb, a.Done = "pause", "paused"
 	case Resuming:
@@ -203,7 +223,7 @@ func (s *Screen) dialog() []string {
 	if d.Kind == Filtering {
 		return []string{s.Look.cut("/"+clean(d.Fields[0].Text)+"_", s.Width), s.Look.paint(faint, s.Look.cut("enter keep  esc show all", s.Width))}
 	}
-	what := map[DialogKind]string{Pausing: "Pause", Resuming: "Resume", Throttling: "Throttle", Clearing: "Clear the throttle of", Scaling: "Set the workers of", Draining: "Drain"}[d.Kind]
+	what := map[DialogKind]string{Pausing: "Pause", Resuming: "Resume", Throttling: "Throttle", Clearing: "Clear the throttle of", Scaling: "Set the workers of", Draining: "Drain", Reconnecting: "Try to connect now:"}[d.Kind]
 	on := counted(len(d.Instances), "instance")
 	if len(d.Instances) == 1 {
 		on = clean(d.Instances[0])
@@ -212,7 +232,13 @@ func (s *Screen) dialog() []string {
 	if d.Kind == Draining {
 		title += " It stays stopped until the service is started again."
 	}
-	lines := []string{s.Look.paint(strong, s.Look.cut(title, s.Width))}
+	if v, is := recordVerbs()[d.Kind]; is {
+		title = d.recordTitle(v)
+	}
+	var lines []string
+	for _, l := range s.Look.wrap(title, s.Width, 3) {
+		lines = append(lines, s.Look.paint(strong, l))
+	}
 	for i, f := range d.Fields {
 		mark, text := "  ", clean(f.Text)
 		if i == d.At {

@@ -57,6 +57,10 @@ func (s Screen) Press(key, text string) (Screen, Effect) {
 
 // move selects another container.
 func (s *Screen) move(by int) {
+	if s.Page == One {
+		s.choose(by)
+		return
+	}
 	list := s.groups()
 	if len(list) == 0 || s.Page == Help {
 		return

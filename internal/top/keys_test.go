@@ -65,6 +65,39 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// A delivery is chosen, and acted on after a question that says what cannot be undone.
+func TestActionsOnOneDelivery(t *testing.T) {
+	for _, row := range []struct {
+		keys []string
+		asks string
+		want *Action
+	}{
+		{[]string{"x"}, "Its handler runs: its context ends now.", nil},
+		{[]string{"x", "enter"}, "", &Action{"orders", []string{"shop-1:8391"}, "POST", "records/dead-letter", map[string]any{"record": "01J9QK4F", "interrupt": true}, "01J9QK4F dead-lettered"}},
+		{[]string{"down", "down", "n"}, "Retry 01J9QK60 of orders on shop-1:8391?", nil},
+		{[]string{"end", "n", "o", "k", "enter"}, "", &Action{"orders", []string{"shop-1:8391"}, "POST", "records/retry-now", map[string]any{"record": "01J9QK60", "reason": "ok"}, "01J9QK60 retried now"}},
+		{[]string{"down", "down", "down", "b", "enter"}, "", &Action{"orders", []string{"shop-1:8391"}, "POST", "records/release", map[string]any{"record": "01J9QK60"}, "01J9QK60 given back to the broker"}},
+		{[]string{"x", "esc"}, "", nil},
+		{[]string{"R", "enter"}, "", &Action{"orders", []string{"shop-1:8391"}, "POST", "reconnect", map[string]any{}, "trying to connect"}},
+	} {
+		s, e := pressed(one(), row.keys...)
+		if !reflect.DeepEqual(e.Act, row.want) {
+			t.Errorf("%v: %+v", row.keys, e.Act)
+		}
+		if text := strings.Join(strings.Fields(s.View()), " "); !strings.Contains(text, row.asks) {
+			t.Errorf("%v does not ask %q:\n%s", row.keys, row.asks, s.View())
+		}
+	}
+	gone, _ := pressed(one(), "down", "down")
+	gone.Held.Records = gone.Held.Records[:2]
+	if gone, _ = pressed(gone, "x"); gone.Dialog.Record != "01J9QK4F" {
+		t.Errorf("after the chosen one has gone: %q", gone.Dialog.Record)
+	}
+	if s, e := pressed(screen(shop()), "x"); e.Act != nil || s.Dialog.Kind != NoDialog {
+		t.Errorf("on the overview: %+v", s.Dialog)
+	}
+}
+
 // An action is for the instances that were shown when it was asked for, and that answer.
 func TestWhomAnActionIsFor(t *testing.T) {
 	s := screen(two())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/admin"
 	"github.com/longshore-go/longshore/internal/fleet"
 	"github.com/longshore-go/longshore/middleware/throttle"
 )
@@ -277,8 +278,17 @@ func (s *Screen) held(n int) []string {
 	line := func(c ...string) string {
 		return strings.TrimRight(s.Look.fit(c[0], idw, false)+" "+s.Look.fit(c[1], keyw, false)+" "+s.Look.fit(c[2], 8, false)+" "+s.Look.fit(c[3], 7, true)+" "+s.Look.fit(c[4], 7, true)+" "+s.Look.fit(c[5], 9, true), " ")
 	}
+	chosen := s.chosen()
 	lines := []string{s.Look.paint(faint, line(fmt.Sprintf("held %s, oldest first", thousands(int64(h.Total))), "key", "state", "attempt", "age", "due"))}
-	for _, r := range h.Records {
+	first := 0
+	if at := s.chosenAt(); at > (n-2)/2 { // it may not fit below those before it
+		first = at
+	}
+	for i := first; i < len(h.Records); i++ {
+		r, mark := &h.Records[i], " "
+		if r == chosen {
+			mark = s.Look.in("›")
+		}
 		due := ""
 		if !r.Due.IsZero() {
 			due = clock(s.Now, r.Due)
@@ -291,7 +301,7 @@ func (s *Screen) held(n int) []string {
 		if r.Of > 0 {
 			attempt += fmt.Sprintf("/%d", r.Of)
 		}
-		lines = append(lines, s.Look.paint(as, line(clean(r.Record.Record), clean(r.Key), clean(string(r.State)), attempt, span(r.Age), due)))
+		lines = append(lines, s.Look.paint(as, line(mark+clean(r.Record.Record), clean(r.Key), clean(string(r.State)), attempt, span(r.Age), due)))
 		if r.At != "" {
 			lines = append(lines, s.Look.paint(as, s.Look.cut("  at "+clean(r.At), s.Width)))
 		}
@@ -316,16 +326,40 @@ func (s *Screen) hot() []string {
 		lines = append(lines, s.Look.fit(name, 9, false)+s.Look.cut(text, s.Width-9))
 	}
 	for _, k := range h.Keys[:min(len(h.Keys), 3)] {
-		add("hot key", fmt.Sprintf("%s   %d wait, %.0f %% of the window; its first is %s for %s, attempt %d", s.Look.cut(clean(k.Key), s.Width/3), k.Waiting, 100*k.Share, clean(k.State), span(k.Age), k.Attempt))
+		add("hot key", fmt.Sprintf("%s   %d wait, %.0f %% of the window; its first is %s for %s, attempt %d", s.Look.cut(clean(k.Key), s.Width/3), k.Waiting, 100*k.Share, clean(string(k.State)), span(k.Age), k.Attempt))
 	}
 	for _, p := range h.Partitions[:min(len(h.Partitions), 3)] {
+		if p.Since.IsZero() { // those that are held back come first
+			add("parts", fmt.Sprintf("%d, %s behind the end", len(h.Partitions), number(float64(lagOf(h.Partitions)))))
+			break
+		}
 		text := fmt.Sprintf("%s/%d stands behind offset %d since %s, %d of %d beyond it", clean(p.Topic), p.Partition, p.Position, clock(s.Now, p.Since), p.Behind, p.Window)
 		if !p.Due.IsZero() {
 			text += fmt.Sprintf("; attempt %d, next at %s", p.Attempt, clock(s.Now, p.Due))
 		}
 		add("stands", text)
 	}
+	if c := h.Consumers; c != nil && c.Total > 1 {
+		text := fmt.Sprintf("%d", c.Total)
+		if c.Share != nil {
+			text += fmt.Sprintf(", our share %.0f %%", 100**c.Share)
+		}
+		for _, l := range c.List {
+			if !l.Own {
+				text += fmt.Sprintf("; %s %s", clean(cmp.Or(l.Client, l.Product, l.ID)), clean(l.Host))
+			}
+		}
+		add("users", text)
+	}
 	return lines
+}
+
+// lagOf is how far all partitions are behind their ends.
+func lagOf(ps []admin.Partition) (sum int64) {
+	for _, p := range ps {
+		sum += max(p.Lag, 0)
+	}
+	return sum
 }
 
 // events are the last ones of a container, the newest first.

@@ -17,6 +17,7 @@ import (
 	"github.com/charmbracelet/colorprofile"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/admin"
 	"github.com/longshore-go/longshore/internal/fleet"
 )
 
@@ -224,11 +225,12 @@ func (p *program) look() tea.Cmd {
 
 // detail is what an instance says of a container.
 type detail struct {
-	Total      int             `json:"total"`
-	Records    []HeldRecord    `json:"records"`
-	Keys       []HotKey        `json:"keys"`
-	Partitions []HeldPartition `json:"partitions"`
-	Errors     []HeldError     `json:"errors"`
+	Total      int               `json:"total"`
+	Records    []HeldRecord      `json:"records"`
+	Keys       []admin.Key       `json:"keys"`
+	Partitions []admin.Partition `json:"partitions"`
+	Errors     []admin.Trouble   `json:"errors"`
+	Consumers  *admin.Consumers  `json:"consumers"`
 	Source     struct{ Address, Namespace string }
 }
 
@@ -257,6 +259,9 @@ func heldBy(ctx context.Context, f *fleet.Fleet, name string, instances []string
 		all.Total += p.Total
 		all.Records, all.Keys = append(all.Records, p.Records...), append(all.Keys, p.Keys...)
 		all.Partitions, all.Errors = append(all.Partitions, p.Partitions...), append(all.Errors, p.Errors...)
+		if all.Consumers == nil {
+			all.Consumers = p.Consumers
+		}
 		if p.Source.Address != "" && all.Address == "" {
 			all.Address = p.Source.Address
 			if n := p.Source.Namespace; n != "" {
@@ -268,7 +273,7 @@ func heldBy(ctx context.Context, f *fleet.Fleet, name string, instances []string
 		}
 	}
 	slices.SortStableFunc(all.Records, func(a, b HeldRecord) int { return cmp.Compare(b.Age, a.Age) })
-	slices.SortStableFunc(all.Keys, func(a, b HotKey) int { return b.Waiting - a.Waiting })
-	slices.SortStableFunc(all.Errors, func(a, b HeldError) int { return b.Last.Compare(a.Last) })
+	slices.SortStableFunc(all.Keys, func(a, b admin.Key) int { return b.Waiting - a.Waiting })
+	slices.SortStableFunc(all.Errors, func(a, b admin.Trouble) int { return b.Last.Compare(a.Last) })
 	return all
 }

@@ -37,8 +37,10 @@ type Screen struct {
 	Dialog Dialog
 	// Note is the outcome of the last action.
 	Note Note
-	// Held is what the container of the page One holds.
-	Held Held
+	// Held is what the container of the page One holds; Record is the delivery chosen there,
+	// and RecordOn its instance. One that has gone leaves the choice to the first.
+	Held             Held
+	Record, RecordOn string
 }
 
 // Note is a line about what was done.
@@ -52,11 +54,13 @@ type Held struct {
 	Container string
 	Total     int
 	Records   []HeldRecord // the oldest first
-	// Keys are those with the most work, Partitions those that are held back, Errors the last
-	// ones by code.
-	Keys       []HotKey
-	Partitions []HeldPartition
-	Errors     []HeldError
+	// Keys are those with the most work, Partitions those that are held back and then the
+	// others, Errors the last ones by code.
+	Keys       []admin.Key
+	Partitions []admin.Partition
+	Errors     []admin.Trouble
+	// Consumers are all who consume from the source; nil: not known.
+	Consumers *admin.Consumers
 	// Address is where it consumes, "" where that is not known.
 	Address string
 	// Problem says why it is not known.
@@ -69,37 +73,6 @@ type HeldRecord struct {
 	Instance string
 	// At is the place in the code in which an old call waits; for operators.
 	At string `json:"at"`
-}
-
-// HotKey is a key behind whose first delivery others wait.
-type HotKey struct {
-	Key     string  `json:"key"`
-	Waiting int     `json:"waiting"`
-	Share   float64 `json:"share"`
-	State   string  `json:"state"`
-	Attempt int     `json:"attempt"`
-	Age     float64 `json:"age"`
-}
-
-// HeldPartition is one that is held back by a record that is not done.
-type HeldPartition struct {
-	Topic     string    `json:"topic"`
-	Partition int32     `json:"partition"`
-	Position  uint64    `json:"position"`
-	Key       string    `json:"key"`
-	Since     time.Time `json:"since"`
-	Behind    int       `json:"behind"`
-	Window    int       `json:"window"`
-	Attempt   int       `json:"attempt"`
-	Due       time.Time `json:"due"`
-}
-
-// HeldError is a kind of error of the last 15 minutes.
-type HeldError struct {
-	Code  string    `json:"code"`
-	Text  string    `json:"text"`
-	Count int64     `json:"count"`
-	Last  time.Time `json:"last"`
 }
 
 // The least size in which something sensible can be shown.
@@ -268,9 +241,9 @@ func (s *Screen) footer() []string {
 	keys := "enter details  / filter  i instance  p pause  r resume  t throttle  ? help  q quit"
 	switch {
 	case s.Page == One && s.Width < 90:
-		keys = "esc back  p pause  r resume  t throttle  w workers  D drain  ? help  q quit"
+		keys = "esc back  p pause  r resume  t throttle  n retry  x dead-letter  ? help  q quit"
 	case s.Page == One:
-		keys = "esc back  i instance  p pause  r resume  t throttle  c clear  w workers  D drain  ? help  q quit"
+		keys = "esc back  i instance  p pause  r resume  t throttle  c clear  w workers  D drain  n retry  x dead-letter  b give back  ? help  q quit"
 	case s.Page == Help:
 		keys = "esc back  q quit"
 	case s.Width < 82:
@@ -282,7 +255,7 @@ func (s *Screen) footer() []string {
 func (s *Screen) help() []string {
 	lines := []string{""}
 	for _, k := range [][2]string{
-		{"up, down, j, k", "choose a container"},
+		{"up, down, j, k", "choose a container, on its page one of its deliveries"},
 		{"enter", "show it: charts, deliveries it holds, events"},
 		{"esc", "back; in a question: ask for nothing"},
 		{"/", "filter by name or source; empty shows all"},
@@ -291,6 +264,8 @@ func (s *Screen) help() []string {
 		{"t", "throttle: permits, for how long, and why"},
 		{"c", "clear the throttle"},
 		{"w", "bounds of the workers"},
+		{"R", "try to connect now, while it recovers"},
+		{"n, x, b", "the delivery: retry now, dead-letter, give back"},
 		{"D", "drain: it stops until the service is started again"},
 		{"q, Ctrl-C", "leave"},
 	} {

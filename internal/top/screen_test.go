@@ -95,8 +95,8 @@ func one() Screen {
 		{admin.Record{Record: "01J9QK4F", Key: "c-91", State: container.HeldStuck, Attempt: 1, Of: 5, Age: 41}, "shop-1:8391", "ledger.(*Client).Book client.go:88"},
 		{admin.Record{Record: "01J9QK51", Key: "c-02", State: container.HeldRunning, Attempt: 2, Of: 5, Age: 0.05}, "shop-1:8391", ""},
 		{admin.Record{Record: "01J9QK60", Key: "c-77", State: container.HeldParked, Attempt: 3, Of: 5, Age: 9, Due: noon.Add(4 * time.Second)}, "shop-1:8391", ""}},
-		Keys:   []HotKey{{"c-91", 11, 0.31, "stuck", 1, 41}},
-		Errors: []HeldError{{"handler", "ledger: no such account", 31, noon.Add(-20 * time.Second)}}}
+		Keys:   []admin.Key{{Key: "c-91", Waiting: 11, Share: 0.31, State: container.HeldStuck, Attempt: 1, Age: 41}},
+		Errors: []admin.Trouble{{Code: "handler", Text: "ledger: no such account", Count: 31, Last: noon.Add(-20 * time.Second)}}}
 	s.Fleet.Instances[0].Events = []admin.Event{
 		{Time: noon.Add(-time.Hour), Container: "orders", Kind: "subscribed", Text: "generation 1"}, {Time: noon.Add(-time.Hour), Container: "audit", Kind: "subscribed", Text: "generation 1"},
 		{Time: noon.Add(-5 * time.Minute), Container: "orders", Kind: "operator", Text: "throttle permits 20 for 10m", By: "anna", Reason: "ledger slow"},
@@ -123,10 +123,15 @@ func TestScreens(t *testing.T) {
 	help.Page = Help
 	many := one()
 	many.Fleet.Instances = append(many.Fleet.Instances, two().Instances[1:]...)
+	kafka := one()
+	kafka.Held.Partitions = []admin.Partition{{Topic: "orders", Partition: 2, Next: 120, End: 410, Committed: 90, Lag: 320, Position: 90, Since: noon.Add(-2 * time.Minute), Behind: 30, Window: 31, Full: true, Attempt: 3, Due: noon.Add(9 * time.Second)},
+		{Topic: "orders", Partition: 0, Next: 55, End: 60, Committed: 55, Lag: 5}}
+	share := 0.62
+	kafka.Held.Consumers = &admin.Consumers{Total: 2, Share: &share, List: []admin.SourceConsumer{{ID: "a", Own: true}, {ID: "b", Client: "shop v1", Host: "10.0.0.7"}}}
 	draining := press(press(one(), "D"), "o", "r", "d", "enter")
 	for name, s := range map[string]Screen{
 		"overview": screen(shop()), "two": screen(two()), "one": one(), "filtered": filtered, "throttle": asking, "narrow": narrow, "wide": wide, "ascii": ascii, "colors": colors,
-		"help": help, "one-of-three": many, "drain": draining, "empty": screen(fleet.Snapshot{Instances: []fleet.Instance{{Name: "a:1", Status: fleet.Asking}}}),
+		"help": help, "kafka": kafka, "dead-letter": press(one(), "down", "down", "x"), "one-of-three": many, "drain": draining, "empty": screen(fleet.Snapshot{Instances: []fleet.Instance{{Name: "a:1", Status: fleet.Asking}}}),
 	} {
 		got := s.View() + "\n"
 		path := filepath.Join("testdata", name+".txt")
@@ -210,7 +215,7 @@ func TestHostileTextIsInert(t *testing.T) {
 		o.Throttle.Operator.By, o.Throttle.Operator.Reason = h, h
 		s.Held.Records[0].Key, s.Held.Records[0].Record.Record, s.Held.Records[0].At = h, h, h
 		s.Held.Address, s.Held.Keys[0].Key, s.Held.Errors[0].Text = h, h, h
-		s.Held.Partitions = []HeldPartition{{Topic: h, Since: noon}}
+		s.Held.Partitions = []admin.Partition{{Topic: h, Since: noon}}
 		s.Fleet.Instances[0].Events[3].Text, s.Fleet.Instances[0].Events[3].Kind = h, h
 		s.Fleet.Instances[0].Name = h
 		over := s

@@ -67,16 +67,17 @@ export function container(name, instance) {
   const panel = (t, note, ...kids) => h('section', {class: 'panel', 'aria-label': t}, h('h2', {}, t, note && h('small', {}, ' ', note)), ...kids);
   const table = (label, heads) => {
     const body = h('tbody', {}), empty = h('p', {class: 'empty'});
-    const el = h('div', {class: 'scroll'}, h('table', {'aria-label': label}, h('thead', {}, h('tr', {}, heads.map((t) => h('th', {scope: 'col', class: /^(Age|Attempt|Waiting|Count|Position)$/.test(t) ? 'num' : ''}, t)))), body));
+    const el = h('div', {class: 'scroll'}, h('table', {'aria-label': label}, h('thead', {}, h('tr', {}, heads.map((t) => h('th', {scope: 'col', class: /^(Age|Attempt|Waiting|Count|Position|End|Prefetch|Partitions)$/.test(t) ? 'num' : ''}, t)))), body));
     return {el: h('div', {}, el, empty), body, empty, scroll: el};
   };
   const running = table('Running', ['Message', 'Key', 'Age', 'Attempt', 'Where', '']), parked = table('Parked', ['Message', 'Key', 'Age', 'Attempt', 'Next try', '']);
   const keys = table('Keys with the most work', ['Key', 'Waiting', 'Share of the window', 'Its first message']);
   const errors = table('Errors of the last 15 minutes', ['Error', 'Count', 'Last', 'Text']);
-  const partitions = table('Partitions', ['Partition', 'Position', 'Held back by', 'Window', '']);
+  const partitions = table('Partitions', ['Partition', 'Position', 'End', 'Behind the end', 'Held back by', '']);
+  const consumers = table('Consumers of the source', ['Consumer', 'Host', 'Program', 'Prefetch', 'Partitions', 'State']);
   const recordOut = result(), partOut = result();
   const recent = h('ol', {class: 'events', 'aria-label': 'Last events'});
-  const keysPanel = panel('Hot keys', '', keys.el), partPanel = panel('Partitions', '', partitions.el, partOut), errPanel = panel('Errors', 'last 15 minutes', errors.el);
+  const keysPanel = panel('Hot keys', '', keys.el), share = h('span', {class: 'now'}), partPanel = panel('Partitions', 'of this instance', partitions.el, partOut), usersPanel = panel('Consumers', 'all who consume from the source', share, consumers.el), errPanel = panel('Errors', 'last 15 minutes', errors.el);
   const heldNow = h('span', {class: 'now'});
 
   const root = h('div', {class: 'one'},
@@ -89,9 +90,11 @@ export function container(name, instance) {
       panel('Limit', 'handlers at once, on this instance', throttleNow, throttleForm, noThrottle, throttleOut)),
     panel('Running now', 'the oldest first', heldNow, running.el, recordOut),
     h('div', {class: 'cols'}, panel('Waiting for a retry', '', parked.el), errPanel),
-    h('div', {class: 'cols'}, keysPanel, partPanel),
+    partPanel,
+    h('div', {class: 'cols'}, keysPanel, usersPanel),
     panel('Last events', 'failed messages aside', recent));
 
+  let most = 1; // the largest lag of a partition
   let detail = null, timer = 0, aborter = null, loaded = '', failedDetail = null;
   async function load() {
     clearTimeout(timer);
@@ -197,19 +200,40 @@ export function container(name, instance) {
     });
     none(errors, es, texts('No errors.'));
     const ps = detail?.partitions || [];
-    partPanel.hidden = !ps.length && c.transport !== 'kafka';
+    partPanel.hidden = !ps.length;
+    most = Math.max(1, ...ps.map((p) => p.lag));
     list(partitions.body, ps, (p) => `${p.topic}/${p.partition}`, partitionRow, drawPartition);
-    none(partitions, ps, texts('No partition is held back.'));
+    none(partitions, ps, '');
+    drawConsumers();
+  }
+
+  function drawConsumers() {
+    const all = detail?.consumers, us = all?.list || [];
+    usersPanel.hidden = !all;
+    const s = all?.share ?? null;
+    text(share, !all || all.problem ? '' : `${count(all.total)} in all` + (all.total > us.length ? `, ${count(us.length)} shown` : '') + (s === null ? '' : `; our share of what arrives is ${Math.round(100 * s)} %`) + '.');
+    cls(share, s !== null && us.some((u) => !u.own) ? 'now is-notice' : 'now');
+    const parts = us.some((u) => u.partitions !== null);
+    list(consumers.body, us, (u) => `${u.host}/${u.client}/${u.id}`, () => h('tr', {}, cell('id'), cell('id'), cell('wrap'), cell('num'), cell('num'), cell()), (tr, u) => {
+      const t = tr.children;
+      text(t[0], safe(u.id, 60));
+      text(t[1], safe(u.host, 60));
+      text(t[2], [safe(u.client, 60), safe(u.product, 80)].filter(Boolean).join(' · ') || 'not known');
+      text(t[3], parts ? '–' : u.prefetch ? count(u.prefetch) : 'no limit');
+      text(t[4], u.partitions === null ? '–' : count(u.partitions));
+      text(t[5], `${u.own ? '● this instance' : '○ another'}${u.standby ? ', stands by' : ''}`);
+    });
+    none(consumers, us, all?.problem ? `${safe(all.problem, 200)}${all.help ? ': ' + safe(all.help, 200) : ''}` : 'None.');
   }
 
   function partitionRow() {
     const bar = h('i', {});
-    const tr = h('tr', {}, cell('id'), cell('num'), cell('wrap'), h('td', {}, h('span', {class: 'meter wide', 'aria-hidden': 'true'}, bar), h('span', {})), cell('buttons'));
+    const tr = h('tr', {}, cell('id'), cell('num'), cell('num'), h('td', {}, h('span', {class: 'meter wide', 'aria-hidden': 'true'}, bar), h('span', {})), cell('wrap'), cell('buttons'));
     tr.bar = bar;
     const dead = button('Dead-letter…', () => tr.p.record && one({record: tr.p.record, state: tr.p.state}, 'dead-letter', 'Dead-letter', partOut), 'small');
     const past = button('Seek past…', async () => {
-      const p = tr.p, yes = await ask(`Seek past offset ${p.position} of ${safe(p.topic, 60)}/${p.partition}?`, [`Offset ${p.position} is skipped for good: it is not handled and not dead-lettered.`, `Reading goes on at ${p.position + 1}; what was done beyond is done again.`], 'Seek past');
-      if (yes) act(partOut, 'POST', of(find(), '/seek'), {topic: p.topic, partition: p.partition, offset: p.position + 1, ...yes}, 'moved');
+      const p = tr.p, yes = await ask(`Seek past offset ${p.position || 0} of ${safe(p.topic, 60)}/${p.partition}?`, [`Offset ${p.position || 0} is skipped for good: it is not handled and not dead-lettered.`, `Reading goes on at ${(p.position || 0) + 1}; what was done beyond is done again.`], 'Seek past');
+      if (yes) act(partOut, 'POST', of(find(), '/seek'), {topic: p.topic, partition: p.partition, offset: (p.position || 0) + 1, ...yes}, 'moved');
     }, 'small');
     tr.lastChild.append(dead, past);
     tr.buttons = [dead, past];
@@ -220,10 +244,11 @@ export function container(name, instance) {
     const t = tr.children, blocked = !!p.since;
     cls(tr, p.full ? 'is-problem' : '');
     text(t[0], `${safe(p.topic, 60)}/${p.partition}`);
-    text(t[1], p.position >= 0 ? count(p.position) : '–');
-    text(t[2], blocked ? `${p.full ? '▲ ' : ''}offset ${count(p.position)}${p.key ? `, key ${safe(p.key, 60)}` : ''}, for ${ago(p.since)}${p.attempt ? `, attempt ${p.attempt}` : ''}${p.due ? `, next try in ${span((new Date(p.due) - Date.now()) / 1000)}` : ''}` : 'nothing');
-    tr.bar.style.width = p.window ? `${Math.min(100, 100 * (p.behind + 1) / p.window)}%` : '0';
-    text(t[3].lastChild, p.window ? ` ${count(p.behind + 1)} of ${count(p.window)}` : '');
+    text(t[1], p.next >= 0 ? count(p.next) : '–');
+    text(t[2], p.end >= 0 ? count(p.end) : '–');
+    tr.bar.style.width = p.lag > 0 ? `${Math.min(100, Math.max(2, 100 * p.lag / most))}%` : '0';
+    text(t[3].lastChild, p.lag < 0 ? ' not known' : ` ${count(p.lag)}${p.committed >= 0 ? `, committed to ${count(p.committed)}` : ', nothing committed'}`);
+    text(t[4], blocked ? `${p.full ? '▲ ' : ''}offset ${count(p.position || 0)}${p.key ? `, key ${safe(p.key, 60)}` : ''}, for ${ago(p.since)}${p.attempt ? `, attempt ${p.attempt}` : ''}${p.due ? `, next try in ${span((new Date(p.due) - Date.now()) / 1000)}` : ''}; ${count(p.behind + 1)} of ${count(p.window)} in the window` : '');
     for (const b of tr.buttons) b.hidden = !blocked;
     enable(tr.buttons[0], !!p.record, 'The record is not held at the moment');
   }

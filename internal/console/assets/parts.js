@@ -1,5 +1,5 @@
 // Parts that several views share.
-import {h, put, text, safe, attr, cls, ago} from './dom.js';
+import {h, put, text, safe, attr, cls, ago, span} from './dom.js';
 import {store, call, of, operator, notify} from './store.js';
 
 const words = {running: 'running', recovering: 'recovering', paused: 'paused', starting: 'starting', draining: 'draining', stopped: 'stopped', new: 'not started'};
@@ -25,8 +25,14 @@ export function sentence(c) {
   let t = c.limited?.text || '';
   const help = c.limited?.do;
   if (help && t.endsWith(help)) t = t.slice(0, -help.length).replace(/[;,.]\s*$/, ''); // it has a place of its own
-  if (t) return safe(t, 600);
+  if (t) return safe(t, 600) + nextAttempt(c);
   return c.limited?.since ? `since ${ago(c.limited.since)}; log in to see why` : 'log in to see why';
+}
+// nextAttempt is when a recovering container tries again.
+function nextAttempt(c) {
+  if (c.state !== 'recovering') return '';
+  const left = c.next_attempt ? (new Date(c.next_attempt) - Date.now()) / 1000 : 0;
+  return left > 0 ? `; next attempt in ${span(left)}` : '; trying now';
 }
 // limited says who set a limit by hand, where something else is what limits the container now:
 // it may have been forgotten.
@@ -129,6 +135,7 @@ export function ask(title, lines, verb, typed) {
 export function fix(c) {
   const by = c.limited?.by;
   if (c.state === 'paused') return {label: 'Resume', run: (out) => act(out, 'POST', of(c, '/resume'), {}, 'resumed')};
+  if (c.state === 'recovering' && by === 'broker') return {label: 'Try now', run: (out) => act(out, 'POST', of(c, '/reconnect'), {}, 'trying now')};
   if (c.throttle?.operator) return {label: 'Clear the limit', run: (out) => act(out, 'PUT', of(c, '/throttle'), {clear: true}, 'cleared')};
   if ((by === 'permits' || by === 'rate') && c.throttle?.fleet) return {label: 'Clear on the fleet', run: (out) => act(out, 'PUT', of(c, '/throttle'), {clear: true, scope: 'fleet'}, 'cleared')};
   return null;
