@@ -34,8 +34,8 @@ cover: ## test coverage by package, embedded servers only; coverage.txt
 	go tool cover -func=coverage.txt | tail -n 1
 
 .PHONY: test-browser screenshots
-test-browser: ## the live console in a headless Chromium, under a minute (installs Debian's as root)
-	@LONGSHORE_BROKERS=$${LONGSHORE_BROKERS:-required} scripts/browser test $(BROWSERFLAGS)
+test-browser: ## the live console in a headless Chromium, with real brokers behind it (installs Debian's as root)
+	@LONGSHORE_BROKERS=$${LONGSHORE_BROKERS:-required} scripts/brokers run rabbitmq kafka elasticmq -- scripts/browser test $(BROWSERFLAGS)
 screenshots: ## take the pictures of the docs again, from the demo's page
 	@scripts/browser screenshots
 
