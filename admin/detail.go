@@ -42,6 +42,8 @@ type Source struct {
 	Name      string `json:"name"`
 	Address   string `json:"address,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
+	// Bindings say how messages come to it, as far as the configuration declares that.
+	Bindings string `json:"bindings,omitempty"`
 }
 
 // Key is what a container holds of one key.
@@ -204,7 +206,7 @@ func sourceOf(c *container.ListenerContainer) Source {
 		return Source{Name: "source"}
 	}
 	d := about.Describe()
-	return Source{Transport: d.Transport, Kind: d.Kind, Name: d.Name, Address: d.Address, Namespace: d.Namespace}
+	return Source{Transport: d.Transport, Kind: d.Kind, Name: d.Name, Address: d.Address, Namespace: d.Namespace, Bindings: d.Bindings}
 }
 
 // keysOf are the keys with the most work among what is held.

@@ -173,4 +173,7 @@ type Description struct {
 	// Namespace is what distinguishes two sources of one name at one address: RabbitMQ's
 	// virtual host. "" where the broker has none.
 	Namespace string
+	// Bindings say for people how messages come to it, as far as the configuration declares
+	// that: RabbitMQ's exchanges and routing keys.
+	Bindings string
 }

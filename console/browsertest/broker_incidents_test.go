@@ -135,9 +135,10 @@ func TestIncidentWrongVhost(t *testing.T) {
 	u, err := url.Parse(srv.URL)
 	must(t, err)
 	u.Path = "/shop-test"
-	s := consume(t, amqp.New(u.String(), amqp.Config{}).Queue("orders", amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Classic}}), done, nil)
+	s := consume(t, amqp.New(u.String(), amqp.Config{}).Queue("orders", amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Classic,
+		Bindings: []amqp.Binding{{Exchange: "shop", Key: "order.placed", Kind: amqp.Topic}}}}), done, nil)
 	<-time.After(6 * time.Second)
-	s.seen([]string{"Nothing ever came"}, []string{"never", "vhost shop-test", u.Host})
+	s.seen([]string{"Nothing ever came"}, []string{"never", "vhost shop-test", u.Host, `bound to exchange "shop" with key "order.placed"`})
 }
 
 // A downstream that has become slow: handlers take several times as long as usual.

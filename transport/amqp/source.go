@@ -97,11 +97,24 @@ func (s *Queue) Capabilities() transport.Capabilities {
 
 // Describe names the source.
 func (s *Queue) Describe() transport.Description {
-	d := transport.Description{Transport: "rabbitmq", Kind: "queue", Name: s.name(), Address: s.b.address(), Namespace: s.b.set.addr.VHost}
+	d := transport.Description{Transport: "rabbitmq", Kind: "queue", Name: s.name(), Address: s.b.address(), Namespace: s.b.set.addr.VHost, Bindings: s.cfg.Declare.bindings()}
 	if s.cast != nil {
 		d.Kind = "broadcast"
 	}
 	return d
+}
+
+// bindings names the exchanges that lead to the queue, as they are declared.
+func (d *Declare) bindings() string {
+	parts := make([]string, 0, len(d.Bindings))
+	for _, b := range d.Bindings {
+		text := fmt.Sprintf("exchange %q", b.Exchange)
+		if b.Key != "" {
+			text += fmt.Sprintf(" with key %q", b.Key)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", ")
 }
 
 func (s *Queue) name() string {

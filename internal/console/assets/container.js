@@ -339,7 +339,7 @@ export function container(name, instance) {
     text(title, safe(c.name, 80));
     setBadge(state, c);
     const d = detail?.source;
-    text(source, [transports[c.transport] || c.transport, d ? safe(`${d.kind} ${d.name}`, 160) : safe(c.source, 160), d?.address && `at ${safe(d.address, 160)}`, d?.namespace && `vhost ${safe(d.namespace, 80)}`, many() && `on ${safe(c.instance, 60)}`,
+    text(source, [transports[c.transport] || c.transport, d ? safe(`${d.kind} ${d.name}`, 160) : safe(c.source, 160), d?.address && `at ${safe(d.address, 160)}`, d?.namespace && `vhost ${safe(d.namespace, 80)}`, d?.bindings && `bound to ${safe(d.bindings, 200)}`, many() && `on ${safe(c.instance, 60)}`,
       c.since && !c.since.startsWith('0001') && c.state !== 'stopped' && `up ${ago(c.since)}`, detail?.dead_letter_to && `dead letters to ${safe(detail.dead_letter_to, 120)}`].filter(Boolean).join(' · '));
     drawBanners(c);
     drawFacts(c, s);
