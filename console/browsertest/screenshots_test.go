@@ -56,7 +56,7 @@ func TestNewUser(t *testing.T) {
 	p := openTab(t, stay(t))
 	began := time.Now()
 	p.within(30*time.Second, "document.querySelector('h1').textContent.includes('held back')")
-	p.shows("set by carol (month end: the ledger asked for less load)") // why, and who
+	p.within(30*time.Second, "document.body.innerText.includes('set by carol (month end: the ledger asked for less load)')") // why, and who
 	p.click("Clear the limit")
 	p.within(20*time.Second, "!document.body.innerText.includes('carol')")
 	backlog := "Number(document.querySelectorAll('.tile strong')[1].textContent.replaceAll(',', ''))"

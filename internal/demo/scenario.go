@@ -12,6 +12,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/container/autoscale"
 	"github.com/longshore-go/longshore/middleware/throttle"
 	"github.com/longshore-go/longshore/transport"
 )
@@ -142,8 +143,17 @@ func (l *leg) scaled(e container.Event) {
 	}
 	l.mu.Unlock()
 	if big {
-		l.tell("scale", fmt.Sprintf("%s %d → %d workers: %s, %s waiting", l.rig.name, from, e.To, e.Reason, thousands(l.ledger.waiting())))
+		l.tell("scale", fmt.Sprintf("%s %d → %d workers: %s, %s waiting", l.rig.name, from, e.To, l.because(e), thousands(l.ledger.waiting())))
 	}
+}
+
+// because is the reason of a scaling; where the throttle leaves room for fewer workers, the
+// throttle.
+func (l *leg) because(e container.Event) string {
+	if n, _ := l.gate.Limits(); e.Reason == autoscale.FewerMay && n >= 0 && n < e.From {
+		return fmt.Sprintf("throttled to %s", count(n, "permit", "permits"))
+	}
+	return e.Reason
 }
 
 func (l *leg) subscribed(e container.Event) {

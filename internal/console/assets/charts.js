@@ -1,5 +1,6 @@
 // Charts of time on a canvas.
-import {h, span, count, rate, safe} from './dom.js';
+import {h, span, count, rate} from './dom.js';
+import {because} from './parts.js';
 
 const SECONDS = 900, SHORT = 300; // a young history is drawn in five minutes
 const reach = (at, now) => at.length && now - at[0] > SHORT ? SECONDS : SHORT;
@@ -227,7 +228,7 @@ function hovered(c, g, s, x, y, bottom) {
   const lines = [new Date(s.at[i] * 1000).toLocaleTimeString([], {hour12: false}), ...c.o.lines.map((l) => `${l.label} ${c.unit(s[l.key][i])}`)];
   if (c.o.marks) {
     for (const m of s.scaled) {
-      if (Math.abs(new Date(m.at) / 1000 - s.at[i]) <= 8) lines.push(`${m.from} → ${m.to}${m.reason ? ': ' + safe(m.reason) : ''}`);
+      if (Math.abs(new Date(m.at) / 1000 - s.at[i]) <= 8) lines.push(`${m.from} → ${m.to}${m.reason ? ': ' + because(m.reason) : ''}`);
     }
   }
   c.tip.replaceChildren(...lines.map((t, k) => h('div', {class: k ? '' : 'at'}, t)));

@@ -3,7 +3,7 @@
 import {h, text, cls, list, count, rate, span, safe, clock, ago, time} from './dom.js';
 import {store, call, of, idOf, full, many, sees} from './store.js';
 import {chart} from './charts.js';
-import {badge, setBadge, sentence, limited, advice, headline, fix, result, button, enable, ask, act} from './parts.js';
+import {badge, setBadge, sentence, limited, advice, headline, fix, result, button, enable, ask, act, scaledBy} from './parts.js';
 import {transports} from './overview.js';
 import {line as eventLine} from './events.js';
 
@@ -320,7 +320,7 @@ export function container(name, instance) {
       if (!dirty.has('permits') && document.activeElement !== permits) permits.value = slider.value = th.permits < 0 ? w.max : th.permits;
     } else text(throttleNow, '');
     const ds = (s?.scaled || []).slice(-8).reverse();
-    list(scaled, ds, (m) => m.at, (m) => h('li', {}, time(m.at), ` ${m.from} → ${m.to} `, h('span', {class: 'muted'}, safe(m.reason, 80))));
+    list(scaled, ds, (m) => m.at, (m) => h('li', {}, time(m.at), ` ${m.from} → ${m.to} `, h('span', {class: 'muted'})), (li, m) => text(li.lastChild, scaledBy(c, s, m)));
   }
 
   function draw() {

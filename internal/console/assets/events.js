@@ -1,6 +1,7 @@
 // What happened, the newest first.
 import {h, put, list, time, safe} from './dom.js';
 import {store, many} from './store.js';
+import {because} from './parts.js';
 
 const groups = {
   'Connections': ['state', 'subscribed', 'down', 'standby', 'active', 'declared', 'drained'],
@@ -16,7 +17,7 @@ const good = new Set(['subscribed', 'unstuck', 'unblocked', 'released', 'active'
 const plain = (t) => String(t || '').replace(/^longshore: (handle|decode) "[^"]*" message \S+ (\(attempt \d+ of \d+\))?: /, '');
 
 export const line = (el, e) => {
-  const what = [e.kind === 'scaled' && e.from !== undefined ? `${e.from || 0} → ${e.to || 0} workers${e.reason ? ': ' + safe(e.reason) : ''}` : safe(plain(e.text), 400)];
+  const what = [e.kind === 'scaled' && e.from !== undefined ? `${e.from || 0} → ${e.to || 0} workers${e.reason ? ': ' + because(e.reason) : ''}` : safe(plain(e.text), 400)];
   if (e.error && !String(e.text).includes(e.error)) what.push(safe(e.error, 300));
   if (e.reason && e.kind !== 'scaled' && !String(e.text).includes(e.reason)) what.push(`(${safe(e.reason, 200)})`);
   put(el, time(e.time), h('span', {class: `kind ${bad.has(e.kind) ? 'bad' : good.has(e.kind) ? 'good' : ''}`}, e.kind),

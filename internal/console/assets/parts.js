@@ -45,6 +45,19 @@ export function limited(c) {
 // The command that helps is shown where the page has no button for it.
 export const advice = (c) => safe(c.limited?.do || '', 300);
 
+// because says in words why workers were added or taken away.
+const reasons = {saturated: 'all workers are busy and work waits', demand: 'the load asks for more', idle: 'the load asks for fewer', ceiling: 'a limit leaves room for fewer',
+  knee: 'the last growth brought too little', 'knee was none': 'with fewer the throughput fell', 'growth made it fail': 'more calls failed after the last growth'};
+export const because = (reason) => reasons[reason] || safe(reason, 80);
+// scaledBy is because with the limit that was in force then, and who set it.
+export function scaledBy(c, s, m) {
+  if (m.reason !== 'ceiling' || !s) return because(m.reason);
+  const at = Math.floor(new Date(m.at) / 1000), then = s.permits.filter((n, i) => n >= 0 && Math.abs(s.at[i] - at) <= 2), n = Math.min(...then);
+  if (!then.length || n >= m.from) return because(m.reason);
+  const o = c.throttle?.operator || c.throttle?.fleet, who = o && (!o.at || new Date(o.at) <= new Date(m.at)) ? `${o.by ? `, set by ${safe(o.by, 60)}` : ''}${o.reason ? ` (${safe(o.reason, 120)})` : ''}` : '';
+  return `throttled to ${n} at once${who}`;
+}
+
 // result is the place beside a button for what became of it.
 export function result() {
   const el = h('output', {class: 'result'});

@@ -151,9 +151,22 @@ async function past() {
   const seconds = store.containers.size > 20 ? 120 : 900;
   try {
     const all = await call('GET', `history?seconds=${seconds}`);
-    for (const s of all.containers) store.series.set(idOf(s), s);
+    for (const s of all.containers) loaded(idOf(s), s);
   } catch { /* the points to come are shown */ }
   notify();
+}
+
+// loaded takes a past from the API. What came by the stream while it was asked for is newer.
+function loaded(id, s) {
+  const old = store.series.get(id);
+  store.series.set(id, s);
+  if (!old) return;
+  for (let i = old.at.findIndex((t) => !s.at.length || t > s.at[s.at.length - 1]); i >= 0 && i < old.at.length; i++) {
+    for (const k of measures) s[k].push(old[k][i]);
+  }
+  for (const m of old.scaled) {
+    if (!s.scaled.some((n) => n.at === m.at) && (!s.scaled.length || m.at > s.scaled[s.scaled.length - 1].at)) s.scaled.push(m);
+  }
 }
 
 const measures = ['at', 'in', 'done', 'retried', 'dead', 'lost', 'backlog', 'in_flight', 'parked', 'workers', 'busy', 'permits', 'p50', 'p99', 'oldest', 'state'];
@@ -186,7 +199,7 @@ export async function full(c) {
   const id = idOf(c);
   if ((store.series.get(id)?.at.length || 0) > 600) return;
   try {
-    store.series.set(id, await call('GET', of(c, '/history')));
+    loaded(id, await call('GET', of(c, '/history')));
     notify();
   } catch { /* the points to come are shown */ }
 }
