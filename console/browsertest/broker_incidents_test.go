@@ -122,7 +122,9 @@ func (s *service) recovers() error {
 func TestIncidentRevoked(t *testing.T) {
 	t.Parallel()
 	srv, src := rabbit(t, amqptest.Config{})
-	s := consume(t, src, done, func(c *container.Config) { c.Reopen = container.Backoff{Initial: 200 * time.Millisecond, Max: 20 * time.Second} })
+	s := consume(t, src, done, func(c *container.Config) {
+		c.Reopen = container.Backoff{Initial: 200 * time.Millisecond, Max: 20 * time.Second}
+	})
 	srv.SetPassword("guest", "another")
 	srv.Cut(nil)
 	s.seen([]string{"Broker lost", "auth", "next attempt in"}, []string{"auth", "Try now"})

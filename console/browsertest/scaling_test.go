@@ -19,7 +19,10 @@ func TestScaleDownNamesTheThrottle(t *testing.T) {
 		case <-ctx.Done():
 		}
 		return nil
-	}, func(c *container.Config) { c.Order = container.Unordered; c.Workers = container.Workers{Min: 1, Max: 16} })
+	}, func(c *container.Config) {
+		c.Order = container.Unordered
+		c.Workers = container.Workers{Min: 1, Max: 16}
+	})
 	p := s.logIn("/c/orders")
 	s.publish(20_000, nil)
 	p.within(30*time.Second, "Number(document.querySelector('ol.decisions li')?.innerText.match(/→ (\\d+)/)?.[1]) >= 8")
