@@ -162,9 +162,16 @@ export function container(name, instance) {
     const oldest = run[0]?.age || 0;
     cls(heldNow, oldest >= hung ? 'now is-problem' : 'now');
     text(heldNow, `${count(c.workers.busy)} of ${count(c.workers.now)} workers are busy` + (c.waiting || c.queued ? `; ${count(c.waiting)} could start now, ${count(c.queued)} wait behind their key` : '') +
-      (oldest >= hung ? `; the oldest call has run for ${span(oldest)}${c.rate < 0.05 && (c.backlog || c.waiting) ? `, 0/s while ${count((c.backlog || 0) + c.waiting)} wait` : ''}` : '') + `. Window ${count(c.in_flight)} of ${count(c.window)}.`);
+      (oldest >= hung ? `; the oldest call has run for ${span(oldest)}${c.rate < 0.05 && (c.backlog || c.waiting) ? `, 0/s while ${count((c.backlog || 0) + c.waiting)} wait` : ''}` : '') + `. Window ${count(c.in_flight)} of ${count(c.window)}${holders(c)}${c.parked ? `; ${count(c.parked)} wait for a retry` : ''}.`);
     none(running, run, texts('No handler runs.'));
     none(parked, park, texts(c.parked ? `${count(c.parked)} wait.` : 'Nothing waits for a retry.'));
+  }
+
+  // holders says which key or partition holds the most of the window.
+  function holders(c) {
+    if (!c.hot_share || c.lanes < 2) return '';
+    const k = detail?.keys?.[0];
+    return `, ${Math.round(100 * c.hot_share)} % by ${k ? safe(k.key, 40) : 'the largest key or partition'}`;
   }
 
   const texts = (t) => !sees() ? 'Log in to see ids and keys.' : failedDetail ? `Not loaded: ${safe(failedDetail.message, 200)}` : detail ? t : 'Loading…';
@@ -284,6 +291,7 @@ export function container(name, instance) {
       ['failed', `${rate(last('retried'))}/s`, ''],
       ['dead', `${rate(last('dead'))}/s`, last('dead') > 0 ? 'is-problem' : ''],
       ['backlog', count(c.backlog), ''],
+      ['busy', `${count(c.workers.busy)} of ${count(c.workers.now)}`, ''],
       ['handler p50 · p99', `${span(c.handler_p50)} · ${span(c.handler_p99)}`, ''],
       [s?.hour_ago ? 'an hour ago' : 'usual p50', hour ? `${span(hour.p50)}${hour.p99 ? ' · ' + span(hour.p99) : ''}` : 'not known yet', ''],
       ['oldest held', c.oldest ? span(c.oldest) : 'nothing', c.oldest >= 60 ? 'is-notice' : ''],
