@@ -33,5 +33,18 @@ func (c *consumer) Consumers(ctx context.Context) (transport.ConsumerList, error
 	return list, nil
 }
 
+// Consumers lists the members of the group; all of this consumer's are its own.
+func (m *members) Consumers(ctx context.Context) (transport.ConsumerList, error) {
+	list, err := m.all[0].Consumers(ctx)
+	for _, c := range m.all[1:] {
+		own, _ := c.cl.GroupMetadata()
+		for i := range list.Consumers {
+			l := &list.Consumers[i]
+			l.Own = l.Own || own != "" && l.ID == own
+		}
+	}
+	return list, err
+}
+
 // mostMembers bounds the list.
 const mostMembers = 200

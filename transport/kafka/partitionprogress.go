@@ -34,9 +34,22 @@ func (c *consumer) PartitionProgress(ctx context.Context) []transport.PartitionP
 	for i := range list { // a fetch may have gone further than the answer
 		list[i].End = max(list[i].End, list[i].Position)
 	}
+	sortProgress(list)
+	return list
+}
+
+func sortProgress(list []transport.PartitionProgress) {
 	slices.SortFunc(list, func(a, b transport.PartitionProgress) int {
 		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
 	})
+}
+
+// PartitionProgress joins that of all members.
+func (m *members) PartitionProgress(ctx context.Context) (list []transport.PartitionProgress) {
+	for _, c := range m.all {
+		list = append(list, c.PartitionProgress(ctx)...)
+	}
+	sortProgress(list)
 	return list
 }
 
