@@ -509,3 +509,43 @@ func TestStatesAndStandingsHaveNames(t *testing.T) {
 		t.Errorf("names: %v", names)
 	}
 }
+
+// Those that have become larger keep to the limit of bytes together; one alone may pass it,
+// and those that wait to grow themselves do not count as others.
+func TestWhatGrowsKeepsToTheLimitTogether(t *testing.T) {
+	var g ledger
+	g.limits.Bytes = 100
+	grown := func(n int, bytes int64) {
+		t.Helper()
+		if got := g.Grown(); got != (Sum{n, bytes}) {
+			t.Errorf("grown %+v, want %d of %d bytes", got, n, bytes)
+		}
+	}
+	may := func(want bool, some, more int64, waiting int) {
+		t.Helper()
+		if got := g.MayGrow(some, more, waiting); got != want {
+			t.Errorf("by %d instead of %d, %d wait: %t", more, some, waiting, got)
+		}
+	}
+	may(true, 0, 1000, 0) // alone
+	g.resize(Running, 0, 60)
+	grown(1, 60)
+	may(true, 0, 40, 0) // to the byte
+	may(false, 0, 41, 0)
+	may(true, 0, 41, 1) // the only other one waits too
+	may(true, 60, 100, 0)
+	may(false, 60, 101, 0)
+	g.resize(Running, 0, 40)
+	grown(2, 100)
+	may(false, 0, 1, 1)
+	may(true, 0, 1, 2)
+	g.resize(Running, 60, 10)
+	grown(2, 50)
+	g.resize(Running, 10, 0)
+	grown(1, 40)
+	g.resize(Running, 40, 0)
+	grown(0, 0)
+	if n := g.held[Running].Bytes; n != 0 {
+		t.Errorf("%d bytes are left", n)
+	}
+}
