@@ -78,7 +78,7 @@ type Config struct {
 	Logger *zap.Logger
 	// Clock is for tests. nil: the system's.
 	Clock longshore.Clock
-	// OnEvent hears of every event, one after the other, from one goroutine. When it
+	// OnEvent is called for every event, in order, from one goroutine. When it
 	// is 256 events behind, events are dropped and counted.
 	OnEvent func(Event)
 }

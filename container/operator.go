@@ -86,7 +86,7 @@ func (v operatorVerb) refusal(f recordFacts) error {
 		}
 	case releaseVerb:
 		if f.ordered {
-			return unable(longshore.CodeUnsupported, "retry it now, or dead-letter it", "its key or partition is handled in order, and given back it would be overtaken")
+			return unable(longshore.CodeUnsupported, "retry it now, or dead-letter it", "its key or partition is handled in order, and later records would overtake it")
 		}
 		if f.stays {
 			return unable(longshore.CodeUnsupported, "retry it now, or dead-letter it", "its partition stays with this instance, and the record with it")
@@ -107,19 +107,19 @@ func (f recordFacts) refuseRetry() error {
 	case HeldMoving, HeldParked:
 		return nil
 	case HeldReady:
-		return unable(longshore.CodeState, "see longshore ctl why: workers or permits may be short", "it is not waiting for a time, but for a worker")
+		return unable(longshore.CodeState, "see longshore ctl why: workers or permits may be short", "it is ready and waits for a worker")
 	case HeldBehind:
 		if f.head != "" {
 			return unable(longshore.CodeState, fmt.Sprintf("retry %q: it goes first", f.head), "it waits behind an earlier one of its key or partition")
 		}
-		return unable(longshore.CodeState, "", "it waits behind an earlier one of its key or partition, which is at work")
+		return unable(longshore.CodeState, "", "it waits behind an earlier one of its key or partition that is being handled")
 	case HeldRunning, HeldStuck:
 	}
 	return unable(longshore.CodeState, "", "its handler runs")
 }
 
 func errOnItsWay() error {
-	return unable(longshore.CodeState, "", "it is being moved this moment, or was taken back by the broker")
+	return unable(longshore.CodeState, "", "it is being moved right now, or the broker took it back")
 }
 
 func unable(code longshore.Code, hint, format string, args ...any) error {
@@ -284,7 +284,7 @@ func (o *operator) interrupt(it *item, v operatorVerb, in Intervention) (rest fu
 	}
 	n := it.write()
 	if n == nil {
-		return nil, unable(longshore.CodeState, "", "its handler has returned this moment")
+		return nil, unable(longshore.CodeState, "", "its handler has just returned")
 	}
 	return func() error {
 		decided := n.explicit != nil

@@ -112,7 +112,7 @@ func (v *supervisor) oldest(g *generation) time.Time {
 
 // yield gives up the consumer and everything that waits, what is parked too.
 func (v *supervisor) yield(g *generation, until time.Time, out []*dispatch.Item[item]) {
-	v.notice(nil, fmt.Sprintf("held or paused for so long that the broker would take back what was received (after %v): it goes back now, and the container consumes again when the hold or pause ends", g.caps.Lease))
+	v.notice(nil, fmt.Sprintf("held or paused for nearly as long as the broker leaves deliveries unsettled (%v): they are given back, and the container subscribes again when that is over", g.caps.Lease))
 	if g.asOne() {
 		v.back.abandonUnstarted(out)
 		return // it is closed when it has nothing left
