@@ -549,3 +549,24 @@ func TestWhatGrowsKeepsToTheLimitTogether(t *testing.T) {
 		t.Errorf("%d bytes are left", n)
 	}
 }
+
+// An item that became larger while it ran is its old size when it waits for a retry, and only
+// a running one grows.
+func TestAnItemIsItsOldSizeAfterItsRun(t *testing.T) {
+	st := newStage(t, roomy())
+	l := st.admit("k", 1)[0]
+	st.s.Resize(&l.Item, 5) // it does not run
+	st.next()
+	for _, more := range []int64{20, 50, 30} {
+		st.s.Resize(&l.Item, more)
+		if got := st.s.Total(); got != (Sum{1, 10 + more}) || st.s.Grown() != (Sum{1, more}) || l.Grown() != more {
+			t.Errorf("larger by %d: %+v, grown %+v", more, got, st.s.Grown())
+		}
+		st.check()
+	}
+	st.s.Park(&l.Item, time.Unix(1, 0))
+	if st.s.Retries() != (Sum{1, 10}) || st.s.Grown() != (Sum{}) || l.Grown() != 0 {
+		t.Errorf("parked: %+v, grown %+v", st.s.Retries(), st.s.Grown())
+	}
+	st.check()
+}
