@@ -53,6 +53,9 @@ func (st *stage) lane(key string) *lane[load] {
 // Whatever is broken, Check sees it: else the simulation proves nothing.
 func TestCheckSeesWhatIsBroken(t *testing.T) {
 	for name, corrupt := range map[string]func(st *stage){
+		"growth of what does not run": func(st *stage) {
+			st.s.ready.front().grown, st.s.ledger.grown = 1, Sum{st.s.ledger.grown.N + 1, st.s.ledger.grown.Bytes + 1}
+		},
 		"a lane's place":                   func(st *stage) { st.lane("a").pos++ },
 		"a lane that cannot be found":      func(st *stage) { st.lane("a").hash++ },
 		"a lane that is not in the table":  func(st *stage) { *st.s.lanes.table.bucket(st.lane("a").hash) = nil },

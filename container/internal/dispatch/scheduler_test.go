@@ -570,3 +570,27 @@ func TestAnItemIsItsOldSizeAfterItsRun(t *testing.T) {
 	}
 	st.check()
 }
+
+// The verdict of a call may find the loss before it is swept: what is behind goes back with
+// it, and the lane waits until all of that has left.
+func TestALossFoundByTheVerdictTakesItsFollowersBack(t *testing.T) {
+	st := newStage(t, roomy())
+	all := st.admit("k", 3)
+	st.next()
+	st.s.Orphan(&all[0].Item)
+	st.check()
+	out := st.s.TakeOrphans()
+	if len(out) != 2 || out[0].Of != all[1] || out[1].Of != all[2] {
+		t.Fatalf("%d orphans", len(out))
+	}
+	again := st.admit("k", 1)[0]
+	st.finish(all[0])
+	if st.s.Ready() != 0 {
+		t.Error("the lane goes on before its orphans have left")
+	}
+	st.s.Finish(out...)
+	st.check()
+	if st.next() != again {
+		t.Error("another one is next")
+	}
+}
