@@ -18,6 +18,7 @@ func settleChecks() []check {
 		{name: "nack", run: nacks},
 		{name: "nack-delay", run: nacksWithDelay},
 		{name: "attempts", run: countsAttempts},
+		{name: "attempts-brought-along", run: believesNoForeignAttempts},
 		{name: "attempts-uncounted", run: uncountedReturn},
 		{name: "redelivered", run: marksRedelivered},
 		{name: "identity", run: keepsIdentity},
@@ -129,6 +130,26 @@ func countsAttempts(e *env) {
 	if d = s.take(1)[0]; d.Attempt != 4 {
 		e.Errorf("attempt %d after 3 nacks, the last with a delay, want 4", d.Attempt)
 	}
+}
+
+// F-N03: nothing that a message brings along shortens its life here: its first delivery is
+// attempt 1, whatever it has been through elsewhere or claims.
+func believesNoForeignAttempts(e *env) {
+	src, p, dest := e.outlet()
+	if p == nil {
+		return
+	}
+	m := &longshore.Message{Key: []byte("k"), Body: []byte("well-travelled"), Headers: longshore.Headers{
+		{Name: "longshore-attempt", Value: int64(1_000_000_000)}, {Name: "x-delivery-count", Value: int64(9)},
+		{Name: "x-acquired-count", Value: int64(9)}, {Name: "ApproximateReceiveCount", Value: "9"},
+	}}
+	e.must("Publish", func(ctx context.Context) error { return p.Publish(ctx, dest, m) })
+	s := e.open(src, transport.OpenOptions{})
+	d := s.take(1)[0]
+	if d.Attempt != 1 {
+		e.Errorf("the first delivery of a message with others' counts in its headers is attempt %d, want 1", d.Attempt)
+	}
+	s.ack(d)
 }
 
 // F-A01, F-F05: a return that is not the message's fault is not counted.

@@ -247,6 +247,12 @@ func (c *mutantConsumer) distort(d *longshore.Delivery) {
 		sub := *d.Origin.Subscription
 		sub.Identify, d.ID = nil, ""
 		d.Origin.Subscription = &sub
+	case "attempt-believed":
+		if n, ok := d.Headers.Get("longshore-attempt"); ok {
+			if n, ok := n.(int64); ok {
+				d.Attempt = int(n)
+			}
+		}
 	case "attempt-missing":
 		d.Attempt = 1
 	case "headers-unordered":

@@ -33,6 +33,7 @@ var mutants = []struct{ bug, check, also string }{
 	{"nack-always-counts", "attempts-uncounted", ""},
 	{"nack-opens-again", "settle-twice", "attempts attempts-uncounted cancel-keeps-nacked identity nack nack-delay redelivered"},
 	{"attempt-missing", "attempts", ""},
+	{"attempt-believed", "attempts-brought-along", ""},
 	{"redelivered-missing", "redelivered", "loss-redelivers"},
 	{"close-forgets-redelivered", "redelivered", "loss-redelivers"},
 	{"identity-changes", "identity", ""},
