@@ -27,7 +27,7 @@
 //     where that pays. What fails later, or was accepted but unsent when the
 //     connection died, is reported to the [Observer], never swallowed.
 //   - It owns its goroutines, and they are gone when Close returns. No liveness
-//     (heartbeats, leases, noticing a loss) hangs on anybody calling Receive.
+//     (heartbeats, leases, noticing a loss) depends on calls of Receive.
 //   - A delivery is bound to the connection, assignment or receipt it came from
 //     and never settles anything on a later one.
 package transport

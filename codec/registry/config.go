@@ -104,7 +104,7 @@ func (cfg *Config) check() error {
 		}
 	}
 	if len(cfg.Codecs) == 0 {
-		errs = append(errs, errors.New("no Codecs; say who reads which kind of schema"))
+		errs = append(errs, errors.New("no Codecs; name a codec for each kind of schema"))
 	}
 	for kind, codec := range cfg.Codecs {
 		if kind != Avro && kind != Protobuf && kind != JSON || codec == nil {

@@ -119,7 +119,7 @@ func kafkaRetention(f *findings, m map[string]string, handler time.Duration) {
 	if ms, err := strconv.ParseInt(m["retention.ms"], 10, 64); err == nil && ms >= 0 {
 		keeps = time.Duration(min(ms, int64(forever/time.Millisecond))) * time.Millisecond
 	} else if err != nil {
-		return // not told
+		return // unknown
 	}
 	if !strings.Contains(m["cleanup.policy"], "delete") {
 		keeps = forever

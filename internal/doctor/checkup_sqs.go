@@ -39,7 +39,7 @@ func checkSQS(queue, dead map[string]string, own bool, handler time.Duration, no
 		f.add("retention", Warn, "set the dead-letter queue's MessageRetentionPeriod to the longest, 14 days",
 			"the dead-letter queue keeps messages for %s, the queue for %s: the age counts on, so one that waited long is deleted soon after", span(deadKeeps), span(keeps))
 	case keeps == 0:
-		f.add("retention", Unknown, "look at the server's own settings", "the server does not tell how long messages are kept")
+		f.add("retention", Unknown, "look at the server's own settings", "the server does not report how long messages are kept")
 	default:
 		f.add("retention", OK, "", "messages are kept for %s", span(keeps))
 	}
@@ -67,7 +67,7 @@ func sqsCounts(f *findings, queue map[string]string, now time.Time) {
 		f.add("queue", Warn, "if messages were expected, compare its name, region and account with the sender's; a queue that Declare made under a wrong name looks like this",
 			"empty, and created %s ago: nothing may ever have been sent here", span(age.Truncate(time.Second)))
 	case hidden != "0" && hidden != "?":
-		f.add("queue", OK, "", "%s visible, %s hidden, %s delayed; if none of your consumers holds the hidden ones, another program consumes this queue: look who has sqs:ReceiveMessage on it",
+		f.add("queue", OK, "", "%s visible, %s hidden, %s delayed; if none of your consumers holds the hidden ones, another program consumes this queue: check which principals have sqs:ReceiveMessage on it",
 			visible, hidden, delayed)
 	default:
 		f.add("queue", OK, "", "%s visible, %s hidden, %s delayed", visible, hidden, delayed)

@@ -42,7 +42,7 @@ func (c *rabbitConsumer) who() string {
 	case c.Program != "":
 		return c.Program
 	case strings.HasPrefix(c.Tag, tagOfOurs):
-		return "a Longshore client that does not tell its version (an older one)"
+		return "a Longshore client that does not report its version (an older one)"
 	case c.Name != "":
 		return c.Name + " (not Longshore)"
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/longshore-go/longshore/transport"
 )
 
-// definition is what policies say of a queue. Where there is none, some versions tell an
+// definition is what policies say of a queue. Where there is none, some versions send an
 // empty list.
 type definition map[string]any
 
@@ -24,7 +24,7 @@ func (d *definition) UnmarshalJSON(b []byte) error {
 
 // policies looks at what policies do to the queue, to the container's dead-letter queue,
 // and to the delay queues that retries of the queue wait in. It completes q.Policy, which
-// the broker tells some seconds late.
+// the broker reports some seconds late.
 func (m *management) policies(ctx context.Context, p Patient, name string, q *rabbitQueue) ([]Check, error) {
 	var policies, operator []rabbitapi.Policy
 	_, err := m.get(ctx, &policies, "policies", p.VHost)

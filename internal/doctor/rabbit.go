@@ -11,13 +11,13 @@ import (
 
 const nameManagement = "name RabbitMQ's HTTP API with --management http://user:password@host:15672; amqp-server has none"
 
-// checkRabbit looks at a queue over AMQP, which reports little, and asks the management
-// API for the rest, if that is one of the same cluster.
+// checkRabbit looks at a queue over AMQP, which reports little, and queries the management
+// API of the same cluster for the rest.
 func checkRabbit(ctx context.Context, p Patient, name string) ([]Check, error) {
-	var told map[string]string
+	var live map[string]string
 	if s, ok := p.Source.(transport.SettingsReader); ok {
 		var err error
-		told, err = s.Settings(ctx)
+		live, err = s.Settings(ctx)
 		switch {
 		case errors.Is(err, longshore.CodeNotFound):
 			return noQueue(p.VHost, name), nil
@@ -26,15 +26,15 @@ func checkRabbit(ctx context.Context, p Patient, name string) ([]Check, error) {
 		}
 	}
 	if p.Management == "" {
-		return bare(told, "no management API URL can be derived from TARGET", nameManagement), nil
+		return bare(live, "no management API URL can be derived from TARGET", nameManagement), nil
 	}
-	checks, err := askManagement(ctx, p, told, name)
+	checks, err := askManagement(ctx, p, live, name)
 	var stranger *strangerError
 	switch {
 	case err == nil:
 		return checks, nil
 	case p.From == Guessed, p.From == Ambient && errors.As(err, &stranger):
-		return bare(told, text(err), nameManagement), nil
+		return bare(live, text(err), nameManagement), nil
 	case errors.As(err, &stranger):
 		return nil, &longshore.Error{Code: longshore.CodeConfig, Op: "ask RabbitMQ's management API", Err: err, Hint: "name that of TARGET's broker with --management"}
 	}
@@ -63,13 +63,13 @@ func noQueue(vhost, name string) []Check {
 }
 
 // bare is what AMQP reports, and why there is no more.
-func bare(told map[string]string, why, hint string) []Check {
+func bare(live map[string]string, why, hint string) []Check {
 	var f findings
-	f.add("broker", OK, "", "RabbitMQ %s, cluster %q", told["version"], told["cluster_name"])
-	if told["consumers"] == "0" && told["messages"] != "0" {
-		f.add("queue", Warn, "start a consumer", "%s ready and no consumer", told["messages"])
+	f.add("broker", OK, "", "RabbitMQ %s, cluster %q", live["version"], live["cluster_name"])
+	if live["consumers"] == "0" && live["messages"] != "0" {
+		f.add("queue", Warn, "start a consumer", "%s ready and no consumer", live["messages"])
 	} else {
-		f.add("queue", OK, "", "%s ready, %s", told["messages"], several(told["consumers"], "consumer"))
+		f.add("queue", OK, "", "%s ready, %s", live["messages"], several(live["consumers"], "consumer"))
 	}
 	f.add("limit", Unknown, hint, "alarms, type, limits, leases and where dead letters go were not looked at: %s", why)
 	f.add("policy", Unknown, hint, "policies were not looked at: one with expires deletes retries that wait in longshore.delay.* and dead letters while no consumer is open; others drop or delay them")

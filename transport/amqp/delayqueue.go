@@ -110,7 +110,7 @@ func (c *copier) close(ctx context.Context) error {
 }
 
 // declareDelay makes sure that a delay queue is there and stays for long enough.
-func (p *Publisher) declareDelay(ctx context.Context, name, back string, delay time.Duration, anew bool) error {
+func (p *Publisher) declareDelay(ctx context.Context, name, back string, delay time.Duration, always bool) error {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
 	defer cancel()
 	select {
@@ -125,7 +125,7 @@ func (p *Publisher) declareDelay(ctx context.Context, name, back string, delay t
 	if err := p.connect(ctx); err != nil {
 		return err
 	}
-	if at, ok := p.delays[name]; ok && !anew && time.Since(at) < delayFresh {
+	if at, ok := p.delays[name]; ok && !always && time.Since(at) < delayFresh {
 		return nil
 	}
 	if err := p.sess.BlockedError(); err != nil {

@@ -24,7 +24,7 @@ const (
 type endState struct {
 	intake  intakeState
 	written bool  // nothing more may be written: the last settlements are out, or the broker took the consumer away
-	err     error // what Receive returns for ever; nil while the channel lives
+	err     error // what Receive returns from then on; nil while the channel lives
 }
 
 // leave notes that Cancel or Close was called.

@@ -29,7 +29,7 @@ func (s *Queue) learnPolicies(queues []string, deadLetter string, ordered bool, 
 		}
 	}
 	if u, err := managementURL(set.Management); err == nil && u.Scheme == "http" && !hosts.Loopback(u.Hostname()) {
-		notice(nil, fmt.Sprintf("the login goes to rabbitmq's management API at %s without TLS: anybody on the way can read it; write https in Management", u.Host))
+		notice(nil, fmt.Sprintf("the login goes to rabbitmq's management API at %s without TLS: anyone on the network path can read it; write https in Management", u.Host))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	defer cancel()
@@ -57,7 +57,7 @@ func (s *settings) policies(ctx context.Context) (policies, operator []rabbitapi
 // retry may wait in a delay queue.
 type expiry struct {
 	seen atomic.Bool  // the test queue was deleted: queues do expire, see keepalive
-	life atomic.Int64 // how long an unused delay queue lives, by the management API; 0: for ever, or not known
+	life atomic.Int64 // how long an unused delay queue lives, by the management API; 0: unlimited, or unknown
 }
 
 // note remembers how long policies let an unused delay queue live.

@@ -39,7 +39,7 @@ const (
 
 // Publisher publishes with confirms and mandatory routing over the broker's
 // publishing connection. It opens one channel for each exchange, so that an
-// exchange that does not exist is nobody else's trouble. It is safe for
+// exchange that does not exist affects no other publication. It is safe for
 // concurrent use; messages of one call to one destination keep their order.
 type Publisher struct {
 	b   *Broker         // the connection

@@ -46,7 +46,7 @@ type RequesterStats struct {
 	Replied  uint64 // calls that got their reply
 	TimedOut uint64 // calls that were given up while waiting
 	Lost     uint64 // calls whose connection ended while waiting
-	Late     uint64 // replies that nobody waited for any more
+	Late     uint64 // replies that arrived after their Request had returned
 }
 
 // Requester makes a requester. It connects when it first has to. The error is about

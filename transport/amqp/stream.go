@@ -54,7 +54,7 @@ func (p *places) leave(queue string, at *place) {
 type place struct {
 	since time.Time      // when it was first opened: what was written after that is to be read
 	known bool           // a message has come, so top and open are the stream's
-	anew  bool           // the stream was deleted: the next one of its name is read from its beginning
+	fresh bool           // the stream was deleted: the next one of its name is read from its beginning
 	top   int64          // above the highest offset that has arrived
 	open  map[int64]bool // offsets that have arrived and are not done
 	// resumed: nothing has come since it was opened again. What is open below the first
@@ -75,7 +75,7 @@ func newPlace() *place { return &place{prune: firstPrune} }
 
 // recreatedPlace is the place in a stream that was deleted: the next one of its name is
 // read from its beginning.
-func recreatedPlace() *place { return &place{anew: true, prune: firstPrune} }
+func recreatedPlace() *place { return &place{fresh: true, prune: firstPrune} }
 
 // gone notes that a queue was deleted while it was not read.
 func (p *places) gone(queue string) {
@@ -139,7 +139,7 @@ func (p *place) offset(configured any) any {
 	switch opened := p.since; {
 	case p.known:
 		return p.next()
-	case p.anew:
+	case p.fresh:
 		return "first"
 	case opened.IsZero():
 		p.since = time.Now()
@@ -273,7 +273,7 @@ func (r *streamReader) leave() {
 		return
 	}
 	for i, p := range r.places {
-		if p.known || p.anew || !p.since.IsZero() {
+		if p.known || p.fresh || !p.since.IsZero() {
 			r.source.places.leave(r.queues[i], p)
 		}
 	}

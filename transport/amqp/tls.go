@@ -41,5 +41,5 @@ func (s *settings) clearNotice(n conn.Node) string {
 	if s.addr.TLS || s.External || s.Password.IsZero() || hosts.Loopback(n.Host) {
 		return ""
 	}
-	return fmt.Sprintf("the password goes to rabbitmq at %s without TLS: anybody on the way can read it; use amqps://", n)
+	return fmt.Sprintf("the password goes to rabbitmq at %s without TLS: anyone on the network path can read it; use amqps://", n)
 }

@@ -151,7 +151,7 @@ func (b *Broker) declareExchange(ch conn.Channel, name string, kind ExchangeKind
 
 // declareDeadLetter creates the container's dead-letter queue if it is missing.
 // One that exists is used whatever its properties are. A destination with an
-// exchange in it is somebody else's to create.
+// exchange in it is for others to create.
 func (b *Broker) declareDeadLetter(ctx context.Context, sess *conn.Session, dest string, kind QueueType) error {
 	exchange, queue := parseDest(dest)
 	if queue == "" || exchange != "" {

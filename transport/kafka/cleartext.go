@@ -27,7 +27,7 @@ func (b *Broker) clearNotice() string {
 	}
 	for _, seed := range b.seeds {
 		if host, _, err := net.SplitHostPort(seed); err == nil && !hosts.Loopback(host) {
-			return "the password goes to kafka at " + seed + " without TLS: anybody on the way can read it; set TLS, in a URL kafkas://, or a SCRAM mechanism"
+			return "the password goes to kafka at " + seed + " without TLS: anyone on the network path can read it; set TLS, in a URL kafkas://, or a SCRAM mechanism"
 		}
 	}
 	return ""

@@ -13,7 +13,7 @@ import (
 )
 
 // Kafka's headers are ordered bytes. What is text, nil, or bytes that are not text
-// comes back by itself; other kinds travel as text that anybody can read, and in
+// comes back by itself; other kinds travel as readable text, and in
 // the envelope as what they are.
 
 // addHeaders writes the user's headers behind ours.

@@ -48,7 +48,7 @@ func (f *flow) hold(at tp) {
 	f.client.PauseFetchPartitions(map[string][]int32{at.Topic: {at.Num}})
 }
 
-// resume lets it fetch the partition again. The client remembers a hold for ever.
+// resume lets it fetch the partition again. The client keeps a hold until it is lifted.
 func (f *flow) resume(at tp) {
 	f.client.ResumeFetchPartitions(map[string][]int32{at.Topic: {at.Num}})
 }

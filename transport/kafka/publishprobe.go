@@ -41,7 +41,7 @@ func (p *Publisher) reach(ctx context.Context, cl *kgo.Client, topic string) err
 	if p.dials.met.Load() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.timeout) // the turn may be with one whom nobody answers
+	ctx, cancel := context.WithTimeout(ctx, p.timeout) // whoever has the turn may be waiting for a silent broker
 	defer cancel()
 	select {
 	case p.dials.turn <- struct{}{}:

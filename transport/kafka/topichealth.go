@@ -99,13 +99,13 @@ func (h *topicHealth) recreated(topics []string) {
 	}
 }
 
-func (h *topicHealth) mark(topic string, r recovery, anew bool) {
+func (h *topicHealth) mark(topic string, r recovery, restart bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.broken == nil {
 		h.broken = map[string]*recovery{}
 	}
-	if h.broken[topic] == nil || anew {
+	if h.broken[topic] == nil || restart {
 		h.broken[topic] = &r
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/longshore-go/longshore/transport/kafka/internal/cluster"
 )
 
-// watcher looks after what the client does not report. The client tries to reach its cluster
-// for ever: the watcher ends the consumer when no broker has answered for a while, so that
+// watcher looks after what the client does not report. The client never gives up reaching
+// its cluster: the watcher ends the consumer when no broker has answered for a while, so that
 // its container knows, shows it, and opens it again when the cluster is back. It also
 // reports silent leaders and blocked partitions. It runs on one goroutine.
 type watcher struct {

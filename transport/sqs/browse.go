@@ -22,7 +22,7 @@ import (
 // minute after the last change.
 type Depth struct {
 	Visible int64 // can be received
-	Hidden  int64 // received and not settled, by anybody
+	Hidden  int64 // received and not settled, by any consumer
 	Delayed int64 // sent with a delay that has not ended
 }
 

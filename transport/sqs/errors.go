@@ -16,7 +16,7 @@ import (
 )
 
 // codeOf gives an error of a call its code. The second result says whether the
-// same call may succeed later without anybody's doing.
+// same call may succeed later by itself.
 func codeOf(err error) (code longshore.Code, passing bool) {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return codeOfAPI(api)

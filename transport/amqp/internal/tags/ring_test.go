@@ -534,3 +534,18 @@ func TestReusedSlotsAreEmpty(t *testing.T) {
 		t.Errorf("%d handed out of 2", len(got))
 	}
 }
+
+// A ring whose slots are all taken hands out each delivery once: the slot behind the highest
+// tag is that of the lowest.
+func TestAFullRingHandsOutNothingTwice(t *testing.T) {
+	r := New()
+	for tag := uint64(1); tag <= firstSize; tag++ {
+		r.Arrive(tag, &longshore.Delivery{})
+	}
+	if got := r.Take(nil, firstSize); len(got) != firstSize {
+		t.Fatalf("%d deliveries of %d", len(got), firstSize)
+	}
+	if again := r.Take(nil, 1); len(again) != 0 {
+		t.Errorf("%d more, although all are out", len(again))
+	}
+}
