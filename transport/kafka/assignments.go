@@ -18,16 +18,20 @@ type assignments struct {
 	parts map[tp]*partition // replaced one by one: a partition that comes back is a new object
 }
 
+// newAssignments begins with no partition: the group, or the broadcast, brings them.
 func newAssignments(life *lifetime, flow *flow) *assignments {
 	return &assignments{life: life, flow: flow, parts: map[tp]*partition{}}
 }
 
+// get returns the assignment of a partition; nil where it is not this member's, as for records
+// that were fetched before it left.
 func (a *assignments) get(at tp) *partition {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.parts[at]
 }
 
+// count is how many partitions this member has; a member of a group may have none.
 func (a *assignments) count() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -44,6 +48,7 @@ func (a *assignments) of(topic string) []*partition {
 	return a.list(func(at tp) bool { return at.Topic == topic })
 }
 
+// list returns a copy, so that callers need no lock while they wait for partitions.
 func (a *assignments) list(wanted func(tp) bool) []*partition {
 	a.mu.Lock()
 	defer a.mu.Unlock()

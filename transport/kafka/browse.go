@@ -60,6 +60,8 @@ type browser struct {
 	n      int         // records wanted
 }
 
+// read goes over the partitions from a position on, the lowest partition first. Each begins at
+// the start of its log: what retention has removed is no gap to be reported here.
 func (b *browser) read(ctx context.Context, num int32, at int64) (ds []*longshore.Delivery, next string, err error) {
 	found, err := b.src.look(ctx, b.cl)
 	if err != nil {

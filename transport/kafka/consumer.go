@@ -95,6 +95,8 @@ func (c *consumer) connect() error {
 	return nil
 }
 
+// attach hands the client to the parts. They are made before it, because the client calls
+// membership as soon as it exists.
 func (c *consumer) attach(cl *kgo.Client) {
 	c.cl, c.flow.client, c.start.cl, c.health.cl, c.poller.cl, c.watcher.cl = cl, cl, cl, cl, cl, cl
 	c.committer.member = cluster.Member{Client: cl, Group: c.src.group, InstanceID: c.src.cfg.InstanceID}
@@ -108,6 +110,7 @@ func (c *consumer) attach(cl *kgo.Client) {
 // groupTopics subscribes a group to a topic again.
 type groupTopics struct{ cl *kgo.Client }
 
+// subscribe makes the client look for the topic again: it had purged what it knew of it.
 func (g groupTopics) subscribe(_ context.Context, topic string) { g.cl.AddConsumeTopics(topic) }
 
 // resize keeps the window of a partition ahead of what the container may hold: all of that

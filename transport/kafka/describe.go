@@ -65,6 +65,7 @@ func (s *Group) Settings(ctx context.Context) (map[string]string, error) {
 	return out, nil
 }
 
+// denied reports whether the login may not ask, which leaves the rest of a description valid.
 func denied(err error) bool {
 	return errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.ClusterAuthorizationFailed)
 }
@@ -178,6 +179,8 @@ func describeGroup(ctx context.Context, adm *kadm.Client, group string) (groupFa
 	return out, nil
 }
 
+// groupSettings adds what the group has, as far as the login may see it: a missing permission
+// is no reason to hide the rest.
 func (s *Group) groupSettings(ctx context.Context, adm *kadm.Client, out map[string]string) {
 	g, err := describeGroup(ctx, adm, s.group)
 	if err != nil || g.state == "" {

@@ -15,6 +15,32 @@
 //
 // Delivery.Native is the *kgo.Record.
 //
+// # What always holds
+//
+//   - The committed offset never passes a record that is not done, and goes back only by
+//     a Seek.
+//   - A settlement reaches the assignment that its delivery came from. After that assignment
+//     was released it changes nothing, also if the partition has come back meanwhile: the
+//     assignment is then another object.
+//   - A partition that leaves has its progress committed before the client lets the group go
+//     on, because the next owner reads the position right after that.
+//   - No more records of a partition are handed out than the metadata of a commit can
+//     describe (internal/offsets), so an orderly stop repeats nothing that is done.
+//   - Positions belong to a topic's identity, not to its name. Brokers give topics an identity
+//     from 2.8 on; on older ones a topic that was deleted and made again within seconds looks
+//     like one whose log was cut off.
+//
+// # What brokers do
+//
+//   - A group coordinator takes a commit as one batch and refuses it whole if it is too large;
+//     it refuses a partition's metadata above offset.metadata.max.bytes (4,096 by default).
+//   - A classic group refuses commits of members while it is joining, and forgets a member
+//     after SessionTimeout without a heartbeat; a failed request alone ends no session.
+//   - Topics take 1,048,588 bytes of a batch by default (max.message.bytes), as it is stored:
+//     compressed. franz-go's own limit is lower, 1,000,012.
+//   - The leader answers fetches of a partition that it lost with an error; a leader that is
+//     frozen answers nothing, which looks like a partition without new records.
+//
 // # Parts
 //
 // In reading order. broker.go and group.go are the public face, with config.go, options.go,

@@ -40,6 +40,8 @@ const madeAtOnce = 32
 
 func (b *fetchBuffer) empty() bool { return len(b.made) == 0 && len(b.fetched) == 0 }
 
+// push adds what a fetch brought. What waits behind a full window is not in the account of all
+// partitions: it could keep the client from fetching what others can hand out.
 func (b *fetchBuffer) push(recs []*kgo.Record, at time.Time) {
 	var bytes int64
 	for _, r := range recs {
@@ -112,6 +114,8 @@ func (b *fetchBuffer) block(on bool) {
 	}
 }
 
+// shrink takes bytes that were handed out from the account, and wakes the poller when little
+// is left: at once rather than for each record, since waking costs as much as a record.
 func (b *fetchBuffer) shrink(n int64) {
 	b.bytes -= n
 	if !b.blocked {

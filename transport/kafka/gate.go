@@ -32,6 +32,7 @@ func (g *gate) enter() {
 	g.mu.Lock()
 }
 
+// leave lets polls run again once no other caller waits to enter.
 func (g *gate) leave() {
 	g.mu.Unlock()
 	g.state.Lock()

@@ -91,6 +91,7 @@ func (b *batch) large(ctx context.Context, l *largeRecords, msgs []*longshore.Me
 	}
 }
 
+// sendLarge writes one record within the time of a call, with the headers that are given.
 func (b *batch) sendLarge(ctx context.Context, cl *kgo.Client, r *kgo.Record, headers []kgo.RecordHeader) error {
 	ctx, cancel := context.WithTimeout(ctx, or(b.after, defaultTimeout))
 	defer cancel()

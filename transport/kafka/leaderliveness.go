@@ -122,6 +122,7 @@ func (w *watcher) silentOf(ps []*partition) (silent []*partition) {
 	return silent
 }
 
+// reportSilent makes one notice of all silent partitions: a broker that is away leads many.
 func (w *watcher) reportSilent(ps []*partition, now time.Time) {
 	if len(ps) == 0 {
 		return
@@ -147,6 +148,7 @@ func (p *partition) logEndsAt(end int64) {
 
 const namedMost = 5 // partitions in a text
 
+// silentError names some of the partitions whose leader does not answer.
 func (s *Group) silentError(ps []*partition) error {
 	names := make([]string, len(ps))
 	for i, p := range ps {

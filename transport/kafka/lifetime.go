@@ -34,6 +34,7 @@ type lifetime struct {
 	quiet bool       // the container had asked for the end before that: it need not be told
 }
 
+// newLifetime begins with the opening.
 func newLifetime() *lifetime {
 	l := &lifetime{begun: make(chan struct{}), failed: make(chan struct{})}
 	l.stop, l.halt = context.WithCancel(context.Background())
@@ -55,6 +56,7 @@ func (l *lifetime) fail(err error) {
 	l.halt()
 }
 
+// cancel ends polling. A consumer that is closed stays closed.
 func (l *lifetime) cancel() {
 	l.mu.Lock()
 	l.phase = max(l.phase, canceled)

@@ -91,6 +91,8 @@ func property(m *longshore.Message, h *kgo.RecordHeader, env **envelope.Envelope
 	return ok && setProperty(m, name, string(h.Value))
 }
 
+// setProperty is the way back; false for a value that cannot be the property's, which then
+// stays an ordinary header.
 func setProperty(m *longshore.Message, name, v string) bool {
 	switch name {
 	case "id":
@@ -185,6 +187,8 @@ func encode(m *longshore.Message, now time.Time) (*kgo.Record, error) {
 	return r, nil
 }
 
+// encodeProperties writes what a record has no field for into headers. An expiration travels
+// as the moment as well, since a record's age is not counted from its publication.
 func encodeProperties(r *kgo.Record, m *longshore.Message, now time.Time) {
 	put := func(name, v string) {
 		if v != "" {

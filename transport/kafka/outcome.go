@@ -25,6 +25,8 @@ func outcome(topic string, err error) error {
 	return err
 }
 
+// marked says "may have been sent" where an error leaves that open, so that no caller takes it
+// for a refusal and sends under another identity.
 func marked(topic string, err error) error {
 	if err == nil || !unknown(err) {
 		return err

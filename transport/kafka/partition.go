@@ -72,6 +72,8 @@ type settlements struct {
 	lost   atomic.Int64  // acknowledged records that no commit has carried, since the last Flush
 }
 
+// add counts acknowledgements. The committer is woken by the one that crosses the threshold
+// only: each further one would find it awake.
 func (s *settlements) add(n int) {
 	if now := s.recent.Add(int64(n)); s.each || now >= commitCount && now-int64(n) < commitCount {
 		signal(s.urgent)
@@ -84,6 +86,8 @@ func (k partitionOf) tp() tp { return tp{Topic: k.topic, Num: k.num} }
 // String is topic/partition.
 func (k partitionOf) String() string { return fmt.Sprintf("%s/%d", k.topic, k.num) }
 
+// newPartition makes the state of an assignment that begins at a position. The end of the log
+// is unknown before the first fetch.
 func newPartition(with *surroundings, topics *topics, key partitionOf, position int64, epoch int32) *partition {
 	return &partition{key: key, with: with, sub: topics.subscription(key), mark: topics.mark(key), token: &assignmentToken{},
 		t: offsets.New(position, epoch), buf: fetchBuffer{at: key.tp(), flow: with.flow}, ledger: ledger{budget: offsets.DefaultBudget, at: -1},

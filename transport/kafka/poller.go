@@ -117,6 +117,7 @@ func (o *poller) mayPoll(waited time.Duration) (ok bool, again time.Duration) {
 	return true, 0
 }
 
+// rest waits, at most until nothing may be polled any more.
 func (o *poller) rest(d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -140,6 +141,8 @@ func (o *poller) accept(fs kgo.Fetches) (records int) {
 	return records
 }
 
+// acceptPartition gives what a fetch brought of a partition to its assignment. Records below
+// what was read before show that the log was cut off or that its topic was made again.
 func (o *poller) acceptPartition(topic string, fp *kgo.FetchPartition, at time.Time) (records int) {
 	p := o.assignments.get(tp{Topic: topic, Num: fp.Partition})
 	if p == nil {

@@ -84,6 +84,7 @@ func (p *positions) came(k partitionOf) bool {
 	return known && int(k.num) >= n || !known && p.all
 }
 
+// get returns where an earlier opening began or came to.
 func (p *positions) get(k partitionOf) (int64, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,6 +98,7 @@ func (p *positions) set(k partitionOf, at int64) {
 	p.at[k] = at
 }
 
+// forget is for a partition of a topic that was deleted.
 func (p *positions) forget(k partitionOf) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

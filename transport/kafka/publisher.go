@@ -86,6 +86,8 @@ type chosen struct{ kgo.Partitioner }
 
 type chosenTopic struct{ kgo.TopicPartitioner }
 
+// ForTopic keeps the partitioner's hook on new batches where it has one: the sticky partitioner
+// changes its partition with each.
 func (c chosen) ForTopic(topic string) kgo.TopicPartitioner {
 	inner := c.Partitioner.ForTopic(topic)
 	if b, ok := inner.(kgo.TopicPartitionerOnNewBatch); ok {
@@ -94,10 +96,13 @@ func (c chosen) ForTopic(topic string) kgo.TopicPartitioner {
 	return chosenTopic{inner}
 }
 
+// RequiresConsistency: a record that names its partition waits for that one, also while it has
+// no leader.
 func (t chosenTopic) RequiresConsistency(r *kgo.Record) bool {
 	return r.Partition >= 0 || t.TopicPartitioner.RequiresConsistency(r)
 }
 
+// Partition is the record's own choice, or the partitioner's.
 func (t chosenTopic) Partition(r *kgo.Record, n int) int {
 	if r.Partition >= 0 {
 		return int(r.Partition)
@@ -280,6 +285,7 @@ func overClient(cl *kgo.Client, r *kgo.Record) bool {
 	return weight(r)-256 > int64(limit)
 }
 
+// result names the records that failed, by their index in the call.
 func (b *batch) result(p *Publisher) error {
 	if len(b.errs) == 0 {
 		return nil

@@ -78,6 +78,7 @@ type resends struct {
 	closed bool              // what comes back from then on fails
 }
 
+// newResends starts nothing: a lane has a goroutine only while it has records.
 func newResends(opts []kgo.Opt) *resends {
 	r := &resends{opts: opts, lanes: map[lane][]parcel{}, heavy: map[string]int64{}}
 	r.life, r.end = context.WithCancel(context.Background())
@@ -114,6 +115,9 @@ func (r *resends) take(at lane, left []parcel) []parcel {
 	return left
 }
 
+// run sends what waits for a lane, group by group, so that the order of its records holds. A
+// pause lies between tries that wrote nothing, because each try may be written when a leader
+// that was silent comes back.
 func (r *resends) run(at lane) {
 	pause := resendPause
 	for group := r.take(at, nil); len(group) > 0; group = r.take(at, group) {
@@ -232,6 +236,8 @@ func (r *resends) send(cl *kgo.Client, group []parcel) (back []parcel, written b
 	return back, written
 }
 
+// sendAll writes a group and waits for the outcome of each record. The client gets copies: it
+// writes into the records that it is given.
 func sendAll(cl *kgo.Client, group []parcel) []error {
 	errs := make([]error, len(group))
 	var all sync.WaitGroup

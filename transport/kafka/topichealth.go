@@ -99,6 +99,8 @@ func (h *topicHealth) recreated(topics []string) {
 	}
 }
 
+// mark begins the search for a topic. One that is looked for already keeps its pauses, unless
+// there is a new reason.
 func (h *topicHealth) mark(topic string, r recovery, restart bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,6 +119,7 @@ func (h *topicHealth) isBroken(topic string) bool {
 	return h.broken[topic] != nil
 }
 
+// markHealthy ends the search and says so, outside the lock.
 func (h *topicHealth) markHealthy(topic string) {
 	h.mu.Lock()
 	delete(h.broken, topic)

@@ -147,6 +147,8 @@ func (s *Group) declared(deadLetter string) string {
 	return strings.Join(parts, ", ")
 }
 
+// create makes topics. One that another instance has made in the same moment is as good. -1
+// replicas is the broker's default (from 2.4 on).
 func (s *Group) create(ctx context.Context, cl *kgo.Client, settings map[string]string, topics ...string) error {
 	if len(topics) == 0 {
 		return nil

@@ -41,6 +41,7 @@ func (t *turns) clear() {
 	t.line = nil
 }
 
+// setPaused takes effect with the next Receive, which it wakes.
 func (t *turns) setPaused(on bool) {
 	t.mu.Lock()
 	t.paused = on
