@@ -130,7 +130,7 @@ func TestSQSSettings(t *testing.T) {
 		"an hour hidden":         {map[string]string{"VisibilityTimeout": "3600"}, nil, 0, []string{"warn lease: visibility timeout 1h0m0s"}},
 		"a second hidden":        {map[string]string{"VisibilityTimeout": "1"}, nil, 0, []string{"warn lease: visibility timeout 1s"}},
 		"a day of handling":      {nil, nil, 24 * time.Hour, []string{"bad lease: a handler may take 24h0m0s"}},
-		"retention not told":     {map[string]string{"MessageRetentionPeriod": ""}, nil, 0, []string{"unknown retention: the server does not tell"}},
+		"retention not told":     {map[string]string{"MessageRetentionPeriod": ""}, nil, 0, []string{"unknown retention: the server does not report"}},
 		"kept for an hour":       {map[string]string{"MessageRetentionPeriod": "3600"}, nil, 0, []string{"warn retention: messages are deleted after 1h0m0s"}},
 		"dead letters go first": {nil, map[string]string{"MessageRetentionPeriod": "345600", "RedrivePolicy": "{}"}, 0,
 			[]string{"warn retention: the dead-letter queue keeps messages for 4 days", "warn limit: the dead-letter queue has a redrive policy"}},
