@@ -23,6 +23,7 @@ type Group struct {
 	cast   bool        // a broadcast: no group, nothing is committed
 	cfg    GroupConfig // as given
 	starts *positions  // outlives each opening
+	label  string      // how errors name it; "" = by group and cast
 }
 
 var (
@@ -94,7 +95,10 @@ func (s *Group) committedOnly() bool { return s.cfg.Isolation == ReadCommitted }
 func (s *Group) name() string { return strings.Join(s.topics, ",") }
 
 func (s *Group) title() string {
-	if s.cast {
+	switch {
+	case s.label != "":
+		return s.label
+	case s.cast:
 		return fmt.Sprintf("kafka broadcast of %q", s.name())
 	}
 	return fmt.Sprintf("kafka group %q", s.group)

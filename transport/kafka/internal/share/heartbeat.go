@@ -28,11 +28,11 @@ const (
 
 // pulse is the course of a membership. It belongs to the goroutine of the heartbeats.
 type pulse struct {
-	epoch    int32
-	named    bool      // the topics were sent in this membership
-	joined   time.Time // when the membership began
-	answered time.Time // the last answer
-	assigned bool      // partitions were assigned in this membership
+	epoch    int32        // 0 joins
+	sent     subscription // in this membership
+	joined   time.Time    // when the membership began
+	answered time.Time    // the last answer
+	assigned bool         // partitions were assigned in this membership
 	failures int
 }
 
@@ -45,20 +45,46 @@ func (m *Member) heartbeats(ctx context.Context) {
 	for {
 		select {
 		case <-timer.C:
+		case <-m.presence:
 		case <-ctx.Done():
 			return
 		}
-		next := m.beatOnce(ctx, p)
-		timer.Reset(next)
+		timer.Reset(m.beatOnce(ctx, p))
 	}
+}
+
+// subscription is what a member asks for.
+type subscription uint8
+
+const (
+	subscribedUnknown subscription = iota // the coordinator has to be told
+	subscribedTopics
+	subscribedNothing // a member without partitions
+)
+
+// subscription is what the member wants now.
+func (m *Member) subscription() subscription {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.absent || m.down != nil {
+		return subscribedNothing
+	}
+	return subscribedTopics
 }
 
 // beatOnce sends a heartbeat and returns when the next one is due.
 func (m *Member) beatOnce(ctx context.Context, p *pulse) time.Duration {
 	req := kmsg.NewPtrShareGroupHeartbeatRequest()
 	req.GroupID, req.MemberID, req.MemberEpoch = m.cfg.Group, m.id, p.epoch
-	if !p.named {
+	want := m.subscription()
+	switch {
+	case want == subscribedNothing && p.epoch == 0:
+		return time.Hour // until Enter
+	case want == p.sent:
+	case want == subscribedTopics:
 		req.SubscribedTopicNames = m.cfg.Topics
+	default:
+		req.SubscribedTopicNames = []string{}
 	}
 	call, cancel := context.WithTimeout(ctx, callTime)
 	resp, err := req.RequestWith(call, m.cfg.Client)
@@ -74,7 +100,10 @@ func (m *Member) beatOnce(ctx context.Context, p *pulse) time.Duration {
 	if err != nil {
 		return m.beatFailed(p, err)
 	}
-	p.answered, p.failures, p.named, p.epoch = time.Now(), 0, true, resp.MemberEpoch
+	if p.epoch == 0 {
+		p.joined = time.Now()
+	}
+	p.answered, p.failures, p.sent, p.epoch = time.Now(), 0, want, resp.MemberEpoch
 	m.cfg.Events.Recovered(membership)
 	if resp.Assignment != nil {
 		m.layout.assign(resp.Assignment)
@@ -83,7 +112,7 @@ func (m *Member) beatOnce(ctx context.Context, p *pulse) time.Duration {
 		m.announce()
 	}
 	next := max(time.Duration(resp.HeartbeatIntervalMillis)*time.Millisecond, impatience)
-	if !p.assigned && time.Since(p.joined) < impatienceEnd {
+	if want == subscribedTopics && !p.assigned && time.Since(p.joined) < impatienceEnd {
 		return min(next, impatience)
 	}
 	return next
@@ -101,7 +130,7 @@ func (m *Member) beatFailed(p *pulse, err error) time.Duration {
 		*p = pulse{joined: now, answered: now}
 		return 0
 	case passing(err):
-		p.named = false // another coordinator may not know them
+		p.sent = subscribedUnknown // to another coordinator
 		p.failures++
 		if now.Sub(p.answered) > silence {
 			m.fail(err)
@@ -123,16 +152,16 @@ func passing(err error) bool {
 	return true // no answer
 }
 
-// leave tells the broker that the member leaves.
-func (m *Member) leave(ctx context.Context) {
+// leave says goodbye to the group. Errors: no answer.
+func (m *Member) leave(ctx context.Context) error {
 	req := kmsg.NewPtrShareGroupHeartbeatRequest()
 	req.GroupID, req.MemberID, req.MemberEpoch = m.cfg.Group, m.id, leaveEpoch
 	call, cancel := context.WithTimeout(m.life, callTime)
 	defer cancel()
 	stop := context.AfterFunc(ctx, cancel)
 	defer stop()
-	// If it fails, the broker removes the member after the session's time.
-	_, _ = req.RequestWith(call, m.cfg.Client) //nolint:contextcheck // ends with ctx and with life
+	_, err := req.RequestWith(call, m.cfg.Client) //nolint:contextcheck // ends with ctx and with life
+	return err
 }
 
 // called reports how long a call took.

@@ -142,7 +142,7 @@ func (m *Member) moved(part Part) {
 
 // settleIn makes sure that each leader has a link. The caller holds mu.
 func (m *Member) settleIn() {
-	if m.closing || m.life.Err() != nil {
+	if m.ending() || m.life.Err() != nil {
 		return
 	}
 	for part := range m.layout.assigned {

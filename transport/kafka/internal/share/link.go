@@ -91,9 +91,7 @@ func (m *Member) unlink(l *link) {
 	m.ended(l, ErrLost)
 	delete(m.links, l.node)
 	m.announce()
-	if !m.closing {
-		m.settleIn()
-	}
+	m.settleIn()
 }
 
 // next decides what a link does. The caller holds mu.
@@ -101,9 +99,9 @@ func (m *Member) next(l *link, now time.Time) step {
 	some, renews := m.leases.Ready(l.session.id)
 	room, want := m.room(l)
 	switch {
-	case m.closing && l.session.id == 0:
+	case m.ending() && l.session.id == 0:
 		return step{end: true}
-	case m.closing:
+	case m.ending():
 		p := m.leases.Take(l.session.id, now)
 		if p != nil {
 			p.dropRenewals()
@@ -197,8 +195,8 @@ func (m *Member) fetch(l *link, s *step) {
 		return
 	}
 	l.session.fetched(s.fetch)
-	trouble := m.arrived(l, resp, found, sent)
-	trouble.add(m.answered(s.parcel, acksOfFetch(resp)))
+	trouble := m.answered(s.parcel, acksOfFetch(resp)) // first: what was released may be among what has arrived
+	trouble.add(m.arrived(l, resp, found, sent))
 	m.worked(l, &trouble)
 }
 

@@ -20,6 +20,7 @@ type Config struct {
 	Unpack kgo.Decompressor
 	Linger time.Duration // how long a verdict waits for others if no fetch carries it
 	Events Events
+	Absent bool // join at the first Enter only
 	// Called hears how long calls took; nil: nothing does.
 	Called func(kind longshore.OperationKind, began time.Time, err error)
 }
@@ -38,7 +39,7 @@ type Events interface {
 	// Troubled begins or repeats a condition of a name, and Recovered ends it.
 	Troubled(condition string, why error)
 	Recovered(condition string)
-	// Down: the member cannot go on and acquires nothing more. What it holds can be settled.
+	// Down: the member cannot go on. It closes its sessions, so what it holds is about to be lost.
 	Down(why error)
 }
 
@@ -51,7 +52,8 @@ type Member struct {
 	beat context.CancelFunc // ends the heartbeats
 	wg   sync.WaitGroup     // all goroutines
 
-	stale chan struct{} // the leaders are to be read again; holds one
+	stale    chan struct{} // the leaders are to be read again; holds one
+	presence chan struct{} // the next heartbeat is due at once; holds one
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed and replaced at each change that someone waits for
@@ -59,16 +61,17 @@ type Member struct {
 	layout   layout          // which partitions there are, and where
 	links    map[int32]*link // by broker
 	sessions uint64          // how many were opened
+	absent   bool            // the member subscribes to nothing, or has not joined yet
 	wanted   int             // how many more records the caller takes now
 	canceled bool            // nothing is acquired any more
-	closing  bool            // sessions are to be closed
+	closing  bool            // Close was called
 	hurried  int             // how many callers wait for verdicts to be carried out
 	down     error           // why it cannot go on
 }
 
 // Join makes a member and starts it. It makes no call by itself: an error shows in Events.
 func Join(cfg Config) *Member {
-	m := &Member{cfg: cfg, id: newID(), stale: make(chan struct{}, 1), changed: make(chan struct{}),
+	m := &Member{cfg: cfg, id: newID(), stale: make(chan struct{}, 1), presence: make(chan struct{}, 1), absent: cfg.Absent, changed: make(chan struct{}),
 		leases: NewLeases(), layout: newLayout(), links: map[int32]*link{}}
 	m.life, m.end = context.WithCancel(context.Background())
 	beats, stop := context.WithCancel(m.life)
@@ -97,14 +100,49 @@ func (m *Member) Want(n int) {
 	}
 }
 
-// Settle accepts a verdict on a record that is held. Errors: ErrLost, ErrSettled.
-func (m *Member) Settle(token uint64, v Verdict) error {
+// Leave makes the member subscribe to nothing, so that the other members get its partitions. It
+// stays in the group, because a broker may release what a member that is gone has held. Enter
+// undoes that.
+func (m *Member) Leave() { m.setAbsent(true) }
+
+// Enter makes the member subscribe to its topics, and join the group if it has not. After Cancel it does nothing.
+func (m *Member) Enter() { m.setAbsent(false) }
+
+func (m *Member) setAbsent(absent bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	session, err := m.leases.Settle(token, v, time.Now())
-	if err == nil {
-		m.kick(session)
+	m.absent = absent || m.canceled
+	select {
+	case m.presence <- struct{}{}:
+	default:
 	}
+}
+
+// Settle accepts a verdict on a record that is held. Errors: ErrLost, ErrSettled.
+func (m *Member) Settle(token uint64, v Verdict) error {
+	return m.SettleWith(token, v, func(*Record) {})
+}
+
+// SettleWith is Settle, and calls note with the record before any request can carry the
+// verdict. note must not call the member.
+func (m *Member) SettleWith(token uint64, v Verdict, note func(*Record)) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, err := m.leases.find(token, time.Now())
+	if err != nil {
+		return err
+	}
+	note(r)
+	m.leases.accept(r, v)
+	m.kick(r.session)
+	return nil
+}
+
+// Owned reports with nil that a record can be settled. Errors: ErrLost, ErrSettled.
+func (m *Member) Owned(token uint64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, err := m.leases.find(token, time.Now())
 	return err
 }
 
@@ -143,8 +181,10 @@ func (m *Member) Parts() int {
 	return len(m.layout.assigned)
 }
 
-// Cancel stops acquiring, and waits for the answers to the fetches that are on their way.
+// Cancel stops acquiring, unsubscribes, and waits for the answers to the fetches that are
+// on their way. What is held can still be settled.
 func (m *Member) Cancel(ctx context.Context) error {
+	m.Leave()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.canceled, m.wanted = true, 0
@@ -181,7 +221,7 @@ func (m *Member) Close(ctx context.Context) {
 	done := make(chan struct{})
 	go func() {
 		m.linksEnded(ctx)
-		m.leave(ctx)
+		_ = m.leave(ctx) // else the broker removes the member after the session's time
 		m.end()
 		m.wg.Wait()
 		close(done)
@@ -208,8 +248,12 @@ func (m *Member) fail(why error) {
 	}
 	m.down, m.wanted = why, 0
 	m.announce()
+	m.kickAll()
 	m.cfg.Events.Down(why)
 }
+
+// ending reports whether the sessions are to be closed. The caller holds mu.
+func (m *Member) ending() bool { return m.closing || m.down != nil }
 
 // announce wakes those that wait for a change. The caller holds mu.
 func (m *Member) announce() {

@@ -161,6 +161,9 @@ func (c *contents) all() []*Record { return append(slices.Clone(c.verdicts), c.r
 
 func (l *Leases) confirmed(c *contents, sent time.Time) {
 	for _, r := range c.verdicts {
+		if l.byToken[r.Token] != r { // acquired again meanwhile, through another session
+			continue
+		}
 		l.sessions[r.session].accepted--
 		r.set(stateDone)
 		l.forget(r)

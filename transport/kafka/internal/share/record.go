@@ -36,6 +36,7 @@ type Record struct {
 	Deliveries int           // how often the broker has delivered it, this time included
 	Lock       time.Duration // how long its acquisition lock lasts without a renewal
 	Token      uint64        // names it for its settlement; rises with each acquisition
+	Of         any           // for Events: what was made of it in Arrived
 
 	session  uint64 // of the session it was acquired in, which its verdict must reach
 	deadline time.Time
