@@ -30,6 +30,9 @@ func (c *Config) source(s *sourceSection) (transport.Source, error) {
 	case b.kafka != nil && s.Broadcast:
 		g := s.group()
 		return b.kafka.Broadcast(s.Topics, kafka.BroadcastConfig{Start: g.Start, OutOfRange: g.OutOfRange, Isolation: g.Isolation, Window: g.Window, OversizedBatch: g.OversizedBatch, Declare: g.Declare}), nil
+	case b.kafka != nil && s.Share != "":
+		g := s.group()
+		return b.kafka.ShareGroup(s.Share, s.Topics, kafka.ShareConfig{Start: g.Start, Isolation: g.Isolation, SettleLinger: g.SettleLinger, Declare: g.Declare}), nil
 	case b.kafka != nil:
 		return b.kafka.Group(s.Group, s.Topics, s.group()), nil
 	case b.sqs != nil:

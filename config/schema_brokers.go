@@ -66,6 +66,7 @@ type sourceSection struct {
 	Queue     string   `key:"queue" on:"rabbitmq sqs memory" like:"orders" doc:"Queue; on SQS also its URL or ARN."`
 	Queues    []string `key:"queues" on:"rabbitmq" like:"[orders, returns]" doc:"In place of queue: several at once, with the same settings."`
 	Group     string   `key:"group" on:"kafka" like:"billing" doc:"Consumer group, under which offsets are committed."`
+	Share     string   `key:"share" on:"kafka" like:"billing" doc:"In place of group: a share group (Kafka 4.2), a queue whose consumers share each partition. Of the settings below start, isolation, settle_linger and declare go with it."`
 	Topics    []string `key:"topics" on:"kafka" like:"[orders]" doc:"Topics; regular expressions with pattern."`
 	Topic     string   `key:"topic" on:"kafka" like:"orders" doc:"In place of topics: one topic."`
 	Broadcast bool     `key:"broadcast" on:"rabbitmq kafka" def:"false" doc:"Every instance gets everything. On Kafka in place of group, and nothing is committed; on RabbitMQ of exchange in place of queue, by a queue of its own that goes away with it."`

@@ -19,7 +19,7 @@ func (l *loader) needs(path string, s *sourceSection) (complete bool) {
 	switch kind := kindOf(b.URL); kind {
 	case onKafka:
 		l.alone(path, s, kind)
-		if s.Group == "" && !s.Broadcast {
+		if s.Group == "" && s.Share == "" && !s.Broadcast {
 			missing("group", "source has no consumer group", "add group: NAME; offsets are committed under it")
 		}
 		if len(s.Topics) == 0 {
@@ -59,7 +59,9 @@ func (l *loader) alone(path string, s *sourceSection, kind string) {
 	}
 	switch {
 	case s.Broadcast && kind == onKafka:
-		refuse("broadcast", "every instance reads everything, without a group", "group", "protocol", "instance_id", "pattern", "settle_linger", "rebalance_drain", "rebalance_timeout", "session_timeout")
+		refuse("broadcast", "every instance reads everything, without a group", "group", "share", "protocol", "instance_id", "pattern", "settle_linger", "rebalance_drain", "rebalance_timeout", "session_timeout")
+	case s.Share != "" && kind == onKafka:
+		refuse("share", "the consumers of a share group share each partition", "group", "protocol", "instance_id", "pattern", "window", "out_of_range", "oversized_batch", "rebalance_drain", "rebalance_timeout", "session_timeout")
 	case s.Broadcast:
 		refuse("broadcast", "every instance has a queue of its own on the exchange", "queue", "queues", "declare", "exclusive", "single_active", "priority", "tag", "arguments", "pull", "pull_interval", "dead_lettered", "browse_counts")
 	case kind == onRabbit:

@@ -9,6 +9,7 @@
 //	amqp://user@host/vhost?queues=a,b        several queues at once
 //	amqp://user@host/vhost?exchange=prices   everything of an exchange, to each instance
 //	kafka://h1,h2/orders?group=billing       Kafka, kafkas for TLS
+//	kafka://h1,h2/orders?share=billing       Kafka, a share group
 //	sqs://orders?region=eu-west-1            SQS
 //	mem://orders                             in this process
 //

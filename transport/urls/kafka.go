@@ -15,7 +15,7 @@ import (
 // TLS. Without a group it takes broadcast=true.
 func kafkaScheme() scheme {
 	return scheme{names: []string{"kafka", "kafkas"}, form: "kafka://host,host/orders?group=billing",
-		params: []string{"group", "broadcast", "start", "protocol", "sasl", "window", "partitions", "compression", "acks", "batch_bytes", "partitioner"}, open: openKafka}
+		params: []string{"group", "share", "broadcast", "start", "protocol", "sasl", "window", "partitions", "compression", "acks", "batch_bytes", "partitioner"}, open: openKafka}
 }
 
 func openKafka(a *address, o Options) (transport.Source, error) {
@@ -59,21 +59,26 @@ func openKafka(a *address, o Options) (transport.Source, error) {
 	if a.choice("protocol", "classic", "consumer") == "consumer" {
 		protocol = kafka.Consumer
 	}
+	shared := a.take("share")
 	everybody := a.choice("broadcast", "true", "false") == "true"
 	window := a.number("window")
 	if o.DeadLetters && len(topics) > 0 {
 		if len(topics) > 1 {
 			a.problems.Bad("", "name one", "dead letters are read from one topic, not from several")
 		}
-		group, everybody = DeadLetterGroup(topics[0]), false
+		group, everybody, shared = DeadLetterGroup(topics[0]), false, ""
 	}
 	declare := kafka.Declare{Partitions: int32(min(a.number("partitions"), 1<<20))} //nolint:gosec // bounded
 	b := kafka.New(strings.Split(hosts, ","), cfg)
 	switch {
+	case shared != "" && (group != "" || everybody):
+		a.bad(problem.Conflicting, "share", "does not go with a group or a broadcast", "leave one of them out")
+	case shared != "":
+		return b.ShareGroup(shared, topics, kafka.ShareConfig{Start: start, Declare: declare}), nil
 	case group != "" && everybody:
 		a.bad(problem.Conflicting, "broadcast", "does not go with a group", "leave one of them out")
 	case group == "" && !everybody && !o.NoConsumer:
-		a.bad(problem.Missing, "group", "is missing", "add ?group=NAME, under which offsets are committed, or ?broadcast=true to read everything without a group")
+		a.bad(problem.Missing, "group", "is missing", "add ?group=NAME, under which offsets are committed, ?share=NAME for a share group, or ?broadcast=true to read everything without a group")
 	case group == "":
 		return b.Broadcast(topics, kafka.BroadcastConfig{Start: start, Window: window, Declare: declare}), nil
 	}
