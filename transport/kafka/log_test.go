@@ -108,7 +108,7 @@ func TestStuckRecordHoldsItsPartitionOnly(t *testing.T) {
 	}
 	ack(t, stuck)
 	eventually(t, "a notice of its end", func() bool {
-		return strings.Contains(strings.Join(m.told(transport.EventCleared), "\n"), "no longer held back")
+		return strings.Contains(strings.Join(m.told(transport.EventCleared), "\n"), "moves again")
 	})
 	for range 2900 {
 		ack(t, m.take(1)...)

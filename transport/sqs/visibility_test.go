@@ -337,7 +337,7 @@ func TestAnswerToADeleteIsLost(t *testing.T) {
 	}{
 		"lost":                  {sqstest.Fault{Lose: true}, 0, ""},
 		"lost, and long away":   {sqstest.Fault{Lose: true}, time.Minute, "whether it was deleted is not known"},
-		"refused, not answered": {sqstest.Fault{Code: "RequestThrottled"}, 0, "no longer valid"},
+		"refused, not answered": {sqstest.Fault{Code: "RequestThrottled"}, 0, "the receipt has expired"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *sqstest.Server) {
