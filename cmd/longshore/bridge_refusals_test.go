@@ -71,11 +71,7 @@ func consuming(t *testing.T, src transport.Source) (end func()) {
 	}
 }
 
-// oldSide and newSide are what the service consumes from.
-func (s *site) oldSide() transport.Source {
-	return s.old.Queue("orders", amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Classic}})
-}
-
+// newSide is what the service consumes from after the move.
 func (s *site) newSide() transport.Source {
 	return kafka.New(s.addrs, kafka.Config{}).Group("shop", []string{"orders"}, kafka.GroupConfig{})
 }

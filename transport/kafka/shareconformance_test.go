@@ -43,7 +43,11 @@ func shareHarness(addrs []string, opts func(t testing.TB, name string) []kgo.Opt
 		return source(t, func(c *kafka.ShareConfig) { c.Declare = kafka.Declare{} })
 	}
 	h.Depth = func(t testing.TB, src transport.Source) (int, int) {
-		r, err := src.(transport.Remainder).Remaining(context.Background())
+		rest, ok := src.(transport.Remainder)
+		if !ok {
+			t.Fatal("it does not count what remains")
+		}
+		r, err := rest.Remaining(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}

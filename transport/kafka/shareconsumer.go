@@ -53,7 +53,7 @@ func (s *ShareGroup) Open(ctx context.Context, o transport.OpenOptions) (transpo
 	if c.base == nil {
 		c.base = context.Background()
 	}
-	unpack, err := c.connect()
+	unpack, err := c.connect() //nolint:contextcheck // the client outlives the opening
 	if err != nil {
 		return nil, err
 	}

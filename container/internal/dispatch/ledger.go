@@ -61,10 +61,10 @@ func (g *ledger) move(from, to State, size int64) {
 	g.held[to].add(size)
 }
 
-// resize makes an item of one state larger by more in all than when it was received,
-// instead of by was.
-func (g *ledger) resize(in State, was, more int64) {
-	g.held[in].Bytes += more - was
+// resize makes a running item larger by more in all than when it was received, instead of
+// by was.
+func (g *ledger) resize(was, more int64) {
+	g.held[Running].Bytes += more - was
 	if was > 0 {
 		g.grown.sub(was)
 	}

@@ -84,7 +84,7 @@ func (s *Scheduler[T]) Resize(it *Item[T], more int64) {
 	if it.state != Running || it.grown == more {
 		return
 	}
-	s.ledger.resize(Running, it.grown, more)
+	s.ledger.resize(it.grown, more)
 	it.size += more - it.grown
 	it.grown = more
 }

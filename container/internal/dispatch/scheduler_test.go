@@ -528,22 +528,22 @@ func TestWhatGrowsKeepsToTheLimitTogether(t *testing.T) {
 		}
 	}
 	may(true, 0, 1000, 0) // alone
-	g.resize(Running, 0, 60)
+	g.resize(0, 60)
 	grown(1, 60)
 	may(true, 0, 40, 0) // to the byte
 	may(false, 0, 41, 0)
 	may(true, 0, 41, 1) // the only other one waits too
 	may(true, 60, 100, 0)
 	may(false, 60, 101, 0)
-	g.resize(Running, 0, 40)
+	g.resize(0, 40)
 	grown(2, 100)
 	may(false, 0, 1, 1)
 	may(true, 0, 1, 2)
-	g.resize(Running, 60, 10)
+	g.resize(60, 10)
 	grown(2, 50)
-	g.resize(Running, 10, 0)
+	g.resize(10, 0)
 	grown(1, 40)
-	g.resize(Running, 40, 0)
+	g.resize(40, 0)
 	grown(0, 0)
 	if n := g.held[Running].Bytes; n != 0 {
 		t.Errorf("%d bytes are left", n)
