@@ -19,7 +19,7 @@ func TestWhatCannotBeMeasuredIsRefused(t *testing.T) {
 		want string // "" = nothing is wrong
 	}{
 		{good, "", ""}, {good, "hot,rabbit", ""}, {good, "scale", ""},
-		{good, "rabit", `no case "rabit"; there are hot poison`}, {good, "hot,", `no case ""`}, {good, "kafka/no-such", "no case"},
+		{good, "rabit", `unknown case "rabit"; the cases are hot poison`}, {good, "hot,", `unknown case ""`}, {good, "kafka/no-such", "unknown case"},
 		{good, "kafka", "KAFKA_ADDRS"}, {good, "rabbit,kafka/no-op", "case kafka/no-op needs KAFKA_ADDRS"},
 		{options{rounds: 0, scale: 1}, "", "-rounds 0"}, {options{rounds: 1, scale: 0}, "", "-scale 0"}, {options{rounds: 1, scale: math.NaN()}, "", "-scale NaN"},
 	} {
