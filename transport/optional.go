@@ -30,6 +30,7 @@ import (
 //	Incarnated          Source    tells a place from one made later          bridge                       Kafka, SQS
 //	SettingsReader      Source    the broker's settings of a queue           doctor                       RabbitMQ, Kafka, SQS
 //	Declarer            Source    arguments that it declares                 doctor                       RabbitMQ
+//	Removable           Source    the command that deletes its place         cmd                          RabbitMQ, Kafka, SQS
 //	ConsumerLister      Source    all who consume from it, others too        container                    RabbitMQ, Kafka
 //	ProgressReader      Source    what a group has consumed of a log         dlq, doctor                  logs
 //	Truncater           Source    remove the oldest part of a log            dlq                          logs
@@ -60,6 +61,10 @@ type (
 	// serve, without I/O; container.New calls it with what Open will get, but for Base,
 	// Observer and Window.
 	Validator interface{ ValidateOpen(opts OpenOptions) error }
+
+	// Removable names the command of the broker's own tools that deletes the place that the
+	// source reads, for people. Nothing in this module runs it.
+	Removable interface{ RemovalCommand() string }
 
 	// Outlet gives a publisher on the same broker and the destination that leads
 	// back to the source. The caller closes the publisher.

@@ -53,22 +53,11 @@ func present(ctx context.Context, src transport.Source) (messages int64, exists 
 
 // deletion is the command of the broker's own tools.
 func deletion(src transport.Source) string {
-	d, ok := src.(transport.Describer)
+	r, ok := src.(transport.Removable)
 	if !ok {
 		return ""
 	}
-	switch at := d.Describe(); at.Transport {
-	case "rabbitmq":
-		if at.Namespace == "" || at.Namespace == "/" {
-			return "rabbitmqctl delete_queue " + at.Name
-		}
-		return fmt.Sprintf("rabbitmqctl delete_queue --vhost %s %s", at.Namespace, at.Name)
-	case "kafka":
-		return fmt.Sprintf("kafka-topics.sh --bootstrap-server %s --delete --topic %s", at.Address, at.Name)
-	case "aws_sqs":
-		return fmt.Sprintf(`aws sqs delete-queue --queue-url "$(aws sqs get-queue-url --queue-name %s --query QueueUrl --output text)"`, at.Name)
-	}
-	return ""
+	return r.RemovalCommand()
 }
 
 // byHand is the list for people.

@@ -72,7 +72,7 @@ func TestDryRunIsTheAnswer(t *testing.T) {
 // The word behind a flag in --help says what to write: a type, or the form of the value.
 func TestFlagsHaveTypes(t *testing.T) {
 	types := map[string]bool{"": true, "string": true, "stringArray": true, "int": true, "int32": true, "uint": true, "float": true, "duration": true,
-		"rate": true, "file": true, "CODE": true, "address": true, "name": true, "NAME=FILE": true, "FILE": true, "[INSTANCE=]FILE": true, "URL": true, "TARGET": true, "host:port": true, "min:max": true, "name=value": true, "JSON": true, "position": true}
+		"rate": true, "file": true, "CODE": true, "KEY": true, "address": true, "name": true, "NAME=FILE": true, "FILE": true, "[INSTANCE=]FILE": true, "URL": true, "TARGET": true, "host:port": true, "min:max": true, "name=value": true, "JSON": true, "position": true}
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -61,8 +61,8 @@ func TestVerdictIsHonest(t *testing.T) {
 		{outcome{Result: passed, Absent: 1}, outcome{Result: passed}, statePartly, ""},
 		{outcome{Result: notRun}, outcome{Result: passed}, statePartly, ""},
 		{outcome{Result: failed}, outcome{Result: passed}, stateFailed, "1 requirements do not hold: F-C07"},
-		{outcome{Result: notRun}, outcome{Result: notRun}, stateNotRun, "cannot be told"},
-		{outcome{}, outcome{}, stateNotRun, "cannot be told"},
+		{outcome{Result: notRun}, outcome{Result: notRun}, stateNotRun, "are unproven"},
+		{outcome{}, outcome{}, stateNotRun, "are unproven"},
 	} {
 		s := &store{Tests: map[string]record{}}
 		for i, test := range tests {

@@ -186,3 +186,11 @@ func (s *Queue) Probe(ctx context.Context) error {
 	}
 	return errors.Join(err, s.b.consume.Release(ctx, sess))
 }
+
+// RemovalCommand implements [transport.Removable].
+func (s *Queue) RemovalCommand() string {
+	if vhost := s.b.set.addr.VHost; vhost != "" && vhost != "/" {
+		return fmt.Sprintf("rabbitmqctl delete_queue --vhost %s %s", vhost, s.name())
+	}
+	return "rabbitmqctl delete_queue " + s.name()
+}

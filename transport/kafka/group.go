@@ -209,3 +209,8 @@ func (s *Group) Probe(ctx context.Context) error {
 	_, err = s.look(ctx, cl)
 	return s.b.opened("probe "+s.title()+" at "+s.b.address(), s.name(), err)
 }
+
+// RemovalCommand implements [transport.Removable].
+func (s *Group) RemovalCommand() string {
+	return fmt.Sprintf("kafka-topics.sh --bootstrap-server %s --delete --topic %s", s.b.address(), s.name())
+}

@@ -3,6 +3,7 @@ package sqs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -222,4 +223,9 @@ func (s *queueSource) Publisher(context.Context) (transport.Publisher, string, e
 	}
 	p.near = s.ref
 	return p, first(s.ref.url, s.ref.arn, s.ref.name), nil
+}
+
+// RemovalCommand implements [transport.Removable].
+func (s *queueSource) RemovalCommand() string {
+	return fmt.Sprintf(`aws sqs delete-queue --queue-url "$(aws sqs get-queue-url --queue-name %s --query QueueUrl --output text)"`, first(s.ref.name, "queue"))
 }
