@@ -142,7 +142,7 @@ func TestOnAKafkaOfOnesOwn(t *testing.T) {
 }
 
 // A member is killed while its head is stuck and 40 000 records behind it are done:
-// the next owner, by the other protocol, gets no more than a thousand of them.
+// the next owner, by the other protocol, gets no more of them than half a second's work.
 func killedMember(t *testing.T, n *brokertest.KafkaNode, first kafka.Protocol) {
 	const records, stuck = 40000, 10
 	c := realCluster(t, n.Addrs, 1)
@@ -170,8 +170,10 @@ func killedMember(t *testing.T, n *brokertest.KafkaNode, first kafka.Protocol) {
 	}
 	again-- // the last one is new
 	t.Logf("%d of %d redelivered, at %.0f records a second", again, records, rate)
-	if again < 1 || again > 1000 {
-		t.Errorf("%d redelivered, want the stuck one and in all at most 1000", again)
+	// What no commit had carried: a commit is due every 100 ms, and its answer takes as long as
+	// a busy broker needs.
+	if most := max(1000, int(rate/2)); again < 1 || again > most {
+		t.Errorf("%d redelivered, want the stuck one and in all at most %d, the work of half a second", again, most)
 	}
 	next.flush()
 	c.waitCommitted(0, records+1)
