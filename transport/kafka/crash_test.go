@@ -170,7 +170,7 @@ func killedMember(t *testing.T, n *brokertest.KafkaNode, first kafka.Protocol) {
 	}
 	again-- // the last one is new
 	t.Logf("%d of %d redelivered, at %.0f records a second", again, records, rate)
-	// What no commit had carried: a commit is due every 100 ms, and its answer takes as long as
+	// What no commit had carried: one is due after 500 completions, and its answer takes as long as
 	// a busy broker needs.
 	if most := max(1000, int(rate/2)); again < 1 || again > most {
 		t.Errorf("%d redelivered, want the stuck one and in all at most %d, the work of half a second", again, most)
