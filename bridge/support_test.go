@@ -113,10 +113,22 @@ type refuser struct {
 }
 
 func (p *refuser) Publish(ctx context.Context, dest string, msgs ...*longshore.Message) error {
+	failed := make(map[int]error)
+	var good []*longshore.Message
 	for i, m := range msgs {
 		if p.r.body != "" && string(m.Body) == p.r.body {
-			return &transport.PartialError{Failed: map[int]error{i: &longshore.Error{Code: longshore.CodeTooLarge, Op: "publish", Err: errors.New("too large for the target")}}, Total: len(msgs)}
+			failed[i] = &longshore.Error{Code: longshore.CodeTooLarge, Op: "publish", Err: errors.New("too large for the target")}
+		} else {
+			good = append(good, m)
 		}
 	}
-	return p.Publisher.Publish(ctx, dest, msgs...)
+	if len(good) > 0 {
+		if err := p.Publisher.Publish(ctx, dest, good...); err != nil {
+			return err
+		}
+	}
+	if len(failed) > 0 {
+		return &transport.PartialError{Failed: failed, Total: len(msgs)}
+	}
+	return nil
 }
