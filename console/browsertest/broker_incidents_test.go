@@ -71,13 +71,20 @@ func rabbit(t *testing.T, cfg amqptest.Config) (*amqptest.Server, *amqp.Queue) {
 	return srv, amqp.New(srv.URL, amqp.Config{}).Queue("orders", amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Classic}})
 }
 
-// The broker's memory is full: it takes nothing more from those who publish.
+// The broker's memory is full: it takes nothing more from those who publish, so that dead
+// letters wait.
 func TestIncidentAlarm(t *testing.T) {
 	t.Parallel()
 	srv, src := rabbit(t, amqptest.Config{})
-	s := consume(t, src, done, func(c *container.Config) { c.DeadLetter.To = "orders.dlq" })
+	full := make(chan struct{})
+	s := consume(t, src, func(context.Context, *longshore.Delivery) error {
+		<-full
+		return longshore.Reject(errors.New("bad order"))
+	}, func(c *container.Config) { c.DeadLetter.To = "orders.dlq" })
 	s.publish(3, nil)
 	srv.Block("low on memory")
+	t.Cleanup(srv.Unblock) // a publisher that is blocked could not be closed
+	close(full)
 	s.seen([]string{"Broker alarm", "since"}, []string{"Broker alarm"})
 }
 
