@@ -15,6 +15,7 @@ import (
 
 type options struct {
 	run     string
+	in      string
 	list    bool
 	page    bool
 	race    bool
@@ -25,6 +26,7 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.run, "run", "", "requirements, by the beginning of their id, separated by commas; empty = all")
+	flag.StringVar(&o.in, "in", "", "only the tests in these folders and below, such as ./transport,./container; the rest keeps its last result")
 	flag.BoolVar(&o.list, "list", false, "only show which tests belong to which requirement")
 	flag.BoolVar(&o.page, "page", false, "write docs/faults.md also when not all were run, from the last results")
 	flag.BoolVar(&o.race, "race", true, "run with the race detector")
@@ -60,6 +62,9 @@ func report(root string, o options) error {
 	}
 	revision := revisionOf(root)
 	for _, pkg := range byPackage(index, selected) {
+		if !below(pkg.folder, o.in) {
+			continue
+		}
 		results, err := runPackage(root, pkg.folder, pkg.tests, o)
 		if err != nil {
 			return err
@@ -73,12 +78,19 @@ func report(root string, o options) error {
 	if err := store.save(); err != nil {
 		return err
 	}
-	if o.run == "" || o.page {
+	if o.run == "" && o.in == "" || o.page {
 		if err := writePage(root, index, store); err != nil {
 			return err
 		}
 	}
 	return verdict(index, store, selected)
+}
+
+// below says whether a folder is one of those listed, or in one of them; "" lists all.
+func below(folder, listed string) bool {
+	return listed == "" || slices.ContainsFunc(strings.Split(listed, ","), func(in string) bool {
+		return folder == in || strings.HasPrefix(folder, strings.TrimSuffix(in, "/")+"/")
+	})
 }
 
 func list(index *faultindex.Index, selected []faultindex.Requirement) {

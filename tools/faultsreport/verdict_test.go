@@ -81,3 +81,17 @@ func TestVerdictIsHonest(t *testing.T) {
 		}
 	}
 }
+
+func TestFoldersAreChosen(t *testing.T) {
+	for _, c := range []struct {
+		folder, listed string
+		want           bool
+	}{
+		{"./faults", "", true}, {"./transport/kafka", "./transport", true}, {"./transport/kafka", "./container,./transport/kafka", true},
+		{"./transporter", "./transport", false}, {"./container", "./container/autoscale", false},
+	} {
+		if got := below(c.folder, c.listed); got != c.want {
+			t.Errorf("%q in %q: %v", c.folder, c.listed, got)
+		}
+	}
+}
