@@ -61,6 +61,17 @@ func TestConfigInAPipeEndsWithTheFirstSignal(t *testing.T) {
 	go func() {
 		ended <- run([]string{"config", "check", "-c", fifo}, cli.Streams{Out: &stdout, Err: &stderr, Signals: signals})
 	}()
+	var w *os.File
+	for end := time.Now().Add(30 * time.Second); ; { // it can be opened once there is a reader
+		var err error
+		if w, err = os.OpenFile(fifo, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the pipe is not read: ", err)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
 	signals <- syscall.SIGTERM
 	select {
 	case code := <-ended:
@@ -70,11 +81,7 @@ func TestConfigInAPipeEndsWithTheFirstSignal(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Error("it did not end")
 	}
-	w, err := os.OpenFile(fifo, os.O_RDWR, 0) // frees the reader
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = w.Close() // nothing was written
+	_ = w.Close() // nothing was written; the reader ends
 }
 
 // F-N29: numbers that are too large are refused where they are read.
