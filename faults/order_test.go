@@ -71,7 +71,6 @@ func TestCutsKeepTheOrderOfAKey(t *testing.T) {
 // F-N15: a container is stopped and started in turns under load, with retries waiting at
 // every stop: what the drain gives back keeps its place in the queue.
 func TestRestartsKeepTheOrderOfAKey(t *testing.T) {
-	t.Parallel()
 	queueKinds(t, func(t *testing.T, args amqp091.Table) {
 		url, l := brokertest.AMQP(t), oracle.New()
 		q := newRabbitQueue(t, url, "orders", args)

@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
-	"strconv"
 	"strings"
 
 	"github.com/longshore-go/longshore/tools/faultindex"
@@ -43,7 +41,7 @@ const absence = "not run here: "
 // runPackage runs tests of a package and returns what became of each. A failing test is
 // an outcome, not an error; what cannot be built is an error.
 func runPackage(root, folder string, tests []string, o options) (map[string]outcome, error) {
-	args := []string{"test", "-json", "-count=1", "-timeout", o.timeout.String(), "-parallel", strconv.Itoa(3 * runtime.NumCPU()), "-run", faultindex.Pattern(tests)}
+	args := []string{"test", "-json", "-count=1", "-timeout", o.timeout.String(), "-run", faultindex.Pattern(tests)}
 	if o.race {
 		args = append(args, "-race")
 	}
