@@ -49,7 +49,7 @@ func (d Deletion) String() string {
 // is known once it is open.
 type deletion struct {
 	by      Deletion    // Config.Deletion
-	discard atomic.Bool // NoRedrive: the queue has no dead-letter place, so a failed message is deleted
+	discard atomic.Bool // NoRedrive: the queue has no dead-letter destination, so a failed message is deleted
 }
 
 // apply checks the policy and replaces the settings that it stands for.
@@ -104,7 +104,7 @@ func (d *deletion) opened(policy Policy, caps longshore.Capabilities) Policy {
 	return policy
 }
 
-// classifier deletes what failed if the queue has no dead-letter place.
+// classifier deletes what failed if the queue has no dead-letter destination.
 func (d *deletion) classifier(user func(error) error) func(error) error {
 	return func(err error) error {
 		if user != nil {

@@ -38,7 +38,7 @@ func (r *dispatcher) wakeOne() {
 	case r.pool.waking:
 	case r.pool.mayWake():
 		if r.startable() || r.mayReceive() || r.endWorkers() {
-			r.pool.wakeHottest()
+			r.pool.wakeNext()
 		}
 	case r.intake.by == workerReceives:
 		if r.startable() {

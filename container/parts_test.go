@@ -85,7 +85,7 @@ func TestPoolWakesTheHottestOnce(t *testing.T) {
 	if !p.mayWake() {
 		t.Fatal("no worker can be woken")
 	}
-	p.wakeHottest()
+	p.wakeNext()
 	if len(hottest.wake) != 1 || p.mayWake() {
 		t.Error("another worker was woken, or a second one could be")
 	}
@@ -93,7 +93,7 @@ func TestPoolWakesTheHottestOnce(t *testing.T) {
 		t.Error("whoever was woken cannot wake the next")
 	}
 	retired := &worker{retire: true}
-	p.wakeHottest()
+	p.wakeNext()
 	if p.woken(retired); !p.waking {
 		t.Error("a retired worker used up a wake-up that is for another one")
 	}

@@ -94,9 +94,9 @@ func (p *pool) rest(w *worker) {
 // mayWake says whether there is a worker to be woken.
 func (p *pool) mayWake() bool { return !p.waking && len(p.idle) > 0 }
 
-// wakeHottest wakes the worker that rests for the shortest time, or by turns the one that
-// rests for the longest.
-func (p *pool) wakeHottest() {
+// wakeNext wakes the worker that has rested for the shortest time, or by turns the one that
+// has rested for the longest.
+func (p *pool) wakeNext() {
 	at := len(p.idle) - 1
 	if p.byTurns {
 		at = 0

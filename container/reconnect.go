@@ -8,8 +8,8 @@ import (
 	"github.com/longshore-go/longshore/container/internal/state"
 )
 
-// Reconnect ends the pause before the next attempt to subscribe, so that an operator who has
-// cured the cause need not wait for it. by is who asked, for the event.
+// Reconnect subscribes at once instead of after the current backoff, for an operator who has
+// just fixed the cause. by is who asked, for the event.
 //
 // Errors: CodeState if the container is not recovering.
 func (c *ListenerContainer) Reconnect(by longshore.Intervention) error {
@@ -25,23 +25,12 @@ func (c *ListenerContainer) Reconnect(by longshore.Intervention) error {
 	var err error
 	r.locked(func() {
 		if r.axes.Stopping() || r.axes.Sub == state.Failed || r.sub.gen != nil || !r.axes.WantsSubscription(r.sub.opensPaused) {
-			err = refuse(fmt.Sprintf("it is %s, and waits for no attempt", r.reported()))
+			err = refuse(fmt.Sprintf("it is %s: no attempt to subscribe is pending", r.reported()))
 			return
 		}
 		r.sub.notUntil = r.s.clock.Now()
 		r.wake()
-		r.emit(Event{Kind: EventNotice, Text: "the next attempt to subscribe was asked for now" + byWhom(by)})
+		r.emit(Event{Kind: EventNotice, Text: "resubscribing now, as requested" + byText(by)})
 	})
 	return err
-}
-
-func byWhom(by longshore.Intervention) string {
-	text := ""
-	if by.By != "" {
-		text = " by " + by.By
-	}
-	if by.Reason != "" {
-		text += " (" + by.Reason + ")"
-	}
-	return text
 }

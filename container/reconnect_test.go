@@ -39,7 +39,7 @@ func TestReconnectEndsThePause(t *testing.T) {
 		if st := c.Stats(); st.State != container.StateRunning || !st.NextAttempt.IsZero() {
 			t.Errorf("%v, next attempt %v", st.State, st.NextAttempt)
 		}
-		if e := <-events; e.Kind != container.EventNotice || e.Text != "the next attempt to subscribe was asked for now by anna (password set)" {
+		if e := <-events; e.Kind != container.EventNotice || e.Text != "resubscribing now, as requested by anna (password set)" {
 			t.Errorf("%+v", e)
 		}
 		stop(t, c)

@@ -112,7 +112,7 @@ func TestIncidentQueueRemade(t *testing.T) {
 	remake(amqp091.Table{"x-queue-type": "classic"})
 	p.click("Try now")
 	p.until("document.querySelector('h1 + .badge').innerText.includes('running')")
-	p.shows("was asked for now by anna")
+	p.shows("resubscribing now, as requested by anna")
 }
 
 // recovers waits until the container does.

@@ -17,7 +17,7 @@ type recordVerb struct {
 func recordVerbs() map[DialogKind]recordVerb {
 	return map[DialogKind]recordVerb{
 		RetryingRecord:      {"records/retry-now", "Retry", "retried now", ""},
-		DeadLetteringRecord: {"records/dead-letter", "Dead-letter", "dead-lettered", "It goes to the dead-letter place and is not tried again here."},
+		DeadLetteringRecord: {"records/dead-letter", "Dead-letter", "dead-lettered", "It goes to the dead-letter destination and is not tried again here."},
 		ReleasingRecord:     {"records/release", "Give back", "given back to the broker", "It may come again at once, here or elsewhere."},
 	}
 }

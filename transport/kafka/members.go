@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -183,7 +182,7 @@ func (m *members) BlockedPartitions() (blocked []transport.BlockedPartition) {
 	for _, c := range m.all {
 		blocked = append(blocked, c.BlockedPartitions()...)
 	}
-	slices.SortFunc(blocked, func(a, b transport.BlockedPartition) int { return cmp.Compare(a.Since.UnixNano(), b.Since.UnixNano()) })
+	slices.SortFunc(blocked, func(a, b transport.BlockedPartition) int { return a.Since.Compare(b.Since) })
 	return blocked
 }
 

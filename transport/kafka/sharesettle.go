@@ -37,7 +37,7 @@ func (c *shareConsumer) Reject(_ context.Context, token uint64, _ error) error {
 	if err := c.owned(token); err != nil {
 		return err
 	}
-	return unsupported("reject", c.src.at.name(), "a share group has no dead-letter place of its own", "set DeadLetter.To")
+	return unsupported("reject", c.src.at.name(), "a share group has no dead-letter destination of its own", "set DeadLetter.To")
 }
 
 // Extend renews a record's lock now. The member does that by itself for as long as the record
