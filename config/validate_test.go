@@ -3,6 +3,8 @@ package config
 import (
 	"strings"
 	"testing"
+
+	"github.com/longshore-go/longshore/transport"
 )
 
 // F-K04: settings that exclude each other are refused with their line, all of them at
@@ -75,6 +77,8 @@ containers:
     source: {broker: r, exchange: prices}
   n:
     source: {broker: r, broadcast: true}
+  o:
+    source: {broker: k, topics: [orders], share: billing, group: g, window: 5}
 telemetry: {metrics: prometheus, traces: otlp, otlp: {interval: 5s, sample: 2, endpoint: "http://otel", tls: {}}}
 admin: {}
 `)
@@ -114,9 +118,11 @@ admin: {}
 62:55 parameter "keys" does not go with a queue
 64:25 exchange does not go with a queue
 66:13 source has no exchange
-67:55 interval does not go with metrics that are not sent by otlp
-67:69 sample is 2
-67:105 tls does not go with an endpoint that begins with http`), "\n")
+68:59 group does not go with share
+68:69 window does not go with share
+69:55 interval does not go with metrics that are not sent by otlp
+69:69 sample is 2
+69:105 tls does not go with an endpoint that begins with http`), "\n")
 	if len(ps) != len(want) {
 		t.Errorf("%d problems, want %d", len(ps), len(want))
 	}
@@ -128,5 +134,24 @@ admin: {}
 	}
 	if t.Failed() {
 		t.Log(lines(ps))
+	}
+}
+
+// `share` in a kafka source makes it a share group.
+func TestAShareGroup(t *testing.T) {
+	c := load(t, nowhere(), `
+brokers: {k: {url: "kafka://k1:9092"}}
+containers:
+  orders:
+    source: {broker: k, topics: [orders, returns], share: billing, start: latest, isolation: read_uncommitted, settle_linger: 50ms}
+    dead_letter: {to: dead}
+`)
+	src, err := c.Source("orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := transport.Description{Transport: "kafka", Kind: "share group", Name: "orders,returns", Address: "k1:9092", Place: "topic"}
+	if d := src.(transport.Describer).Describe(); d != want { //nolint:errcheck // it is one
+		t.Errorf("%+v, want %+v", d, want)
 	}
 }

@@ -125,7 +125,7 @@ func (o *observer) make() {
 	o.settleFailures = o.total("longshore.settle.failures", "{message}", "Settlements that were accepted and failed later.")
 	o.reopens = o.total("longshore.reopens", "{reopen}", "Subscriptions that ended, by code.")
 	o.decisions = o.total("longshore.scale.decisions", "{decision}", "Changes of the wanted workers, by direction and reason.")
-	o.skipped = o.total("longshore.skipped", "1", "How often messages were skipped: expired, truncated.")
+	o.skipped = o.total("longshore.skipped", "1", "How often messages were skipped: expired, truncated, given_up.")
 	o.drained = o.total("longshore.drain.deliveries", "{message}", "What became of deliveries in drains: completed, released, abandoned, unflushed, lost.")
 	o.drainTook = o.share("longshore.drain.duration", "s", "Time that the last drain took.")
 }

@@ -39,7 +39,7 @@ func verdicts() []longshore.Verdict {
 
 // usualSkips are all reasons for which messages are skipped.
 func usualSkips() []transport.SkipReason {
-	return []transport.SkipReason{transport.SkippedExpired, transport.SkippedTruncated}
+	return []transport.SkipReason{transport.SkippedExpired, transport.SkippedTruncated, transport.SkippedGivenUp}
 }
 
 // usualMoves are the words of the policies for what happens to everybody.

@@ -139,6 +139,7 @@ type SkipReason string
 const (
 	SkippedExpired   SkipReason = "expired"   // retention had deleted them before they were read
 	SkippedTruncated SkipReason = "truncated" // the log ends before the position: cut off, or made again
+	SkippedGivenUp   SkipReason = "given_up"  // the broker delivered them as often as it may, and gave up on them
 )
 
 // EventKind distinguishes kinds of [Event].
@@ -151,7 +152,7 @@ const (
 	EventUnblocked                  // and no longer does
 	EventStandby                    // subscribed, but another consumer is the active one
 	EventActive                     // now the active one
-	EventSkipped                    // messages were skipped (truncated, expired); see Text
+	EventSkipped                    // messages were skipped (see SkipReason); see Text
 	EventDeclared                   // queues, topics or exchanges were created, or found as wanted; see Text
 	EventCleared                    // a Condition that notices have reported is over; see Text
 )

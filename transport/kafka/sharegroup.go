@@ -2,11 +2,13 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/longshore-go/longshore"
@@ -168,16 +170,22 @@ func (s *ShareGroup) Remaining(ctx context.Context) (transport.Remaining, error)
 			return r, s.at.b.failure(op, s.at.name(), err)
 		}
 		r.Exact = true
-		members := int64(-1)
-		if groups, err := adm.DescribeShareGroups(ctx, s.group); err == nil && groups[s.group].Err == nil {
-			members = int64(len(groups[s.group].Members))
-		}
+		members := s.members(ctx, adm)
 		for _, topic := range slices.Sorted(slices.Values(s.at.topics)) {
 			r.Add(transport.Place{Name: topic, Ready: lags[topic], Consumers: members})
 		}
 		r.Consumers = members
 		return r, nil
 	})
+}
+
+// members is how many members the group has, or -1 if that cannot be read.
+func (s *ShareGroup) members(ctx context.Context, adm *kadm.Client) int64 {
+	groups, err := adm.DescribeShareGroups(ctx, s.group)
+	if err != nil || groups[s.group].Err != nil {
+		return -1
+	}
+	return int64(len(groups[s.group].Members))
 }
 
 // lags is what the group has not done, by topic. Where it has never read a partition, that is
@@ -192,7 +200,7 @@ func (s *ShareGroup) lags(ctx context.Context, cl *kgo.Client, adm *kadm.Client)
 		return nil, err
 	}
 	done := described[s.group]
-	if err := done.Err; err != nil && !isMissingGroup(err) {
+	if err := done.Err; err != nil && !errors.Is(err, kerr.GroupIDNotFound) {
 		return nil, err
 	}
 	out := map[string]int64{}

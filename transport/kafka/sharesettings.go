@@ -93,7 +93,7 @@ func (s *ShareGroup) supported(ctx context.Context, cl *kgo.Client) error {
 	for _, k := range resp.ApiKeys {
 		versions[k.ApiKey] = k.MaxVersion
 	}
-	op := "open " + s.at.title() + " at " + s.at.b.address()
+	op := s.at.opening()
 	if v, known := versions[int16(kmsg.ShareFetch)]; !known || v < 2 {
 		return unsupported(op, s.at.name(), "the broker has no share groups with renewed locks (KIP-932 and KIP-1222)", "use Kafka 4.2 or later, or a consumer group")
 	}
@@ -101,10 +101,14 @@ func (s *ShareGroup) supported(ctx context.Context, cl *kgo.Client) error {
 		if f.Name == "share.version" && f.MaxVersion > 0 && !slices.ContainsFunc(resp.FinalizedFeatures, func(f kmsg.ApiVersionsResponseFinalizedFeature) bool {
 			return f.Name == "share.version" && f.MaxVersionLevel > 0
 		}) {
-			return unsupported(op, s.at.name(), "share groups are switched off in this cluster", "switch them on: kafka-features.sh upgrade --feature share.version=1")
+			return s.switchedOff(op)
 		}
 	}
 	return nil
+}
+
+func (s *ShareGroup) switchedOff(op string) error {
+	return unsupported(op, s.at.name(), "share groups are switched off in this cluster", "switch them on: kafka-features.sh upgrade --feature share.version=1 (Kafka 4.2 or later)")
 }
 
 // groupSettings are the group's settings, the defaults included.
@@ -213,8 +217,6 @@ func (f *shareFacts) readLimits(ctx context.Context, adm *kadm.Client, group map
 	}
 }
 
-func isMissingGroup(err error) bool { return errors.Is(err, kerr.GroupIDNotFound) }
-
 // text is what examine has set, for people; "" if nothing.
 func (f *shareFacts) text(group string) string {
 	if len(f.changed) == 0 {
@@ -239,8 +241,8 @@ func (s *ShareGroup) Settings(ctx context.Context) (map[string]string, error) {
 		if have, err := s.groupSettings(ctx, cl); err == nil {
 			maps.Copy(out, have)
 		}
-		if groups, err := adm.DescribeShareGroups(ctx, s.group); err == nil && groups[s.group].Err == nil {
-			out["group.members"] = strconv.Itoa(len(groups[s.group].Members))
+		if n := s.members(ctx, adm); n >= 0 {
+			out["group.members"] = strconv.FormatInt(n, 10)
 		}
 		if lags, err := s.lags(ctx, cl, adm); err == nil {
 			out["group.lag"] = strconv.FormatInt(lags[s.at.topics[0]], 10)

@@ -127,7 +127,7 @@ func (c *shareConsumer) lastDelivery(r *share.Record, what string) {
 	if r.Deliveries < c.facts.limit {
 		return
 	}
-	c.reports.Event(transport.Event{Kind: transport.EventSkipped, Skipped: transport.SkippedExpired,
+	c.reports.Event(transport.Event{Kind: transport.EventSkipped, Skipped: transport.SkippedGivenUp,
 		Text: fmt.Sprintf("the record at %s/%d offset %d %s in delivery %d of %d: the broker archives it, and it is not delivered again; raise share.delivery.count.limit, or copy it from the topic",
 			r.Topic, r.Part.Num, r.Offset, what, r.Deliveries, c.facts.limit)})
 }
@@ -177,7 +177,7 @@ func (e *shareEvents) Down(why error) {
 	op := "consume " + e.src.at.title()
 	err := e.src.at.b.failure(op, e.src.at.name(), why)
 	if errors.Is(why, kerr.UnsupportedVersion) {
-		err = unsupported(op, e.src.at.name(), "share groups are switched off in this cluster", "switch them on: kafka-features.sh upgrade --feature share.version=1 (Kafka 4.2 or later)")
+		err = e.src.switchedOff(op)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()

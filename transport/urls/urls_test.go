@@ -30,6 +30,7 @@ func TestSourceNamesWhatTheURLNames(t *testing.T) {
 		"sqs://orders?region=r&endpoint=http%3A%2F%2Fh:1&visibility=1m&envelope=sns&declare=true": {Transport: "aws_sqs", Kind: "queue", Name: "orders", Address: "h:1"},
 		"sqs://arn:aws:sqs:eu-west-2:123456789012:orders":                                         {Transport: "aws_sqs", Kind: "queue", Name: "orders", Address: "sqs.eu-west-2.amazonaws.com"},
 		"sqs://https://sqs.eu-west-3.amazonaws.com/123456789012/orders":                           {Transport: "aws_sqs", Kind: "queue", Name: "orders", Address: "sqs.eu-west-3.amazonaws.com"},
+		"kafka://h/a,b?share=billing":                                                             {Transport: "kafka", Kind: "share group", Name: "a,b", Address: "h:9092"},
 		"kafka://h/a?broadcast=true":                                                              {Transport: "kafka", Kind: "broadcast", Name: "a", Address: "h:9092"},
 		"amqp://h?queue=q&declare=quorum":                                                         {Transport: "rabbitmq", Kind: "queue", Name: "q", Address: "h:5672"},
 	} {
@@ -81,6 +82,8 @@ func TestBadURLSaysWhatIsKnownAndNoSecret(t *testing.T) {
 		"kafka://u:" + secret + "@h/t":                          {longshore.CodeConfig, []string{`"group" is missing`, "broadcast=true"}},
 		"kafka://u:" + secret + "@h:x/t?group=g":                {longshore.CodeBadAddress, []string{"port"}},
 		"kafka://u:" + secret + "@h?group=g":                    {longshore.CodeConfig, []string{"no topic is named; write it after"}},
+		"kafka://h/t?group=g&share=s":                           {longshore.CodeConfig, []string{`"share" does not go with a group or a broadcast`}},
+		"kafka://h/t?share=s&broadcast=true":                    {longshore.CodeConfig, []string{`"share" does not go with a group or a broadcast`}},
 		"sqs://?region=r":                                       {longshore.CodeBadAddress, []string{"name a queue"}},
 		"sqs://a b?region=r":                                    {longshore.CodeBadAddress, []string{"letters"}},
 		"sqs://q?region=r&visibility=" + secret:                 {longshore.CodeConfig, []string{"30s"}},
