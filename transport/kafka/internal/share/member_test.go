@@ -155,6 +155,16 @@ func collect(t *testing.T, m *share.Member, e *ear, n int) (rs []*share.Record) 
 	return rs
 }
 
+// holding is a member that holds all n records of a topic with one partition.
+func holding(t *testing.T, brokers, n int) (*kfake.Cluster, *kgo.Client, *share.Member, *ear, []*share.Record) {
+	t.Helper()
+	c := fake(t, brokers, 1)
+	cl := client(t, c)
+	produce(t, cl, n)
+	m, e := member(t, cl)
+	return c, cl, m, e, collect(t, m, e, n)
+}
+
 func settle(t *testing.T, m *share.Member, v share.Verdict, rs ...*share.Record) {
 	t.Helper()
 	for _, r := range rs {
@@ -240,11 +250,7 @@ func TestUnsettledRecordsAreKeptAndComeAgain(t *testing.T) {
 
 // Each record has its own verdict: what is released comes again, and nothing else does.
 func TestEachVerdict(t *testing.T) {
-	c := fake(t, 1, 1)
-	cl := client(t, c)
-	produce(t, cl, 9)
-	m, e := member(t, cl)
-	rs := collect(t, m, e, 9)
+	_, _, m, e, rs := holding(t, 1, 9)
 	var want []int64
 	for i, r := range rs {
 		v := share.Verdict(i%3 + 1)
@@ -275,11 +281,7 @@ func TestEachVerdict(t *testing.T) {
 // A leader that moves has forgotten its locks: what it had given is lost, and the new leader
 // gives it again.
 func TestALeaderMoves(t *testing.T) {
-	c := fake(t, 2, 1)
-	cl := client(t, c)
-	produce(t, cl, 10)
-	m, e := member(t, cl)
-	collect(t, m, e, 10)
+	c, cl, m, e, _ := holding(t, 2, 10)
 	topics, err := kadm.NewClient(cl).ListTopics(t.Context(), "orders")
 	if err != nil {
 		t.Fatal(err)
@@ -300,11 +302,7 @@ func TestALeaderMoves(t *testing.T) {
 func TestASessionIsGone(t *testing.T) {
 	for _, gone := range []*kerr.Error{kerr.ShareSessionNotFound, kerr.InvalidShareSessionEpoch} {
 		t.Run(gone.Message, func(t *testing.T) {
-			c := fake(t, 1, 1)
-			cl := client(t, c)
-			produce(t, cl, 5)
-			m, e := member(t, cl)
-			collect(t, m, e, 5)
+			c, _, m, e, _ := holding(t, 1, 5)
 			c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ShareFetch}, TopLevel: true, Err: gone, Count: 1})
 			again := collect(t, m, e, 5)
 			if lost, _ := e.counts(); lost != 5 {
@@ -320,11 +318,7 @@ func TestASessionIsGone(t *testing.T) {
 func TestAMemberIsFenced(t *testing.T) {
 	for _, fenced := range []*kerr.Error{kerr.UnknownMemberID, kerr.FencedMemberEpoch} {
 		t.Run(fenced.Message, func(t *testing.T) {
-			c := fake(t, 1, 1)
-			cl := client(t, c)
-			produce(t, cl, 5)
-			m, e := member(t, cl)
-			rs := collect(t, m, e, 5)
+			c, cl, m, e, rs := holding(t, 1, 5)
 			hit := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ShareGroupHeartbeat}, Err: fenced, Count: 1})
 			eventually(t, "the refused heartbeat", func() bool { return hit.Hits() > 0 })
 			settle(t, m, share.Accept, rs...)
