@@ -98,9 +98,9 @@ type Route struct {
 	park        string // name of the parking place
 	deadLetters string // Config.DeadLetterPlace
 	watch       *watch
-	locked      bool         // one instance at a time: the source has a lock
-	standby     *atomic.Bool // another instance has it
-	alone       bool         // Config.Alone
+	locked      bool        // one instance at a time: the source has a lock
+	standby     atomic.Bool // another instance has it
+	alone       bool        // Config.Alone
 	refused     chan *StoppedError
 
 	mu     sync.Mutex
@@ -152,7 +152,7 @@ func New(cfg Config) (*Route, error) {
 		f.ledger = cfg.Ledger.l
 	}
 	r := &Route{name: cfg.Name, f: f, from: cfg.From, out: out, park: parkOf(&cfg, from), deadLetters: cfg.DeadLetterPlace,
-		standby: &atomic.Bool{}, alone: cfg.Alone, refused: make(chan *StoppedError, 1), ready: make(chan struct{})}
+		alone: cfg.Alone, refused: make(chan *StoppedError, 1), ready: make(chan struct{})}
 	if cfg.OnUnsendable == StopRoute {
 		f.stop = r.refused
 	}
@@ -217,13 +217,13 @@ const takeOver = 2 * time.Second
 
 // notesStandby notes whether another instance has the lock, and passes the events on.
 func (r *Route) notesStandby(next func(container.Event)) func(container.Event) {
-	standby := r.standby
 	return func(e container.Event) {
 		switch e.Kind { //nolint:exhaustive // the others say nothing of the lock
 		case container.EventDown:
-			standby.Store(errors.Is(e.Err, longshore.CodeExclusive))
+			// With messages in hand the lock is still held by this route's previous subscription.
+			r.standby.Store(errors.Is(e.Err, longshore.CodeExclusive) && !r.busy())
 		case container.EventSubscribed:
-			standby.Store(false)
+			r.standby.Store(false)
 		}
 		if next != nil {
 			next(e)
@@ -269,8 +269,9 @@ func (r *Route) Name() string { return r.c.Name() }
 // Container is what receives: to pause, scale, throttle and watch the route.
 func (r *Route) Container() *container.ListenerContainer { return r.c }
 
-// Start opens a publisher at the target and starts to move messages. It returns also when
-// another instance has the lock, and this one stands by.
+// Start opens a publisher at the target and starts to move messages. It also returns
+// while another instance has the lock and this one stands by. Without a target it fails with
+// [TargetMissing].
 func (r *Route) Start(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -278,6 +279,9 @@ func (r *Route) Start(ctx context.Context) error {
 		return r.c.Start(ctx)
 	}
 	if err := r.unattended(ctx); err != nil {
+		return err
+	}
+	if err := r.targetExists(ctx); err != nil {
 		return err
 	}
 	pub, dest, err := r.out.Publisher(ctx)
@@ -318,6 +322,17 @@ func (r *Route) unattended(ctx context.Context) error {
 		err = why.typed()
 	}
 	return err
+}
+
+// targetExists refuses to start without a target: no message could be moved. An unreachable
+// target is waited for.
+func (r *Route) targetExists(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	if _, err := identify(ctx, r.out); errors.Is(err, longshore.CodeNotFound) {
+		return (&StoppedError{Route: r.name, Reason: TargetMissing, Err: err}).typed()
+	}
+	return nil
 }
 
 // end watches a run, and ends it if it is finished or must stop.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/longshore-go/longshore/bridge"
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/amqp/amqptest"
 	"github.com/longshore-go/longshore/transport/memory"
 )
 
@@ -174,6 +176,75 @@ func TestARouteThatMustBeAlone(t *testing.T) {
 	if err := errors.Join(c.Close(t.Context()), r.Start(t.Context()), r.Stop(t.Context())); err != nil {
 		t.Errorf("alone: %v", err)
 	}
+}
+
+// A route does not start without its target: it could move nothing.
+func TestARouteWithoutItsTarget(t *testing.T) {
+	src, target := memory.New(memory.Config{Name: "a"}), memory.New(memory.Config{Name: "b"})
+	to := &remade{Source: target.Queue("orders", memory.QueueConfig{}), gone: true}
+	r := newRoute(t, bridge.Config{From: src.Queue("orders", memory.QueueConfig{}), To: to})
+	err := r.Start(t.Context())
+	if stopped, ok := errors.AsType[*bridge.StoppedError](err); !ok || stopped.Reason != bridge.TargetMissing || !stopped.Reason.Precondition() {
+		t.Errorf("%v", err)
+	}
+	to.gone = false
+	if err := errors.Join(r.Start(t.Context()), r.Stop(t.Context())); err != nil {
+		t.Errorf("with a target: %v", err)
+	}
+}
+
+// A route that waits for its own lock, because an earlier subscription still has messages on
+// their way to the target, does not stand by.
+func TestARouteDoesNotStandByForItself(t *testing.T) {
+	src := source(t, queueOn(t, amqptest.New(t).URL))
+	publish(t, src, 2)
+	target := memory.New(memory.Config{Name: "b"})
+	to := &stuck{copies: &copies{Source: target.Queue("orders", memory.QueueConfig{})}, until: make(chan struct{})}
+	var waits atomic.Int64
+	r := newRoute(t, bridge.Config{From: src, To: to, OpenFor: 10 * time.Millisecond, Container: container.Config{Workers: container.Workers{Min: 2, Max: 2}, OnEvent: func(e container.Event) {
+		if e.Kind == container.EventDown && errors.Is(e.Err, longshore.CodeExclusive) {
+			waits.Add(1)
+		}
+	}}})
+	if err := r.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it waits for its own lock", func() bool { return waits.Load() > 0 })
+	if r.Progress().Standby {
+		t.Error("it stands by for itself")
+	}
+	close(to.until)
+	until(t, "it goes on", func() bool { return r.Stats().Forwarded == 2 })
+	if err := r.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// stuck is a target that fails the first call and keeps the others until a channel is closed.
+type stuck struct {
+	*copies
+
+	until chan struct{}
+	calls atomic.Int64
+}
+
+func (s *stuck) Publisher(ctx context.Context) (transport.Publisher, string, error) {
+	p, self, err := s.copies.Publisher(ctx)
+	return &sticking{p, s}, self, err
+}
+
+type sticking struct {
+	transport.Publisher
+
+	s *stuck
+}
+
+func (p *sticking) Publish(ctx context.Context, dest string, msgs ...*longshore.Message) error {
+	if p.s.calls.Add(1) == 1 {
+		return &longshore.Error{Code: longshore.CodeConnLost}
+	}
+	<-p.s.until
+	return p.Publisher.Publish(ctx, dest, msgs...)
 }
 
 // Rollback: messages go back with the identity and the headers they had, pass the loop guard,

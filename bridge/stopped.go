@@ -18,11 +18,16 @@ const (
 	SourceRecreated Reason = "source-recreated" // it was deleted and made again
 	TargetGone      Reason = "target-gone"      // the queue or topic that was filled does not exist any more
 	TargetRecreated Reason = "target-recreated" // it was deleted and made again
+	TargetMissing   Reason = "target-missing"   // Start: the queue or topic to fill does not exist
 	OtherConsumers  Reason = "other-consumers"  // Config.Alone, and another consumer takes messages of the source
 	Unsendable      Reason = "unsendable"       // Config.OnUnsendable is StopRoute, and the target refused a message
 	Guarded         Reason = "guard"            // Config.Guard returned an error
 	ContainerEnded  Reason = "container-ended"  // the container of the route ended, see its log
 )
+
+// Precondition reports whether the route can be started once this reason is removed, without
+// looking at what it has moved.
+func (r Reason) Precondition() bool { return r == TargetMissing || r == OtherConsumers }
 
 // StoppedError is why a route stopped by itself before it was finished. What it had received and
 // not forwarded is back at the source.
@@ -43,6 +48,7 @@ func (e *StoppedError) typed() error {
 		SourceRecreated: "run verify to see what was moved, then start the route again for the new one",
 		TargetGone:      "create it again; verify shows what was lost with it",
 		TargetRecreated: "run verify to see what was lost with the old one",
+		TargetMissing:   "create the target, then start the route again",
 		OtherConsumers:  "stop the other consumers, then start the route again",
 		Unsendable:      "correct or remove the message at the source, or let the route park such messages",
 		Guarded:         "correct what differs, then start the route again",
@@ -69,21 +75,25 @@ const goneTwice = 2
 
 // begin notes what the place is now. A place that cannot be reached is looked at later.
 func (i *incarnation) begin(ctx context.Context) {
-	i.first, i.away = "", 0
-	if x, ok := i.src.(transport.Incarnated); ok {
-		i.first, _ = x.Incarnation(ctx) // read again by check
+	i.away = 0
+	i.first, _ = identify(ctx, i.src) // read again by check
+}
+
+// identify returns the identity of a place, "" where the broker gives none. Errors: those of a
+// probe, such as [longshore.CodeNotFound].
+func identify(ctx context.Context, place any) (string, error) {
+	switch x := place.(type) {
+	case transport.Incarnated:
+		return x.Incarnation(ctx)
+	case transport.Prober:
+		return "", x.Probe(ctx)
 	}
+	return "", nil
 }
 
 // check compares the place with what it was; nil while it cannot be reached.
 func (i *incarnation) check(ctx context.Context) *StoppedError {
-	now, err := i.first, error(nil)
-	switch x := i.src.(type) {
-	case transport.Incarnated:
-		now, err = x.Incarnation(ctx)
-	case transport.Prober:
-		err = x.Probe(ctx)
-	}
+	now, err := identify(ctx, i.src)
 	switch {
 	case errors.Is(err, longshore.CodeNotFound):
 		if i.away++; i.away >= goneTwice {

@@ -262,7 +262,7 @@ func (s *Sides) Start(ctx context.Context, d Direction) (Mover, error) {
 		return nil, err
 	}
 	if err := r.Start(ctx); err != nil {
-		if why, is := errors.AsType[*bridge.StoppedError](err); is && why.Reason == bridge.OtherConsumers {
+		if why, is := errors.AsType[*bridge.StoppedError](err); is && why.Reason.Precondition() {
 			err = &PreconditionError{err}
 		}
 		return nil, err

@@ -71,7 +71,7 @@ func exitOf(err error) error {
 		return &cli.CodeError{Code: cli.ExitPrecondition, Err: err}
 	}
 	if why, is := errors.AsType[*bridge.StoppedError](err); is {
-		if why.Reason == bridge.OtherConsumers {
+		if why.Reason.Precondition() {
 			return &cli.CodeError{Code: cli.ExitPrecondition, Err: err}
 		}
 		return &cli.CodeError{Code: cli.ExitPolicy, Err: err}

@@ -259,6 +259,12 @@ func TestAChangedTopologyIsRefused(t *testing.T) {
 func TestHowRunEnds(t *testing.T) {
 	t.Parallel()
 	s := moving(t, amqp.Classic)
+	for _, args := range [][]string{{"run"}, {"run", "--standby"}, {"run", "--until", "empty"}} {
+		got := s.bridge(t, world{}, 4, `target-missing: longshore: open kafka group "shop"`, args...)
+		if strings.Contains(got.err, "standing by") || !strings.Contains(got.err, "help: create the target") {
+			t.Error(got.err)
+		}
+	}
 	s.topics(t, func(ctx context.Context, adm *kadm.Client) error {
 		_, err := adm.CreateTopics(ctx, 3, 1, nil, "orders")
 		return err
