@@ -215,7 +215,7 @@ func (c *shareConsumer) giveBack() {
 	c.ready = nil
 	c.mu.Unlock()
 	for _, d := range ds {
-		_ = c.member.SettleWith(d.Token(), share.Release, func(r *share.Record) { // an error: it is lost already
+		_ = c.member.Settle(d.Token(), share.Release, func(r *share.Record) { // an error: it is lost already
 			c.src.attempts.next(r, d.Attempt)
 			c.lastDelivery(r, "was given back unhandled")
 		})

@@ -18,7 +18,7 @@ import (
 
 // Ack accepts a record.
 func (c *shareConsumer) Ack(_ context.Context, token uint64) error {
-	return c.settled(c.member.SettleWith(token, share.Accept, c.src.attempts.forget))
+	return c.settled(c.member.Settle(token, share.Accept, c.src.attempts.forget))
 }
 
 // Nack releases a record: any member may get it at once. Kafka has no delay for that.
@@ -29,7 +29,7 @@ func (c *shareConsumer) Nack(_ context.Context, token uint64, delay time.Duratio
 		}
 		return unsupported("nack with a delay", c.src.at.name(), "a share group delivers a released record at once", "let the container wait, which keeps the lock")
 	}
-	return c.settled(c.member.SettleWith(token, share.Release, func(r *share.Record) { c.src.attempts.next(r, attempt) }))
+	return c.settled(c.member.Settle(token, share.Release, func(r *share.Record) { c.src.attempts.next(r, attempt) }))
 }
 
 // Reject is not possible: a share group archives a rejected record and keeps no copy.

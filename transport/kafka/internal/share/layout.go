@@ -33,20 +33,33 @@ func (l *layout) of(node int32) map[Part]struct{} {
 	return parts
 }
 
-// complete reports whether all leaders are known.
-func (l *layout) complete() bool {
+// leads reports whether a broker leads any partition.
+func (l *layout) leads(node int32) bool {
 	for part := range l.assigned {
-		if _, known := l.leaders[part]; !known {
-			return false
+		if leader, known := l.leaders[part]; known && leader == node {
+			return true
 		}
 	}
-	return true
+	return false
+}
+
+// brokers are the leaders of all partitions; complete: each partition's is known.
+func (l *layout) brokers() (nodes map[int32]struct{}, complete bool) {
+	nodes, complete = map[int32]struct{}{}, true
+	for part := range l.assigned {
+		if node, known := l.leaders[part]; known {
+			nodes[node] = struct{}{}
+		} else {
+			complete = false
+		}
+	}
+	return nodes, complete
 }
 
 // assign takes an assignment.
-func (l *layout) assign(a *kmsg.ShareGroupHeartbeatResponseAssignment) {
+func (l *layout) assign(topics []kmsg.ShareGroupHeartbeatResponseAssignmentTopicPartition) {
 	l.assigned = map[Part]struct{}{}
-	for _, t := range a.TopicPartitions {
+	for _, t := range topics {
 		for _, num := range t.Partitions {
 			l.assigned[Part{t.TopicID, num}] = struct{}{}
 		}
@@ -109,7 +122,7 @@ func (m *Member) follow() {
 			m.placed(resp)
 		}
 		next := time.Minute
-		if err != nil || !m.layout.complete() {
+		if _, complete := m.layout.brokers(); err != nil || !complete {
 			next = pause
 		}
 		m.mu.Unlock()
@@ -125,19 +138,13 @@ func (m *Member) follow() {
 // placed takes an answer, and ends what earlier leaders had locked. The caller holds mu.
 func (m *Member) placed(resp *kmsg.MetadataResponse) {
 	for _, part := range m.layout.learn(resp) {
-		m.moved(part)
-	}
-	m.settleIn()
-}
-
-// moved ends what other brokers than the leader had locked of a partition. The caller holds mu.
-func (m *Member) moved(part Part) {
-	leader := m.layout.leaders[part]
-	for _, l := range m.links {
-		if l.node != leader {
-			m.report(m.leases.Drop(l.session.id, part, kerr.NotLeaderForPartition))
+		for _, l := range m.links.at {
+			if l.node != m.layout.leaders[part] {
+				m.report(m.leases.Drop(l.session.id, part, kerr.NotLeaderForPartition))
+			}
 		}
 	}
+	m.settleIn()
 }
 
 // settleIn makes sure that each leader has a link. The caller holds mu.
@@ -145,17 +152,16 @@ func (m *Member) settleIn() {
 	if m.ending() || m.life.Err() != nil {
 		return
 	}
-	for part := range m.layout.assigned {
-		node, known := m.layout.leaders[part]
-		if !known {
-			m.seekLeaders()
-			continue
-		}
-		if m.links[node] == nil {
+	nodes, complete := m.layout.brokers()
+	if !complete {
+		m.seekLeaders()
+	}
+	for node := range nodes {
+		if m.links.at[node] == nil {
 			l := newLink(node, m.cfg.Group, m.id)
-			m.links[node] = l
+			m.links.at[node] = l
 			m.wg.Go(func() { m.serve(l) })
 		}
 	}
-	m.kickAll()
+	m.links.wakeAll()
 }

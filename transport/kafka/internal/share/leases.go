@@ -1,6 +1,7 @@
 package share
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -111,23 +112,18 @@ func (l *Leases) find(token uint64, now time.Time) (*Record, error) {
 	case r.state != stateHeld:
 		return nil, ErrSettled
 	case !r.deadline.After(now):
-		return nil, ErrLost // Lapse is about to report it
+		return nil, ErrLost // Watch is about to report it
 	default:
 		return r, nil
 	}
 }
 
-// Settle accepts a verdict. It returns the session whose next request carries it.
-func (l *Leases) Settle(token uint64, v Verdict, now time.Time) (session uint64, err error) {
+// Settle accepts a verdict, which the next request of the record's session carries.
+func (l *Leases) Settle(token uint64, v Verdict, now time.Time) (*Record, error) {
 	r, err := l.find(token, now)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	l.accept(r, v)
-	return r.session, nil
-}
-
-func (l *Leases) accept(r *Record, v Verdict) {
 	o := l.sessions[r.session]
 	r.set(stateSettled)
 	r.verdict = v
@@ -142,6 +138,7 @@ func (l *Leases) accept(r *Record, v Verdict) {
 		done <- ErrSettled
 	}
 	r.waiting = nil
+	return r, nil
 }
 
 // Renew makes the next request of the record's session renew its lock; done, which has room
@@ -239,16 +236,10 @@ func (o *Outcome) add(other Outcome) {
 }
 
 // sorted puts the lists in order.
-func (o *Outcome) sorted() *Outcome {
+func (o *Outcome) sorted() {
 	for _, rs := range [][]*Record{o.Lost, o.Failed} {
-		slices.SortFunc(rs, func(a, b *Record) int {
-			if a.Token < b.Token {
-				return -1
-			}
-			return 1
-		})
+		slices.SortFunc(rs, func(a, b *Record) int { return cmp.Compare(a.Token, b.Token) })
 	}
-	return o
 }
 
 // end forgets a record whose lock has ended, or may have.

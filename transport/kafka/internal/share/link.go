@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/backoff"
 )
 
 // link is the session with one broker and the order of its requests. The member's lock guards
@@ -89,75 +90,58 @@ func (m *Member) unlink(l *link) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.ended(l, ErrLost)
-	delete(m.links, l.node)
-	m.announce()
+	delete(m.links.at, l.node)
+	m.changes.announce()
 	m.settleIn()
 }
 
 // next decides what a link does. The caller holds mu.
 func (m *Member) next(l *link, now time.Time) step {
-	some, renews := m.leases.Ready(l.session.id)
-	room, want := m.room(l)
 	switch {
 	case m.ending() && l.session.id == 0:
 		return step{end: true}
 	case m.ending():
 		p := m.leases.Take(l.session.id, now)
-		if p != nil {
-			p.dropRenewals()
-		}
+		p.dropRenewals()
 		return step{ack: l.session.acknowledge(p, true), parcel: p, final: true}
 	case l.rest.After(now):
 		return step{wait: l.rest.Sub(now)}
-	case renews, some && room == 0 && m.lingered(l, now):
-		p := m.leases.Take(l.session.id, now)
-		l.since = time.Time{}
-		return step{ack: l.session.acknowledge(p, false), parcel: p}
+	}
+	some, renews := m.leases.Ready(l.session.id)
+	room := m.links.room(l, m.wanted, &m.layout)
+	switch {
+	case renews: // alone: a fetch with renewals acquires nothing
 	case room > 0:
-		return m.fetchStep(l, want, room, now)
+		return m.fetchStep(l, room, now)
 	case some:
-		return step{wait: max(l.since.Add(m.cfg.Linger).Sub(now), time.Millisecond)}
-	case len(want) == 0 && l.session.id == 0:
+		linger := m.cfg.Linger
+		if m.hurried > 0 {
+			linger = 0
+		}
+		if left := l.linger(now, linger); left > 0 {
+			return step{wait: left}
+		}
+	default:
+		l.since = time.Time{}
 		return step{wait: time.Minute}
 	}
-	return step{wait: time.Minute}
+	p := m.leases.Take(l.session.id, now)
+	l.since = time.Time{}
+	return step{ack: l.session.acknowledge(p, false), parcel: p}
 }
 
-// lingered reports whether verdicts that no fetch carries have waited long enough. The caller
-// holds mu.
-func (m *Member) lingered(l *link, now time.Time) bool {
+// linger is how long verdicts that no fetch carries wait for others from now on.
+func (l *link) linger(now time.Time, most time.Duration) time.Duration {
 	if l.since.IsZero() {
 		l.since = now
 	}
-	return m.hurried > 0 || now.Sub(l.since) >= m.cfg.Linger
-}
-
-// room is how many records a link may ask for now, and of which partitions. The links share
-// what is wanted: those that wait for records have their share already. The caller holds mu.
-func (m *Member) room(l *link) (n int, parts map[Part]struct{}) {
-	parts = m.layout.of(l.node)
-	if m.wanted == 0 || m.canceled || m.down != nil || len(parts) == 0 {
-		return 0, parts
-	}
-	left, free := m.wanted, 0
-	for _, x := range m.links {
-		left -= x.fetching
-		if x.fetching == 0 && (x == l || len(m.layout.of(x.node)) > 0) {
-			free++
-		}
-	}
-	if left <= 0 {
-		return 0, parts
-	}
-	return min((left+free-1)/free, mostRecords), parts
+	return l.since.Add(most).Sub(now)
 }
 
 // fetchStep makes a fetch. The caller holds mu.
-func (m *Member) fetchStep(l *link, want map[Part]struct{}, room int, now time.Time) step {
+func (m *Member) fetchStep(l *link, room int, now time.Time) step {
 	if l.session.id == 0 {
-		m.sessions++
-		l.session.reset()
-		l.session.id = m.sessions
+		m.links.open(l)
 		m.leases.Open(l.session.id)
 	}
 	wait := fetchWait
@@ -166,7 +150,7 @@ func (m *Member) fetchStep(l *link, want map[Part]struct{}, room int, now time.T
 	}
 	p := m.leases.Take(l.session.id, now)
 	l.since, l.fetching = time.Time{}, room
-	return step{parcel: p, fetch: l.session.fetch(want, p, limits{records: int32(room), waitMs: int32(wait.Milliseconds()), //nolint:gosec // small
+	return step{parcel: p, fetch: l.session.fetch(m.layout.of(l.node), p, limits{records: int32(room), waitMs: int32(wait.Milliseconds()), //nolint:gosec // small
 		bytes: fetchBytes, partBytes: partBytes})}
 }
 
@@ -180,8 +164,8 @@ func (m *Member) fetch(l *link, s *step) {
 	if err == nil {
 		err = kerr.ErrorForCode(resp.ErrorCode)
 	}
-	m.called(longshore.OperationReceive, sent, err)
-	m.calledFor(s.parcel, sent, err)
+	m.cfg.called(longshore.OperationReceive, sent, err)
+	m.cfg.carried(s.parcel, sent, err)
 	var found map[Part]decoded
 	if err == nil {
 		found = m.unpack(resp)
@@ -189,7 +173,7 @@ func (m *Member) fetch(l *link, s *step) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l.fetching = 0
-	defer m.announce()
+	defer m.changes.announce()
 	if err != nil {
 		m.requestFailed(l, err)
 		return
@@ -276,10 +260,10 @@ func (m *Member) acknowledge(l *link, s *step) {
 	if err == nil {
 		err = kerr.ErrorForCode(resp.ErrorCode)
 	}
-	m.calledFor(s.parcel, sent, err)
+	m.cfg.carried(s.parcel, sent, err)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	defer m.announce()
+	defer m.changes.announce()
 	if err != nil {
 		m.requestFailed(l, err)
 		return
@@ -290,40 +274,6 @@ func (m *Member) acknowledge(l *link, s *step) {
 		return
 	}
 	m.worked(l, &trouble)
-}
-
-// calledFor reports the call that carried a parcel.
-func (m *Member) calledFor(p *Parcel, began time.Time, err error) {
-	if m.cfg.Called == nil || p.Empty() {
-		return
-	}
-	for _, kind := range p.kinds() {
-		m.called(kind, began, err)
-	}
-}
-
-// kinds are what a parcel carries.
-func (p *Parcel) kinds() (out []longshore.OperationKind) {
-	seen := map[longshore.OperationKind]bool{}
-	add := func(k longshore.OperationKind) {
-		if !seen[k] {
-			seen[k] = true
-			out = append(out, k)
-		}
-	}
-	for _, c := range p.parts {
-		for _, r := range c.verdicts {
-			if r.verdict == Release {
-				add(longshore.OperationNack)
-			} else {
-				add(longshore.OperationAck)
-			}
-		}
-		if len(c.renewals) > 0 {
-			add(longshore.OperationExtend)
-		}
-	}
-	return out
 }
 
 // ackAnswer is what the broker says about one partition of a parcel.
@@ -377,19 +327,23 @@ func (m *Member) requestFailed(l *link, err error) {
 	if m.life.Err() != nil {
 		return
 	}
-	fenced := errors.Is(err, kerr.ShareSessionNotFound) || errors.Is(err, kerr.InvalidShareSessionEpoch)
 	m.ended(l, err)
 	switch {
-	case fenced:
-		m.backOff(l)
-		return
-	case !passing(err):
+	case errors.Is(err, kerr.ShareSessionNotFound), errors.Is(err, kerr.InvalidShareSessionEpoch): // the broker is well
+	case passing(err):
+		m.seekLeaders()
+	default:
 		m.fail(err)
 	}
-	m.seekLeaders()
-	m.backOff(l)
-	if l.failures > 2 {
-		m.cfg.Events.Troubled(l.condition(), err)
+	m.repeat(l, err)
+}
+
+// repeat keeps a link's next request back, longer with each failure. The caller holds mu.
+func (m *Member) repeat(l *link, why error) {
+	l.failures++
+	l.rest = time.Now().Add(backoff.Policy{Initial: 20 * time.Millisecond, Max: 2 * time.Second, Multiplier: 2}.Delay(l.failures, 0))
+	if l.failures >= troubledAfter {
+		m.cfg.Events.Troubled(l.condition(), why)
 	}
 }
 
@@ -399,15 +353,10 @@ func (m *Member) ended(l *link, why error) {
 		m.report(m.leases.Close(l.session.id, why))
 	}
 	l.session.reset()
+	l.since = time.Time{}
 }
 
 func (l *link) condition() string { return "broker " + kgo.NodeName(l.node) }
-
-// backOff keeps the next request back, longer with each failure.
-func (m *Member) backOff(l *link) {
-	l.rest = time.Now().Add(min(20*time.Millisecond<<min(l.failures, 7), 2*time.Second))
-	l.failures++
-}
 
 // worked notes a request that was carried out, if not in all of its parts. The caller holds mu.
 func (m *Member) worked(l *link, trouble *Outcome) {
@@ -416,19 +365,5 @@ func (m *Member) worked(l *link, trouble *Outcome) {
 		m.cfg.Events.Recovered(l.condition())
 		return
 	}
-	m.backOff(l)
-	if l.failures > 2 {
-		m.cfg.Events.Troubled(l.condition(), trouble.Err)
-	}
-}
-
-// dropRenewals leaves the renewals out of a parcel: what it belongs to ends.
-func (p *Parcel) dropRenewals() {
-	p.renews = false
-	for part, c := range p.parts {
-		c.renewals = nil
-		if len(c.verdicts) == 0 && len(c.gaps) == 0 {
-			delete(p.parts, part)
-		}
-	}
+	m.repeat(l, trouble.Err)
 }

@@ -25,6 +25,22 @@ type Config struct {
 	Called func(kind longshore.OperationKind, began time.Time, err error)
 }
 
+func (c *Config) called(kind longshore.OperationKind, began time.Time, err error) {
+	if c.Called != nil {
+		c.Called(kind, began, err)
+	}
+}
+
+// carried reports the call that carried a parcel.
+func (c *Config) carried(p *Parcel, began time.Time, err error) {
+	if c.Called == nil || p.Empty() {
+		return
+	}
+	for _, kind := range p.kinds() {
+		c.Called(kind, began, err)
+	}
+}
+
 // Events hears what happens to a member. The methods are called in order, with the member's
 // lock held: they must return at once and must not call the member.
 type Events interface {
@@ -55,24 +71,47 @@ type Member struct {
 	stale    chan struct{} // the leaders are to be read again; holds one
 	presence chan struct{} // the next heartbeat is due at once; holds one
 
-	mu       sync.Mutex
-	changed  chan struct{} // closed and replaced at each change that someone waits for
-	leases   *Leases
-	layout   layout          // which partitions there are, and where
-	links    map[int32]*link // by broker
-	sessions uint64          // how many were opened
-	absent   bool            // the member subscribes to nothing, or has not joined yet
-	wanted   int             // how many more records the caller takes now
-	canceled bool            // nothing is acquired any more
-	closing  bool            // Close was called
-	hurried  int             // how many callers wait for verdicts to be carried out
-	down     error           // why it cannot go on
+	mu      sync.Mutex
+	changes changes
+	leases  *Leases
+	layout  layout // which partitions there are, and where
+	links   links  // to the leaders
+	phase   phase
+	absent  bool // the member subscribes to nothing, or has not joined yet
+	wanted  int  // how many more records the caller takes now; 0 outside phaseConsuming
+	hurried int  // how many callers wait for verdicts to be carried out
+}
+
+// phase is how far a member has come. It never goes back.
+type phase uint8
+
+const (
+	phaseConsuming phase = iota
+	phaseCanceled        // nothing is acquired any more
+	phaseDown            // the member cannot go on, and closes its sessions
+	phaseClosing         // Close was called
+)
+
+// enter goes to a phase, unless a later one has begun. The caller holds mu.
+func (m *Member) enter(p phase) {
+	m.phase, m.wanted = max(m.phase, p), 0
+	m.changes.announce()
+}
+
+// changes wakes those that wait for a change. The member's lock guards it.
+type changes struct {
+	next chan struct{} // closed and replaced at each change
+}
+
+func (c *changes) announce() {
+	close(c.next)
+	c.next = make(chan struct{})
 }
 
 // Join makes a member and starts it. It makes no call by itself: an error shows in Events.
 func Join(cfg Config) *Member {
-	m := &Member{cfg: cfg, id: newID(), stale: make(chan struct{}, 1), presence: make(chan struct{}, 1), absent: cfg.Absent, changed: make(chan struct{}),
-		leases: NewLeases(), layout: newLayout(), links: map[int32]*link{}}
+	m := &Member{cfg: cfg, id: newID(), stale: make(chan struct{}, 1), presence: make(chan struct{}, 1), absent: cfg.Absent, changes: changes{make(chan struct{})},
+		leases: NewLeases(), layout: newLayout(), links: links{at: map[int32]*link{}}}
 	m.life, m.end = context.WithCancel(context.Background())
 	beats, stop := context.WithCancel(m.life)
 	m.beat = stop
@@ -94,9 +133,12 @@ func newID() string {
 func (m *Member) Want(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.phase > phaseConsuming {
+		return
+	}
 	m.wanted = n
 	if n > 0 {
-		m.kickAll()
+		m.links.wakeAll()
 	}
 }
 
@@ -111,30 +153,27 @@ func (m *Member) Enter() { m.setAbsent(false) }
 func (m *Member) setAbsent(absent bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.absent = absent || m.canceled
+	m.absent = absent || m.phase > phaseConsuming
 	select {
 	case m.presence <- struct{}{}:
 	default:
 	}
 }
 
-// Settle accepts a verdict on a record that is held. Errors: ErrLost, ErrSettled.
-func (m *Member) Settle(token uint64, v Verdict) error {
-	return m.SettleWith(token, v, func(*Record) {})
-}
-
-// SettleWith is Settle, and calls note with the record before any request can carry the
-// verdict. note must not call the member.
-func (m *Member) SettleWith(token uint64, v Verdict, note func(*Record)) error {
+// Settle accepts a verdict on a record that is held, and calls note with the record before
+// any request can carry the verdict. note must not call the member; nil: there is none.
+// Errors: ErrLost, ErrSettled.
+func (m *Member) Settle(token uint64, v Verdict, note func(*Record)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r, err := m.leases.find(token, time.Now())
+	r, err := m.leases.Settle(token, v, time.Now())
 	if err != nil {
 		return err
 	}
-	note(r)
-	m.leases.accept(r, v)
-	m.kick(r.session)
+	if note != nil {
+		note(r)
+	}
+	m.links.settled(r.session)
 	return nil
 }
 
@@ -153,7 +192,7 @@ func (m *Member) Renew(ctx context.Context, token uint64) error {
 	m.mu.Lock()
 	session, err := m.leases.Renew(token, time.Now(), done)
 	if err == nil {
-		m.kick(session)
+		m.links.wake(session)
 	}
 	m.mu.Unlock()
 	if err != nil {
@@ -174,29 +213,14 @@ func (m *Member) Held() int {
 	return m.leases.Len()
 }
 
-// Parts is how many partitions are assigned.
-func (m *Member) Parts() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.layout.assigned)
-}
-
 // Cancel stops acquiring, unsubscribes, and waits for the answers to the fetches that are
 // on their way. What is held can still be settled.
 func (m *Member) Cancel(ctx context.Context) error {
 	m.Leave()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.canceled, m.wanted = true, 0
-	m.announce()
-	return m.until(ctx, func() bool {
-		for _, l := range m.links {
-			if l.fetching > 0 {
-				return false
-			}
-		}
-		return true
-	})
+	m.enter(phaseCanceled)
+	return m.until(ctx, func() bool { return !m.links.fetching() })
 }
 
 // Flush waits until the broker has answered every verdict.
@@ -205,7 +229,7 @@ func (m *Member) Flush(ctx context.Context) error {
 	defer m.mu.Unlock()
 	m.hurried++
 	defer func() { m.hurried-- }()
-	m.kickAll()
+	m.links.wakeAll()
 	return m.until(ctx, func() bool { return m.leases.Unanswered() == 0 })
 }
 
@@ -213,15 +237,14 @@ func (m *Member) Flush(ctx context.Context) error {
 // and leaves the group. It returns within ctx's time, and the broker finds out by itself then.
 func (m *Member) Close(ctx context.Context) {
 	m.mu.Lock()
-	m.canceled, m.closing, m.wanted = true, true, 0
-	m.announce()
-	m.kickAll()
+	m.enter(phaseClosing)
+	m.links.wakeAll()
 	m.mu.Unlock()
 	m.beat()
 	done := make(chan struct{})
 	go func() {
 		m.linksEnded(ctx)
-		_ = m.leave(ctx) // else the broker removes the member after the session's time
+		_ = leave(ctx, m.cfg.Client, m.cfg.Group, m.id) // else the broker removes the member after the session's time
 		m.end()
 		m.wg.Wait()
 		close(done)
@@ -238,28 +261,21 @@ func (m *Member) Close(ctx context.Context) {
 func (m *Member) linksEnded(ctx context.Context) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_ = m.until(ctx, func() bool { return len(m.links) == 0 }) // what is left ends with life
+	_ = m.until(ctx, func() bool { return len(m.links.at) == 0 }) // what is left ends with life
 }
 
 // fail ends the member from inside, once. The caller holds mu.
 func (m *Member) fail(why error) {
-	if m.down != nil || m.closing {
+	if m.ending() {
 		return
 	}
-	m.down, m.wanted = why, 0
-	m.announce()
-	m.kickAll()
+	m.enter(phaseDown)
+	m.links.wakeAll()
 	m.cfg.Events.Down(why)
 }
 
 // ending reports whether the sessions are to be closed. The caller holds mu.
-func (m *Member) ending() bool { return m.closing || m.down != nil }
-
-// announce wakes those that wait for a change. The caller holds mu.
-func (m *Member) announce() {
-	close(m.changed)
-	m.changed = make(chan struct{})
-}
+func (m *Member) ending() bool { return m.phase >= phaseDown }
 
 // until waits for a condition, which is checked with mu held. Errors: ctx's.
 func (m *Member) until(ctx context.Context, cond func() bool) error {
@@ -267,7 +283,7 @@ func (m *Member) until(ctx context.Context, cond func() bool) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		changed := m.changed
+		changed := m.changes.next
 		m.mu.Unlock()
 		select {
 		case <-changed:
@@ -282,22 +298,6 @@ func (m *Member) until(ctx context.Context, cond func() bool) error {
 	return nil
 }
 
-// kick wakes the link that has a session. The caller holds mu.
-func (m *Member) kick(session uint64) {
-	for _, l := range m.links {
-		if l.session.id == session {
-			l.wake()
-			return
-		}
-	}
-}
-
-func (m *Member) kickAll() {
-	for _, l := range m.links {
-		l.wake()
-	}
-}
-
 // report passes on what became of records. The caller holds mu.
 func (m *Member) report(out Outcome) {
 	out.sorted()
@@ -308,7 +308,7 @@ func (m *Member) report(out Outcome) {
 		m.cfg.Events.Failed(r, r.verdict, out.Err)
 	}
 	if len(out.Lost)+len(out.Failed) > 0 {
-		m.announce()
+		m.changes.announce()
 	}
 }
 
@@ -321,7 +321,7 @@ func (m *Member) watch() {
 		out, renew, next := m.leases.Watch(time.Now())
 		m.report(out)
 		for _, session := range renew {
-			m.kick(session)
+			m.links.wake(session)
 		}
 		m.mu.Unlock()
 		timer.Reset(min(next, 250*time.Millisecond)) // what arrives meanwhile may be due sooner

@@ -155,20 +155,19 @@ func collect(t *testing.T, m *share.Member, e *ear, n int) (rs []*share.Record) 
 	return rs
 }
 
-// holding is a member that holds all n records of a topic with one partition.
-func holding(t *testing.T, brokers, n int) (*kfake.Cluster, *kgo.Client, *share.Member, *ear, []*share.Record) {
+// filled is a cluster whose topic has one partition and n records.
+func filled(t *testing.T, brokers, n int) (*kfake.Cluster, *kgo.Client) {
 	t.Helper()
 	c := fake(t, brokers, 1)
 	cl := client(t, c)
 	produce(t, cl, n)
-	m, e := member(t, cl)
-	return c, cl, m, e, collect(t, m, e, n)
+	return c, cl
 }
 
 func settle(t *testing.T, m *share.Member, v share.Verdict, rs ...*share.Record) {
 	t.Helper()
 	for _, r := range rs {
-		if err := m.Settle(r.Token, v); err != nil {
+		if err := m.Settle(r.Token, v, nil); err != nil {
 			t.Errorf("settle offset %d: %v", r.Offset, err)
 		}
 	}
@@ -223,9 +222,7 @@ func TestMembersShareARecordEach(t *testing.T) {
 // Records that are not settled stay ours over further fetches, longer than their locks last;
 // a member that vanishes leaves all of them to the others.
 func TestUnsettledRecordsAreKeptAndComeAgain(t *testing.T) {
-	c := fake(t, 1, 1)
-	cl := client(t, c)
-	produce(t, cl, 30)
+	c, cl := filled(t, 1, 30)
 	a, ea := member(t, cl)
 	first := collect(t, a, ea, 10)
 	rest := collect(t, a, ea, 20)
@@ -250,7 +247,9 @@ func TestUnsettledRecordsAreKeptAndComeAgain(t *testing.T) {
 
 // Each record has its own verdict: what is released comes again, and nothing else does.
 func TestEachVerdict(t *testing.T) {
-	_, _, m, e, rs := holding(t, 1, 9)
+	_, cl := filled(t, 1, 9)
+	m, e := member(t, cl)
+	rs := collect(t, m, e, 9)
 	var want []int64
 	for i, r := range rs {
 		v := share.Verdict(i%3 + 1)
@@ -272,7 +271,7 @@ func TestEachVerdict(t *testing.T) {
 		t.Errorf("renew: %v", err)
 	}
 	settle(t, m, share.Accept, again...)
-	if err := m.Settle(again[0].Token, share.Accept); err == nil {
+	if err := m.Settle(again[0].Token, share.Accept, nil); err == nil {
 		t.Error("a record was settled twice")
 	}
 	flush(t, m)
@@ -281,7 +280,9 @@ func TestEachVerdict(t *testing.T) {
 // A leader that moves has forgotten its locks: what it had given is lost, and the new leader
 // gives it again.
 func TestALeaderMoves(t *testing.T) {
-	c, cl, m, e, _ := holding(t, 2, 10)
+	c, cl := filled(t, 2, 10)
+	m, e := member(t, cl)
+	collect(t, m, e, 10)
 	topics, err := kadm.NewClient(cl).ListTopics(t.Context(), "orders")
 	if err != nil {
 		t.Fatal(err)
@@ -302,7 +303,9 @@ func TestALeaderMoves(t *testing.T) {
 func TestASessionIsGone(t *testing.T) {
 	for _, gone := range []*kerr.Error{kerr.ShareSessionNotFound, kerr.InvalidShareSessionEpoch} {
 		t.Run(gone.Message, func(t *testing.T) {
-			c, _, m, e, _ := holding(t, 1, 5)
+			c, cl := filled(t, 1, 5)
+			m, e := member(t, cl)
+			collect(t, m, e, 5)
 			c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ShareFetch}, TopLevel: true, Err: gone, Count: 1})
 			again := collect(t, m, e, 5)
 			if lost, _ := e.counts(); lost != 5 {
@@ -318,7 +321,9 @@ func TestASessionIsGone(t *testing.T) {
 func TestAMemberIsFenced(t *testing.T) {
 	for _, fenced := range []*kerr.Error{kerr.UnknownMemberID, kerr.FencedMemberEpoch} {
 		t.Run(fenced.Message, func(t *testing.T) {
-			c, cl, m, e, rs := holding(t, 1, 5)
+			c, cl := filled(t, 1, 5)
+			m, e := member(t, cl)
+			rs := collect(t, m, e, 5)
 			hit := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.ShareGroupHeartbeat}, Err: fenced, Count: 1})
 			eventually(t, "the refused heartbeat", func() bool { return hit.Hits() > 0 })
 			settle(t, m, share.Accept, rs...)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/longshore-go/longshore"
 )
 
 // ackRange is a run of offsets with one acknowledge type.
@@ -117,10 +119,48 @@ func (c *contents) ranges() []ackRange {
 	return out
 }
 
+// kinds are what a parcel carries.
+func (p *Parcel) kinds() (out []longshore.OperationKind) {
+	seen := map[longshore.OperationKind]bool{}
+	add := func(k longshore.OperationKind) {
+		if !seen[k] {
+			seen[k] = true
+			out = append(out, k)
+		}
+	}
+	for _, c := range p.parts {
+		for _, r := range c.verdicts {
+			if r.verdict == Release {
+				add(longshore.OperationNack)
+			} else {
+				add(longshore.OperationAck)
+			}
+		}
+		if len(c.renewals) > 0 {
+			add(longshore.OperationExtend)
+		}
+	}
+	return out
+}
+
+// dropRenewals leaves the renewals out of a parcel: what it belongs to ends.
+func (p *Parcel) dropRenewals() {
+	if p == nil {
+		return
+	}
+	p.renews = false
+	for part, c := range p.parts {
+		c.renewals = nil
+		if len(c.verdicts) == 0 && len(c.gaps) == 0 {
+			delete(p.parts, part)
+		}
+	}
+}
+
 // Answer takes the broker's answer about one partition of a parcel.
 func (l *Leases) Answer(p *Parcel, part Part, err error, now time.Time) (out Outcome) {
-	c := p.parts[part]
-	if c == nil || l.sessions[p.session] == nil {
+	c, o := p.parts[part], l.sessions[p.session]
+	if c == nil || o == nil {
 		return out
 	}
 	delete(p.parts, part)
@@ -128,10 +168,10 @@ func (l *Leases) Answer(p *Parcel, part Part, err error, now time.Time) (out Out
 	case effectDone:
 		l.confirmed(c, p.sent)
 	case effectWrong:
-		l.refused(part, c, err, &out)
+		l.refused(o, part, c, err, &out)
 	case effectAgain:
 		out.Refused, out.Err = true, err
-		l.requeue(part, c.all(), c.gaps, false)
+		l.requeue(o, part, c.all(), c.gaps, false)
 	case effectGone:
 		for _, r := range c.all() {
 			r.renewal = renewalNone
@@ -187,7 +227,7 @@ func (l *Leases) askedMeanwhile(r *Record) {
 
 // refused looks for the record that is not held any more: the broker has carried out nothing
 // of what was sent with it. So both halves are sent again, each by itself.
-func (l *Leases) refused(part Part, c *contents, err error, out *Outcome) {
+func (l *Leases) refused(o *outbox, part Part, c *contents, err error, out *Outcome) {
 	all := c.all()
 	if len(all) == 1 && len(c.gaps) == 0 {
 		all[0].renewal = renewalNone
@@ -197,18 +237,16 @@ func (l *Leases) refused(part Part, c *contents, err error, out *Outcome) {
 		return
 	}
 	slices.SortFunc(all, func(a, b *Record) int { return cmp.Compare(a.Offset, b.Offset) })
-	l.requeue(part, all, nil, true) // a gap needs no second try: its lock ends by itself
+	l.requeue(o, part, all, nil, true) // a gap needs no second try: its lock ends by itself
 }
 
 // requeue puts what a request carried back to what waits.
-func (l *Leases) requeue(part Part, rs []*Record, gaps []ackRange, apart bool) {
+func (l *Leases) requeue(o *outbox, part Part, rs []*Record, gaps []ackRange, apart bool) {
 	var back []*Record
-	var o *outbox
 	for _, r := range rs {
 		if l.byToken[r.Token] != r {
 			continue
 		}
-		o = l.sessions[r.session]
 		switch {
 		case r.renewal == renewalSent && r.state == stateSettled: // settled meanwhile, and waits already
 			r.renewal = renewalNone
@@ -221,7 +259,7 @@ func (l *Leases) requeue(part Part, rs []*Record, gaps []ackRange, apart bool) {
 		}
 		back = append(back, r)
 	}
-	if o == nil {
+	if len(back)+len(gaps) == 0 {
 		return
 	}
 	p := o.of(part)

@@ -73,16 +73,22 @@ func (s *session) fetch(want map[Part]struct{}, p *Parcel, lim limits) *kmsg.Sha
 			}
 		}
 	}
-	for _, part := range ordered(forget) {
-		f := kmsg.NewShareFetchRequestForgottenTopicsData()
-		if n := len(req.ForgottenTopicsData); n > 0 && req.ForgottenTopicsData[n-1].TopicID == part.Topic {
-			req.ForgottenTopicsData[n-1].Partitions = append(req.ForgottenTopicsData[n-1].Partitions, part.Num)
-			continue
-		}
-		f.TopicID, f.Partitions = part.Topic, []int32{part.Num}
-		req.ForgottenTopicsData = append(req.ForgottenTopicsData, f)
-	}
+	req.ForgottenTopicsData = forgotten(forget)
 	return req
+}
+
+// forgotten names the partitions that leave a session.
+func forgotten(parts map[Part]struct{}) (out []kmsg.ShareFetchRequestForgottenTopicsData) {
+	for _, part := range ordered(parts) {
+		if n := len(out); n == 0 || out[n-1].TopicID != part.Topic {
+			t := kmsg.NewShareFetchRequestForgottenTopicsData()
+			t.TopicID = part.Topic
+			out = append(out, t)
+		}
+		t := &out[len(out)-1]
+		t.Partitions = append(t.Partitions, part.Num)
+	}
+	return out
 }
 
 func (p *Parcel) of(part Part) *contents {
