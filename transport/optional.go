@@ -31,6 +31,7 @@ import (
 //	SettingsReader      Source    the broker's settings of a queue           doctor                       RabbitMQ, Kafka, SQS
 //	Declarer            Source    arguments that it declares                 doctor                       RabbitMQ
 //	Removable           Source    the command that deletes its place         cmd                          RabbitMQ, Kafka, SQS
+//	GroupRemovable      Source    the command that deletes its group         cmd                          Kafka
 //	ConsumerLister      Source    all who consume from it, others too        container                    RabbitMQ, Kafka
 //	ProgressReader      Source    what a group has consumed of a log         dlq, doctor                  logs
 //	Truncater           Source    remove the oldest part of a log            dlq                          logs
@@ -65,6 +66,13 @@ type (
 	// Removable names the command of the broker's own tools that deletes the place that the
 	// source reads, for people. Nothing in this module runs it.
 	Removable interface{ RemovalCommand() string }
+
+	// GroupRemovable names the consumer group that the source reads with, and the command of the
+	// broker's own tools that deletes it, for people. Its error is [longshore.CodeNotFound] where
+	// the group does not exist; both names are valid with any error.
+	GroupRemovable interface {
+		GroupRemoval(ctx context.Context) (group, command string, err error)
+	}
 
 	// Outlet gives a publisher on the same broker and the destination that leads
 	// back to the source. The caller closes the publisher.
