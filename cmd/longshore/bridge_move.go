@@ -117,23 +117,12 @@ func (n *narrator) json(p *workflow.Progress) {
 		Seconds: p.Took.Seconds(), OldUsers: o.Old.Consumers, NewUsers: o.New.Consumers})
 }
 
-// waiting is "6 old consumers still there; moved 8,530 of 9,000, 512/s, ETA 1s, age 4ms, limited by target".
+// waiting is "6 old consumers still there; moved 8530 of 9000, 512/s, ETA 1s, limited by target".
 func (n *narrator) waiting(p *workflow.Progress) string {
-	parts := []string{p.Why}
-	if p.Phase.Moves() != workflow.Still {
-		moved := fmt.Sprintf("moved %d of %d, %s", p.Moved, p.Known, perSecond(p.Rate))
-		if eta := p.ETA(); eta > 0 {
-			moved += ", ETA " + eta.Round(time.Second).String()
-		}
-		if p.Lag > 0 {
-			moved += ", age " + p.Lag.Round(time.Millisecond).String()
-		}
-		if p.Limits != "" {
-			moved += ", limited by " + p.Limits
-		}
-		parts = append(parts, moved)
+	if p.Phase.Moves() == workflow.Still {
+		return p.Why
 	}
-	return strings.Join(parts, "; ")
+	return p.Why + "; " + pace{p.Moved, p.Known, -1, p.Rate, p.ETA(), p.Lag, p.Limits}.String()
 }
 
 // outcome is what a step has come to.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,12 +69,20 @@ func (b *bridgeCommand) unpark() *cobra.Command {
 			cfg := b.settings(r)
 			cfg.Name, cfg.From, cfg.UntilEmpty, cfg.OnUnsendable, cfg.Park = r.Name+".unpark", r.Parked, time.Second, bridge.StopRoute, ""
 			if key != "" {
-				return b.unparkKey(ctx, r, cfg, key)
+				return withLedger(r.Ledger, func(l *bridge.Ledger) error {
+					cfg.Ledger = l
+					return b.unparkKey(ctx, r, cfg, key)
+				})
 			}
 			if err := b.forward(ctx, r, cfg, "parked messages are forwarded ones now: "+b.again("rollback", r)); err != nil {
 				return err
 			}
-			return b.release(ctx, r)
+			return withLedger(r.Ledger, func(l *bridge.Ledger) error {
+				if l == nil {
+					return nil
+				}
+				return l.ReleaseKeys(ctx) // none has parked messages any more
+			})
 		})
 	cmd.Flags().StringVar(&key, "key", "", "only the messages of this ordering `KEY`")
 	return cmd
@@ -92,12 +99,6 @@ type unparkResult struct {
 
 // unparkKey moves on the parked messages of one key.
 func (b *bridgeCommand) unparkKey(ctx context.Context, r *config.Route, cfg bridge.Config, key string) (err error) {
-	if r.Ledger != "" {
-		if cfg.Ledger, err = bridge.OpenLedger(r.Ledger); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, cfg.Ledger.Close()) }()
-	}
 	done, err := bridge.Unpark(ctx, cfg, []byte(key))
 	if err != nil && ctx.Err() == nil && done.Forwarded == 0 {
 		return err
@@ -109,17 +110,17 @@ func (b *bridgeCommand) unparkKey(ctx context.Context, r *config.Route, cfg brid
 	return errors.Join(err, b.print.Printf("key %s: forwarded %d; %s of other keys stay parked\nundo: parked messages are forwarded ones now: %s\n", cli.Printable(key), done.Forwarded, messages(int(done.Left)), out.Undo))
 }
 
-// release forgets which keys had parked messages.
-func (b *bridgeCommand) release(ctx context.Context, r *config.Route) (err error) {
-	if r.Ledger == "" {
-		return nil
+// withLedger calls use with the ledger in a directory, and closes it; nil where the directory is "".
+func withLedger(dir string, use func(*bridge.Ledger) error) (err error) {
+	if dir == "" {
+		return use(nil)
 	}
-	ledger, err := bridge.OpenLedger(r.Ledger)
+	l, err := bridge.OpenLedger(dir)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, ledger.Close()) }()
-	return ledger.ReleaseKeys(ctx)
+	defer func() { err = errors.Join(err, l.Close()) }()
+	return use(l)
 }
 
 // runResult is what run, mirror and unpark print in JSON at their end.
@@ -134,14 +135,20 @@ type runResult struct {
 	Seconds   float64 `json:"seconds"`
 }
 
-// forward runs a route with its ledger until it is finished, stops by itself or a signal comes.
-func (b *bridgeCommand) forward(ctx context.Context, r *config.Route, cfg bridge.Config, undo string) (err error) {
-	if r.Ledger != "" && cfg.To == r.To {
-		if cfg.Ledger, err = bridge.OpenLedger(r.Ledger); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, cfg.Ledger.Close()) }()
+// forward runs a route until it is finished, stops by itself or a signal comes. What goes to
+// another target than the route's is not in the ledger.
+func (b *bridgeCommand) forward(ctx context.Context, r *config.Route, cfg bridge.Config, undo string) error {
+	dir := r.Ledger
+	if cfg.To != r.To {
+		dir = ""
 	}
+	return withLedger(dir, func(l *bridge.Ledger) error {
+		cfg.Ledger = l
+		return b.forwardWith(ctx, r, cfg, undo)
+	})
+}
+
+func (b *bridgeCommand) forwardWith(ctx context.Context, r *config.Route, cfg bridge.Config, undo string) error {
 	route, err := bridge.New(cfg)
 	if err != nil {
 		return err
@@ -213,30 +220,13 @@ func (b *bridgeCommand) follow(ctx context.Context, route *bridge.Route) {
 	}
 }
 
-// routeText is "moved 8,530 of 9,000, 512/s, ETA 1s, age 4ms, limited by target: it confirms no faster".
+// routeText is the progress of a route in a line.
 func routeText(p *bridge.Progress) string {
 	if p.Standby {
 		return "standing by: another instance of this route is active"
 	}
-	parts := []string{fmt.Sprintf("moved %d", p.Moved)}
-	if p.Known >= 0 {
-		parts[0] += fmt.Sprintf(" of %d", p.Known)
-	}
-	parts = append(parts, perSecond(p.Rate))
-	if p.Lag >= 0 {
-		parts = append(parts, fmt.Sprintf("lag %d", p.Lag))
-	}
-	if p.ETA > 0 {
-		parts = append(parts, "ETA "+p.ETA.Round(time.Second).String())
-	}
-	if p.Age > 0 {
-		parts = append(parts, "age "+p.Age.Round(time.Millisecond).String())
-	}
-	if p.Limit != "" {
-		parts = append(parts, "limited by "+string(p.Limit))
-	}
-	return strings.Join(parts, ", ")
+	return pace{p.Moved, p.Known, p.Lag, p.Rate, p.ETA, p.Age, string(p.Limit)}.String()
 }
 
-// unsupported tells whether a broker cannot do what was asked.
+// unsupported reports whether the broker does not support the request.
 func unsupported(err error) bool { return errors.Is(err, longshore.CodeUnsupported) }
