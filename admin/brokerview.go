@@ -11,57 +11,57 @@ import (
 	"github.com/longshore-go/longshore/transport"
 )
 
-// Consumers are all who consume from a container's source, by the broker's account.
+// Consumers are the consumers of a container's source, as the broker lists them.
 type Consumers struct {
 	At time.Time `json:"at,omitzero"`
-	// Problem says why they are not known, Help what to do about it.
+	// Problem is why the broker's list is not available, Help how to make it so.
 	Problem string `json:"problem,omitempty"`
 	Help    string `json:"help,omitempty"`
 	Total   int    `json:"total"`
-	// Share is the part of what the broker handed out that this container received, over
-	// the last minute; of a partitioned source its part of the partitions. Null: not known.
+	// Share is this container's part of the deliveries in the last minute, or of the partitions
+	// of a partitioned source; null: not known.
 	Share *float64         `json:"share"`
 	List  []SourceConsumer `json:"list"`
 }
 
-// SourceConsumer is one of them.
+// SourceConsumer is a consumer of the source.
 type SourceConsumer struct {
 	ID      string `json:"id"`
 	Host    string `json:"host,omitempty"`
 	Client  string `json:"client,omitempty"`
 	Product string `json:"product,omitempty"` // program or library, with its version
-	// Prefetch is how much the broker sends it ahead; 0: without a limit, or no such thing.
+	// Prefetch is how many deliveries it may hold unsettled; 0: no limit, or the broker has none.
 	Prefetch int `json:"prefetch,omitempty"`
-	// Partitions is how many it has; null: the source has none.
+	// Partitions is how many are assigned to it; null: the source is not partitioned.
 	Partitions *int `json:"partitions"`
 	Standby    bool `json:"standby,omitempty"`
 	Own        bool `json:"own,omitempty"`
 }
 
 const (
-	consumersFor  = 5 * time.Second  // for how long an answer about consumers serves all
-	consumersFail = 20 * time.Second // and a failure
-	brokerTime    = 2 * time.Second  // bounds one look
+	consumersFor  = 5 * time.Second  // how long a list of consumers is kept
+	consumersFail = 20 * time.Second // how long a failed request for it is
+	brokerTime    = 2 * time.Second  // the most that a refresh takes
 )
 
-// brokerView is what the broker says of a container's source, kept for all viewers. One of
-// them waits for the broker, the others get what was known before.
+// brokerView caches a container's partitions and consumers for all viewers. One request at a
+// time refreshes it; the other requests get the cached values.
 type brokerView struct {
-	asking sync.Mutex // of the one who asks
+	refreshing sync.Mutex // held during a refresh
 
 	mu         sync.Mutex
 	partitions []transport.PartitionProgress
-	at         time.Time // of the partitions
+	at         time.Time // when the partitions were read
 	consumers  *Consumers
-	next       time.Time // the consumers are asked for again
+	next       time.Time // when the consumers are read again
 	arrivals   arrivals
 }
 
-// look asks the broker if it is time, and returns what is known.
+// look refreshes what is due, unless another request does, and returns the cached values.
 func (v *brokerView) look(ctx context.Context, c *container.ListenerContainer) ([]transport.PartitionProgress, *Consumers) {
-	if v.asking.TryLock() {
+	if v.refreshing.TryLock() {
 		v.refresh(ctx, c, time.Now())
-		v.asking.Unlock()
+		v.refreshing.Unlock()
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -87,7 +87,7 @@ func (v *brokerView) refresh(ctx context.Context, c *container.ListenerContainer
 	received := c.Stats().Received
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if ctx.Err() != nil && err != nil && errors.Is(ctx.Err(), context.Canceled) { // the viewer has left
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) { // the viewer has left
 		return
 	}
 	v.next = now.Add(consumersFor)
@@ -102,14 +102,17 @@ func (v *brokerView) refresh(ctx context.Context, c *container.ListenerContainer
 	}
 }
 
-// unlisted says why the consumers are not known; nil where the broker has no such list.
+// unlisted explains why the list is not available; nil where the source never has one. The
+// viewer knows which source it is about, so an unsupported list is explained by its cause alone.
 func unlisted(err error) *Consumers {
-	var e *longshore.Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*longshore.Error](err)
+	switch {
+	case !ok:
 		return &Consumers{Problem: err.Error(), List: []SourceConsumer{}}
-	}
-	if e.Hint == "" && (e.Code == longshore.CodeUnsupported || e.Code == longshore.CodeState) {
+	case e.Hint == "" && (e.Code == longshore.CodeUnsupported || e.Code == longshore.CodeState):
 		return nil
+	case e.Code == longshore.CodeUnsupported && e.Err != nil:
+		return &Consumers{Problem: e.Err.Error(), Help: e.Hint, List: []SourceConsumer{}}
 	}
 	return &Consumers{Problem: e.Text(), Help: e.Hint, List: []SourceConsumer{}}
 }
@@ -135,12 +138,12 @@ func consumersOf(list transport.ConsumerList) *Consumers {
 }
 
 const (
-	arrivalsFor = time.Minute // over which the share is measured
-	fewArrivals = 10          // below which it says nothing
+	arrivalsFor = time.Minute // the time over which the share is measured
+	fewArrivals = 10          // with fewer deliveries the share is not known
 )
 
-// arrivals compares what the broker handed out with what came here. The broker's count is
-// some seconds old, so it is compared over a minute.
+// arrivals compares the broker's count of deliveries with this container's. The broker's count is
+// some seconds old, so they are compared over a minute.
 type arrivals struct{ seen []arrival }
 
 type arrival struct {
@@ -148,7 +151,7 @@ type arrival struct {
 	received, delivered int64
 }
 
-// add takes a count of the broker, -1 for none, and returns this container's share.
+// add adds both counts, delivered by the broker (-1: unknown), and returns this container's share.
 func (a *arrivals) add(at time.Time, received, delivered int64) (share float64, ok bool) {
 	if delivered < 0 {
 		a.seen = nil

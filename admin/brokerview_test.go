@@ -1,8 +1,11 @@
 package admin
 
 import (
+	"errors"
 	"testing"
 	"time"
+
+	"github.com/longshore-go/longshore"
 )
 
 // The share is measured over a minute, begins again after a restart, and says nothing of
@@ -30,5 +33,27 @@ func TestShareOfArrivals(t *testing.T) {
 		if known != s.known || share != s.share {
 			t.Errorf("after %d s: %v, %t, want %v, %t", s.after, share, known, s.share, s.known)
 		}
+	}
+}
+
+// A list that the broker does not give is explained in a line, without the name of the source
+// that the viewer looks at; a failed request keeps its name. Nothing is shown where no broker of
+// the kind has a list.
+func TestWhyConsumersAreNotListed(t *testing.T) {
+	cause := errors.New("AMQP does not list them")
+	for name, like := range map[string]struct {
+		err           error
+		problem, help string
+	}{
+		"unsupported, but with a remedy": {&longshore.Error{Code: longshore.CodeUnsupported, Op: "list the consumers", Err: cause, Hint: "set the management URL"}, "AMQP does not list them", "set the management URL"},
+		"failed":                         {&longshore.Error{Code: longshore.CodeTimeout, Op: "list the consumers", Err: errors.New("no response"), Hint: "check the URL"}, "list the consumers: no response", "check the URL"},
+		"not typed":                      {cause, "AMQP does not list them", ""},
+	} {
+		if got := unlisted(like.err); got == nil || got.Problem != like.problem || got.Help != like.help {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := unlisted(&longshore.Error{Code: longshore.CodeUnsupported, Err: cause}); got != nil {
+		t.Errorf("without a remedy: %+v", got)
 	}
 }

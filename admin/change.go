@@ -166,13 +166,13 @@ func (b *throttling) check() (time.Duration, error) {
 	says := b.Permits != nil || b.Rate != nil || b.Burst != nil || b.Add != nil
 	switch {
 	case b.Scope != "" && b.Scope != "instance" && b.Scope != "fleet":
-		return 0, bad("the scope %q is not known", clip(b.Scope))
+		return 0, bad("unknown scope %q: use instance or fleet", clip(b.Scope))
 	case b.Clear == says:
-		return 0, bad("give permits, rate, burst or add, or clear")
+		return 0, bad("set permits, rate, burst or add; or set clear alone")
 	case b.Permits != nil && b.Add != nil:
 		return 0, bad("permits and add exclude each other")
 	case b.Permits != nil && *b.Permits < 0, b.Rate != nil && *b.Rate < 0, b.Burst != nil && *b.Burst < 0:
-		return 0, bad("negative numbers are not obeyed")
+		return 0, bad("permits, rate and burst must not be negative")
 	case b.Share != "" && b.Scope != "fleet":
 		return 0, bad("only a fleet can share")
 	}

@@ -45,9 +45,9 @@ func (d *deadLetters) check(b *jobOrder, c *served) error {
 	_, log := c.dead.(dlq.Log)
 	switch {
 	case b.Kind != "replay" && b.Kind != "purge" && b.Kind != "export":
-		return bad("kind is none of replay, export and purge", "see GET /api/openapi.json")
+		return bad("kind must be replay, export or purge", "see GET /api/openapi.json")
 	case b.Rate < 0 || b.Limit < 0:
-		return bad("negative numbers are not obeyed", "")
+		return bad("rate and limit must not be negative", "leave them out for no limit")
 	case b.Kind == "replay" && log && d.replayable[c.Name()] == nil:
 		return &longshore.Error{Code: longshore.CodeUnsupported, Op: fmt.Sprintf("replay the dead letters of %q", c.Name()), Err: errors.New("the replay of a log remembers in a consumer group of its own what it has put back"),
 			Hint: "set admin.Config.DeadLetters, or use longshore dlq replay"}

@@ -29,7 +29,7 @@ type Detail struct {
 	Keys []Key `json:"keys"`
 	// Partitions are those of this instance, those that are held back first.
 	Partitions []Partition `json:"partitions"`
-	// Consumers are all who consume from the source; null where the broker has no such list.
+	// Consumers are the consumers of the source; null where the broker has no such list.
 	Consumers *Consumers `json:"consumers"`
 	// Errors are those of the last 15 minutes by code.
 	Errors []Trouble `json:"errors"`

@@ -147,7 +147,7 @@ func (b *seeking) position() (transport.Position, error) {
 	case said != 1:
 		text = "give one of offset, start, end and time"
 	case b.Partition != nil && *b.Partition < 0, b.Offset != nil && *b.Offset < 0:
-		text = "negative numbers are not obeyed"
+		text = "partition and offset must not be negative"
 	case b.Offset != nil && b.Partition == nil:
 		text = "an offset is a number in one partition: name it"
 	default:

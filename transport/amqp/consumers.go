@@ -66,7 +66,7 @@ func (s *Queue) Consumers(ctx context.Context) (transport.ConsumerList, error) {
 	case s.cast != nil:
 		return transport.ConsumerList{}, s.unlisted("each reader of a broadcast has a queue of its own", "")
 	case s.b.set.Management == "":
-		return transport.ConsumerList{}, s.unlisted("AMQP does not name them", "set amqp.Config.Management (in longshore.yaml management) to the address of the management API")
+		return transport.ConsumerList{}, s.unlisted("AMQP does not list them", "set the management URL (amqp.Config.Management)")
 	}
 	s.listed.mu.Lock()
 	defer s.listed.mu.Unlock()
