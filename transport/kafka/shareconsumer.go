@@ -30,14 +30,12 @@ type shareConsumer struct {
 	facts   shareFacts
 	parts   int // partitions of the topics
 
-	mu       sync.Mutex
-	changed  chan struct{}         // closed and replaced at each change that Receive waits for
-	ready    []*longshore.Delivery // held, and not handed out by Receive
-	failed   int                   // settlements that were not carried out since the last Flush
-	paused   bool                  // Receive hands out nothing
-	canceled bool                  // Cancel has returned
-	closed   bool                  // Close was called
-	down     error                 // why it ended by itself
+	mu      sync.Mutex
+	changed chan struct{}         // closed and replaced at each change that Receive waits for
+	ready   []*longshore.Delivery // held, and not handed out by Receive
+	failed  int                   // settlements that were not carried out since the last Flush
+	paused  bool                  // Receive hands out nothing
+	ended   error                 // why nothing arrives any more: ErrCanceled, ErrClosed, or what Down was called with
 }
 
 // Open connects, checks that topics and group can be used, creates what Declare asks for, and
@@ -159,17 +157,15 @@ func (c *shareConsumer) Receive(ctx context.Context, limit int) ([]*longshore.De
 // take hands out what is ready, or says why there is nothing. The caller holds mu.
 func (c *shareConsumer) take(ctx context.Context, limit int) ([]*longshore.Delivery, error) {
 	switch {
-	case c.closed:
-		return nil, longshore.ErrClosed
+	case c.closed():
+		return nil, c.ended
 	case len(c.ready) > 0 && !c.paused:
 		n := min(limit, len(c.ready))
 		ds := slices.Clone(c.ready[:n])
 		c.ready = slices.Delete(c.ready, 0, n)
 		return ds, nil
-	case c.down != nil:
-		return nil, c.down
-	case c.canceled:
-		return nil, longshore.ErrCanceled
+	case c.ended != nil:
+		return nil, c.ended
 	}
 	return nil, ctx.Err()
 }
@@ -188,7 +184,10 @@ func (c *shareConsumer) Cancel(ctx context.Context) error {
 	err := c.member.Cancel(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.canceled, c.paused = true, false // what is ready is handed out
+	c.paused = false // what is ready is handed out
+	if c.ended == nil {
+		c.ended = longshore.ErrCanceled
+	}
 	c.announce()
 	return err
 }
@@ -196,8 +195,11 @@ func (c *shareConsumer) Cancel(ctx context.Context) error {
 func (c *shareConsumer) isClosed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.closed
+	return c.closed()
 }
+
+// closed reports whether Close was called. The caller holds mu.
+func (c *shareConsumer) closed() bool { return errors.Is(c.ended, longshore.ErrClosed) }
 
 // Release gives back what Receive has not handed out, and waits until the broker has it.
 func (c *shareConsumer) Release(ctx context.Context) error {
@@ -294,11 +296,11 @@ func (c *shareConsumer) Flush(ctx context.Context) error {
 // Close leaves the group. What is held goes back to the broker at once.
 func (c *shareConsumer) Close(ctx context.Context) error {
 	c.mu.Lock()
-	if c.closed {
+	if c.closed() {
 		c.mu.Unlock()
 		return nil
 	}
-	c.closed, c.ready = true, nil
+	c.ended, c.ready = longshore.ErrClosed, nil
 	c.announce()
 	c.mu.Unlock()
 	c.member.Close(ctx)

@@ -102,7 +102,7 @@ func (e *shareEvents) Lost(rs []*share.Record, why error) {
 		}
 	}
 	e.mu.Lock()
-	closed := e.closed
+	closed := c.closed()
 	e.ready = slices.DeleteFunc(e.ready, func(d *longshore.Delivery) bool { return slices.Contains(ds, d) })
 	e.mu.Unlock()
 	e.reports.lose(ds, c.lossError(len(ds), why, closed))
@@ -157,19 +157,19 @@ func (e *shareEvents) Failed(r *share.Record, v share.Verdict, why error) {
 		Op: fmt.Sprintf("settle offset %d of %s/%d", r.Offset, r.Topic, r.Part.Num), Err: why, Hint: "it may be delivered again"})
 }
 
-// Undecodable reports a batch that nobody can handle.
+// Undecodable reports a batch whose records went back.
 func (e *shareEvents) Undecodable(topic string, num int32, n int, why error) {
 	e.reports.repeated("undecodable", fmt.Sprintf("%d records of %s/%d could not be decoded and were released; after %d deliveries the broker archives them", n, topic, num, e.facts.limit), why)
 }
 
 // Troubled reports a condition that lasts.
 func (e *shareEvents) Troubled(condition string, why error) {
-	e.reports.troubled(condition, fmt.Sprintf("%s: requests fail and are repeated", condition), why)
+	e.reports.troubled(condition, fmt.Sprintf("%s: requests fail and are repeated (%s)", e.src.at.title(), condition), why)
 }
 
 // Recovered reports its end.
 func (e *shareEvents) Recovered(condition string) {
-	e.reports.over(condition, fmt.Sprintf("%s: requests succeed again", condition))
+	e.reports.over(condition, fmt.Sprintf("%s: requests succeed again (%s)", e.src.at.title(), condition))
 }
 
 // Down ends the consumer.
@@ -181,10 +181,10 @@ func (e *shareEvents) Down(why error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closed || e.canceled || e.down != nil {
+	if e.ended != nil {
 		return
 	}
-	e.down = err
+	e.ended = err
 	(*shareConsumer)(e).announce()
 	e.reports.Down(err)
 }

@@ -69,7 +69,7 @@ func (m *Member) sendHeartbeat(ctx context.Context, p *membership) time.Duration
 	m.cfg.Events.Recovered(heartbeatsFail)
 	if resp.Assignment != nil {
 		m.layout.assign(resp.Assignment.TopicPartitions)
-		m.settleIn() //nolint:contextcheck // links outlive the heartbeats
+		m.linkLeaders() //nolint:contextcheck // links outlive the heartbeats
 		m.changes.announce()
 	}
 	return next

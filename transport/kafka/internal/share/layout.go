@@ -144,11 +144,11 @@ func (m *Member) placed(resp *kmsg.MetadataResponse) {
 			}
 		}
 	}
-	m.settleIn()
+	m.linkLeaders()
 }
 
-// settleIn makes sure that each leader has a link. The caller holds mu.
-func (m *Member) settleIn() {
+// linkLeaders makes sure that each leader has a link. The caller holds mu.
+func (m *Member) linkLeaders() {
 	if m.ending() || m.life.Err() != nil {
 		return
 	}

@@ -267,6 +267,25 @@ func TestARefusedPartLosesOnlyTheRecordThatIsWrong(t *testing.T) {
 	}
 }
 
+// Gaps that a broker could not take for now are sent again, also without a record beside them.
+func TestRefusedGapsAreSentAgain(t *testing.T) {
+	l, now := NewLeases(), time.Unix(0, 0)
+	l.Open(1)
+	gaps := []ackRange{{3, 5, gapType}}
+	l.Acquire(1, nil, map[Part][]ackRange{{}: gaps}, now)
+	for i, answer := range []error{kerr.CoordinatorNotAvailable, nil} {
+		p := l.Take(1, now)
+		if p.Empty() || !slices.Equal(p.parts[Part{}].gaps, gaps) {
+			t.Fatalf("request %d does not carry the gaps", i+1)
+		}
+		l.Answer(p, Part{}, answer, now)
+		l.Sent(p, now)
+	}
+	if some, _ := l.Ready(1); some {
+		t.Error("gaps are sent after they were taken")
+	}
+}
+
 // A lock is renewed when half of it is over, and ends here before it ends at the broker.
 func TestALockIsRenewedAtItsHalfAndEndsEarly(t *testing.T) {
 	l := NewLeases()

@@ -92,7 +92,7 @@ func (m *Member) unlink(l *link) {
 	m.ended(l, ErrLost)
 	delete(m.links.at, l.node)
 	m.changes.announce()
-	m.settleIn()
+	m.linkLeaders()
 }
 
 // next decides what a link does. The caller holds mu.
@@ -181,7 +181,7 @@ func (m *Member) fetch(l *link, s *step) {
 	l.session.fetched(s.fetch)
 	trouble := m.answered(s.parcel, acksOfFetch(resp)) // first: what was released may be among what has arrived
 	trouble.add(m.arrived(l, resp, found, sent))
-	m.worked(l, &trouble)
+	m.judge(l, &trouble)
 }
 
 // unpack decodes an answer, without the lock.
@@ -240,7 +240,7 @@ func (m *Member) partFailed(l *link, part Part, err error, leader int32, trouble
 		delete(m.layout.leaders, part)
 		if leader >= 0 && leader != l.node && (errors.Is(err, kerr.NotLeaderForPartition) || errors.Is(err, kerr.FencedLeaderEpoch)) {
 			m.layout.leaders[part] = leader
-			m.settleIn()
+			m.linkLeaders()
 		}
 		m.seekLeaders()
 	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.GroupAuthorizationFailed):
@@ -273,7 +273,7 @@ func (m *Member) acknowledge(l *link, s *step) {
 	if s.final {
 		return
 	}
-	m.worked(l, &trouble)
+	m.judge(l, &trouble)
 }
 
 // ackAnswer is what the broker says about one partition of a parcel.
@@ -358,8 +358,8 @@ func (m *Member) ended(l *link, why error) {
 
 func (l *link) condition() string { return "broker " + kgo.NodeName(l.node) }
 
-// worked notes a request that was carried out, if not in all of its parts. The caller holds mu.
-func (m *Member) worked(l *link, trouble *Outcome) {
+// judge notes an answer: the link is well, or the broker refused a part of the request. The caller holds mu.
+func (m *Member) judge(l *link, trouble *Outcome) {
 	if !trouble.Refused {
 		l.failures = 0
 		m.cfg.Events.Recovered(l.condition())
