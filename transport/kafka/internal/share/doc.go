@@ -7,7 +7,7 @@
 // package uses only the client's connections, its request types and its decoder of batches.
 //
 // A record belongs to a [Leases] from its acquisition to the broker's answer about its
-// verdict. Leases and session are pure: they make no calls and read no clock. A [Member] runs
+// verdict. Leases, session, links and membership make no calls and read no clock. A [Member] runs
 // them: one goroutine sends heartbeats, one watches the leases, and one for each leader sends
 // that leader's requests, one at a time, since each carries the next epoch of the session.
 package share

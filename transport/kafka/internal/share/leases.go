@@ -46,6 +46,22 @@ type pending struct {
 	again   [][]*Record // refused together: each list is sent by itself, to find the one that is wrong
 }
 
+// all goes over the records that wait.
+func (p *pending) all(yield func(*Record) bool) {
+	for _, r := range p.records {
+		if !yield(r) {
+			return
+		}
+	}
+	for _, list := range p.again {
+		for _, r := range list {
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}
+
 // NewLeases returns a Leases that holds nothing.
 func NewLeases() *Leases {
 	return &Leases{byToken: map[uint64]*Record{}, byPlace: map[place]*Record{}, sessions: map[uint64]*outbox{}}
@@ -325,12 +341,10 @@ func (l *Leases) Check() error {
 func (o *outbox) check(id uint64) error {
 	listed := map[*Record]int{}
 	for part, p := range o.pending {
-		for _, list := range append([][]*Record{p.records}, p.again...) {
-			for _, r := range list {
-				listed[r]++
-				if _, ok := o.records[r]; !ok || r.Part != part {
-					return fmt.Errorf("record %d waits in the wrong place", r.Token)
-				}
+		for r := range p.all {
+			listed[r]++
+			if _, ok := o.records[r]; !ok || r.Part != part {
+				return fmt.Errorf("record %d waits in the wrong place", r.Token)
 			}
 		}
 	}

@@ -43,9 +43,9 @@ func (l *Leases) Ready(session uint64) (some, renews bool) {
 	}
 	for _, p := range o.pending {
 		some = some || len(p.gaps) > 0
-		for _, list := range append([][]*Record{p.records}, p.again...) {
-			for _, r := range list {
-				some, renews = true, renews || r.renewal == renewalWanted
+		for r := range p.all {
+			if some = true; r.renewal == renewalWanted {
+				return true, true
 			}
 		}
 	}
@@ -121,10 +121,8 @@ func (c *contents) ranges() []ackRange {
 
 // kinds are what a parcel carries.
 func (p *Parcel) kinds() (out []longshore.OperationKind) {
-	seen := map[longshore.OperationKind]bool{}
 	add := func(k longshore.OperationKind) {
-		if !seen[k] {
-			seen[k] = true
+		if !slices.Contains(out, k) {
 			out = append(out, k)
 		}
 	}
