@@ -18,7 +18,7 @@ import (
 type steering struct {
 	containers *containers
 	journal    journal
-	throttles  *throttle.Fleet // for throttles of all instances; nil: there is no control topic
+	throttles  *throttle.Fleet // throttles all instances; nil without a control topic
 }
 
 // because is the body of changes that need nothing but perhaps a reason.

@@ -31,7 +31,7 @@ type served struct {
 	dead     transport.Source // its dead letters; nil: their place is not known
 
 	mu     sync.Mutex
-	paused *pausedBy // who paused it here; nil: nobody since the last resume
+	paused *pausedBy // who paused it here; nil: not paused here since the last resume
 }
 
 func newContainers(cfg *Config) *containers {

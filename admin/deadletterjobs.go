@@ -15,7 +15,7 @@ import (
 	"github.com/longshore-go/longshore/internal/dlq"
 )
 
-// letterFilter is what of the dead letters is meant.
+// letterFilter selects dead letters.
 type letterFilter struct {
 	IDs    []string `json:"ids"`
 	Reason string   `json:"reason"`
@@ -37,7 +37,7 @@ type jobOrder struct {
 	Reason string  `json:"why"`
 }
 
-// check says what is wrong with an order for the dead letters of c.
+// check reports what is wrong with an order for the dead letters of c.
 func (d *deadLetters) check(b *jobOrder, c *served) error {
 	bad := func(text, hint string) error {
 		return &longshore.Error{Code: longshore.CodeConfig, Err: errors.New(text), Hint: hint}
@@ -49,7 +49,7 @@ func (d *deadLetters) check(b *jobOrder, c *served) error {
 	case b.Rate < 0 || b.Limit < 0:
 		return bad("rate and limit must not be negative", "leave them out for no limit")
 	case b.Kind == "replay" && log && d.replayable[c.Name()] == nil:
-		return &longshore.Error{Code: longshore.CodeUnsupported, Op: fmt.Sprintf("replay the dead letters of %q", c.Name()), Err: errors.New("the replay of a log remembers in a consumer group of its own what it has put back"),
+		return &longshore.Error{Code: longshore.CodeUnsupported, Op: fmt.Sprintf("replay the dead letters of %q", c.Name()), Err: errors.New("a replay from a log needs a consumer group of its own to record what was put back"),
 			Hint: "set admin.Config.DeadLetters, or use longshore dlq replay"}
 	}
 	return nil

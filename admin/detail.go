@@ -15,7 +15,7 @@ import (
 	"github.com/longshore-go/longshore/transport"
 )
 
-// Detail is what a container holds and why, for people who look at it.
+// Detail is what a container holds and why, for viewers.
 type Detail struct {
 	Instance  string `json:"instance"`
 	Container string `json:"container"`
@@ -25,7 +25,7 @@ type Detail struct {
 	// Total is how many it holds, Records the first of them: what runs, then what is parked.
 	Total   int      `json:"total"`
 	Records []Record `json:"records"`
-	// Keys are those with the most work here.
+	// Keys are the keys with the most work here.
 	Keys []Key `json:"keys"`
 	// Partitions are those of this instance, those that are held back first.
 	Partitions []Partition `json:"partitions"`
@@ -88,7 +88,7 @@ type Partition struct {
 }
 
 const (
-	detailFor   = time.Second     // for how long one answer serves all
+	detailFor   = time.Second     // how long a detail is kept for all viewers
 	stacksFor   = 5 * time.Second // reading stacks stops the process for a moment
 	detailHeld  = 2000            // records that are looked at
 	detailShown = 50              // of those that run, and of those that are parked

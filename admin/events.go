@@ -69,7 +69,7 @@ type greeting struct {
 }
 
 // watch collects the containers' events, takes one sample a second of each, and hands out
-// what changed while somebody looks: once for all viewers.
+// what changed while there are viewers: once for all of them.
 func (f *feed) watch(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, c := range f.containers.list {

@@ -13,8 +13,8 @@ import (
 	"github.com/longshore-go/longshore/internal/dlq"
 )
 
-// Job is something that is done with dead letters. It goes on without viewers and ends
-// with the process: dead letters that were not sent by then stay where they are.
+// Job replays, exports or purges dead letters. It continues without viewers and ends with the
+// process: dead letters that were not sent by then stay where they are.
 type Job struct {
 	ID        string `json:"id"`
 	Instance  string `json:"instance"`
@@ -27,8 +27,8 @@ type Job struct {
 	Reason string    `json:"reason,omitempty"`
 	Began  time.Time `json:"began"`
 	Ended  time.Time `json:"ended,omitzero"`
-	// Total is how many there are; 0: not known. Done are gone from there, or in the export;
-	// Failed could not be sent and stay, Kept were not meant.
+	// Total is the number of dead letters; 0: not known. Done were sent, removed or exported;
+	// Failed could not be sent and stay; Kept were not selected.
 	Total  int64  `json:"total"`
 	Done   int    `json:"done"`
 	Failed int    `json:"failed"`
@@ -54,7 +54,7 @@ const (
 	progressGap = 500 * time.Millisecond
 )
 
-// jobs are those that run and the last ones that ended. They own the goroutines of the jobs
+// jobs are the running jobs and the last ones that ended. They own the goroutines of the jobs
 // and the files of exports.
 type jobs struct {
 	hub *hub // its viewers see the progress
@@ -66,7 +66,7 @@ type jobs struct {
 	wg   sync.WaitGroup // of the jobs that run; grows under mu
 }
 
-// job is one of them. Its fields are guarded by jobs.mu.
+// job is one job. Its fields are guarded by jobs.mu.
 type job struct {
 	Job
 
@@ -75,8 +75,8 @@ type job struct {
 	shown  time.Time // when viewers last got it
 }
 
-// begin adds a job, or says why it may not begin now. The caller calls run with it, whatever
-// happens: stop waits for that.
+// begin adds a job, or returns why it cannot start now. The caller must call run with it: stop
+// waits for that.
 func (js *jobs) begin(v Job) (*job, context.Context, error) {
 	js.mu.Lock()
 	defer js.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // fresh is for how long a snapshot may stand without a refresh.
 const fresh = 700 * time.Millisecond
 
-// tick takes the sample of the second, and hands out what changed while somebody looks.
+// tick takes the sample of the second and sends changes to the viewers, if there are any.
 func (f *feed) tick(now time.Time) {
 	watched := f.hub.watched()
 	f.mu.Lock()

@@ -61,7 +61,7 @@ func (j journal) note(r *http.Request, c *container.ListenerContainer, d deed) {
 	j.log.Info("changed by operator", append(fields, d.facts...)...)
 }
 
-// remote is the host from which somebody asked.
+// remote is the host of the caller.
 func remote(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -88,7 +88,7 @@ func limitsText(l throttle.Limits) string {
 	return strings.Join(parts, ", ")
 }
 
-// recordFacts are those of a record somebody changed.
+// recordFacts are the facts of a record that a caller changed.
 func recordFacts(h container.Held) []zap.Field {
 	return []zap.Field{zap.String("message_id", clip(h.MessageID)), zap.String("key", h.Key), zap.Int("attempt", h.Attempt)}
 }

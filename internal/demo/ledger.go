@@ -236,8 +236,8 @@ func (l *ledger) count() Count {
 	return c
 }
 
-// stopped turns the count of a demo that was stopped at once into one that does
-// not call lost what nobody looked for.
+// stopped corrects the count of a demo that was stopped at once: orders that were not looked for
+// are not lost.
 func (l *ledger) stopped(c Count) Count {
 	l.mu.Lock()
 	defer l.mu.Unlock()

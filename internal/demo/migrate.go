@@ -27,9 +27,8 @@ type migration struct {
 	poll     time.Duration
 	quiet    time.Duration
 
-	step    workflow.Phase // the step that has been done
-	began   bool           // one has
-	failure error          // of a step
+	step  workflow.Phase // the step that has been done
+	began bool           // one has
 
 	mu    sync.Mutex
 	seen  workflow.Observation // the last look at both sides
@@ -42,7 +41,6 @@ type migration struct {
 
 func newMigration(from, to *leg, cfg Config, tell func(kind, text string)) *migration {
 	m := &migration{from: from, to: to, tell: tell, poll: cfg.For / 100, quiet: min(cfg.For/15, time.Second)}
-	to.ledger = from.ledger
 	from.backlog = func() int { o := m.look(); return int(o.Old.Messages()) }
 	to.backlog = func() int { o := m.look(); return int(o.New.Messages()) }
 	return m
@@ -64,10 +62,16 @@ func (m *migration) run(ctx context.Context) (err error) {
 		Declare: []transport.Source{m.to.rig.made, m.to.rig.dead, m.from.rig.dead, m.from.rig.parked},
 		Config:  bridge.Config{Name: "demo", From: m.from.rig.source, To: m.to.rig.source, Park: m.from.rig.parkTo, Container: container.Config{Logger: zap.NewNop()}}})
 	defer func() { err = errors.Join(err, ends.Close()) }()
-	move := workflow.New(workflow.Config{Route: "demo", Ledger: m.dir, Ends: ends, Quiet: m.quiet, Poll: m.poll, Report: func(p workflow.Progress) { m.report(ctx, &p) }})
-	state, err := move.Cutover(ctx)
-	if err == nil {
-		err = m.failure
+	moving, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	move := workflow.New(workflow.Config{Route: "demo", Ledger: m.dir, Ends: ends, Quiet: m.quiet, Poll: m.poll, Report: func(p workflow.Progress) {
+		if err := m.report(ctx, &p); err != nil {
+			giveUp(err) // else the move would wait for this step for ever
+		}
+	}})
+	state, err := move.Cutover(moving)
+	if failed := context.Cause(moving); failed != nil {
+		err = failed
 	}
 	if err == nil {
 		state, err = move.Finish(ctx)
@@ -82,8 +86,8 @@ func (m *migration) run(ctx context.Context) (err error) {
 	return err
 }
 
-// report receives each look of the move; what a step asks for is done once.
-func (m *migration) report(ctx context.Context, p *workflow.Progress) {
+// report receives each look of the move, and does once what a step asks for.
+func (m *migration) report(ctx context.Context, p *workflow.Progress) error {
 	m.mu.Lock()
 	m.seen, m.moved = p.Observed, p.Moved
 	m.mu.Unlock()
@@ -93,21 +97,22 @@ func (m *migration) report(ctx context.Context, p *workflow.Progress) {
 			m.from.producer.release(m.to.outlet)
 		}
 		m.tell("move", fmt.Sprintf("%d/%d done in %.1f s; %s moved, %s left in %s", n, of, p.Took.Seconds(), thousands(int(p.Moved)), thousands(int(p.Observed.Old.Messages())), m.from.rig.name))
-		return
+		return nil
 	}
 	if m.began && m.step == p.Phase {
-		return
+		return nil
 	}
 	m.began, m.step = true, p.Phase
 	m.tell("move", fmt.Sprintf("%d/%d %s", n, of, p.Phase.Waits()))
 	switch p.Phase { //nolint:exhaustive // the other steps need no operator
 	case workflow.Seeded:
-		m.failure = errors.Join(m.failure, m.from.box.Stop(ctx))
+		return m.from.box.Stop(ctx)
 	case workflow.Flows:
-		m.failure = errors.Join(m.failure, m.to.subscribe(ctx))
+		return m.to.subscribe(ctx)
 	case workflow.NewRuns:
 		m.from.producer.hold()
 	}
+	return nil
 }
 
 // Migration is how the orders came from one broker to another.
@@ -156,7 +161,7 @@ func (r *Migration) OK() bool {
 	return r.Phase == workflow.Finished.String() && r.Reread > 0 && r.Missing+r.Extra+r.Changed+r.Inversions == 0 && r.Left == 0
 }
 
-// Lines are the proof, for people.
+// Lines are the proof as text.
 func (r *Migration) Lines() []string {
 	lines := []string{
 		fmt.Sprintf("%s  %s orders published, %s handled; %s moved to %s with %s", r.From, thousands(int(r.PublishedOld)), thousands(int(r.HandledOld)),
