@@ -187,6 +187,11 @@ func TestARouteWithoutItsTarget(t *testing.T) {
 	if stopped, ok := errors.AsType[*bridge.StoppedError](err); !ok || stopped.Reason != bridge.TargetMissing || !stopped.Reason.Precondition() {
 		t.Errorf("%v", err)
 	}
+	src.Declare("orders.parked")
+	_, err = bridge.Unpark(t.Context(), bridge.Config{Name: "orders", From: src.Queue("orders.parked", memory.QueueConfig{}), To: to}, []byte("k"))
+	if stopped, ok := errors.AsType[*bridge.StoppedError](err); !ok || stopped.Reason != bridge.TargetMissing {
+		t.Errorf("unpark: %v", err)
+	}
 	to.gone = false
 	if err := errors.Join(r.Start(t.Context()), r.Stop(t.Context())); err != nil {
 		t.Errorf("with a target: %v", err)

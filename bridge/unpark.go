@@ -42,6 +42,9 @@ func Unpark(ctx context.Context, cfg Config, key []byte) (done Unparked, err err
 	if err != nil {
 		return done, err
 	}
+	if err := r.targetExists(ctx); err != nil {
+		return done, err
+	}
 	pub, dest, err := r.out.Publisher(ctx)
 	if err != nil {
 		return done, fmt.Errorf("open the target of route %q: %w", r.name, err)
