@@ -78,11 +78,11 @@ func (c *consumer) connect() error {
 	}
 	opts := append(s.consuming(), kgo.WithDecompressor(unpack), kgo.WithHooks(c.watcher.link))
 	if !s.cast {
-		kept, err := cluster.KeepSession(s.b.options(), c.membership.inSession)
+		own, err := cluster.Options(s.b.options())
 		if err != nil {
 			return badOptions(err)
 		}
-		opts = append(append(opts, c.membership.options()...), kept...)
+		opts = append(append(opts, c.membership.options(own)...), own.KeepSession(c.membership.inSession)...)
 	}
 	life, kill := context.WithCancel(context.Background())
 	cl, err := kgo.NewClient(append(opts, kgo.WithContext(life))...)
@@ -98,6 +98,7 @@ func (c *consumer) connect() error {
 // attach hands the client to the parts. They are made before it, because the client calls
 // membership as soon as it exists.
 func (c *consumer) attach(cl *kgo.Client) {
+	c.membership.cl.Store(cl)
 	c.cl, c.flow.client, c.start.cl, c.health.cl, c.poller.cl, c.watcher.cl = cl, cl, cl, cl, cl, cl
 	c.committer.member = cluster.Member{Client: cl, Group: c.src.group, InstanceID: c.src.cfg.InstanceID}
 	if c.broadcast != nil {

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport/kafka/internal/cluster"
 )
 
 // membership is the consumer as a member of its group: what the client calls when
@@ -24,6 +26,8 @@ type membership struct {
 	health      *topicHealth // takes positions that no longer fit their topic
 	reports     *reports     // partitions that leave, and sessions that end
 
+	cl atomic.Pointer[kgo.Client] // knows the member's id; the client of a pattern joins before it is set
+
 	mu   sync.Mutex                         // guards read: the client's hooks come from goroutines of its own
 	read map[topicRead]map[int32]commitRead // the positions of the assignment that comes next
 }
@@ -35,8 +39,8 @@ type topicRead struct {
 	id   [16]byte // zero before version 10 of the answer
 }
 
-// options are those of a client that is a group's member.
-func (m *membership) options() []kgo.Opt {
+// options are those of a client that is a group's member; own are those that it has anyway.
+func (m *membership) options(own cluster.Own) []kgo.Opt {
 	cfg := &m.src.cfg
 	opts := []kgo.Opt{
 		kgo.ConsumerGroup(m.src.group), kgo.DisableAutoCommit(),
@@ -46,6 +50,8 @@ func (m *membership) options() []kgo.Opt {
 	}
 	if cfg.Protocol == Consumer {
 		opts = append(opts, kgo.ServerSideBalancer())
+	} else {
+		opts = append(opts, own.EndRemoved(m.id, m.removed))
 	}
 	if cfg.InstanceID != "" {
 		opts = append(opts, kgo.InstanceID(cfg.InstanceID))
@@ -54,6 +60,16 @@ func (m *membership) options() []kgo.Opt {
 		opts = append(opts, kgo.ConsumeRegex(), kgo.ConsumeTopics(m.src.topics...))
 	}
 	return opts
+}
+
+// id is the member's id; "" once the group does not know it.
+func (m *membership) id() string {
+	cl := m.cl.Load()
+	if cl == nil {
+		return "not joined yet"
+	}
+	id, _ := cl.GroupMetadata()
+	return id
 }
 
 // inSession reports whether partitions are held in a classic group. The session of a KIP-848
@@ -178,6 +194,9 @@ func (m *membership) revoked(_ context.Context, _ *kgo.Client, parts map[string]
 // fencedHint leaves the cause to the error that the client reports next: a refused login,
 // say. There is none where the group alone has ended the session.
 const fencedHint = "joining again; if no error follows that says why, look for a frozen process or a network gap"
+
+// removed is called before lost where only a join shows that the group has removed the member.
+func (m *membership) removed(parts map[string][]int32) { m.lost(m.life.over, m.cl.Load(), parts) }
 
 // lost is called when the group has removed this member: other members have its partitions
 // already, and nothing may be committed for them.

@@ -12,6 +12,7 @@
 // Behaviours of franz-go v1.22 that are worked around:
 //
 //   - sessiondial.go: a refused dial of a classic group's heartbeat ends the session.
+//   - removedmember.go: a removed member that joins again keeps its partitions.
 //   - commitduringjoin.go: commits wait while a classic group is joined.
 //   - leaveduringjoin.go: so does leaving, and a static member of a KIP-848 group leaves
 //     without its name.

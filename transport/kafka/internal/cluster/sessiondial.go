@@ -20,20 +20,36 @@ import (
 // dialer is what kgo.Dialer takes.
 type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// KeepSession returns options of a client whose failed dials end no session while one
-// lasts. opts are the client's others; these come after them.
-func KeepSession(opts []kgo.Opt, lasts func() bool) ([]kgo.Opt, error) {
-	// Only a client shows its dialer, its own or the user's. This one connects to nothing.
+// Own is what a client without a group shows of its options, its own defaults included.
+type Own struct {
+	dial      dialer
+	balancers []kgo.GroupBalancer
+}
+
+// Options reads the dialer and the balancers that a client with these options has: only a
+// client shows them.
+func Options(opts []kgo.Opt) (Own, error) {
+	// This one connects to nothing.
 	plain, err := kgo.NewClient(append(opts[:len(opts):len(opts)], kgo.DisableClientMetrics())...)
 	if err != nil {
-		return nil, err
+		return Own{}, err
 	}
 	defer plain.Close()
-	dial, ok := plain.OptValue(kgo.Dialer).(dialer)
-	if !ok {
-		return nil, errors.New("the client has no dialer")
+	var own Own
+	var known bool
+	if own.dial, known = plain.OptValue(kgo.Dialer).(dialer); !known {
+		return Own{}, errors.New("the client has no dialer")
 	}
-	return []kgo.Opt{kgo.DialTLSConfig(nil), kgo.Dialer(patient(dial, lasts))}, nil // the handshake is in the dialer
+	if own.balancers, known = plain.OptValue(kgo.Balancers).([]kgo.GroupBalancer); !known {
+		return Own{}, errors.New("the client has no balancers")
+	}
+	return own, nil
+}
+
+// KeepSession returns options of a client whose failed dials end no session while one
+// lasts. They come after the client's others.
+func (o Own) KeepSession(lasts func() bool) []kgo.Opt {
+	return []kgo.Opt{kgo.DialTLSConfig(nil), kgo.Dialer(patient(o.dial, lasts))} // the handshake is in the dialer
 }
 
 // patient shows passing failures of a dial as timeouts, while lasts.
