@@ -4,7 +4,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -74,7 +73,7 @@ func report(root string, o options) error {
 			return err
 		}
 	}
-	maps.Copy(store.Brokers, brokers()) // those of the run before, where one is away now
+	store.ranOn(brokers(), o.run == "" && o.in == "")
 	if err := store.save(); err != nil {
 		return err
 	}

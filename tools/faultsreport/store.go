@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,6 +56,20 @@ func (s *store) save() error {
 func (s *store) add(folder, revision string, results map[string]outcome) {
 	for name, r := range results {
 		s.Tests[folder+"."+name] = record{outcome: r, At: time.Now().UTC().Truncate(time.Second), Revision: revision}
+	}
+}
+
+// ranOn notes the versions of the brokers of a run. The run of a part adds its own to those
+// of the rest; a broker that is away now was there before.
+func (s *store) ranOn(brokers map[string]string, whole bool) {
+	for name, version := range brokers {
+		before := s.Brokers[name]
+		switch {
+		case whole || before == "":
+			s.Brokers[name] = version
+		case !slices.Contains(strings.Split(before, ", "), version):
+			s.Brokers[name] = before + ", " + version
+		}
 	}
 }
 
