@@ -29,8 +29,8 @@ func (c *caller) startBatch(w *worker, start time.Time) {
 	for _, it := range w.batch {
 		switch {
 		case !it.d.Owned():
-			c.sched.Tear(&it.Item)
-		case c.sched.Torn(&it.Item):
+			c.held.sched.Tear(&it.Item)
+		case c.held.sched.Torn(&it.Item):
 		default:
 			it.d.Own(c, start)
 			it.started = start
@@ -43,7 +43,7 @@ func (c *caller) startBatch(w *worker, start time.Time) {
 func (c *caller) endBatch(w *worker, err error, end time.Time) {
 	batch := w.batch
 	c.locked(func() {
-		c.endCall(w, end, end.Sub(w.began), err != nil)
+		c.done.endCall(w, end, end.Sub(w.began), err != nil)
 		w.batch = nil
 	})
 	c.settler.endBatch(batch, w.began, err, end)

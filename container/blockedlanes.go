@@ -22,7 +22,7 @@ const (
 	hungTimes = 10
 )
 
-// standIns are the workers that stand in for calls that hang. Guarded by dispatcher.mu. Without
+// standIns are the workers that stand in for calls that hang. Guarded by guard.mu. Without
 // them one such call would take the only worker of a quiet container, and no policy grows
 // by a call that does not end: a hang is not demand.
 type standIns struct {
@@ -42,18 +42,34 @@ func (s *standIns) add() bool {
 
 // monitor looks, at each tick, for calls and lanes without progress: hung calls get a
 // stand-in and their lanes an account of their own, stuck calls are reported with their
-// stack. Guarded by dispatcher.mu.
+// stack. Guarded by guard.mu.
 type monitor struct {
-	*dispatcher // what it looks at; mu is held
+	common
+	hand  standInPlacer // who gives a stand-in its place
+	pool  *pool         // whose calls it looks at
+	held  *stock        // whose lanes it looks at
+	sub   *subscription // whether the broker blocks publishers
+	load  *load         // how long a call usually takes
+	count *counters     // what the handlers' condition is noted in
 
 	aside   asideWatch // how full the space beside the window is
 	hotTold time.Time  // when a lane that fills half of the window was reported last
 }
 
+// standInPlacer is what follows where a call hangs or is stuck.
+type standInPlacer interface {
+	// setTarget starts workers for the new places.
+	setTarget(n int)
+	// wakeOne finds a worker for a lane that goes on.
+	wakeOne()
+	// window is how many deliveries may be held.
+	window() int
+}
+
 // look is called with mu held.
 func (m *monitor) look(now time.Time) {
 	m.lookForHung(now)
-	full := m.parkingFull() || m.parking.full
+	full := m.held.parkingFull() || m.held.parking.full
 	m.count.vitals.look(now, full, m.sub.blocked)
 	m.reportHotLane(now)
 	m.reportAside()
@@ -67,26 +83,26 @@ func (m *monitor) lookForHung(now time.Time) {
 		if w.runs(now) < limit {
 			continue
 		}
-		if w.it != nil && m.manual == nil {
-			m.sched.Hung(&w.it.Item)
+		if w.it != nil && m.held.manual == nil {
+			m.held.sched.Hung(&w.it.Item)
 		}
 		for _, it := range w.batch {
-			m.sched.Hung(&it.Item)
+			m.held.sched.Hung(&it.Item)
 		}
 		// A long call alone needs no stand-in: it would have nothing to do.
-		if waits := m.sched.Ready() > 0 || m.load.backlog.waits(); waits && !w.hung && !w.extra && m.pool.standIns.add() {
+		if waits := m.held.sched.Ready() > 0 || m.load.backlog.waits(); waits && !w.hung && !w.extra && m.pool.standIns.add() {
 			w.hung, more = true, true
 		}
 	}
-	for _, it := range m.manual { // its handler may have returned long ago
+	for _, it := range m.held.manual { // its handler may have returned long ago
 		if !it.started.IsZero() && now.Sub(it.started) >= limit {
-			m.sched.Hung(&it.Item)
+			m.held.sched.Hung(&it.Item)
 		}
 	}
 	if more {
-		m.setTarget(m.pool.target)
+		m.hand.setTarget(m.pool.target)
 	}
-	m.wakeOne() // a lane that was set aside has made room, and every worker may be idle
+	m.hand.wakeOne() // a lane that was set aside has made room, and every worker may be idle
 }
 
 // unhung ends a call that had a stand-in.
@@ -131,17 +147,17 @@ func (a *asideWatch) rise(share float64) (percent int) {
 // reportAside emits an event when what waits in blocked lanes reaches a share of its space.
 func (m *monitor) reportAside() {
 	before := m.aside.level
-	percent := m.aside.rise(m.sched.AsideShare())
+	percent := m.aside.rise(m.held.sched.AsideShare())
 	if before > 0 && m.aside.level == 0 {
-		n := m.sched.Aside().N
+		n := m.held.sched.Aside().N
 		m.emit(Event{Kind: EventLanesFree, Count: n, Text: fmt.Sprintf("%d deliveries wait behind blocked ones", n)})
 	}
 	if percent == 0 {
 		return
 	}
-	b := blockedLane(m.sched, m.s)
-	e := Event{Kind: EventLaneBlocked, Count: m.sched.Aside().N, Reason: b.Key,
-		Text: fmt.Sprintf("%d deliveries wait behind blocked ones, %d %% of what may: %s", m.sched.Aside().N, percent, b)}
+	b := blockedLane(m.held.sched, m.s)
+	e := Event{Kind: EventLaneBlocked, Count: m.held.sched.Aside().N, Reason: b.Key,
+		Text: fmt.Sprintf("%d deliveries wait behind blocked ones, %d %% of what may: %s", m.held.sched.Aside().N, percent, b)}
 	if percent == 100 {
 		e.Text += "; what comes now takes places from the others"
 	}
@@ -154,8 +170,8 @@ func (m *monitor) reportHotLane(now time.Time) {
 	if !m.s.ordered || now.Sub(m.hotTold) < repeatEvery {
 		return
 	}
-	hot, ok := m.sched.Longest(false)
-	n, window := hot.Waiting+1, m.window()
+	hot, ok := m.held.sched.Longest(false)
+	n, window := hot.Waiting+1, m.hand.window()
 	if ok && n >= minLookahead && 2*n >= window {
 		m.hotTold = now
 		name := m.s.laneName(hot.Key)

@@ -55,9 +55,7 @@ func (c *ListenerContainer) Consumers(ctx context.Context) (transport.ConsumerLi
 
 // subscribed returns the consumer in use; nil: none.
 func (c *ListenerContainer) subscribed() (g *generation) {
-	c.mu.Lock()
-	r := c.cur
-	c.mu.Unlock()
+	r := c.current()
 	if r != nil {
 		r.locked(func() {
 			if r.axes.Sub == state.Open && !r.axes.Stopping() {

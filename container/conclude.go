@@ -1,6 +1,8 @@
 package container
 
 import (
+	"time"
+
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container/internal/state"
 )
@@ -9,14 +11,31 @@ import (
 // the verdict, frees the worker, and lets the item go or wait here. It implements ender,
 // parker, mover and dropper, by which alone the settler and the returner reach what the lock guards.
 type concluder struct {
-	*dispatcher // whose state it changes, each time in one piece
+	common
+	log   *eventLog // what the report of a stop counts
+	axes  *axes     // whether a stop has begun: then less is parked here
+	hand  room      // what follows when a place is free
+	pool  *pool     // whose workers get free
+	held  *stock    // what it changes, each time in one piece
+	load  *load     // what the policy learns of a call
+	count *counters // what Stats shows of it
+}
+
+// room is what follows a change of what is held.
+type room interface {
+	// wakeOne finds a worker for what may start now.
+	wakeOne()
+	// noteParked asks the broker for more where what is parked takes the place of others.
+	noteParked()
+	// window is how many deliveries may be held.
+	window() int
 }
 
 // done implements ender.
 func (c *concluder) done(w *worker, it *item, j judgement) {
 	c.locked(func() {
 		c.conclude(w, it, j)
-		c.wakeOne()
+		c.hand.wakeOne()
 	})
 }
 
@@ -30,14 +49,14 @@ func (c *concluder) conclude(w *worker, it *item, j judgement) {
 	if j.returned {
 		c.count.delayed.add(j.end.Add(j.delay), j.end)
 	}
-	if c.reporting() {
+	if c.axes.reporting() {
 		c.tally(j)
 	}
-	if !j.unstarted && (j.verdict == longshore.VerdictLost || j.comesBack() && c.sched.Torn(&it.Item)) {
-		c.sched.Orphan(&it.Item)
-		c.orphaned()
+	if !j.unstarted && (j.verdict == longshore.VerdictLost || j.comesBack() && c.held.sched.Torn(&it.Item)) {
+		c.held.sched.Orphan(&it.Item)
+		c.held.orphaned()
 	}
-	c.finish(it)
+	c.held.finish(it)
 }
 
 // tally counts for the report of a drain.
@@ -58,7 +77,7 @@ func (c *concluder) standing(it *item) (st standing) {
 
 // standingNow is standing under the lock.
 func (c *concluder) standingNow(it *item) standing {
-	st := standing{torn: c.sched.Torn(&it.Item), full: c.parkingFull(), outage: c.count.vitals.share > outageShare,
+	st := standing{torn: c.held.sched.Torn(&it.Item), full: c.held.parkingFull(), outage: c.count.vitals.share > outageShare,
 		draining: c.axes.Stopping()}
 	st.closes = st.draining && c.axes.Stop >= state.ReturnOnly && it.gen.asOne()
 	// While a stop works off what was received, a lane's head waits here like always: given
@@ -86,10 +105,10 @@ func (c *concluder) parkNow(w *worker, it *item, next *longshore.Delivery, j jud
 		return false
 	}
 	it.Apart, it.Alone = it.dead != nil, it.alone()
-	c.sched.Park(&it.Item, j.end.Add(j.delay))
-	c.noteParked()
-	c.goesOn()
-	c.wakeOne()
+	c.held.sched.Park(&it.Item, j.end.Add(j.delay))
+	c.hand.noteParked()
+	c.held.goesOn()
+	c.hand.wakeOne()
 	return true
 }
 
@@ -109,4 +128,40 @@ func (c *concluder) failedMove(it *item, why, err error) (tries int) {
 		tries = it.dead.tries
 	})
 	return tries
+}
+
+// endDelivery counts a verdict, and ends the call of the worker; nil: the delivery was
+// settled by hand.
+func (c *concluder) endDelivery(w *worker, j judgement) {
+	c.count.verdicts[j.verdict]++
+	c.count.vitals.verdict(j)
+	c.load.calls.completed++
+	if w != nil {
+		c.endCall(w, j.end, j.took, j.err != nil)
+	}
+}
+
+// endCall ends a handler call.
+func (c *concluder) endCall(w *worker, end time.Time, took time.Duration, failed bool) {
+	started := w.busy.Swap(0)
+	switch {
+	case w.hung: // its time says nothing about the usual latency
+		c.pool.unhung(w)
+	case started != 0:
+		ln := lnSeconds(took)
+		c.load.calls.ended(started, end, ln, failed)
+		c.count.vitals.calls.add(ln)
+	}
+	if w.stuck {
+		c.pool.unstuck(w)
+		c.emit(Event{Kind: EventUnstuck, Delivery: c.held.inventory(c.pool).workedOn(w), Text: "a handler that was reported as stuck has returned"})
+	}
+	w.it, w.d = nil, nil
+	w.waits, w.failed = 0, failed
+	c.noteQueued()
+}
+
+// noteQueued notes how much waits for a worker.
+func (c *concluder) noteQueued() {
+	c.load.noteQueued(c.held.sched.Ready(), c.hand.window()-c.pool.target)
 }

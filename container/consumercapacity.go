@@ -17,7 +17,7 @@ const (
 )
 
 // capacity is the share of time in which a delivery could be started at once. Guarded by
-// dispatcher.mu.
+// guard.mu.
 type capacity struct {
 	of    int     // the generation that it describes
 	seen  float64 // looks at it, up to those of capacityFor
@@ -85,5 +85,5 @@ func (c *ListenerContainer) doubted() bool {
 // there is room for it, nothing is before it, and a worker is free. Room alone says
 // little: received messages wait in it while all workers are busy.
 func (s *scaler) mayTake() bool {
-	return s.axes.Accepts() && !s.gate.shut && s.sched.Ready() == 0 && s.free() > 0 && (s.intake.by == workerReceives || s.pool.free())
+	return s.axes.Accepts() && !s.gate.shut && s.held.sched.Ready() == 0 && s.hand.free() > 0 && (s.intake.by == workerReceives || s.pool.free())
 }

@@ -183,9 +183,7 @@ func (c *ListenerContainer) awaitStart(ctx context.Context, r *engine) error {
 // ends the waiting for handlers at once. The result is nil, or a *DrainError if
 // anything was abandoned or not flushed. Report has the details either way.
 func (c *ListenerContainer) Stop(ctx context.Context) error {
-	c.mu.Lock()
-	r := c.cur
-	c.mu.Unlock()
+	r := c.current()
 	if r == nil {
 		return nil
 	}
@@ -280,13 +278,11 @@ func (c *ListenerContainer) Scale(lo, hi int) error {
 
 // State returns what the container does.
 func (c *ListenerContainer) State() (now State) {
-	c.mu.Lock()
-	r := c.cur
-	c.mu.Unlock()
+	r := c.current()
 	if r == nil {
 		return StateNew
 	}
-	r.locked(func() { now = r.reported() })
+	r.locked(func() { now = r.hand.reported() })
 	return now
 }
 
@@ -300,9 +296,7 @@ func (c *ListenerContainer) Done() <-chan struct{} {
 
 // Report returns how the last drain went; nil if there was none.
 func (c *ListenerContainer) Report() *Report {
-	c.mu.Lock()
-	r := c.cur
-	c.mu.Unlock()
+	r := c.current()
 	if r == nil {
 		return nil
 	}

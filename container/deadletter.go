@@ -16,7 +16,7 @@ import (
 type deadLetter struct {
 	err    error // why it was given up
 	tries  int   // moves that failed, for the delay
-	failed error // of the last of them; guarded by dispatcher.mu
+	failed error // of the last of them; guarded by guard.mu
 
 	// overtaken: an operator gave it up while others of its lane were before it, so those
 	// do not wait for it.
@@ -68,7 +68,7 @@ func (l *deadLetters) place() string {
 
 // deadMoves is the goroutine that repeats moves to the dead-letter destination, one after the
 // other, so that a place that does not answer costs no worker. It runs only while moves are
-// due. Guarded by dispatcher.mu.
+// due. Guarded by guard.mu.
 type deadMoves struct {
 	run func() // the goroutine
 	on  bool   // it runs
@@ -91,7 +91,7 @@ func (m *deadMoves) next(sched *dispatch.Scheduler[item]) *item {
 	return nil
 }
 
-// mover changes items whose messages are being moved, under the dispatcher's lock.
+// mover changes items whose messages are being moved, under the run's lock.
 type mover interface {
 	// renew gives the item a new attempt for the same delivery.
 	renew(it *item, own *longshore.Delivery)

@@ -11,7 +11,7 @@ const awayMost = 1 << 16
 
 // delayed is what the broker holds for a while: the deliveries that were given back
 // with a delay, so that the report of a drain can say how many are still there. The
-// oldest are forgotten first. Guarded by dispatcher.mu.
+// oldest are forgotten first. Guarded by guard.mu.
 type delayed struct {
 	due   []time.Time // when each of them comes again
 	sweep int         // length of due at which the elapsed ones are dropped

@@ -5,46 +5,93 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
-	"github.com/longshore-go/longshore/container/internal/dispatch"
 	"github.com/longshore-go/longshore/container/internal/state"
 )
 
-// dispatcher decides which worker gets which delivery, which goroutine receives, and how
-// much may be received. It has everything that one lock guards, and the rules that concern
-// several of its parts; a rule of one part is a method of that part.
-//
-// mu is never held while user code, a transport or a log is called, except for
-// Gate.TryAcquire and Doubter.Doubts, which do not block.
-//
-// Methods that do not lock mu are called with mu held, here and in handout.go.
+// dispatcher makes and keeps everything that one lock guards. Its parts are types that own
+// their fields: hand decides which worker gets which delivery, which goroutine receives,
+// and how much may be received; held has the deliveries themselves. Every other part of the
+// run gets only those that it works with.
 type dispatcher struct {
-	reporter           // emits events
-	runClock           // the time on the way of each message
-	signals            // between the goroutines of the run
-	log      *eventLog // events, log lines, and the counts of what is rare
-	s        *settings // the checked configuration
+	common
+	log *eventLog // events, log lines, and the counts of what is rare
 
-	mu      sync.Mutex   // guards what follows
-	axes    state.Axes   // what the run may do; everything else about its state is derived
+	axes    axes         // what the run may do; everything else about its state is derived
 	sub     subscription // the consumers, and when to open the next one
-	pool    pool         // the workers, of which each call needs one
-	intake  intake       // who receives: one at a time, so that an order is kept
-	gate    gatekeeper   // permits for calls
 	pending pending      // what the supervisor has to do besides the subscription
-
-	sched   *dispatch.Scheduler[item]     // what is held, in which order, and every sum over it
-	manual  map[*longshore.Delivery]*item // with manual settling: what handlers have not settled; else nil
-	parking parking                       // when the next parked delivery is due
-	linger  linger                        // how long a batch waits to fill
-	moves   deadMoves                     // repeats moves to the dead-letter destination
-	growth  growth                        // running deliveries that wait for room to become larger
-
-	load  load     // what is measured, for the policy and the window
-	count counters // what is counted, for Stats and the report of a stop
+	hand    handout      // who does what next
+	held    stock        // what is held, and in which order
+	load    load         // what is measured, for the policy and the window
+	count   counters     // what is counted, for Stats and the report of a stop
 }
 
+// common is what every part of a run has: no state but the lock, and no rule of its own.
+type common struct {
+	reporter           // emits events
+	runClock           // the time on the way of each message
+	*guard             // the lock of the run
+	*signals           // between the goroutines of the run
+	s        *settings // the checked configuration
+}
+
+// guard is the one lock of a run. It is never held while user code, a transport or a log is
+// called, except for Gate.TryAcquire and Doubter.Doubts, which do not block.
+//
+// Methods of types that it guards do not lock it: they are called with it held.
+type guard struct {
+	mu sync.Mutex // see pool, intake, stock and the others that name it
+}
+
+// locked runs a short piece of work that reads or changes what mu guards. Nothing else
+// locks mu, except for unlocked and the waits of signals.
+func (k *guard) locked(f func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	f()
+}
+
+// unlocked gives mu up for a call that may take long: to a transport, or to user code.
+func (k *guard) unlocked(f func()) {
+	k.mu.Unlock()
+	defer k.mu.Lock()
+	f()
+}
+
+// alive says whether a consumer has not come to its end.
+func (k *guard) alive(g *generation) (yes bool) {
+	k.locked(func() { yes = !g.isDown() })
+	return yes
+}
+
+// axes are what the run may do, with a way to wake those who wait for a change. Guarded by
+// guard.mu.
+type axes struct {
+	state.Axes          // the three axes; see the package
+	sig        *signals // to whoever waits
+}
+
+// changed makes the steps of a stop, and a supervisor that waits for room, look again.
+func (a *axes) changed() {
+	if a.Sub == state.Retained {
+		a.sig.wake() // there may be room to subscribe again
+	}
+	if a.Stopping() {
+		a.sig.happened()
+	}
+}
+
+// forward moves the stop on; it never moves back.
+func (a *axes) forward(to state.Stop) { a.Axes = a.Forward(to) }
+
+// ending says that there is nothing to do for workers any more.
+func (a *axes) ending() bool { return a.Stop >= state.Closing }
+
+// reporting says whether the report of the stop counts what becomes of a delivery now. The
+// deliveries that closing gives back were counted before it began.
+func (a *axes) reporting() bool { return a.Stopping() && a.Stop < state.Closing }
+
 // pending is what the supervisor has to do besides the subscription; whoever sets one of
-// them wakes it. Guarded by dispatcher.mu.
+// them wakes it. Guarded by guard.mu.
 type pending struct {
 	resize bool // the window to request from the broker has changed
 	tick   bool // the time of a tick has come
@@ -53,22 +100,56 @@ type pending struct {
 
 func newDispatcher(log *eventLog, w Workers) *dispatcher {
 	s := log.s
-	r := &dispatcher{reporter: log.reporter, runClock: newRunClock(s), gate: newGatekeeper(s), log: log, s: s,
-		sched: newScheduler(s),
-		pool:  pool{min: w.Min, max: w.Max, target: w.Min}}
-	r.signals = newSignals(s.clock, &r.mu)
-	r.sub.clock, r.sub.wake, r.sub.reopen = s.clock, r.wake, s.reopen
-	r.parking.clock, r.parking.wake = s.clock, r.parkDue
-	r.linger.clock, r.linger.wake = s.clock, r.batchOver
-	if s.batch > 0 {
-		r.linger.wait = s.linger
-	}
-	r.load.calls.since, r.sub.downAt = r.began, r.began
-	if s.manual {
-		r.manual = map[*longshore.Delivery]*item{}
-	}
+	lock := &guard{}
+	r := &dispatcher{log: log, common: common{log.reporter, newRunClock(s), lock, newSignals(s.clock, &lock.mu), s}}
+	r.axes.sig = r.signals
+	r.sub.clock, r.sub.wake, r.sub.reopen, r.sub.downAt = s.clock, r.wake, s.reopen, r.began
+	r.held = newStock(r.common, &r.axes, &r.sub)
+	r.held.parking.wake = r.parkDue
+	r.held.linger.wake = r.batchOver
+	r.hand = handout{common: r.common, axes: &r.axes, sub: &r.sub, held: &r.held, pending: &r.pending, ahead: &r.load.ahead,
+		gate: newGatekeeper(s), pool: pool{min: w.Min, max: w.Max, target: w.Min}}
+	r.load.calls.since = r.began
 	return r
 }
+
+// parkDue lets parked deliveries go on whose time has come.
+func (r *dispatcher) parkDue() {
+	r.locked(func() {
+		if r.held.parking.timer = nil; r.axes.ending() {
+			return
+		}
+		r.held.wakeDue(&r.hand.pool.wg)
+		r.hand.wakeOne()
+	})
+}
+
+// batchOver lets a worker take a batch that did not fill in its time.
+func (r *dispatcher) batchOver() {
+	r.locked(func() {
+		r.held.linger.end(r.held.sched.Ready() > 0 && !r.hand.gate.shut)
+		r.hand.wakeOne()
+	})
+}
+
+// takeDue takes the next item whose move to the dead-letter destination is due; nil: none is.
+func (r *dispatcher) takeDue() (it *item) {
+	r.locked(func() {
+		if it = r.held.moves.next(r.held.sched); it == nil {
+			r.axes.changed()
+		}
+	})
+	return it
+}
+
+// isStopping says whether a stop has begun.
+func (r *dispatcher) isStopping() (yes bool) {
+	r.locked(func() { yes = r.axes.Stopping() })
+	return yes
+}
+
+// inventory is a view of everything that is held, to be used before mu is given up.
+func (r *dispatcher) inventory() inventory { return r.held.inventory(&r.hand.pool) }
 
 // runClock tells the time on the way of each message. It reads only the monotonic one of
 // the system's two clocks, which halves the cost, and adds it to the wall time at which the
@@ -86,102 +167,4 @@ func (c runClock) now() time.Time {
 		return c.began.Add(time.Since(c.began))
 	}
 	return c.of.Now()
-}
-
-// locked runs a short piece of work that reads or changes what mu guards. Nothing else
-// locks mu, except for unlocked and the waits of signals.
-func (r *dispatcher) locked(f func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f()
-}
-
-// unlocked gives mu up for a call that may take long: to a transport, or to user code.
-func (r *dispatcher) unlocked(f func()) {
-	r.mu.Unlock()
-	defer r.mu.Lock()
-	f()
-}
-
-// isStopping says whether a stop has begun.
-func (r *dispatcher) isStopping() (yes bool) {
-	r.locked(func() { yes = r.axes.Stopping() })
-	return yes
-}
-
-// changed makes the steps of a stop, and a supervisor that waits for room, look again.
-func (r *dispatcher) changed() {
-	if r.axes.Sub == state.Retained {
-		r.wake() // there may be room to subscribe again
-	}
-	if r.axes.Stopping() {
-		r.happened()
-	}
-}
-
-// reported is the state that the container reports.
-func (r *dispatcher) reported() State {
-	return stateOf(r.axes.Report(r.sub.gen != nil && r.sub.gen.caps.KeepsPlace, r.provided()))
-}
-
-// markDown notes that a consumer is at its end.
-func (r *dispatcher) markDown(g *generation, err error) {
-	if g.fail(err) && g == r.sub.gen {
-		r.axes.Sub = state.Lost
-	}
-}
-
-// alive says whether a consumer has not come to its end.
-func (r *dispatcher) alive(g *generation) (yes bool) {
-	r.locked(func() { yes = !g.isDown() })
-	return yes
-}
-
-// reporting says whether the report of the stop counts what becomes of a delivery now. The
-// deliveries that closing gives back were counted before it began.
-func (r *dispatcher) reporting() bool { return r.axes.Stopping() && r.axes.Stop < state.Closing }
-
-// window is how many deliveries may be held, parked retries not counted. A worker that
-// stands in for one that hangs brings its own places.
-func (r *dispatcher) window() int {
-	n := r.s.window(r.pool.target) + (r.pool.places()-r.pool.target)*max(r.s.batch, 1)
-	if r.s.look == 0 && r.s.batch == 0 {
-		n += int(r.load.ahead.extra * float64(r.pool.target))
-	}
-	return n
-}
-
-// wantedWindow is how many deliveries the broker should let us hold: those in work, and the
-// parked ones with room for more. It grows in steps, so that a burst of failures does not
-// use up the window before the broker has enlarged it.
-func (r *dispatcher) wantedWindow() int {
-	base := r.window()
-	base = r.gate.narrow(base, r.pool.target)
-	beside := r.sched.Beside()
-	if beside == 0 {
-		return base
-	}
-	steps := (beside + base/2 + base - 1) / base
-	return base * (1 + steps)
-}
-
-// noteParked requests a larger window if parked deliveries have nearly used up the current
-// one.
-func (r *dispatcher) noteParked() {
-	if g := r.sub.gen; g != nil && !r.pending.resize && r.sched.Beside()+r.window()*5/4 > g.asked {
-		r.pending.resize = true
-		r.wake()
-	}
-}
-
-// provided says whether the deliveries that a hold left here must be handled before more
-// are requested. Otherwise each failed trial of a breaker would bring another window in,
-// and more of a key would pile up behind each message that a trial gave back.
-func (r *dispatcher) provided() bool {
-	return r.axes.Sub == state.Retained && r.sched.InWindow()+max(r.sched.Beside()-r.s.parked, 0) >= r.window()
-}
-
-// inventory is a view of everything that is held, to be used before mu is given up.
-func (r *dispatcher) inventory() inventory {
-	return inventory{r.pool.workers, r.manual, r.sched, r.s.lastAttempt()}
 }

@@ -15,13 +15,13 @@ import (
 func restingDispatcher(workers int) *dispatcher {
 	s := &settings{name: "q", clock: &heldClock{now: time.Unix(1000, 0)}, maxBytes: 1 << 20, parked: 10, attempts: 1, order: Unordered}
 	d := newDispatcher(&eventLog{reporter: reporter{nil, s.clock}, s: s}, Workers{1, 10})
-	d.pool.run = func(*worker) {}
-	d.intake.fetch = func() {}
-	d.pool.target = workers
-	d.pool.fill()
-	d.pool.wg.Wait()
-	for _, w := range d.pool.workers {
-		d.pool.rest(w)
+	d.hand.pool.run = func(*worker) {}
+	d.hand.intake.fetch = func() {}
+	d.hand.pool.target = workers
+	d.hand.pool.fill()
+	d.hand.pool.wg.Wait()
+	for _, w := range d.hand.pool.workers {
+		d.hand.pool.rest(w)
 	}
 	g := &generation{id: 1, base: context.Background()}
 	g.rearm()
@@ -36,7 +36,12 @@ func fill(d *dispatcher, n int) {
 	for i := range ds {
 		ds[i] = &longshore.Delivery{Message: longshore.Message{Body: []byte("x")}}
 	}
-	(&receiver{dispatcher: d, dead: newDeadLetters(d.s, nil, nil)}).accept(d.sub.gen, ds, nil)
+	receiverOf(d).accept(d.sub.gen, ds, nil)
+}
+
+// receiverOf is the receiver of a dispatcher without a run.
+func receiverOf(d *dispatcher) *receiver {
+	return &receiver{d.common, &d.axes, &d.sub, &d.hand, &d.held, &d.count, &d.load.cycles, nil, newDeadLetters(d.s, nil, nil)}
 }
 
 // Who is woken: at most one at a time, the one that costs least.
@@ -50,42 +55,42 @@ func TestWakeOne(t *testing.T) {
 	}{
 		{name: "an idle worker has work", ready: 1, idle: 2, woken: true},
 		{name: "an idle worker may receive", idle: 1, woken: true},
-		{name: "someone receives already", idle: 1, set: func(d *dispatcher) { d.intake.begin(fetcherReceives, d.sub.gen) }},
-		{name: "a fetcher is about to", idle: 1, set: func(d *dispatcher) { d.intake.by = fetcherStarts }},
-		{name: "a wake-up is under way", ready: 1, idle: 2, set: func(d *dispatcher) { d.pool.waking = true }},
+		{name: "someone receives already", idle: 1, set: func(d *dispatcher) { d.hand.intake.begin(fetcherReceives, d.sub.gen) }},
+		{name: "a fetcher is about to", idle: 1, set: func(d *dispatcher) { d.hand.intake.by = fetcherStarts }},
+		{name: "a wake-up is under way", ready: 1, idle: 2, set: func(d *dispatcher) { d.hand.pool.waking = true }},
 		{name: "a middleware holds", ready: 1, idle: 2, set: func(d *dispatcher) { d.axes.Holds = state.Middleware }},
 		{name: "paused: what is here is worked off", ready: 1, idle: 2, set: func(d *dispatcher) { d.axes.Holds = state.Operator }, woken: true},
 		{name: "paused and nothing is here", idle: 2, set: func(d *dispatcher) { d.axes.Holds = state.Operator }},
 		{name: "only returns are left", ready: 1, idle: 2, set: func(d *dispatcher) { d.axes.Stop = state.ReturnOnly }},
 		{name: "the run closes", idle: 2, set: func(d *dispatcher) { d.axes.Stop = state.Closing }, woken: true},
-		{name: "the receiver is called to work", ready: 1, set: func(d *dispatcher) { d.intake.begin(workerReceives, d.sub.gen) }, recalled: true},
-		{name: "there is none for it", set: func(d *dispatcher) { d.intake.begin(workerReceives, d.sub.gen) }},
-		{name: "a fetcher is not called to work", ready: 1, set: func(d *dispatcher) { d.intake.begin(fetcherReceives, d.sub.gen) }},
-		{name: "all are busy and receives are slow", set: func(d *dispatcher) { d.intake.pace = paceSlow }, fetches: true},
+		{name: "the receiver is called to work", ready: 1, set: func(d *dispatcher) { d.hand.intake.begin(workerReceives, d.sub.gen) }, recalled: true},
+		{name: "there is none for it", set: func(d *dispatcher) { d.hand.intake.begin(workerReceives, d.sub.gen) }},
+		{name: "a fetcher is not called to work", ready: 1, set: func(d *dispatcher) { d.hand.intake.begin(fetcherReceives, d.sub.gen) }},
+		{name: "all are busy and receives are slow", set: func(d *dispatcher) { d.hand.intake.pace = paceSlow }, fetches: true},
 		{name: "all are busy and receives are quick"},
-		{name: "slow, but the window is nearly full", ready: 4, set: func(d *dispatcher) { d.intake.pace, d.s.look = paceSlow, 3; d.axes.Holds = state.Operator }},
-		{name: "slow, but nothing more comes", set: func(d *dispatcher) { d.intake.pace = paceSlow; d.sub.gen.forward(stageExhausted) }},
-		{name: "slow, but there are no workers", set: func(d *dispatcher) { d.intake.pace, d.pool.live = paceSlow, 0 }},
+		{name: "slow, but the window is nearly full", ready: 4, set: func(d *dispatcher) { d.hand.intake.pace, d.s.look = paceSlow, 3; d.axes.Holds = state.Operator }},
+		{name: "slow, but nothing more comes", set: func(d *dispatcher) { d.hand.intake.pace = paceSlow; d.sub.gen.forward(stageExhausted) }},
+		{name: "slow, but there are no workers", set: func(d *dispatcher) { d.hand.intake.pace, d.hand.pool.live = paceSlow, 0 }},
 	} {
 		d := restingDispatcher(max(tc.idle, 1))
 		if tc.idle == 0 {
-			d.pool.idle = nil
+			d.hand.pool.idle = nil
 		}
 		fill(d, tc.ready)
 		if tc.set != nil {
 			tc.set(d)
 		}
-		idle, ctx := len(d.pool.idle), d.sub.gen.ctx
-		was := d.intake.by
-		d.wakeOne()
-		d.pool.wg.Wait()
-		if got := len(d.pool.idle) < idle; got != tc.woken {
+		idle, ctx := len(d.hand.pool.idle), d.sub.gen.ctx
+		was := d.hand.intake.by
+		d.hand.wakeOne()
+		d.hand.pool.wg.Wait()
+		if got := len(d.hand.pool.idle) < idle; got != tc.woken {
 			t.Errorf("%s: woken %v", tc.name, got)
 		}
 		if got := ctx.Err() != nil; got != tc.recalled {
 			t.Errorf("%s: recalled %v", tc.name, got)
 		}
-		if got := was != fetcherStarts && d.intake.by == fetcherStarts; got != tc.fetches {
+		if got := was != fetcherStarts && d.hand.intake.by == fetcherStarts; got != tc.fetches {
 			t.Errorf("%s: fetches %v", tc.name, got)
 		}
 	}
@@ -119,7 +124,7 @@ func TestReceiveBringsNothing(t *testing.T) {
 		if tc.interrupted {
 			g.interrupt()
 		}
-		(&receiver{dispatcher: d}).ended(ctx, g, tc.err)
+		receiverOf(d).ended(ctx, g, tc.err)
 		if g.stage != tc.want {
 			t.Errorf("%s: stage %d, want %d", tc.name, g.stage, tc.want)
 		}
@@ -142,10 +147,10 @@ func TestDownOfAnEarlierConsumer(t *testing.T) {
 	old := d.sub.gen
 	d.sub.leave()
 	d.sub.opened(&generation{id: 2})
-	if d.markDown(old, errors.New("late")); d.axes.Sub != state.Open || !old.isDown() {
+	if receiverOf(d).markDown(old, errors.New("late")); d.axes.Sub != state.Open || !old.isDown() {
 		t.Errorf("subscription %v", d.axes.Sub)
 	}
-	if d.markDown(d.sub.gen, errors.New("now")); d.axes.Sub != state.Lost {
+	if receiverOf(d).markDown(d.sub.gen, errors.New("now")); d.axes.Sub != state.Lost {
 		t.Errorf("subscription %v", d.axes.Sub)
 	}
 	old.interrupt()

@@ -17,12 +17,13 @@
 // One run, from Start to the end of its drain, is an engine (engine.go), which only wires
 // parts together. Each part owns its fields and none knows the engine.
 //
-//   - The dispatcher (dispatcher.go) has the state that one lock guards: the Scheduler
-//     (internal/dispatch), the three axes (internal/state), and plain parts without a lock:
-//     pool.go (workers), intake.go (who receives), gate.go (permits), linger.go (batches that
-//     fill), parking.go (retries that wait), subscription.go and generation.go (consumers).
-//     handout.go has its rules: which worker gets which delivery. Only its methods locked and
-//     unlocked touch the lock; signals.go is how goroutines wait for each other.
+//   - The dispatcher (dispatcher.go) makes what one lock guards, and every other part gets
+//     only those of it that it works with: the Scheduler (internal/dispatch), the three axes
+//     (internal/state), and plain parts without a lock: pool.go (workers), intake.go (who
+//     receives), gate.go (permits), linger.go (batches that fill), parking.go (retries that
+//     wait), subscription.go and generation.go (consumers). handout.go decides which worker
+//     gets which delivery; stock.go has what is held. Only guard.locked and guard.unlocked
+//     touch the lock; signals.go is how goroutines wait for each other.
 //   - A message's journey: receiver.go takes it from the transport and sorts it in, runner.go
 //     gives it to a worker, handle.go calls the handler, decide.go decides, settle.go and
 //     conclude.go carry the decision out; redeliver.go and deadletter.go deal with failures.

@@ -9,15 +9,35 @@ import (
 
 // drain ends a run, within its deadlines whatever the broker does.
 type drain struct {
-	*dispatcher // whose run ends
-	calls       // to the transport, each with a deadline
+	common
+	calls // to the transport, each with a deadline
 
-	life *lifetimes   // how long each step may take
-	recv *receiver    // sorts what is buffered into the lanes
-	back requeuer     // gives back what was not started
-	dead *deadLetters // whose publisher is closed at the end
+	log    *eventLog     // has the counts for the report
+	axes   *axes         // the stop is one of them, and moves on here
+	sub    *subscription // whose consumers it cancels, flushes and closes
+	hand   unfinished    // whether something may still start
+	pool   *pool         // whose workers it waits for
+	intake *intake       // a Receive under way may bring something yet
+	gate   *gatekeeper   // its timer ends with the run
+	held   *stock        // what has to be done, or given back
+	load   *load         // its timers end with the run
+	count  *counters     // how many wait at the broker, for the report
+	life   *lifetimes    // how long each step may take
+	recv   *receiver     // sorts what is buffered into the lanes
+	back   requeuer      // gives back what was not started
+	dead   *deadLetters  // whose publisher is closed at the end
 
-	report *Report // of the stop that is over; guarded by dispatcher.mu
+	report *Report // of the stop that is over; guarded by guard.mu
+}
+
+// unfinished says whether a run that stops has work to start.
+type unfinished interface {
+	// startable says whether a worker would find something.
+	startable() bool
+	// mayReceive says whether more may be received.
+	mayReceive() bool
+	// wakeOne finds a worker for what may start now.
+	wakeOne()
 }
 
 // begin starts the drain. From this moment no handler call starts, unless the broker counts
@@ -29,7 +49,7 @@ func (d *drain) begin(soft, hard time.Time) {
 		first := d.axes.Stop == state.NoStop
 		if g := d.sub.gen; first {
 			d.log.drainBegins()
-			d.axes = d.axes.Forward(d.axes.StopWith(g != nil && g.caps.CountsReturns))
+			d.axes.forward(d.axes.StopWith(g != nil && g.caps.CountsReturns))
 			if g != nil && (!d.axes.Starts() || g.caps.SingleActive) {
 				g.interrupt()
 			}
@@ -38,8 +58,8 @@ func (d *drain) begin(soft, hard time.Time) {
 		if first {
 			d.emit(Event{Kind: EventState, Text: string(StateDraining)})
 		}
-		d.changed()
-		d.wakeOne()
+		d.axes.changed()
+		d.hand.wakeOne()
 	})
 	d.wake()
 }
@@ -51,7 +71,7 @@ func (d *drain) run(stopGate func()) {
 		if d.axes.Sub == state.Failed {
 			now := d.s.clock.Now()
 			d.life.beginStop(now, now.Add(d.s.grace))
-			d.axes = d.axes.Forward(state.ReturnOnly)
+			d.axes.forward(state.ReturnOnly)
 		}
 	})
 	g := d.sub.gen // the supervisor, which changes it, has ended
@@ -76,7 +96,7 @@ func (d *drain) cancelIntake(g *generation) {
 	d.locked(func() {
 		g.forward(stageCanceled)
 		if asOne = g.asOne() && !g.isDown(); asOne {
-			out = d.sched.TakeWaiting() // what the transport has goes back when it is closed, with all else
+			out = d.held.sched.TakeWaiting() // what the transport has goes back when it is closed, with all else
 			return
 		}
 		until = d.life.soft
@@ -85,7 +105,7 @@ func (d *drain) cancelIntake(g *generation) {
 			g.rearm() // it may be paused until now
 		} else {
 			until = d.life.end
-			d.axes = d.axes.Forward(state.ReturnOnly)
+			d.axes.forward(state.ReturnOnly)
 			g.interrupt()
 		}
 	})
@@ -96,7 +116,7 @@ func (d *drain) cancelIntake(g *generation) {
 	if err := d.callUntil(until, g.c.Cancel); err != nil && d.alive(g) {
 		d.notice(err, "cancelling the consumer failed")
 	}
-	d.locked(d.wakeOne)
+	d.locked(d.hand.wakeOne)
 	if off {
 		return // workers receive what is buffered, until ErrCanceled
 	}
@@ -130,7 +150,7 @@ func (d *drain) sortBuffer(g *generation) {
 	end := func() time.Time { return earlier(until, d.life.workEnd()) }
 	d.waitFor(end, func() bool { return !d.intake.under() })
 	needed := false
-	d.locked(func() { needed, until = d.sched.Active() > 0, end() })
+	d.locked(func() { needed, until = d.held.sched.Active() > 0, end() })
 	if needed {
 		ctx, cancel := d.until(until)
 		defer cancel()
@@ -151,7 +171,7 @@ func (d *drain) awaitWork(holdBack bool) {
 		d.locked(func() {
 			done, nudge, end = d.worked(), d.nudge, d.life.soft
 			if over = done && (holdBack || !d.leftover()); over {
-				d.axes = d.axes.Forward(state.ReturnOnly)
+				d.axes.forward(state.ReturnOnly)
 			}
 		})
 		if over {
@@ -164,7 +184,7 @@ func (d *drain) awaitWork(holdBack bool) {
 	g, off := d.sub.gen, false
 	d.locked(func() {
 		off = d.axes.Stop == state.FinishWork
-		d.axes = d.axes.Forward(state.ReturnOnly)
+		d.axes.forward(state.ReturnOnly)
 		if g != nil {
 			g.interrupt()
 		}
@@ -182,20 +202,20 @@ func (d *drain) awaitWork(holdBack bool) {
 func (d *drain) worked() bool {
 	g := d.sub.gen
 	switch {
-	case d.sched.Active() > 0, g != nil && g.caps.SingleActive && d.intake.under(): // interrupted; it may bring something yet
+	case d.held.sched.Active() > 0, g != nil && g.caps.SingleActive && d.intake.under(): // interrupted; it may bring something yet
 		return false
 	case d.axes.Stop >= state.ReturnOnly:
 		return true
-	case d.moves.on:
+	case d.held.moves.on:
 		return false
 	}
 	// Work that waits, for its next attempt, a permit or a breaker, holds up nothing.
-	return d.intake.by == noReceiver && !d.startable() && !d.mayReceive()
+	return d.intake.by == noReceiver && !d.hand.startable() && !d.hand.mayReceive()
 }
 
 // leftover says whether deliveries are held that were not handled.
 func (d *drain) leftover() bool {
-	return d.axes.Stop < state.ReturnOnly && (d.sched.Total().N > 0 || d.more())
+	return d.axes.Stop < state.ReturnOnly && (d.held.sched.Total().N > 0 || d.more())
 }
 
 // more says whether the transport may still hand out what it had received.
@@ -212,13 +232,13 @@ func (d *drain) releaseReady() {
 	var out []*dispatch.Item[item]
 	d.locked(func() {
 		if d.axes.Stop >= state.ReturnOnly {
-			out = d.sched.TakeWaiting()
+			out = d.held.sched.TakeWaiting()
 			return
 		}
 		if !d.more() { // else followers of what is parked may still come
-			out = d.sched.TakeParked()
+			out = d.held.sched.TakeParked()
 		}
-		d.wakeOne()
+		d.hand.wakeOne()
 	})
 	d.back.releaseAll(out)
 }

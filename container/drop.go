@@ -9,7 +9,7 @@ import (
 // dropper.
 
 func (c *concluder) takeOrphans() (out []*dispatch.Item[item]) {
-	c.locked(func() { out = c.sched.TakeOrphans() })
+	c.locked(func() { out = c.held.sched.TakeOrphans() })
 	return out
 }
 
@@ -17,7 +17,7 @@ func (c *concluder) takenBack(n int) (open []*item) {
 	c.locked(func() {
 		c.countLost(n)
 		open = c.dropLost()
-		c.wakeOne()
+		c.hand.wakeOne()
 	})
 	return open
 }
@@ -26,7 +26,7 @@ func (c *concluder) loseAll(g *generation) (open []*item) {
 	c.locked(func() {
 		c.countLost(c.markLost(g))
 		open = c.dropLost()
-		c.wakeOne()
+		c.hand.wakeOne()
 	})
 	return open
 }
@@ -34,7 +34,7 @@ func (c *concluder) loseAll(g *generation) (open []*item) {
 // markLost marks what a consumer delivered as lost. It returns how many of them the
 // transport will not report: it finds them lost already.
 func (c *concluder) markLost(g *generation) (ours int) {
-	for t := range c.sched.All() {
+	for t := range c.held.sched.All() {
 		if it := t.Of; it.gen == g && it.d.Root().Lose(longshore.ErrLost) && g.isDown() {
 			ours++
 		}
@@ -49,7 +49,7 @@ func (c *concluder) abandon(out []*dispatch.Item[item]) {
 		}
 		c.count.verdicts[longshore.VerdictRelease] += int64(len(out))
 		for _, t := range out {
-			c.finish(t.Of)
+			c.held.finish(t.Of)
 		}
 	})
 }
@@ -57,10 +57,10 @@ func (c *concluder) abandon(out []*dispatch.Item[item]) {
 // dropLost forgets the lost deliveries that no handler has, under the lock. It returns those
 // that a handler left open.
 func (c *concluder) dropLost() (open []*item) {
-	c.sweepLost()
-	for d, it := range c.manual {
+	c.held.sweepLost()
+	for d, it := range c.held.manual {
 		if !d.Owned() && it.returned {
-			delete(c.manual, d)
+			delete(c.held.manual, d)
 			open = append(open, it)
 		}
 	}
@@ -71,7 +71,7 @@ func (c *concluder) dropLost() (open []*item) {
 // once: by the transport or by the container, whichever marked the delivery first.
 func (c *concluder) countLost(n int) {
 	c.count.lost += int64(n)
-	if c.reporting() {
+	if c.axes.reporting() {
 		c.log.drained(tally{lost: n})
 	}
 }

@@ -9,7 +9,7 @@ import (
 // parts together. Late callbacks hold the engine and not the container, so they cannot
 // touch the next one.
 type engine struct {
-	*dispatcher // what is held, and who does what next
+	*dispatcher // what one lock guards
 	calls       // to the transport
 
 	c *ListenerContainer // its handlers, middlewares and observers
@@ -34,30 +34,42 @@ func newRun(c *ListenerContainer) *engine {
 	if cy, ok := c.set.policy.(autoscale.Cycler); ok {
 		cycles := cy.Cycles()
 		d.load.cycles.of = &cycles
-		d.pool.byTurns = d.load.cycles.exact()
+		d.hand.pool.byTurns = d.load.cycles.exact()
 	}
 	d.sub.opensPaused = c.src.Capabilities().OpensPaused
 	d.axes.Holds = state.None.With(state.Operator, c.paused)
-	d.gate.doubts = c.doubted
+	d.hand.gate.doubts = c.doubted
 	dead := newDeadLetters(c.set, c.src, life)
-	done := &concluder{d}
-	r.settler = newSettler(c, d, done, dead, life)
-	r.caller = &caller{done, r.settler}
+	pool, intake, gate := &d.hand.pool, &d.hand.intake, &d.hand.gate
+	done := &concluder{d.common, d.log, &d.axes, &d.hand, pool, &d.held, &d.load, &d.count}
+	r.settler = newSettler(c, d.log, gate, done, dead, life)
+	r.caller = &caller{d.common, done, &d.hand, pool, &d.held, &d.load.calls, r.settler}
 	r.settler.owner = r.caller
 	r.returner = &returner{done, r.settler}
-	d.moves.run = func() { r.settler.retryDeadLetters(d.takeDue) }
-	r.receiver = &receiver{d, r.returner, dead}
-	r.holds = &holds{dispatcher: d}
-	d.gate.opened = r.holds.gateOpened
-	r.drain = &drain{dispatcher: d, calls: r.calls, life: life, recv: r.receiver, back: r.returner, dead: dead}
-	r.scaler = &scaler{dispatcher: d, calls: r.calls, policy: c.set.policy.New(), monitor: &monitor{dispatcher: d}}
-	r.supervisor = &supervisor{dispatcher: d, calls: r.calls, src: c.src, dead: dead, base: life.base, checks: c.checks,
+	d.held.moves.run = func() { r.settler.retryDeadLetters(d.takeDue) }
+	r.receiver = &receiver{d.common, &d.axes, &d.sub, &d.hand, &d.held, &d.count, &d.load.cycles, r.returner, dead}
+	r.holds = &holds{common: d.common, axes: &d.axes, sub: &d.sub, hand: &d.hand, intake: intake, gate: gate, stock: &d.held, pending: &d.pending}
+	gate.opened = r.holds.gateOpened
+	r.drain = &drain{common: d.common, calls: r.calls, log: d.log, axes: &d.axes, sub: &d.sub, hand: &d.hand, pool: pool, intake: intake,
+		gate: gate, held: &d.held, load: &d.load, count: &d.count, life: life, recv: r.receiver, back: r.returner, dead: dead}
+	r.scaler = &scaler{common: d.common, calls: r.calls, axes: &d.axes, sub: &d.sub, hand: &d.hand, pool: pool, intake: intake, gate: gate,
+		held: &d.held, load: &d.load, count: &d.count, pending: &d.pending, policy: c.set.policy.New(),
+		monitor: &monitor{common: d.common, hand: &d.hand, pool: pool, held: &d.held, sub: &d.sub, load: &d.load, count: &d.count}}
+	seen := observer{d.common, d.log, &d.axes, &d.sub, &d.count, r.receiver, r.returner, nil}
+	r.supervisor = &supervisor{common: d.common, calls: r.calls, log: d.log, axes: &d.axes, sub: &d.sub, pending: &d.pending, hand: &d.hand,
+		pool: pool, intake: intake, held: &d.held, src: c.src, dead: dead, base: life.base, checks: c.checks,
 		startup: &startup{done: make(chan struct{})}, reports: len(c.operators) > 0,
-		observe: func(g *generation) *observer { return &observer{r, g} },
-		recv:    r.receiver, back: r.returner, upkeep: r.scaler}
-	d.pool.run = (&runner{d, r.receiver, r.caller}).run
-	d.intake.fetch = r.receiver.fetch
+		observe: seen.of, recv: r.receiver, back: r.returner, upkeep: r.scaler}
+	pool.run = (&runner{d.common, &d.axes, &d.hand, &d.held, &d.load.cycles, r.receiver, r.caller}).run
+	intake.fetch = r.receiver.fetch
 	return r
+}
+
+// current returns the run that goes on, or the last one; nil: there was none.
+func (c *ListenerContainer) current() *engine {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cur
 }
 
 // start begins the run's goroutines.
@@ -70,7 +82,7 @@ func (r *engine) start() {
 	stopCalls := r.c.callOnEvent()
 	r.emit(Event{Kind: EventState, Text: string(StateStarting)})
 	go func() {
-		stopHolds, stopGate := r.holds.watch(r.c.watchers, r.c.names), r.gate.watch()
+		stopHolds, stopGate := r.holds.watch(r.c.watchers, r.c.names), r.hand.gate.watch()
 		r.scaler.arm()
 		r.scaler.armCapacity()
 		r.supervisor.run()

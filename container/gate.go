@@ -7,7 +7,7 @@ import (
 )
 
 // gatekeeper asks the configured [Gate] for permits and remembers its answers. Guarded
-// by dispatcher.mu; the Gate itself may be called with or without it.
+// by guard.mu; the Gate itself may be called with or without it.
 type gatekeeper struct {
 	gate   Gate            // nil: nothing is throttled
 	clock  longshore.Clock // wakes us when the gate said to ask again

@@ -30,7 +30,7 @@ const (
 )
 
 // generation is one subscription. Everything that reports about it holds a pointer to
-// it, so a report from an earlier one is recognised. Guarded by dispatcher.mu.
+// it, so a report from an earlier one is recognised. Guarded by guard.mu.
 type generation struct {
 	id   int                    // counts the subscriptions of a run, from 1
 	c    transport.Consumer     // set before the generation is shared

@@ -10,7 +10,7 @@ import (
 
 // growth lets running deliveries become larger, as when a middleware unpacks their bodies,
 // within Config.MaxBytes together. The Scheduler has the sums; this is who waits for room.
-// Guarded by dispatcher.mu.
+// Guarded by guard.mu.
 type growth struct {
 	waiting []*growing // in the order in which they came
 }
@@ -70,8 +70,8 @@ func (c *caller) Resize(ctx context.Context, d *longshore.Delivery, n int64, wai
 	case <-ctx.Done():
 	}
 	c.locked(func() {
-		if c.growth.leave(one) { // else there was room at the same moment
-			c.growth.allow(c.sched) // for those behind it
+		if c.held.growth.leave(one) { // else there was room at the same moment
+			c.held.growth.allow(c.held.sched) // for those behind it
 			err = context.Cause(ctx)
 		}
 	})
@@ -86,14 +86,14 @@ func (c *caller) grow(d *longshore.Delivery, n int64, wait bool) (*growing, erro
 	case it == nil: // its handler has returned
 		return nil, nil
 	case !wait || n <= it.Grown():
-		c.sched.Resize(&it.Item, n)
-		c.growth.allow(c.sched)
+		c.held.sched.Resize(&it.Item, n)
+		c.held.growth.allow(c.held.sched)
 		return nil, nil
 	}
 	one := &growing{it, d, n, make(chan struct{})}
-	c.growth.waiting = append(c.growth.waiting, one)
-	c.growth.allow(c.sched)
-	if othersGrown(w, it) && c.growth.leave(one) {
+	c.held.growth.waiting = append(c.held.growth.waiting, one)
+	c.held.growth.allow(c.held.sched)
+	if othersGrown(w, it) && c.held.growth.leave(one) {
 		return nil, longshore.ErrNoRoom
 	}
 	return one, nil

@@ -41,8 +41,21 @@ func panicError(p any) error {
 
 // caller runs handlers for workers, and is the owner of the deliveries that they have.
 type caller struct {
-	*concluder          // ends calls under the lock
-	settler    *settler // decides what becomes of a delivery, and carries that out
+	common
+	done    *concluder // ends calls under the lock
+	hand    placer     // fills the place of a worker whose goroutine has ended
+	pool    *pool      // who works on which delivery
+	held    *stock     // what handlers have, and what grows in their hands
+	calls   *workload  // the time that calls spend waiting is no work
+	settler *settler   // decides what becomes of a delivery, and carries that out
+}
+
+// placer looks after the places of workers.
+type placer interface {
+	// leave takes a worker off the list.
+	leave(*worker)
+	// setTarget starts workers up to the target, or retires some.
+	setTarget(n int)
 }
 
 // process implements handling: it runs the handler on what the worker took and carries
@@ -63,7 +76,7 @@ func (c *caller) process(w *worker) {
 		}
 	})
 	if ended {
-		c.conclude(w, it, j)
+		c.done.conclude(w, it, j)
 	}
 }
 
@@ -80,7 +93,7 @@ func (c *caller) goexit(w *worker) {
 	switch {
 	case len(w.batch) > 0:
 		c.endBatch(w, err, now)
-	case c.manual != nil:
+	case c.held.manual != nil:
 		c.manualReturn(w, w.d, now, err, now)
 	default:
 		_, _ = c.settler.recorded(w.it)
@@ -88,7 +101,7 @@ func (c *caller) goexit(w *worker) {
 		c.settler.carryOut(w, w.it, err, now, 0)
 	}
 	c.locked(func() {
-		c.leave(w)
-		c.setTarget(c.pool.target)
+		c.hand.leave(w)
+		c.hand.setTarget(c.pool.target)
 	})
 }

@@ -1,112 +1,80 @@
 package container
 
 import (
-	"fmt"
 	"time"
 
-	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container/internal/state"
 )
 
-// setTarget starts workers or retires the coldest idle ones.
-func (r *dispatcher) setTarget(n int) {
-	r.pool.target = n
-	if !r.endWorkers() {
-		r.pool.fill()
-	}
-	r.pool.shed()
-	r.wakeOne()
+// handout decides which worker gets which delivery, which goroutine receives, and how much
+// may be received. It owns the workers, the intake and the gate. Guarded by guard.mu.
+type handout struct {
+	common
+	axes    *axes         // what the run may do
+	sub     *subscription // the consumer to receive from
+	held    *stock        // what could be handed out
+	pending *pending      // tells the supervisor that the broker's window should grow
+	ahead   *lookahead    // what a slow receive makes worth holding
+
+	pool   pool       // the workers, of which each call needs one
+	intake intake     // who receives: one at a time, so that an order is kept
+	gate   gatekeeper // permits for calls
 }
 
-// endWorkers says that there is nothing to do for workers any more.
-func (r *dispatcher) endWorkers() bool { return r.axes.Stop >= state.Closing }
+// setTarget starts workers or retires the coldest idle ones.
+func (h *handout) setTarget(n int) {
+	h.pool.target = n
+	if !h.axes.ending() {
+		h.pool.fill()
+	}
+	h.pool.shed()
+	h.wakeOne()
+}
 
 // leave takes a worker off the list. A wake-up it got must be passed on: what it was for
 // still waits.
-func (r *dispatcher) leave(w *worker) {
-	r.pool.remove(w)
-	r.wakeOne()
-	r.changed()
+func (h *handout) leave(w *worker) {
+	h.pool.remove(w)
+	h.wakeOne()
+	h.axes.changed()
 }
 
 // wakeOne wakes the hottest idle worker if there is something for it to do. One
 // wake-up is in flight at a time; who was woken wakes the next. Where no worker is idle,
 // one that receives is called back to work that became ready while it waits for the
 // broker: a retry that is due, a lane that goes on, an opened gate.
-func (r *dispatcher) wakeOne() {
+func (h *handout) wakeOne() {
 	switch {
-	case r.pool.waking:
-	case r.pool.mayWake():
-		if r.startable() || r.mayReceive() || r.endWorkers() {
-			r.pool.wakeNext()
+	case h.pool.waking:
+	case h.pool.mayWake():
+		if h.startable() || h.mayReceive() || h.axes.ending() {
+			h.pool.wakeNext()
 		}
-	case r.intake.by == workerReceives:
-		if r.startable() {
-			r.intake.recall()
+	case h.intake.by == workerReceives:
+		if h.startable() {
+			h.intake.recall()
 		}
-	case r.pool.live > 0 && r.mayFetch():
-		r.intake.by = fetcherStarts
-		r.pool.wg.Go(r.intake.fetch)
+	case h.pool.live > 0 && h.mayFetch():
+		h.intake.by = fetcherStarts
+		h.pool.wg.Go(h.intake.fetch)
 	}
 }
 
 // startable says whether a worker would find something.
-func (r *dispatcher) startable() bool {
-	if r.sched.Ready() == 0 || r.gate.shut || !r.axes.Starts() {
+func (h *handout) startable() bool {
+	if h.held.sched.Ready() == 0 || h.gate.shut || !h.axes.Starts() {
 		return false
 	}
-	return r.s.batch == 0 || r.batchReady()
-}
-
-// finish ends an item that runs or was taken: its place is free and its lane goes on.
-func (r *dispatcher) finish(it *item) {
-	r.sched.Finish(&it.Item)
-	r.forget(it)
-	r.goesOn()
-}
-
-// forget looks after an item that the Scheduler has let go.
-func (r *dispatcher) forget(it *item) {
-	if g := it.gen; g.Held() == 0 && g != r.sub.gen {
-		r.wake() // the supervisor closes it
-	}
-	r.intake.items.put(it)
-}
-
-// goesOn follows a change of what is held: something may be ready, or parked, that was
-// not.
-func (r *dispatcher) goesOn() {
-	if len(r.growth.waiting) > 0 {
-		r.growth.allow(r.sched)
-	}
-	r.parking.follow(r.sched)
-	r.linger.follow(r.sched.Ready())
-	r.changed()
-	checkInvariants(r.sched)
-}
-
-// find returns the worker and item of a delivery that is being handled.
-func (p *pool) find(d *longshore.Delivery) (*worker, *item) {
-	for _, w := range p.workers {
-		if w.d == d {
-			return w, w.it
-		}
-		for _, it := range w.batch {
-			if it.d == d {
-				return w, it
-			}
-		}
-	}
-	return nil, nil
+	return h.s.batch == 0 || h.batchReady()
 }
 
 // mayReceive says whether a worker without work should become the receiver.
-func (r *dispatcher) mayReceive() bool {
-	g := r.sub.gen
-	if r.intake.by != noReceiver || !r.axes.Receives() || !g.delivers() || g.ctx.Err() != nil {
+func (h *handout) mayReceive() bool {
+	g := h.sub.gen
+	if h.intake.by != noReceiver || !h.axes.Receives() || !g.delivers() || g.ctx.Err() != nil {
 		return false
 	}
-	return !r.gate.shut && r.free() > 0 && !r.triesHeld()
+	return !h.gate.shut && h.free() > 0 && !h.triesHeld()
 }
 
 // trialSoon is how near a parked retry has to be for a trial to wait for it.
@@ -115,138 +83,75 @@ const trialSoon = time.Second
 // triesHeld says whether a middleware only tries if work may start, and the deliveries that
 // are held are enough to find out. To receive more for each trial would fill the memory for
 // as long as the trials fail: behind parked heads, followers take no place in the window.
-func (r *dispatcher) triesHeld() bool {
-	due, parked := r.sched.NextDue()
-	return parked && (r.sched.InWindow() > 0 || due.Sub(r.now()) < trialSoon) && r.gate.doubts()
+func (h *handout) triesHeld() bool {
+	due, parked := h.held.sched.NextDue()
+	return parked && (h.held.sched.InWindow() > 0 || due.Sub(h.now()) < trialSoon) && h.gate.doubts()
 }
 
 // mayFetch says whether to receive although all workers are busy, in another goroutine: when
 // receives are slow and half of the window is free, so that they are large ones.
-func (r *dispatcher) mayFetch() bool {
-	return r.intake.pace == paceSlow && r.mayReceive() && 2*r.free() >= r.window()
+func (h *handout) mayFetch() bool {
+	return h.intake.pace == paceSlow && h.mayReceive() && 2*h.free() >= h.window()
 }
 
 // free is how many more deliveries may be held.
-func (r *dispatcher) free() int {
-	window := r.window()
-	free := r.sched.Free(window)
-	if free <= 0 && r.sched.Relieve(window) {
-		free = r.sched.Free(window)
+func (h *handout) free() int {
+	window := h.window()
+	free := h.held.sched.Free(window)
+	if free <= 0 && h.held.sched.Relieve(window) {
+		free = h.held.sched.Free(window)
 	}
-	return r.gate.room(free, r.sched.InWindow(), r.sched.Active())
+	return h.gate.room(free, h.held.sched.InWindow(), h.held.sched.Active())
 }
 
 // batchReady says whether a batch should be taken now: it is full, its time is over, or
 // waiting would bring nothing more. Something is ready.
-func (r *dispatcher) batchReady() bool {
-	return r.sched.Ready() >= r.s.batch || r.linger.state == lingerOver || r.s.linger == 0 || r.axes.Stopping() ||
-		r.sched.Front().Of.alone() || r.free() <= 0
+func (h *handout) batchReady() bool {
+	return h.held.sched.Ready() >= h.s.batch || h.held.linger.state == lingerOver || h.s.linger == 0 || h.axes.Stopping() ||
+		h.held.sched.Front().Of.alone() || h.free() <= 0
 }
 
-// batchOver lets a worker take a batch that did not fill in its time.
-func (r *dispatcher) batchOver() {
-	r.locked(func() {
-		r.linger.end(r.sched.Ready() > 0 && !r.gate.shut)
-		r.wakeOne()
-	})
-}
-
-// parkingFull reports whether the space for waiting retries is used up.
-func (r *dispatcher) parkingFull() bool {
-	full, n := r.sched.RetriesFull(), r.sched.Retries().N
-	switch r.parking.note(full, n, r.s.parked) {
-	case EventParkingFree:
-		r.emit(Event{Kind: EventParkingFree, Count: n, Text: fmt.Sprintf("%d retries wait, fewer than Redelivery.Parked allows", n)})
-	case EventParkingFull:
-		r.emit(Event{Kind: EventParkingFull, Count: n,
-			Text: fmt.Sprintf("%d retries wait, as many as Redelivery.Parked allows; new failures go to the broker or the dead-letter destination early, and while nearly all fail nothing more is received", n)})
+// window is how many deliveries may be held, parked retries not counted. A worker that
+// stands in for one that hangs brings its own places.
+func (h *handout) window() int {
+	n := h.s.window(h.pool.target) + (h.pool.places()-h.pool.target)*max(h.s.batch, 1)
+	if h.s.look == 0 && h.s.batch == 0 {
+		n += int(h.ahead.extra * float64(h.pool.target))
 	}
-	return full
+	return n
 }
 
-// parkDue lets parked deliveries go on whose time has come.
-func (r *dispatcher) parkDue() {
-	r.locked(func() {
-		r.parking.timer = nil
-		if r.endWorkers() {
-			return
-		}
-		r.sched.Wake(r.s.clock.Now())
-		r.moves.begin(r.sched.Waiting(), &r.pool.wg)
-		r.linger.follow(r.sched.Ready())
-		r.parking.follow(r.sched)
-		r.wakeOne()
-	})
+// wantedWindow is how many deliveries the broker should let us hold: those in work, and the
+// parked ones with room for more. It grows in steps, so that a burst of failures does not
+// use up the window before the broker has enlarged it.
+func (h *handout) wantedWindow() int {
+	base := h.window()
+	base = h.gate.narrow(base, h.pool.target)
+	beside := h.held.sched.Beside()
+	if beside == 0 {
+		return base
+	}
+	steps := (beside + base/2 + base - 1) / base
+	return base * (1 + steps)
 }
 
-// takeDue takes the next item whose move to the dead-letter destination is due; nil: none is.
-func (r *dispatcher) takeDue() (it *item) {
-	r.locked(func() {
-		if it = r.moves.next(r.sched); it == nil {
-			r.changed()
-		}
-	})
-	return it
-}
-
-// orphaned follows a loss: what came behind the lost delivery in its lane has to be given
-// back, since the lost one comes again and must be first.
-func (r *dispatcher) orphaned() {
-	if r.sched.Orphans() > 0 {
-		r.changed()
-		r.wake()
+// noteParked requests a larger window if parked deliveries have nearly used up the current
+// one.
+func (h *handout) noteParked() {
+	if g := h.sub.gen; g != nil && !h.pending.resize && h.held.sched.Beside()+h.window()*5/4 > g.asked {
+		h.pending.resize = true
+		h.wake()
 	}
 }
 
-// sweepLost forgets the lost deliveries that wait, and takes out what is behind them. It
-// also runs before redelivered messages enter their lanes: the transport marks a delivery as
-// lost before the broker delivers it again, but reports that later. What comes again would
-// otherwise pass for a follower of the lost delivery, and go back with its followers while
-// those behind it stay.
-func (r *dispatcher) sweepLost() {
-	for _, t := range r.sched.Lose(isLost) {
-		r.forget(t.Of)
-	}
-	r.orphaned()
-	r.goesOn()
+// provided says whether the deliveries that a hold left here must be handled before more
+// are requested. Otherwise each failed trial of a breaker would bring another window in,
+// and more of a key would pile up behind each message that a trial gave back.
+func (h *handout) provided() bool {
+	return h.axes.Sub == state.Retained && h.held.sched.InWindow()+max(h.held.sched.Beside()-h.s.parked, 0) >= h.window()
 }
 
-// endDelivery counts a verdict, and ends the call of the worker; nil: the delivery was
-// settled by hand.
-func (r *dispatcher) endDelivery(w *worker, j judgement) {
-	r.count.verdicts[j.verdict]++
-	r.count.vitals.verdict(j)
-	r.load.calls.completed++
-	if w != nil {
-		r.endCall(w, j.end, j.took, j.err != nil)
-	}
-}
-
-// endCall ends a handler call.
-func (r *dispatcher) endCall(w *worker, end time.Time, took time.Duration, failed bool) {
-	started := w.busy.Swap(0)
-	switch {
-	case w.hung: // its time says nothing about the usual latency
-		r.pool.unhung(w)
-	case started != 0:
-		ln := lnSeconds(took)
-		r.load.calls.ended(started, end, ln, failed)
-		r.count.vitals.calls.add(ln)
-	}
-	if w.stuck {
-		r.pool.unstuck(w)
-		r.emit(Event{Kind: EventUnstuck, Delivery: r.inventory().workedOn(w), Text: "a handler that was reported as stuck has returned"})
-	}
-	w.it, w.d = nil, nil
-	w.waits, w.failed = 0, failed
-	r.noteQueued()
-}
-
-// noteQueued notes whether work waits; called whenever a call ends and at the tick.
-func (r *dispatcher) noteQueued() {
-	if n := r.sched.Ready() + r.load.backlog.buffered; n > 0 {
-		r.load.calls.queued(n, r.window()-r.pool.target)
-	} else {
-		r.load.calls.queued(0, 0)
-	}
+// reported is the state that the container reports.
+func (h *handout) reported() State {
+	return stateOf(h.axes.Report(h.sub.gen != nil && h.sub.gen.caps.KeepsPlace, h.provided()))
 }

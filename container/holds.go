@@ -12,8 +12,24 @@ import (
 // holds follows everything that keeps work from starting on purpose: the operator's
 // pause and the middlewares. The throttle is followed by the gate.
 type holds struct {
-	*dispatcher             // whose axes it moves
-	held        holdReasons // why middlewares hold the intake
+	common
+	axes    *axes         // what it moves
+	sub     *subscription // whose Receive a hold interrupts
+	hand    holdFollower  // what follows when a hold ends
+	intake  *intake       // called back where the gate's limits have changed
+	gate    *gatekeeper   // the throttle
+	stock   *stock        // a batch that waits to fill waits for the gate too
+	pending *pending      // a limit of the gate moves the broker's window
+
+	held holdReasons // why middlewares hold the intake
+}
+
+// holdFollower is what follows a hold that begins or ends.
+type holdFollower interface {
+	// wakeOne finds a worker for what may start now.
+	wakeOne()
+	// reported is the state that the container reports.
+	reported() State
 }
 
 // watch follows the middlewares that can hold the intake.
@@ -36,7 +52,7 @@ func (h *holds) follow(watcher int, name string, held bool, reason string) {
 
 // note is follow under the lock.
 func (h *holds) note(watcher int, name string, held bool, reason string) {
-	before := h.reported()
+	before := h.hand.reported()
 	e := Event{Kind: EventIntakeResumed, Reason: name, Condition: name, Text: "released by " + name}
 	if held {
 		reason = name + ": " + reason
@@ -55,9 +71,9 @@ func (h *holds) note(watcher int, name string, held bool, reason string) {
 	default:
 		return
 	}
-	h.changed()
+	h.axes.changed()
 	h.emit(e)
-	if after := h.reported(); after != before {
+	if after := h.hand.reported(); after != before {
 		h.emit(Event{Kind: EventState, Text: string(after)})
 	}
 	h.wake()
@@ -72,7 +88,7 @@ func (h *holds) over() {
 	if g := h.sub.gen; g != nil && h.axes.Receives() {
 		g.rearm()
 	}
-	h.wakeOne()
+	h.hand.wakeOne()
 }
 
 // pause follows the operator.
@@ -89,8 +105,8 @@ func (h *holds) pause(on bool) {
 				g.rearm()
 			}
 		}
-		h.wakeOne()
-		h.emit(Event{Kind: EventState, Text: string(h.reported())})
+		h.hand.wakeOne()
+		h.emit(Event{Kind: EventState, Text: string(h.hand.reported())})
 	})
 	h.wake()
 }
@@ -99,11 +115,11 @@ func (h *holds) pause(on bool) {
 func (h *holds) gateOpened() {
 	h.locked(func() {
 		h.gate.shut = false
-		h.linger.follow(h.sched.Ready())
+		h.stock.readyChanged()
 		if h.gate.follow() {
 			h.followGate()
 		}
-		h.wakeOne()
+		h.hand.wakeOne()
 	})
 }
 
@@ -118,7 +134,7 @@ func (h *holds) followGate() {
 	h.wake()
 }
 
-// holdReasons are why middlewares hold the intake. Guarded by dispatcher.mu.
+// holdReasons are why middlewares hold the intake. Guarded by guard.mu.
 type holdReasons struct {
 	by    map[int]string // by watcher, since each lifts only its own hold
 	since time.Time      // when the first of them came

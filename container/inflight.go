@@ -45,7 +45,7 @@ type holding struct {
 }
 
 // inventory is a view of everything that is held, for whoever reports or searches it. It
-// reads what the dispatcher's lock guards, so it is used and dropped under that lock.
+// reads what the run's lock guards, so it is used and dropped under that lock.
 type inventory struct {
 	workers  []*worker                     // with what they work on
 	manual   map[*longshore.Delivery]*item // with manual settling: what handlers have not settled; else nil
@@ -120,9 +120,7 @@ func waitsAs(it *item) HeldState {
 // first, the longest first, then what is parked by its time, then what waits. total
 // is how many there are.
 func (c *ListenerContainer) InFlight(most int) (held []Held, total int) {
-	c.mu.Lock()
-	r := c.cur
-	c.mu.Unlock()
+	r := c.current()
 	if r == nil {
 		return nil, 0
 	}
@@ -216,9 +214,7 @@ func (it *item) place() string {
 // Stuck returns the deliveries whose handlers do not return, the longest first, with
 // the stacks of their goroutines. It stops the process for a moment.
 func (c *ListenerContainer) Stuck() []Held {
-	c.mu.Lock()
-	r := c.cur
-	c.mu.Unlock()
+	r := c.current()
 	if r == nil {
 		return nil
 	}

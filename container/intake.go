@@ -54,7 +54,7 @@ func paceOf(took time.Duration, got int) pace {
 }
 
 // intake is who receives, from which consumer, and at which pace. Guarded by
-// dispatcher.mu.
+// guard.mu.
 type intake struct {
 	fetch func() // receives while all workers are busy, in a goroutine of its own
 
@@ -63,7 +63,6 @@ type intake struct {
 	gen      *generation            // of the Receive that runs
 	ctx      context.Context        //nolint:containedctx // of that Receive: tells whether it was interrupted; lives and ends with its struct, not with a call
 	entering []*dispatch.Item[item] // scratch of whoever receives
-	items    freeItems              // for the next deliveries
 }
 
 // under says whether a Receive is under way.

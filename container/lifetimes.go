@@ -8,7 +8,7 @@ import (
 )
 
 // lifetimes are the contexts and deadlines of a run: some end when a stop begins, others
-// when its last steps must be over. The contexts never change; dispatcher.mu guards the
+// when its last steps must be over. The contexts never change; guard.mu guards the
 // deadlines.
 type lifetimes struct {
 	clock longshore.Clock // the container's, so that tests decide about time

@@ -16,7 +16,7 @@ const (
 )
 
 // linger is the time for which a batch waits to fill. It begins with the batch's first
-// delivery. Guarded by dispatcher.mu.
+// delivery. Guarded by guard.mu.
 type linger struct {
 	clock longshore.Clock // the container's, so that tests decide about time
 	wait  time.Duration   // Config.Batch.Linger; 0: batches do not wait, or there are none

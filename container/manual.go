@@ -24,7 +24,7 @@ func (c *caller) Settle(ctx context.Context, d *longshore.Delivery, s longshore.
 	}
 	still, err := c.settler.byHand(ctx, it, s)
 	if still {
-		c.locked(func() { c.manual[d] = it })
+		c.locked(func() { c.held.manual[d] = it })
 	}
 	return err
 }
@@ -44,8 +44,8 @@ func (c *caller) notesOf(d *longshore.Delivery) (n *notes) {
 // of them any more.
 func (c *caller) takeManual(d *longshore.Delivery) (it *item) {
 	c.locked(func() {
-		it = c.manual[d]
-		delete(c.manual, d)
+		it = c.held.manual[d]
+		delete(c.held.manual, d)
 	})
 	return it
 }
@@ -126,12 +126,12 @@ func (c *caller) manualReturn(w *worker, d *longshore.Delivery, start time.Time,
 	var it *item
 	take := false
 	c.locked(func() {
-		c.endCall(w, end, end.Sub(start), err != nil)
-		if it = c.manual[d]; it != nil {
+		c.done.endCall(w, end, end.Sub(start), err != nil)
+		if it = c.held.manual[d]; it != nil {
 			it.returned = true
 		}
 		if take = it != nil && (err != nil || !d.Owned()); take {
-			delete(c.manual, d)
+			delete(c.held.manual, d)
 		}
 	})
 	switch {
@@ -171,7 +171,7 @@ func (c *caller) waited(w *worker, it *item, d *longshore.Delivery, start, now t
 		return // the handler has returned
 	}
 	if w.waits--; w.waits == 0 {
-		c.load.calls.waited(w.waitAt, now)
+		c.calls.waited(w.waitAt, now)
 	}
 	if it == nil {
 		return

@@ -145,9 +145,7 @@ func (v operatorVerb) judgement(reason string) (judgement, error) {
 }
 
 func (c *ListenerContainer) intervene(v operatorVerb, in Intervention) (Held, error) {
-	c.mu.Lock()
-	r := c.cur
-	c.mu.Unlock()
+	r := c.current()
 	refuse := func(code longshore.Code, err error, hint string) *longshore.Error {
 		return &longshore.Error{Code: code, Source: c.set.name, Err: err, Hint: hint,
 			Op: fmt.Sprintf("%v record %q of container %q", v, cutText(in.Record, 128), c.set.name)}
@@ -155,7 +153,7 @@ func (c *ListenerContainer) intervene(v operatorVerb, in Intervention) (Held, er
 	if r == nil {
 		return Held{}, refuse(longshore.CodeState, errors.New("it was not started"), "")
 	}
-	found, err := (&operator{r.dispatcher, r.settler}).intervene(v, in)
+	found, err := (&operator{r.common, r.log, &r.axes, &r.hand, &r.hand.pool, &r.held, r.settler}).intervene(v, in)
 	var e *longshore.Error
 	if errors.As(err, &e) && e.Op == "" {
 		return found, refuse(e.Code, e.Err, e.Hint)
@@ -165,9 +163,17 @@ func (c *ListenerContainer) intervene(v operatorVerb, in Intervention) (Held, er
 
 // operator carries the verbs of operators out on single records.
 type operator struct {
-	*dispatcher          // whose records they are
-	settler     *settler // gives a record back or up
+	common
+	log     *eventLog // whether a move has failed
+	axes    *axes     // while a run stops, nothing is changed by hand
+	hand    waker     // what may start when a record goes out of its turn
+	pool    *pool     // who works on a record
+	held    *stock    // whose records they are
+	settler *settler  // gives a record back or up
 }
+
+// waker finds a worker for what may start now.
+type waker interface{ wakeOne() }
 
 // intervene carries an operator's verb out, and returns the record as it was found.
 func (o *operator) intervene(v operatorVerb, in Intervention) (found Held, err error) {
@@ -187,22 +193,22 @@ func (o *operator) begin(v operatorVerb, in Intervention, now time.Time) (found 
 	if err != nil {
 		return Held{}, nil, err
 	}
-	found = o.inventory().describe(it, h, now)
+	found = o.held.inventory(o.pool).describe(it, h, now)
 	f := recordFacts{state: h.state, stays: it.gen.caps.HeadOfLineBlocking, interrupt: in.Interrupt, owned: it.d.Owned(),
 		ordered: it.Ordered() || it.dead != nil && it.dead.overtaken,
 		place:   o.s.dead.To != "" || o.settler.dead.policyNow() == DeadLetterNative}
-	if head := o.sched.HeadOf(&it.Item); head != nil {
+	if head := o.held.sched.HeadOf(&it.Item); head != nil {
 		f.head = head.Of.record()
 	}
 	err = v.refusal(f)
 	switch {
 	case err != nil:
 	case v == retryVerb:
-		if o.sched.Unpark(&it.Item) { // else it is being moved already
-			o.moves.begin(o.sched.Waiting(), &o.pool.wg)
-			o.linger.follow(o.sched.Ready())
+		if o.held.sched.Unpark(&it.Item) { // else it is being moved already
+			o.held.moves.begin(o.held.sched.Waiting(), &o.pool.wg)
+			o.held.readyChanged()
 		}
-		o.wakeOne()
+		o.hand.wakeOne()
 	case rank(h.state) == 0:
 		rest, err = o.interrupt(it, v, in)
 	default:
@@ -219,7 +225,7 @@ func (o *operator) search(record string) (*item, holding, error) {
 	}
 	var running *item
 	var at holding
-	for it, h := range o.inventory().all() {
+	for it, h := range o.held.inventory(o.pool).all() {
 		if it.record() != record && it.id != record && it.place() != record {
 			continue
 		}
@@ -239,7 +245,7 @@ func (o *operator) search(record string) (*item, holding, error) {
 // takeOut takes a record that no handler has out of its turn. The rest gives it back or up.
 func (o *operator) takeOut(it *item, v operatorVerb, in Intervention) (rest func() error, err error) {
 	ordered := it.Ordered()
-	if !o.sched.TakeOne(&it.Item) {
+	if !o.held.sched.TakeOne(&it.Item) {
 		return nil, errOnItsWay()
 	}
 	if v == releaseVerb {
@@ -274,8 +280,8 @@ func (o *operator) takeOut(it *item, v operatorVerb, in Intervention) (rest func
 func (o *operator) interrupt(it *item, v operatorVerb, in Intervention) (rest func() error, err error) {
 	j, as := v.judgement(in.Reason)
 	d := it.d
-	if o.manual != nil {
-		delete(o.manual, d)
+	if o.held.manual != nil {
+		delete(o.held.manual, d)
 		return func() error {
 			d.Finish(errInterrupted)
 			o.settler.interrupted(it, j)

@@ -8,7 +8,7 @@ import (
 )
 
 // parking is the timer for what is parked, and whether its space is used up. Guarded by
-// dispatcher.mu.
+// guard.mu.
 type parking struct {
 	clock longshore.Clock // the container's, so that tests decide about time
 	wake  func()          // called, without the lock, when the first one is due

@@ -17,7 +17,7 @@ type worker struct {
 	gid  atomic.Int64  // its goroutine's number in stack dumps
 	busy atomic.Int64  // when its handler was called, Unix nanoseconds; 0 = none runs
 
-	// Guarded by dispatcher.mu.
+	// Guarded by guard.mu.
 	at     int                 // place in pool.workers
 	it     *item               // what it works on
 	d      *longshore.Delivery // its delivery, also when the item is gone (manual settling)
@@ -39,7 +39,7 @@ type worker struct {
 }
 
 // pool is the workers: how many there are to be, and which of them gets work. It decides
-// and keeps count; the goroutines are the runner's. Guarded by dispatcher.mu.
+// and keeps count; the goroutines are the runner's. Guarded by guard.mu.
 type pool struct {
 	run func(*worker)  // the life of a worker, in a goroutine of its own
 	wg  sync.WaitGroup // all goroutines of the run that the last step waits for
@@ -122,4 +122,19 @@ func (p *pool) remove(w *worker) {
 	last := p.workers[len(p.workers)-1]
 	p.workers[w.at], last.at = last, w.at
 	p.workers = p.workers[:len(p.workers)-1]
+}
+
+// find returns the worker and item of a delivery that is being handled.
+func (p *pool) find(d *longshore.Delivery) (*worker, *item) {
+	for _, w := range p.workers {
+		if w.d == d {
+			return w, w.it
+		}
+		for _, it := range w.batch {
+			if it.d == d {
+				return w, it
+			}
+		}
+	}
+	return nil, nil
 }

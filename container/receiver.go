@@ -8,14 +8,21 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container/internal/dispatch"
+	"github.com/longshore-go/longshore/container/internal/state"
 )
 
 // receiver calls Receive and takes in what it brings. It has no goroutine of its own: an
-// idle worker lends it one, or the dispatcher starts one while all workers are busy.
+// idle worker lends it one, or handout starts one while all workers are busy.
 type receiver struct {
-	*dispatcher              // whose intake it is
-	back        giveBack     // of what has left while a Receive had it in hand
-	dead        *deadLetters // gives up what the broker would give up at its next return
+	common
+	axes   *axes         // a consumer that ends is lost
+	sub    *subscription // the consumer to receive from
+	hand   *handout      // whose intake it is
+	held   *stock        // what takes the deliveries in
+	count  *counters     // what came
+	cycles *cycles       // whether the policy's count of waiting applies to this receive
+	back   giveBack      // of what has left while a Receive had it in hand
+	dead   *deadLetters  // gives up what the broker would give up at its next return
 }
 
 // giveBack returns deliveries to the broker.
@@ -26,8 +33,8 @@ type giveBack interface {
 
 // receive fetches deliveries on the calling goroutine. mu is given up meanwhile.
 func (c *receiver) receive(by receiving) {
-	g, n := c.sub.gen, c.intake.ask(c.free(), c.s.batch)
-	ctx := c.intake.begin(by, g)
+	g, n := c.sub.gen, c.hand.intake.ask(c.hand.free(), c.s.batch)
+	ctx := c.hand.intake.begin(by, g)
 	var ds []*longshore.Delivery
 	var err error
 	var keys []laneKey
@@ -38,8 +45,8 @@ func (c *receiver) receive(by receiving) {
 		now = c.s.clock.Now()
 		keys = laneKeys(c.s.order, ds)
 	})
-	c.intake.end(now.Sub(asked), len(ds))
-	c.load.cycles.waited = c.load.ahead.received(n, len(ds), now.Sub(asked))
+	c.hand.intake.end(now.Sub(asked), len(ds))
+	c.cycles.waited = c.hand.ahead.received(n, len(ds), now.Sub(asked))
 	c.accept(g, ds, keys)
 	c.takeLeft(g)
 	g.fresh = now // there was no more
@@ -48,39 +55,39 @@ func (c *receiver) receive(by receiving) {
 			g.fresh = at
 		}
 		c.count.last = now
-		c.linger.follow(c.sched.Ready())
+		c.held.readyChanged()
 	}
 	switch {
 	case err != nil || len(ds) == 0:
 		c.ended(ctx, g, err)
 	case ctx.Err() != nil: // whoever interrupted it may wait for its end
-		c.changed()
+		c.axes.changed()
 		c.wake()
 	case c.axes.Stopping(): // it may have brought nothing that can start
-		c.changed()
+		c.axes.changed()
 	}
 }
 
 // fetch is a receiver that runs no handler.
 func (c *receiver) fetch() {
 	c.locked(func() {
-		c.intake.by = noReceiver
-		for c.mayFetch() && len(c.pool.idle) == 0 {
+		c.hand.intake.by = noReceiver
+		for c.hand.mayFetch() && len(c.hand.pool.idle) == 0 {
 			c.receive(fetcherReceives)
-			c.wakeOne()
+			c.hand.wakeOne()
 		}
-		c.changed()
-		c.wakeOne() // until now no worker that receives was called back
+		c.axes.changed()
+		c.hand.wakeOne() // until now no worker that receives was called back
 	})
 }
 
 // accept takes deliveries in: each into its lane, or to the ready ones. keys are their
 // lanes' names where user code made them.
 func (c *receiver) accept(g *generation, ds []*longshore.Delivery, keys []laneKey) {
-	c.intake.entering = c.intake.entering[:0]
+	c.hand.intake.entering = c.hand.intake.entering[:0]
 	again := false
 	for i, d := range ds {
-		it := c.intake.items.get()
+		it := c.held.items.get()
 		it.d, it.gen, it.id, it.key, it.headers = d, g, d.ID, d.Key, d.Headers
 		it.received = c.receivedAt(d)
 		if keys != nil {
@@ -96,15 +103,15 @@ func (c *receiver) accept(g *generation, ds []*longshore.Delivery, keys []laneKe
 			c.count.redelivered++
 			again = true
 		}
-		c.intake.entering = append(c.intake.entering, &it.Item)
+		c.hand.intake.entering = append(c.hand.intake.entering, &it.Item)
 	}
-	if again && c.sched.Lanes() > 0 {
-		c.sweepLost()
+	if again && c.held.sched.Lanes() > 0 {
+		c.held.sweepLost()
 	}
-	c.sched.Admit(c.intake.entering...)
-	checkInvariants(c.sched)
-	if c.sched.Aside().N > 0 {
-		c.noteParked()
+	c.held.sched.Admit(c.hand.intake.entering...)
+	checkInvariants(c.held.sched)
+	if c.held.sched.Aside().N > 0 {
+		c.hand.noteParked()
 	}
 }
 
@@ -123,11 +130,18 @@ func (c *receiver) pull(ctx context.Context, g *generation) {
 		keys := laneKeys(c.s.order, ds)
 		c.locked(func() {
 			c.accept(g, ds, keys)
-			c.linger.follow(c.sched.Ready()) // a hold leaves it here, and more may not come
+			c.held.readyChanged() // a hold leaves it here, and more may not come
 		})
 		if err != nil || len(ds) == 0 {
 			return
 		}
+	}
+}
+
+// markDown notes that a consumer is at its end.
+func (c *receiver) markDown(g *generation, err error) {
+	if g.fail(err) && g == c.sub.gen {
+		c.axes.Sub = state.Lost
 	}
 }
 
@@ -147,6 +161,6 @@ func (c *receiver) ended(ctx context.Context, g *generation, err error) {
 	default:
 		c.markDown(g, err)
 	}
-	c.changed()
+	c.axes.changed()
 	c.wake()
 }

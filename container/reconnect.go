@@ -13,9 +13,7 @@ import (
 //
 // Errors: CodeState if the container is not recovering.
 func (c *ListenerContainer) Reconnect(by longshore.Intervention) error {
-	c.mu.Lock()
-	r := c.cur
-	c.mu.Unlock()
+	r := c.current()
 	refuse := func(text string) error {
 		return &longshore.Error{Code: longshore.CodeState, Source: c.set.name, Op: fmt.Sprintf("reconnect container %q", c.set.name), Err: errors.New(text)}
 	}
@@ -25,7 +23,7 @@ func (c *ListenerContainer) Reconnect(by longshore.Intervention) error {
 	var err error
 	r.locked(func() {
 		if r.axes.Stopping() || r.axes.Sub == state.Failed || r.sub.gen != nil || !r.axes.WantsSubscription(r.sub.opensPaused) {
-			err = refuse(fmt.Sprintf("it is %s: no attempt to subscribe is pending", r.reported()))
+			err = refuse(fmt.Sprintf("it is %s: no attempt to subscribe is pending", r.hand.reported()))
 			return
 		}
 		r.sub.notUntil = r.s.clock.Now()

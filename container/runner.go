@@ -8,9 +8,13 @@ import (
 
 // runner is the life of a worker: it takes work, else it receives, else it rests.
 type runner struct {
-	*dispatcher           // which hands work out
-	recv        *receiver // what an idle worker does
-	do          handling  // what a busy worker does
+	common
+	axes   *axes     // when there is nothing to do for workers any more
+	hand   *handout  // which says what may start, and who receives
+	held   *stock    // where the work is taken from
+	cycles *cycles   // how long workers wait, for policies that ask
+	recv   *receiver // what an idle worker does
+	do     handling  // what a busy worker does
 }
 
 // handling runs handlers and carries out what becomes of their deliveries.
@@ -37,23 +41,23 @@ func (u *runner) run(w *worker) {
 
 // work takes, receives and rests, with mu held in between.
 func (u *runner) work(w *worker) {
-	for !w.retire && !u.endWorkers() && !u.pool.surplus() {
+	for !w.retire && !u.axes.ending() && !u.hand.pool.surplus() {
 		switch {
 		case u.next(w):
-			u.load.cycles.begins(w, u.now)
-			u.wakeOne()
+			u.cycles.begins(w, u.now)
+			u.hand.wakeOne()
 			u.do.process(w)
-			u.load.cycles.ends(w, u.now)
-		case u.mayReceive():
+			u.cycles.ends(w, u.now)
+		case u.hand.mayReceive():
 			u.recv.receive(workerReceives)
-			w.waited = u.load.cycles.waited
+			w.waited = u.cycles.waited
 		default:
-			u.pool.rest(w)
+			u.hand.pool.rest(w)
 			u.unlocked(func() { <-w.wake })
-			u.pool.woken(w)
+			u.hand.pool.woken(w)
 		}
 	}
-	u.leave(w)
+	u.hand.leave(w)
 }
 
 // next gives the worker something to do.
@@ -61,17 +65,17 @@ func (u *runner) next(w *worker) bool {
 	if u.s.batch > 0 {
 		return u.nextBatch(w)
 	}
-	for u.startable() {
-		it := u.sched.Front().Of
+	for u.hand.startable() {
+		it := u.held.sched.Front().Of
 		if !it.d.Owned() {
 			u.loseFront()
 			continue
 		}
-		if !u.gate.admit(it) {
-			u.changed() // a drain does not wait for a permit
+		if !u.hand.gate.admit(it) {
+			u.axes.changed() // a drain does not wait for a permit
 			return false
 		}
-		w.taken = u.sched.Next(1, w.taken[:0])
+		w.taken = u.held.sched.Next(1, w.taken[:0])
 		u.begin(it)
 		w.it, w.d = it, it.d
 		return true
@@ -82,12 +86,12 @@ func (u *runner) next(w *worker) bool {
 // nextBatch gives the worker up to a batch: ready items, each with the followers in its
 // lane.
 func (u *runner) nextBatch(w *worker) bool {
-	if !u.startable() {
+	if !u.hand.startable() {
 		return false
 	}
 	w.batch = w.batch[:0]
-	for u.sched.Ready() > 0 && len(w.batch) < u.s.batch {
-		it := u.sched.Front().Of
+	for u.held.sched.Ready() > 0 && len(w.batch) < u.s.batch {
+		it := u.held.sched.Front().Of
 		if !it.d.Owned() {
 			u.loseFront()
 			continue
@@ -96,12 +100,12 @@ func (u *runner) nextBatch(w *worker) bool {
 			break
 		}
 		// A batch is one call and needs one permit.
-		if len(w.batch) == 0 && !u.gate.admit(it) {
-			u.changed()
-			u.linger.refused()
+		if len(w.batch) == 0 && !u.hand.gate.admit(it) {
+			u.axes.changed()
+			u.held.linger.refused()
 			return false
 		}
-		w.taken = u.sched.Next(u.s.batch-len(w.batch), w.taken[:0])
+		w.taken = u.held.sched.Next(u.s.batch-len(w.batch), w.taken[:0])
 		for _, t := range w.taken {
 			u.begin(t.Of)
 		}
@@ -116,24 +120,24 @@ func (u *runner) nextBatch(w *worker) bool {
 			break
 		}
 	}
-	u.linger.stop()
-	u.linger.follow(u.sched.Ready())
+	u.held.linger.stop()
+	u.held.readyChanged()
 	return len(w.batch) > 0
 }
 
 // begin notes what a handler may ask for while it has the item.
 func (u *runner) begin(it *item) {
-	if u.manual != nil && it.fail == nil {
+	if u.held.manual != nil && it.fail == nil {
 		it.returned = false
-		u.manual[it.d] = it
+		u.held.manual[it.d] = it
 	}
 }
 
 // loseFront forgets a delivery that the broker took back before it was started.
 func (u *runner) loseFront() {
-	u.forget(u.sched.LoseFront().Of)
-	u.orphaned()
-	u.goesOn()
+	u.held.forget(u.held.sched.LoseFront().Of)
+	u.held.orphaned()
+	u.held.goesOn()
 }
 
 // goroutineID reads the number under which stack dumps show this goroutine.

@@ -65,12 +65,35 @@ func (s *Scaling) note(now time.Time, from, to int, reason string) {
 // scaler works twice a second: it measures, lets the policy decide how many workers there
 // should be, and moves the target and the broker's window. The supervisor calls it.
 type scaler struct {
-	*dispatcher // what it measures and moves
-	calls       // to the transport, each with a deadline
+	common
+	calls // to the transport, each with a deadline
+
+	axes    *axes         // while it is held or paused, the policy does not move the target
+	sub     *subscription // whose window it moves, and whose backlog it reads
+	hand    scaled        // what follows the target
+	pool    *pool         // whose target it moves
+	intake  *intake       // whether a worker could take a delivery now
+	gate    *gatekeeper   // whether a permit keeps work from starting
+	held    *stock        // what waits
+	load    *load         // what is measured
+	count   *counters     // whether anything was received
+	pending *pending      // when the supervisor calls it
 
 	policy  autoscale.Scaler // the user's, or ours: called by the supervisor only, without the lock
 	monitor *monitor         // looks for calls and lanes that do not get on
 	resized time.Time        // when the window was moved last
+}
+
+// scaled is what follows the number of workers.
+type scaled interface {
+	// setTarget starts or retires workers.
+	setTarget(n int)
+	// free is how many more deliveries may be held.
+	free() int
+	// window is how many may be held.
+	window() int
+	// wantedWindow is how many the broker should let us hold.
+	wantedWindow() int
 }
 
 // arm makes the supervisor call onTick again.
@@ -118,25 +141,25 @@ func (s *scaler) onTick() {
 
 // sample is what the policy learns about the tick that ends. mu is held.
 func (s *scaler) sample(now time.Time) autoscale.Sample {
-	s.noteQueued()
+	s.load.noteQueued(s.held.sched.Ready(), s.hand.window()-s.pool.target)
 	a := s.load.calls.close(now, s.pool.workers, s.pool.target)
 	s.load.ahead.adjust(now, s.load.calls.latency)
 	a.Min, a.Max, a.Workers = s.pool.min, s.pool.max-s.pool.standIns.n, s.pool.target
-	a.Queued, a.Backlog, a.BacklogAge = s.sched.Ready()+s.load.backlog.buffered, s.load.backlog.n, -1
+	a.Queued, a.Backlog, a.BacklogAge = s.held.sched.Ready()+s.load.backlog.buffered, s.load.backlog.n, -1
 	a.Permits, a.Rate, a.Window, a.Lanes = -1, -1, -1, -1
 	a.Paused = s.axes.Sub != state.Open || s.axes.Stopping() || s.axes.Holds.Has(state.Operator|state.Middleware)
 	if at := s.load.backlog.at; !at.IsZero() {
 		a.BacklogAge = now.Sub(at)
 	}
 	if s.count.received > 0 {
-		fit := int(s.s.maxBytes/max(s.sched.Mean(), 1)) / max(s.s.batch, 1)
+		fit := int(s.s.maxBytes/max(s.held.sched.Mean(), 1)) / max(s.s.batch, 1)
 		a.Window = s.load.fits.limit(now, max(fit, 1), s.pool.max)
 	}
 	if s.s.gate != nil {
 		a.Permits, a.Rate = s.s.gate.Limits()
 	}
 	if s.s.ordered {
-		a.Lanes = s.sched.Abreast()
+		a.Lanes = s.held.sched.Abreast()
 	}
 	held := a.Paused || s.gate.shut
 	if s.load.cycles.exact() {
@@ -181,7 +204,7 @@ func (s *scaler) retarget(reason string, wanted func() int) {
 		n, from = wanted(), s.pool.target
 		n = min(max(n, s.pool.min), s.pool.max)
 		if moved = n != from && !s.axes.Stopping(); moved {
-			s.setTarget(n)
+			s.hand.setTarget(n)
 			s.load.scaling.note(s.now(), from, n, reason)
 		}
 	})
@@ -197,7 +220,7 @@ func (s *scaler) resize(g *generation, now time.Time) {
 	var want, before int
 	s.locked(func() {
 		s.pending.resize = false
-		want, before = s.wantedWindow(), g.asked
+		want, before = s.hand.wantedWindow(), g.asked
 		if want < before && now.Sub(s.resized) < resizeEvery {
 			want = before
 		}
@@ -239,9 +262,7 @@ func (s *scaler) readBacklog(g *generation) {
 // Idle reports whether nothing is queued at the broker as far as it tells, in the
 // transport, or here: waiting, running or parked. For tests and tools.
 func (c *ListenerContainer) Idle(ctx context.Context) (bool, error) {
-	c.mu.Lock()
-	r := c.cur
-	c.mu.Unlock()
+	r := c.current()
 	if r == nil {
 		return false, nil
 	}
@@ -249,7 +270,7 @@ func (c *ListenerContainer) Idle(ctx context.Context) (bool, error) {
 	var empty bool
 	r.locked(func() {
 		g = r.sub.gen
-		empty = r.sched.Total().N == 0 && !r.count.delayed.until.After(r.now())
+		empty = r.held.sched.Total().N == 0 && !r.count.delayed.until.After(r.now())
 	})
 	if g == nil || !empty {
 		return false, nil
@@ -262,6 +283,6 @@ func (c *ListenerContainer) Idle(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	r.locked(func() { empty = r.sub.gen == g && r.sched.Total().N == 0 })
+	r.locked(func() { empty = r.sub.gen == g && r.held.sched.Total().N == 0 })
 	return empty, nil
 }

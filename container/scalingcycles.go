@@ -6,7 +6,7 @@ import (
 	"github.com/longshore-go/longshore/container/autoscale"
 )
 
-// cycles counts for a policy by consecutive cycles. Guarded by dispatcher.mu.
+// cycles counts for a policy by consecutive cycles. Guarded by guard.mu.
 //
 // A run of active cycles belongs to a worker that never has to wait. Idle ones belong to a
 // rank: with work going to the hottest worker first, the k-th is idle while fewer than k

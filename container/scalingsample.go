@@ -16,7 +16,7 @@ const (
 )
 
 // load is what is measured of a run: for the policy, for the window, and for Stats. Its
-// parts are plain and know nothing of each other. Guarded by dispatcher.mu.
+// parts are plain and know nothing of each other. Guarded by guard.mu.
 type load struct {
 	calls    workload  // handler calls of this tick
 	ahead    lookahead // what a slow receive makes worth holding
@@ -28,6 +28,16 @@ type load struct {
 
 	tick     longshore.Timer // of the next tick
 	sampling longshore.Timer // of the next look at the capacity
+}
+
+// noteQueued notes whether work waits, while so many may be held beside the workers; called
+// whenever a call ends and at the tick.
+func (l *load) noteQueued(ready, spare int) {
+	if n := ready + l.backlog.buffered; n > 0 {
+		l.calls.queued(n, spare)
+	} else {
+		l.calls.queued(0, 0)
+	}
 }
 
 // workload is the handler calls of the current tick, and what the ticks before have shown.

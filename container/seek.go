@@ -20,9 +20,7 @@ import (
 // the container is not subscribed, CodeNotFound if no such partition is this
 // instance's. After an error the positions are as they were.
 func (c *ListenerContainer) Seek(ctx context.Context, to transport.Position) ([]transport.Moved, error) {
-	c.mu.Lock()
-	r := c.cur
-	c.mu.Unlock()
+	r := c.current()
 	refuse := func(code longshore.Code, text, hint string) error {
 		return &longshore.Error{Code: code, Source: c.set.name, Op: fmt.Sprintf("seek in container %q", c.set.name), Err: errors.New(text), Hint: hint}
 	}

@@ -11,7 +11,7 @@ import (
 
 // settler ends handler calls: it decides what becomes of a delivery and carries that
 // out, by settling it with the broker, by parking it here for a retry (redeliver.go), or by
-// a move to the dead-letter destination (deadletter.go). It is used without the dispatcher's
+// a move to the dead-letter destination (deadletter.go). It is used without the run's
 // lock, because a settlement may take as long as the broker does; what it changes under
 // that lock it changes through ender, parker and mover.
 type settler struct {
@@ -33,10 +33,10 @@ type settler struct {
 	moved  mover  // follows the item's move to the dead-letter destination
 }
 
-func newSettler(c *ListenerContainer, d *dispatcher, done *concluder, dead *deadLetters, life *lifetimes) *settler {
-	return &settler{s: c.set, life: life, clock: d.runClock, log: d.log, dead: dead, permits: &d.gate, asked: &c.asked,
+func newSettler(c *ListenerContainer, log *eventLog, gate *gatekeeper, done *concluder, dead *deadLetters, life *lifetimes) *settler {
+	return &settler{s: c.set, life: life, clock: done.runClock, log: log, dead: dead, permits: gate, asked: &c.asked,
 		handlers: handlers{c.handler, c.batch, life.base},
-		rules:    rules{attempts: c.set.attempts, retry: c.set.retry, classify: d.log.classifier(c.set.classify)},
+		rules:    rules{attempts: c.set.attempts, retry: c.set.retry, classify: log.classifier(c.set.classify)},
 		ended:    done, parked: done, moved: done}
 }
 

@@ -12,8 +12,8 @@ import (
 // cutOff ends the contexts of handlers that still run, and waits for them as long
 // as flushing and closing still find time.
 func (d *drain) cutOff() {
-	d.locked(func() { d.life.cutHandlers(d.sched.Active()) })
-	d.waitFor(d.life.workEnd, func() bool { return d.sched.Active() == 0 })
+	d.locked(func() { d.life.cutHandlers(d.held.sched.Active()) })
+	d.waitFor(d.life.workEnd, func() bool { return d.held.sched.Active() == 0 })
 	d.releaseReady()
 }
 
@@ -26,8 +26,8 @@ func (d *drain) giveUp(stopGate func()) {
 	var rep *Report
 	d.locked(func() {
 		rep = d.abandoned()
-		d.axes = d.axes.Forward(state.Closing)
-		d.wakeOne()
+		d.axes.forward(state.Closing)
+		d.hand.wakeOne()
 	})
 	err := errors.Join(flushErr, d.close(gens, closeEnd))
 	d.life.endSettle()
@@ -36,7 +36,7 @@ func (d *drain) giveUp(stopGate func()) {
 	d.stopTimers()
 	gone := false
 	d.waitFor(func() time.Time { return d.life.end }, func() bool {
-		gone = len(d.pool.workers) == 0 && !d.moves.on && !d.intake.fetches()
+		gone = len(d.pool.workers) == 0 && !d.held.moves.on && !d.intake.fetches()
 		return gone
 	})
 	if gone { // else a handler did not return, and the report says so
@@ -85,15 +85,15 @@ func (d *drain) abandoned() *Report {
 			rep.AbandonedIDs = append(rep.AbandonedIDs, it.identity())
 		}
 	}
-	rep.Abandoned = d.sched.Active()
+	rep.Abandoned = d.held.sched.Active()
 	for _, why := range []dispatch.Standing{dispatch.Open, dispatch.Hung, dispatch.Lost} {
-		d.log.drained(tally{released: d.sched.Behind(why).N})
+		d.log.drained(tally{released: d.held.sched.Behind(why).N})
 	}
-	for _, it := range d.manual {
+	for _, it := range d.held.manual {
 		name(it)
 	}
 	for _, w := range d.pool.workers {
-		if w.it != nil && d.manual == nil {
+		if w.it != nil && d.held.manual == nil {
 			name(w.it)
 		}
 		for _, it := range w.batch {
@@ -126,7 +126,8 @@ func (d *drain) complete(rep *Report, flushErr, err error) (failed bool) {
 	if failed = d.axes.Sub == state.Failed; !failed {
 		d.report = rep
 	}
-	d.axes, d.load.backlog.buffered = d.axes.Forward(state.Stopped), 0
+	d.axes.forward(state.Stopped)
+	d.load.backlog.buffered = 0
 	return failed
 }
 
@@ -157,7 +158,7 @@ func (d *drain) stopTimers() {
 // endTimers is stopTimers under the lock.
 func (d *drain) endTimers() {
 	d.life.stopTimers()
-	for _, t := range []longshore.Timer{d.parking.timer, d.linger.timer, d.gate.again, d.load.tick, d.load.sampling, d.sub.timer} {
+	for _, t := range []longshore.Timer{d.held.parking.timer, d.held.linger.timer, d.gate.again, d.load.tick, d.load.sampling, d.sub.timer} {
 		if t != nil {
 			t.Stop()
 		}

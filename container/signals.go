@@ -11,14 +11,14 @@ import (
 // the steps of a stop wait for something to end.
 type signals struct {
 	clock longshore.Clock // the container's
-	mu    *sync.Mutex     // the dispatcher's: what is waited for changes under it
+	lock  *sync.Mutex     // of the guard: what is waited for changes under it
 
 	kick  chan struct{} // wakes the supervisor; has room for one
-	nudge chan struct{} // closed and replaced when something ends; guarded by mu
+	nudge chan struct{} // closed and replaced when something ends; guarded by lock
 }
 
-func newSignals(clock longshore.Clock, mu *sync.Mutex) signals {
-	return signals{clock, mu, make(chan struct{}, 1), make(chan struct{})}
+func newSignals(clock longshore.Clock, mu *sync.Mutex) *signals {
+	return &signals{clock, mu, make(chan struct{}, 1), make(chan struct{})}
 }
 
 // wake lets the supervisor look at everything again.
@@ -53,12 +53,12 @@ func (s *signals) awaitChange(nudge <-chan struct{}, end time.Time) bool {
 	}
 }
 
-// waitFor waits for a condition until end; both are asked with mu held.
+// waitFor waits for a condition until end; both are evaluated under the lock.
 func (s *signals) waitFor(end func() time.Time, cond func() bool) {
 	for {
-		s.mu.Lock()
+		s.lock.Lock()
 		ok, nudge, limit := cond(), s.nudge, end()
-		s.mu.Unlock()
+		s.lock.Unlock()
 		if ok || !s.awaitChange(nudge, limit) {
 			return
 		}

@@ -93,7 +93,7 @@ func (c *ListenerContainer) situation() situation {
 func (r *engine) situation(s *situation) *generation {
 	g := r.sub.gen
 	r.stats(&s.Stats, s.now)
-	s.axes, s.worksOff, s.lastErr, s.downAt = r.axes, r.provided(), r.sub.lastErr, r.sub.downAt
+	s.axes, s.worksOff, s.lastErr, s.downAt = r.axes.Axes, r.hand.provided(), r.sub.lastErr, r.sub.downAt
 	if r.axes.Holds.Has(state.Middleware) {
 		s.HeldBy, s.heldAt = r.holds.held.text(), r.holds.held.since
 	}
@@ -104,19 +104,19 @@ func (r *engine) situation(s *situation) *generation {
 		s.keepsPlace, s.downAt = g.caps.KeepsPlace, time.Time{}
 	}
 	v := &r.count.vitals
-	s.places, s.declared, s.alarm = r.pool.places(), v.declared, r.sub.blocked
-	s.parkingFull, s.parkingAt, s.alarmAt, s.slowAt = r.parking.full, v.since[condParking], v.since[condAlarm], v.since[condSlow]
+	s.places, s.declared, s.alarm = r.hand.pool.places(), v.declared, r.sub.blocked
+	s.parkingFull, s.parkingAt, s.alarmAt, s.slowAt = r.held.parking.full, v.since[condParking], v.since[condAlarm], v.since[condSlow]
 	s.failing, s.loops = v.failing(s.now), r.settler.loops.worst(s.now)
 	if s.DeadLetterFailures > 0 { // rarely: it walks over all that is parked
-		s.unmovable = unmovableText(r.sched, r.s.dead.To)
+		s.unmovable = unmovableText(r.held.sched, r.s.dead.To)
 	}
 	s.calls = r.inventory().calls(s.now, v.calls.calls().Overdue(), g != nil && g.caps.Partitions)
 	s.Busy, s.Stuck = s.calls.running, s.calls.stuck
 	if s.HotShare >= hotShare && !r.s.byPartition {
-		s.hotKey = hottestKey(r.sched, r.s)
+		s.hotKey = hottestKey(r.held.sched, r.s)
 	}
-	if s.aside = r.sched.AsideShare(); s.aside >= 1 {
-		s.blockedLane = blockedLane(r.sched, r.s)
+	if s.aside = r.held.sched.AsideShare(); s.aside >= 1 {
+		s.blockedLane = blockedLane(r.held.sched, r.s)
 	}
 	return g
 }
@@ -136,13 +136,13 @@ func (s *situation) lastText() (text, hint string) {
 // stats fills in the numbers.
 func (r *engine) stats(st *Stats, now time.Time) {
 	st.Since, st.Standby = r.began, r.sub.standby
-	st.Workers, st.Target, st.Min, st.Max = r.pool.live, r.pool.target, r.pool.min, r.pool.max
+	st.Workers, st.Target, st.Min, st.Max = r.hand.pool.live, r.hand.pool.target, r.hand.pool.min, r.hand.pool.max
 	st.Scaling = r.load.scaling
 	st.Scaling.Reasons = maps.Clone(st.Scaling.Reasons)
-	q := r.sched
+	q := r.held.sched
 	st.InFlight, st.ReadyToStart, st.Queued = q.InWindow(), q.Ready(), q.Behind(dispatch.Open).N
 	st.Parked, st.Blocked = q.Retries().N+q.Behind(dispatch.Waiting).N, q.Behind(dispatch.Hung).N+q.Behind(dispatch.Lost).N
-	st.Window, st.Lanes, st.Bytes = r.window(), q.Lanes(), q.Total().Bytes
+	st.Window, st.Lanes, st.Bytes = r.hand.window(), q.Lanes(), q.Total().Bytes
 	st.Generation, st.Capacity, st.Buffered = r.sub.gens, r.load.calls.capacity, r.load.backlog.buffered
 	st.Backlog, st.BacklogAt, st.LastDelivery = r.load.backlog.n, r.load.backlog.at, r.count.last
 	if r.sub.gen != nil {
@@ -158,7 +158,7 @@ func (r *engine) stats(st *Stats, now time.Time) {
 	st.Skipped, st.ReleasedBy, st.DeadLetterFailures = rare.skipped, rare.released, rare.deadFailed
 	st.FailedBy, st.Handler = clone(c.vitals.failed), c.vitals.calls.calls()
 	st.StuckTotal = c.stuck
-	if it := r.sched.Oldest(); it != nil {
+	if it := r.held.sched.Oldest(); it != nil {
 		st.Oldest = now.Sub(time.Unix(0, it.received))
 	}
 	st.HotShare = r.hotShare()
@@ -166,9 +166,9 @@ func (r *engine) stats(st *Stats, now time.Time) {
 
 // hotShare is the part of the window that its longest lane takes, with its first item.
 func (r *engine) hotShare() float64 {
-	if r.sched.Lanes() == 0 {
+	if r.held.sched.Lanes() == 0 {
 		return 0
 	}
-	n := r.sched.LongestWait() + 1
-	return float64(n) / float64(max(r.window(), n))
+	n := r.held.sched.LongestWait() + 1
+	return float64(n) / float64(max(r.hand.window(), n))
 }

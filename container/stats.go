@@ -7,7 +7,7 @@ import (
 	"github.com/longshore-go/longshore/transport"
 )
 
-// counters are the sums of one run. Guarded by dispatcher.mu.
+// counters are the sums of one run. Guarded by guard.mu.
 type counters struct {
 	received, redelivered int64                            // deliveries, and those of them that came again
 	verdicts              [longshore.VerdictLost + 1]int64 // deliveries by what became of them

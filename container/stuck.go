@@ -42,7 +42,7 @@ func (m *monitor) findStuck(now time.Time, limit time.Duration) (found []Event, 
 		}
 		w.stuck = true
 		m.count.stuck++
-		f := m.inventory().workedOn(w)
+		f := m.held.inventory(m.pool).workedOn(w)
 		f.Age = age
 		found = append(found, Event{Kind: EventStuck, Delivery: f,
 			Text: fmt.Sprintf("the handler of message %.64s (key %q) has not returned for %v", f.MessageID, f.Key, round(f.Age))})
@@ -52,7 +52,7 @@ func (m *monitor) findStuck(now time.Time, limit time.Duration) (found []Event, 
 		}
 	}
 	if len(found) > 0 {
-		m.setTarget(m.pool.target)
+		m.hand.setTarget(m.pool.target)
 	}
 	return found, ids
 }

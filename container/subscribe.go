@@ -16,7 +16,7 @@ func (v *supervisor) subscribe() {
 	var g *generation
 	var opts transport.OpenOptions
 	v.locked(func() {
-		g = &generation{id: v.sub.gens + 1, base: v.base, asked: v.wantedWindow()}
+		g = &generation{id: v.sub.gens + 1, base: v.base, asked: v.hand.wantedWindow()}
 		opts = v.s.wishes(v.pool.max)
 		if v.sub.opensPaused && v.axes.Holds != state.None { // a hold may have begun since it was decided to open
 			g.flow = flowBornPaused
@@ -73,7 +73,7 @@ func (v *supervisor) check(ctx context.Context, g *generation) error {
 // subscribed lets deliveries of the new generation in.
 func (v *supervisor) subscribed(g *generation) {
 	var as state.Axes
-	v.locked(func() { as = v.axes })
+	v.locked(func() { as = v.axes.Axes })
 	as.Sub = state.Open
 	pause := as.PausesTransport(g.traits())
 	if as.Stopping() {
@@ -100,7 +100,7 @@ func (v *supervisor) subscribed(g *generation) {
 		live, window, took := v.pool.target, v.s.window(v.pool.target), g.since.Sub(v.sub.downAt)
 		v.emit(Event{Kind: EventSubscribed, Generation: g.id, Workers: live, Window: window, Prefetch: prefetch, ConsumerTag: g.tag, Took: took, Reason: v.dead.place(),
 			Text: fmt.Sprintf("subscribed after %v, generation %d, %d workers, window %d", round(took), g.id, live, window)})
-		v.emit(Event{Kind: EventState, Text: string(v.reported())})
+		v.emit(Event{Kind: EventState, Text: string(v.hand.reported())})
 	})
 	v.startup.decide(nil)
 }
@@ -116,11 +116,11 @@ func (v *supervisor) enter(g *generation, paused bool) {
 	}
 	v.sub.opened(g)
 	v.axes.Sub = state.Open
-	v.sched.LimitAside(asideSpace(g.caps, v.s.window(v.pool.max)))
+	v.held.sched.LimitAside(asideSpace(g.caps, v.s.window(v.pool.max)))
 	if g.isDown() { // it ended before it was ours
 		v.axes.Sub = state.Lost
 	}
-	v.setTarget(v.pool.target)
+	v.hand.setTarget(v.pool.target)
 }
 
 // openFailed decides what a failed opening means.
@@ -159,8 +159,8 @@ func (v *supervisor) unsubscribed() {
 		if v.axes.Sub = state.Lost; v.axes.Holds != state.None {
 			v.axes.Sub = state.Suspended
 		}
-		v.setTarget(v.pool.target)
-		v.emit(Event{Kind: EventState, Text: string(v.reported())})
+		v.hand.setTarget(v.pool.target)
+		v.emit(Event{Kind: EventState, Text: string(v.hand.reported())})
 	})
 	v.startup.decide(nil)
 }

@@ -12,7 +12,7 @@ import (
 const steady = 10 * time.Second
 
 // subscription is the consumers of a run, and when to open the next one. Pure but for
-// its timer, which only wakes the supervisor. Guarded by dispatcher.mu.
+// its timer, which only wakes the supervisor. Guarded by guard.mu.
 type subscription struct {
 	clock       longshore.Clock // the container's, so that tests decide about time
 	wake        func()          // the supervisor, when it may open again

@@ -14,8 +14,17 @@ import (
 // supervisor is the one goroutine that changes the subscription of a run. It looks at
 // what is wanted and what is, does one thing, and looks again.
 type supervisor struct {
-	*dispatcher // whose subscription it keeps
-	calls       // to the transport, each with a deadline
+	common
+	calls // to the transport, each with a deadline
+
+	log     *eventLog     // counts how often it had to open again
+	axes    *axes         // what is wanted, and what is
+	sub     *subscription // which only its goroutine changes
+	pending *pending      // what others want of it
+	hand    workplace     // what follows a subscription
+	pool    *pool         // how many workers a window is for
+	intake  *intake       // the Receive that a cancelled consumer waits for
+	held    *stock        // what a consumer leaves behind
 
 	src     transport.Source            // opened for each subscription
 	base    context.Context             //nolint:containedctx // of handlers, for the consumers; lives and ends with its struct, not with a call
@@ -28,6 +37,18 @@ type supervisor struct {
 	recv    *receiver                   // takes in the buffer of a consumer that is cancelled
 	back    requeuer                    // gives back what a lost or cancelled consumer leaves here
 	upkeep  upkeep                      // is called now and then
+}
+
+// workplace is what a subscription feeds.
+type workplace interface {
+	// setTarget starts the workers.
+	setTarget(n int)
+	// wantedWindow is how many deliveries the broker should let us hold.
+	wantedWindow() int
+	// provided says whether what a hold left here must be handled first.
+	provided() bool
+	// reported is the state that the container reports.
+	reported() State
 }
 
 // requeuer gives back deliveries, or ends those that the broker took back.
@@ -71,7 +92,7 @@ func (v *supervisor) todo() func() bool {
 	switch {
 	case v.axes.Stopping() || v.axes.Sub == state.Failed:
 		return func() bool { return false }
-	case v.sched.Orphans() > 0:
+	case v.held.sched.Orphans() > 0:
 		return do(v.back.releaseOrphans)
 	case g != nil && g.isDown():
 		return do(func() { v.fail(g) })
@@ -79,7 +100,7 @@ func (v *supervisor) todo() func() bool {
 		return do(func() { v.suspend(g) })
 	case v.axes.Sub == state.Starting && !v.axes.WantsSubscription(v.sub.opensPaused):
 		return do(v.unsubscribed)
-	case g == nil && v.axes.WantsSubscription(v.sub.opensPaused) && v.sub.due(now) && !v.provided():
+	case g == nil && v.axes.WantsSubscription(v.sub.opensPaused) && v.sub.due(now) && !v.hand.provided():
 		return do(v.subscribe)
 	}
 	if old := v.sub.settled(); old != nil {

@@ -75,7 +75,7 @@ func TestStartOverKeepsItsCauses(t *testing.T) {
 // What leaves goes back, of the consumer that reports it and of those partitions only.
 func TestOnlyTheLeavingPartitionsOfAConsumerGoBack(t *testing.T) {
 	d := restingDispatcher(1)
-	c := &receiver{dispatcher: d, dead: newDeadLetters(d.s, nil, nil)}
+	c := receiverOf(d)
 	other := &generation{id: 2}
 	for _, of := range []*generation{d.sub.gen, other} {
 		for p := range int32(2) {

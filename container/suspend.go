@@ -38,7 +38,7 @@ func (v *supervisor) suspend(g *generation) {
 		return
 	}
 	var out []*dispatch.Item[item]
-	v.locked(func() { out = v.sched.TakeReady(&g.Owner) })
+	v.locked(func() { out = v.held.sched.TakeReady(&g.Owner) })
 	v.back.releaseAll(out)
 	v.flushThenRelease(g, until) // and both before we come again
 }

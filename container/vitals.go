@@ -26,7 +26,7 @@ const (
 // failingOver is over about how many calls the share of failures is taken.
 const failingOver = 16
 
-// vitals are what a run knows of how its handlers do. Guarded by dispatcher.mu.
+// vitals are what a run knows of how its handlers do. Guarded by guard.mu.
 type vitals struct {
 	calls    latencies                 // how long they take
 	share    float64                   // of failures among the last calls

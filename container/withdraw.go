@@ -16,7 +16,7 @@ import (
 
 // Leaving implements transport.LeaveObserver.
 func (o *observer) Leaving(parts []transport.TopicPartition) {
-	o.r.receiver.withdraw(o.g, func(at longshore.Origin) bool {
+	o.recv.withdraw(o.g, func(at longshore.Origin) bool {
 		return slices.Contains(parts, transport.TopicPartition{Topic: at.Topic, Partition: at.Partition})
 	})
 }
@@ -25,7 +25,7 @@ func (o *observer) Leaving(parts []transport.TopicPartition) {
 // Followers go first: a lane whose head goes would let them start.
 func (c *receiver) takeLeaving(g *generation, goes func(longshore.Origin) bool) (out []*dispatch.Item[item]) {
 	var places []*dispatch.Item[item]
-	for t := range c.sched.All() {
+	for t := range c.held.sched.All() {
 		switch it := t.Of; {
 		case it.gen != g || !goes(it.d.Origin):
 		case t.State() == dispatch.Running:
@@ -38,7 +38,7 @@ func (c *receiver) takeLeaving(g *generation, goes func(longshore.Origin) bool) 
 		return cmp.Compare(rank(waitsAs(b.Of)), rank(waitsAs(a.Of)))
 	})
 	for _, t := range places {
-		if t.Of.d.Owned() && c.sched.TakeOne(t) {
+		if t.Of.d.Owned() && c.held.sched.TakeOne(t) {
 			out = append(out, t)
 		}
 	}
@@ -48,10 +48,10 @@ func (c *receiver) takeLeaving(g *generation, goes func(longshore.Origin) bool) 
 // withdraw gives back what no handler has of the places that go.
 func (c *receiver) withdraw(g *generation, goes func(longshore.Origin) bool) {
 	c.locked(func() {
-		if c.endWorkers() { // nothing starts, and closing gives all of it back
+		if c.axes.ending() { // nothing starts, and closing gives all of it back
 			return
 		}
-		if c.intake.has(g) { // it may have some in hand
+		if c.hand.intake.has(g) { // it may have some in hand
 			g.leaving = append(g.leaving, goes)
 		}
 		c.returnSoon(c.takeLeaving(g, goes))
@@ -71,6 +71,6 @@ func (c *receiver) takeLeft(g *generation) {
 // leave must not wait for it.
 func (c *receiver) returnSoon(out []*dispatch.Item[item]) {
 	if len(out) > 0 {
-		c.pool.wg.Go(func() { c.back.releaseAll(out) })
+		c.hand.pool.wg.Go(func() { c.back.releaseAll(out) })
 	}
 }

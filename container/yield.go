@@ -73,13 +73,13 @@ func (v *supervisor) yieldWhenDue() {
 		if empty {
 			g.fresh = now
 		}
-		busy := v.sched.Active() > 0 || v.moves.on || v.sched.Waiting() > 0
+		busy := v.held.sched.Active() > 0 || v.held.moves.on || v.held.sched.Waiting() > 0
 		if again := stayFor(now, v.oldest(g), g.patience(), busy); again > 0 {
 			v.stay.lookIn(v.s.clock, again, v.stayOver)
 			return
 		}
 		yields = true
-		out = v.sched.TakeWaiting() // before anything can start it
+		out = v.held.sched.TakeWaiting() // before anything can start it
 		g.forward(stageCanceled)
 		g.interrupt()
 		v.sub.leave()
@@ -102,7 +102,7 @@ func (v *supervisor) oldest(g *generation) time.Time {
 	if !v.inPlace(g) { // what was received is worked off
 		return at
 	}
-	for t := range v.sched.All() {
+	for t := range v.held.sched.All() {
 		if it := t.Of; it.gen == g && it.State() != dispatch.Running && it.d.Origin.ReceivedAt.Before(at) && !it.d.Origin.ReceivedAt.IsZero() {
 			at = it.d.Origin.ReceivedAt
 		}
