@@ -119,39 +119,39 @@ func (c *Config) Route(name string) (Route, error) {
 		}
 		return Route{}, &longshore.Error{Code: CodeMissing, Op: "configuration " + c.loader.name, Source: name, Err: fmt.Errorf("unknown route %q", name), Hint: hint}
 	}
-	return c.route(name, s)
+	return c.sources.route(name, s)
 }
 
-func (c *Config) route(name string, s *routeSection) (r Route, err error) {
-	r = Route{Name: name, Park: s.Park, Accept: s.Accept, Quiet: s.Quiet, IdentityRule: s.ID, Identity: s.identity(), Ledger: s.ledger(c.loader.surroundings),
-		StateDir: cmp.Or(s.ledger(c.loader.surroundings), c.loader.surroundings.beside("ledger")), OldURL: c.shownURL(s.From), NewURL: c.shownURL(s.To)}
-	if r.From, err = c.source(s.From); err != nil {
+func (o *sources) route(name string, s *routeSection) (r Route, err error) {
+	r = Route{Name: name, Park: s.Park, Accept: s.Accept, Quiet: s.Quiet, IdentityRule: s.ID, Identity: s.identity(), Ledger: s.ledger(o.on),
+		StateDir: cmp.Or(s.ledger(o.on), o.on.beside("ledger")), OldURL: o.shownURL(s.From), NewURL: o.shownURL(s.To)}
+	if r.From, err = o.source(s.From); err != nil {
 		return r, err
 	}
-	if r.To, err = c.source(s.To); err != nil {
+	if r.To, err = o.source(s.To); err != nil {
 		return r, err
 	}
 	seen := *s.From
 	seen.BrowseCounts = true
-	if r.Look, err = c.source(&seen); err != nil {
+	if r.Look, err = o.source(&seen); err != nil {
 		return r, err
 	}
-	if c.kindBehind(s.To) == onKafka && len(s.To.Topics) == 1 && s.To.Broker != "" {
-		r.Seed = c.brokers[s.To.Broker].kafka.Seed(s.To.Group, s.To.Topics[0])
+	if o.kindBehind(s.To) == onKafka && len(s.To.Topics) == 1 && s.To.Broker != "" {
+		r.Seed = o.brokers[s.To.Broker].kafka.Seed(s.To.Group, s.To.Topics[0])
 	}
 	if s.Unsendable == "stop" {
 		r.OnUnsendable = bridge.StopRoute
 	}
 	if d := s.DeadLetters; d != nil {
-		r.LettersFrom, r.LettersTo = c.near(s.From, d.From, nil), c.near(s.To, d.To, nil)
+		r.LettersFrom, r.LettersTo = o.near(s.From, d.From, nil), o.near(s.To, d.To, nil)
 	}
 	if r.Park == "" {
-		r.Park = parkedName(c.kindBehind(s.From), describe(r.From).Name)
+		r.Park = parkedName(o.kindBehind(s.From), describe(r.From).Name)
 	}
-	r.Parked = c.near(s.From, r.Park, nil)
-	r.Declare, r.Spare = c.declared(s, r.Park)
-	r.Tap, r.Shadow = c.mirror(s)
-	r.Lock = c.lock(name, s)
+	r.Parked = o.near(s.From, r.Park, nil)
+	r.Declare, r.Spare = o.declared(s, r.Park)
+	r.Tap, r.Shadow = o.mirror(s)
+	r.Lock = o.lock(name, s)
 	if d := s.From.Declare; d != nil {
 		r.HeadersExchange = slices.ContainsFunc(d.Bindings, func(b bindingSection) bool { return b.Kind == "headers" })
 	}
@@ -202,22 +202,22 @@ func (s *routeSection) ledger(on *surroundings) string {
 }
 
 // kindBehind is the kind of broker of a source.
-func (c *Config) kindBehind(s *sourceSection) string {
+func (o *sources) kindBehind(s *sourceSection) string {
 	if s.URL != "" {
 		return kindOf(s.URL)
 	}
-	if b := c.loader.file.Brokers[s.Broker]; b != nil {
+	if b := o.sections[s.Broker]; b != nil {
 		return kindOf(b.URL)
 	}
 	return ""
 }
 
 // shownURL is the URL of a source's broker, without secrets.
-func (c *Config) shownURL(s *sourceSection) string {
+func (o *sources) shownURL(s *sourceSection) string {
 	if s.URL != "" {
 		return maskURL(s.URL)
 	}
-	if b := c.loader.file.Brokers[s.Broker]; b != nil {
+	if b := o.sections[s.Broker]; b != nil {
 		return maskURL(b.URL)
 	}
 	return ""
@@ -226,15 +226,15 @@ func (c *Config) shownURL(s *sourceSection) string {
 // near is another queue or topic on the broker of a source, made if it is missing where
 // declare says how; nil if the broker has no name in the file. On Kafka a group of the bridge's
 // own reads it.
-func (c *Config) near(s *sourceSection, name string, declare *declareSection) transport.Source {
+func (o *sources) near(s *sourceSection, name string, declare *declareSection) transport.Source {
 	if s.Broker == "" || name == "" {
 		return nil
 	}
 	n := &sourceSection{Broker: s.Broker, Queue: name, Declare: declare, Key: s.Key}
-	if c.kindBehind(s) == onKafka {
+	if o.kindBehind(s) == onKafka {
 		n.Queue, n.Topics, n.Group = "", []string{name}, "longshore-bridge."+name
 	}
-	src, err := c.source(n)
+	src, err := o.source(n)
 	if err != nil {
 		return nil
 	}
@@ -243,33 +243,33 @@ func (c *Config) near(s *sourceSection, name string, declare *declareSection) tr
 
 // declared are the sources that make what is missing: the target, and as spare ones the parking
 // place and the target's dead-letter destination.
-func (c *Config) declared(s *routeSection, park string) (declare, spare []transport.Source) {
+func (o *sources) declared(s *routeSection, park string) (declare, spare []transport.Source) {
 	add := func(to *[]transport.Source, at *sourceSection, name string, d *declareSection) {
-		if src := c.near(at, name, d); src != nil {
+		if src := o.near(at, name, d); src != nil {
 			*to = append(*to, src)
 		}
 	}
-	add(&spare, s.From, park, plainDeclare(c.kindBehind(s.From), s.From.Declare))
+	add(&spare, s.From, park, plainDeclare(o.kindBehind(s.From), s.From.Declare))
 	if s.To.Declare == nil {
 		return nil, spare
 	}
 	add(&declare, s.To, s.To.place(), s.To.Declare)
 	if s.DeadLetters != nil {
-		add(&spare, s.To, s.DeadLetters.To, plainDeclare(c.kindBehind(s.To), s.To.Declare))
+		add(&spare, s.To, s.DeadLetters.To, plainDeclare(o.kindBehind(s.To), s.To.Declare))
 	}
 	return declare, spare
 }
 
 // lock is a group on the first side that is Kafka; RabbitMQ has locks of its own.
-func (c *Config) lock(name string, s *routeSection) transport.Source {
-	if c.kindBehind(s.From) == onRabbit || c.kindBehind(s.To) == onRabbit {
+func (o *sources) lock(name string, s *routeSection) transport.Source {
+	if o.kindBehind(s.From) == onRabbit || o.kindBehind(s.To) == onRabbit {
 		return nil
 	}
 	for _, side := range []*sourceSection{s.From, s.To} {
-		if c.kindBehind(side) != onKafka || side.Broker == "" {
+		if o.kindBehind(side) != onKafka || side.Broker == "" {
 			continue
 		}
-		src, err := c.source(&sourceSection{Broker: side.Broker, Topics: []string{side.place()}, Group: "longshore.bridge." + name + ".move"})
+		src, err := o.source(&sourceSection{Broker: side.Broker, Topics: []string{side.place()}, Group: "longshore.bridge." + name + ".move"})
 		if err == nil {
 			return src
 		}
@@ -286,15 +286,15 @@ func (s *sourceSection) place() string {
 }
 
 // mirror makes the ends of a mirror. The tap goes away with its consumer.
-func (c *Config) mirror(s *routeSection) (tap, shadow transport.Source) {
-	if d := s.From.Declare; c.kindBehind(s.From) == onRabbit && d != nil && len(d.Bindings) > 0 {
-		tap = c.near(s.From, s.From.Queue+".bridge-tap", &declareSection{Type: "classic", Bindings: d.Bindings, AutoDelete: true})
+func (o *sources) mirror(s *routeSection) (tap, shadow transport.Source) {
+	if d := s.From.Declare; o.kindBehind(s.From) == onRabbit && d != nil && len(d.Bindings) > 0 {
+		tap = o.near(s.From, s.From.Queue+".bridge-tap", &declareSection{Type: "classic", Bindings: d.Bindings, AutoDelete: true})
 	}
 	suffix := ".shadow"
-	if c.kindBehind(s.To) == onSQS {
+	if o.kindBehind(s.To) == onSQS {
 		suffix = "-shadow"
 	}
-	return tap, c.near(s.To, s.To.place()+suffix, plainDeclare(c.kindBehind(s.To), s.To.Declare))
+	return tap, o.near(s.To, s.To.place()+suffix, plainDeclare(o.kindBehind(s.To), s.To.Declare))
 }
 
 // plainDeclare makes a place like another one that is declared, without its bindings.
@@ -313,28 +313,28 @@ func plainDeclare(kind string, like *declareSection) *declareSection {
 }
 
 // tryRoutes reports mistakes in the routes, each and together.
-func (c *Config) tryRoutes() {
-	l := c.loader
+func (t *trial) tryRoutes() {
+	l := t.loader
 	sources := map[string]string{} // by place: the route that empties it
-	for _, name := range c.Routes() {
+	for _, name := range t.made.Routes() {
 		if s := l.file.Bridge[name]; s != nil && s.From != nil {
-			if at := c.placeOf(s.From); at != "" {
+			if at := t.made.sources.placeOf(s.From); at != "" {
 				sources[at] = name
 			}
 		}
 	}
-	for _, name := range c.Routes() {
+	for _, name := range t.made.Routes() {
 		if s := l.file.Bridge[name]; s != nil {
-			c.tryRoute(name, s, sources)
+			t.tryRoute(name, s, sources)
 		}
 	}
 }
 
-func (c *Config) tryRoute(name string, s *routeSection, sources map[string]string) {
-	l, path := c.loader, joinAll("bridge", name)
-	whole := c.tryEnd(path, "from", s.From)
-	whole = c.tryEnd(path, "to", s.To) && whole
-	c.tryIdentity(path, s)
+func (t *trial) tryRoute(name string, s *routeSection, sources map[string]string) {
+	l, path := t.loader, joinAll("bridge", name)
+	whole := t.tryEnd(path, "from", s.From)
+	whole = t.tryEnd(path, "to", s.To) && whole
+	t.tryIdentity(path, s)
 	if d := s.DeadLetters; d != nil && (d.From == "" || d.To == "") {
 		at := join(path, "dead_letters")
 		l.report(l.place(at), Problem{Code: CodeMissing, Path: at, Text: "dead_letters needs from and to", Hint: "write dead_letters: {from: orders.dlq, to: orders-dlq}"})
@@ -356,7 +356,7 @@ func (c *Config) tryRoute(name string, s *routeSection, sources map[string]strin
 	if !whole || l.brokenBelow(path) {
 		return
 	}
-	from, to := c.placeOf(s.From), c.placeOf(s.To)
+	from, to := t.made.sources.placeOf(s.From), t.made.sources.placeOf(s.To)
 	at := join(path, "to")
 	switch other := sources[to]; {
 	case from == to:
@@ -364,28 +364,28 @@ func (c *Config) tryRoute(name string, s *routeSection, sources map[string]strin
 	case other != "":
 		l.report(l.place(at), Problem{Code: longshore.CodeConfig, Path: at, Text: "the target of route `" + name + "` is the source of route `" + other + "`", Hint: "the way back is longshore bridge rollback; a chain needs a file for each route"})
 	default:
-		c.tryBridge(path, name, s)
+		t.tryBridge(path, name, s)
 	}
 }
 
 // tryBridge has the bridge look at the route, without I/O.
-func (c *Config) tryBridge(path, name string, s *routeSection) {
-	r, err := c.route(name, s)
+func (t *trial) tryBridge(path, name string, s *routeSection) {
+	r, err := t.made.sources.route(name, s)
 	if err == nil {
 		cfg := r.Container
 		cfg.Logger = zap.NewNop()
 		_, err = bridge.New(bridge.Config{Name: name, From: r.From, To: r.To, Identity: r.Identity, Park: r.Park, Rate: r.Rate, Container: cfg})
 	}
 	if at := join(path, "dead_letters"); err == nil && s.DeadLetters != nil && (r.LettersFrom == nil || r.LettersTo == nil) {
-		c.loader.report(c.loader.place(at), Problem{Code: longshore.CodeConfig, Path: at, Text: "the dead letters of route `" + name + "` would stay: their place is found by the name of a broker",
+		t.loader.report(t.loader.place(at), Problem{Code: longshore.CodeConfig, Path: at, Text: "the dead letters of route `" + name + "` would stay: their place is found by the name of a broker",
 			Hint: "write broker: NAME instead of url in from and to"})
 	}
-	c.loader.blame(path, path, c.unlessTold(s.From.Broker, c.unlessTold(s.To.Broker, err)))
+	t.loader.blame(path, path, t.unlessTold(s.From.Broker, t.unlessTold(s.To.Broker, err)))
 }
 
 // tryEnd looks at one end of a route.
-func (c *Config) tryEnd(path, key string, s *sourceSection) bool {
-	l, at := c.loader, join(path, key)
+func (t *trial) tryEnd(path, key string, s *sourceSection) bool {
+	l, at := t.loader, join(path, key)
 	if s == nil {
 		if !l.broken[at] && !l.broken[path] {
 			l.report(l.spotOf(l.at[path].key), Problem{Code: CodeMissing, Path: at, Text: "route `" + last(path) + "` has no " + key, Hint: "add " + key + ": {broker: NAME, queue: NAME}"})
@@ -393,9 +393,9 @@ func (c *Config) tryEnd(path, key string, s *sourceSection) bool {
 		return false
 	}
 	complete := l.needs(at, s)
-	src, err := c.source(s)
+	src, err := t.made.sources.source(s)
 	if complete {
-		l.blame(at, at, c.checked(s, src, err))
+		l.blame(at, at, t.checked(s, src, err))
 	}
 	if s.Broadcast || len(s.Queues) > 0 || len(s.Topics) > 1 || s.Pattern {
 		l.report(l.place(at), Problem{Code: longshore.CodeConfig, Path: at, Text: key + " must be one queue or one topic", Hint: "write a route for each"})
@@ -404,17 +404,17 @@ func (c *Config) tryEnd(path, key string, s *sourceSection) bool {
 	return complete && src != nil && err == nil && !l.brokenBelow(at)
 }
 
-func (c *Config) tryIdentity(path string, s *routeSection) {
+func (t *trial) tryIdentity(path string, s *routeSection) {
 	if header, ok := strings.CutPrefix(s.ID, headerPrefix); s.ID == "" || s.ID == "message-id" || s.ID == "body" || ok && header != "" {
 		return
 	}
 	at := join(path, "id")
-	c.loader.report(c.loader.place(at), Problem{Code: CodeUnknownValue, Path: at, Text: "id `" + s.ID + "` is not known", Hint: "write message-id, header:NAME or body"})
+	t.loader.report(t.loader.place(at), Problem{Code: CodeUnknownValue, Path: at, Text: "id `" + s.ID + "` is not known", Hint: "write message-id, header:NAME or body"})
 }
 
 // placeOf names the place of a source, to compare it with others.
-func (c *Config) placeOf(s *sourceSection) string {
-	src, err := c.source(s)
+func (o *sources) placeOf(s *sourceSection) string {
+	src, err := o.source(s)
 	if err != nil || src == nil {
 		return ""
 	}

@@ -13,12 +13,21 @@ import (
 	"github.com/longshore-go/longshore/transport/urls"
 )
 
+// sources makes sources of the sections that describe them, and what the bridge needs near
+// them.
+type sources struct {
+	sections map[string]*brokerSection // the brokers as the file says
+	brokers  map[string]broker         // the same, made
+	memory   *memory.Broker            // of mem:// URLs, the same for all containers
+	on       *surroundings             // what paths in the file are relative to
+}
+
 // source makes the source of a section.
-func (c *Config) source(s *sourceSection) (transport.Source, error) {
+func (o *sources) source(s *sourceSection) (transport.Source, error) {
 	if s.URL != "" {
-		return urls.Options{Memory: c.memory, Password: s.Password.Secret}.Source(s.URL)
+		return urls.Options{Memory: o.memory, Password: s.Password.Secret}.Source(s.URL)
 	}
-	switch b := c.brokers[s.Broker]; {
+	switch b := o.brokers[s.Broker]; {
 	case b.rabbit != nil && s.Broadcast:
 		q := s.rabbit()
 		return b.rabbit.Broadcast(s.Exchange, amqp.BroadcastConfig{Kind: amqp.ExchangeKind(s.Kind), Keys: s.Keys, Prefetch: q.Prefetch,

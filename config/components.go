@@ -105,8 +105,8 @@ func (s *containerSection) elsewhere() string {
 }
 
 // tryVia finds the broker of dead_letter.via, and whether it takes the name.
-func (c *Config) tryVia(path string, s *containerSection) {
-	d, l := s.DeadLetter, c.loader
+func (t *trial) tryVia(path string, s *containerSection) {
+	d, l := s.DeadLetter, t.loader
 	if d == nil || d.Via == "" {
 		return
 	}
@@ -115,12 +115,12 @@ func (c *Config) tryVia(path string, s *containerSection) {
 		l.noBroker(at, l.at[at].value, d.Via)
 		return
 	}
-	b, name := c.brokers[d.Via], s.elsewhere()
+	b, name := t.made.sources.brokers[d.Via], s.elsewhere()
 	if name == "" || b == (broker{}) { // the source's own, or its problem was reported
 		return
 	}
-	if c.vias[name] == nil {
-		c.vias[name] = &via{broker: b}
+	if t.made.vias[name] == nil {
+		t.made.vias[name] = &via{broker: b}
 	}
 	if f, ok := b.named("longshore-check").(transport.Validator); ok && d.To != "" {
 		for _, e := range problem.Split(f.ValidateOpen(transport.OpenOptions{DeadLetter: d.To})) {

@@ -32,15 +32,13 @@ type Options struct {
 // Config is a configuration that was read and found to be without mistakes. It is safe
 // for concurrent use.
 type Config struct {
-	loader   *loader
-	warnings []Problem
-	brokers  map[string]broker
-	told     map[string][]error // of each broker
-	memory   *memory.Broker
+	loader   *loader         // the file, decoded, and the places of its keys
+	warnings []Problem       // mistakes that do not keep it from working
+	sources  *sources        // makes the sources that the file describes
 	meters   *meters         // nil without a telemetry section
 	vias     map[string]*via // brokers that dead letters of others go to
-	stop     time.Duration
-	slowest  time.Duration // of the containers, to drain
+	stop     time.Duration   // bounds the stop of the whole process
+	slowest  time.Duration   // drain of a container, which the bound has to leave room for
 }
 
 // Format prints the file's name for every verb: what was loaded holds secrets, and the
@@ -166,11 +164,12 @@ func (o Options) parse(name string, text []byte, check bool) (*Config, []Problem
 	if !l.read(text) {
 		return nil, l.finish()
 	}
-	c := &Config{loader: l, brokers: map[string]broker{}, told: map[string][]error{}, vias: map[string]*via{}, memory: o.Memory}
-	if c.memory == nil {
-		c.memory = memory.New(memory.Config{})
+	shared := o.Memory
+	if shared == nil {
+		shared = memory.New(memory.Config{})
 	}
-	c.try()
+	c := &Config{loader: l, vias: map[string]*via{}, sources: &sources{l.file.Brokers, map[string]broker{}, shared, l.surroundings}}
+	(&trial{l, c, map[string][]error{}}).try()
 	problems := l.finish()
 	if len(fatal(problems)) > 0 {
 		return nil, problems
@@ -198,7 +197,7 @@ func (c *Config) Source(name string) (transport.Source, error) {
 	if !ok {
 		return nil, c.noContainer(name)
 	}
-	return c.source(s.Source)
+	return c.sources.source(s.Source)
 }
 
 // mostNamed is how many containers an error names.

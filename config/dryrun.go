@@ -23,14 +23,14 @@ type standIn struct {
 }
 
 // instead makes one. src is what there is of the source, nil if there is nothing.
-func (c *Config) instead(name string, s *sourceSection, src transport.Source) transport.Source {
+func (o *sources) instead(name string, s *sourceSection, src transport.Source) transport.Source {
 	q := memory.New(memory.Config{}).Queue(name, memory.QueueConfig{Partitions: 1})
 	outlet, ok := q.(transport.Outlet)
 	if !ok {
 		return q
 	}
 	if src == nil {
-		src = c.readable(s)
+		src = o.readable(s)
 	}
 	if src == nil {
 		src = q
@@ -69,15 +69,15 @@ func (s *sourceSection) filled(name string) *sourceSection {
 
 // readable is what can be made of a source that has mistakes: without the parameters of
 // its URL that are wrong, else anything on a broker of its kind; nil if that is not known.
-func (c *Config) readable(s *sourceSection) transport.Source {
+func (o *sources) readable(s *sourceSection) transport.Source {
 	kind := kindOf(s.URL)
 	if s.URL != "" {
-		if _, err := c.source(s); err != nil {
-			if src, err := c.source(without(s, err)); err == nil {
+		if _, err := o.source(s); err != nil {
+			if src, err := o.source(without(s, err)); err == nil {
 				return src
 			}
 		}
-	} else if b := c.loader.file.Brokers[s.Broker]; b != nil {
+	} else if b := o.sections[s.Broker]; b != nil {
 		kind = kindOf(b.URL)
 	}
 	var b broker
@@ -96,13 +96,13 @@ func (c *Config) readable(s *sourceSection) transport.Source {
 
 // behind is what else is wrong with a URL, once its wrong parameters are gone. What they
 // were needed for is not a mistake of its own.
-func (c *Config) behind(s *sourceSection, err error) error {
+func (o *sources) behind(s *sourceSection, err error) error {
 	seen := problem.Split(err)
 	left := without(s, err)
 	if left.URL == s.URL {
 		return nil
 	}
-	_, err = c.source(left)
+	_, err = o.source(left)
 	var more []error
 	for _, e := range newMistakes(err, seen) {
 		if p, ok := errors.AsType[*problem.Problem](e); !ok || p.Kind != problem.Missing {

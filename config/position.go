@@ -33,13 +33,13 @@ func (c *Config) Queue(name string, o urls.Options) (Place, error) {
 		return Place{}, c.noContainer(name)
 	}
 	if s.Source.URL != "" {
-		o.Memory, o.Password = c.memory, s.Source.Password.Secret
+		o.Memory, o.Password = c.sources.memory, s.Source.Password.Secret
 		src, err := o.Source(s.Source.URL)
 		return Place{Source: src, URL: s.Source.URL, Password: o.Password}, err
 	}
 	seen := *s.Source
 	seen.BrowseCounts = seen.BrowseCounts || o.BrowseCounts
-	src, err := c.source(&seen)
+	src, err := c.sources.source(&seen)
 	return c.on(s.Source.Broker, src), err
 }
 
@@ -55,7 +55,7 @@ func (c *Config) DeadLetters(name string, o urls.Options) (Place, error) {
 	}
 	to, at := s.DeadLetter.To, s.elsewhere()
 	if at == "" && s.Source.URL != "" {
-		o.Memory, o.Password, o.DeadLetters = c.memory, s.Source.Password.Secret, true
+		o.Memory, o.Password, o.DeadLetters = c.sources.memory, s.Source.Password.Secret, true
 		address, ok := beside(s.Source.URL, to)
 		if !ok {
 			return Place{}, c.noPlace(name, "has an exchange as dead_letter.to")
@@ -66,10 +66,10 @@ func (c *Config) DeadLetters(name string, o urls.Options) (Place, error) {
 	if at == "" {
 		at = s.Source.Broker
 	}
-	if c.brokers[at].sqs != nil && at == s.Source.Broker {
+	if c.sources.brokers[at].sqs != nil && at == s.Source.Broker {
 		to = sqs.Beside(s.Source.Queue, to)
 	}
-	src := c.brokers[at].letters(to, o)
+	src := c.sources.brokers[at].letters(to, o)
 	if src == nil {
 		return Place{}, c.noPlace(name, "has an exchange as dead_letter.to")
 	}

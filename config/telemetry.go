@@ -58,8 +58,8 @@ type live struct {
 
 // makeMeters takes the section apart, and reports mistakes in it. Nothing is
 // collected yet.
-func (c *Config) makeMeters() {
-	l := c.loader
+func (t *trial) makeMeters() {
+	l := t.loader
 	s := l.file.Telemetry
 	out := l.otlp(&s)
 	if s.Metrics == "" && s.Traces == "" {
@@ -78,7 +78,7 @@ func (c *Config) makeMeters() {
 		}
 		m.page = page
 	}
-	c.meters = m
+	t.made.meters = m
 }
 
 // otlp makes the exporter's configuration; nil if nothing goes there.

@@ -24,12 +24,20 @@ import (
 // and to end.
 const graceReserve = 5 * time.Second
 
+// trial makes everything of a configuration once, to find mistakes that only the
+// constructors know. It is over before Load returns the Config.
+type trial struct {
+	loader *loader            // where mistakes are reported
+	made   *Config            // what it fills in
+	told   map[string][]error // by broker: what was reported about it, and is not repeated for each user
+}
+
 // try makes everything once, with a handler that is never called, so that what the
 // constructors refuse is reported like any other mistake.
-func (c *Config) try() {
-	l := c.loader
+func (t *trial) try() {
+	l := t.loader
 	for _, name := range slices.Sorted(maps.Keys(l.file.Brokers)) {
-		c.tryBroker(name, l.file.Brokers[name])
+		t.tryBroker(name, l.file.Brokers[name])
 	}
 	parts := map[string]lifecycle.Component{}
 	for _, name := range l.order {
@@ -37,31 +45,31 @@ func (c *Config) try() {
 		if s == nil || parts[name] != nil {
 			continue
 		}
-		if made := c.tryContainer(name, s); made != nil {
+		if made := t.tryContainer(name, s); made != nil {
 			parts[name] = made
 		}
 	}
-	c.tryRoutes()
-	c.makeMeters()
-	c.tryAdmin()
-	c.tryStop(parts)
+	t.tryRoutes()
+	t.makeMeters()
+	t.tryAdmin()
+	t.tryStop(parts)
 }
 
 // tryBroker makes a broker without connecting, to find what only its package can check.
-func (c *Config) tryBroker(name string, s *brokerSection) {
-	l, path := c.loader, joinAll("brokers", name)
-	b, err := l.broker(s, c.memory)
-	c.brokers[name] = b
+func (t *trial) tryBroker(name string, s *brokerSection) {
+	l, path := t.loader, joinAll("brokers", name)
+	b, err := l.broker(s, t.made.sources.memory)
+	t.made.sources.brokers[name] = b
 	if check, ok := b.source().(transport.Checker); ok {
 		err = errors.Join(err, check.Check())
 	}
 	l.blame(path, join(path, "url"), err)
-	c.told[name] = problem.Split(err)
+	t.told[name] = problem.Split(err)
 }
 
 // unlessTold leaves out what was reported about the broker itself.
-func (c *Config) unlessTold(broker string, err error) error {
-	return errors.Join(newMistakes(err, c.told[broker])...)
+func (t *trial) unlessTold(broker string, err error) error {
+	return errors.Join(newMistakes(err, t.told[broker])...)
 }
 
 // stub is the handler of containers that are made to be looked at.
@@ -72,8 +80,8 @@ func (stub) HandleBatch(context.Context, []*longshore.Delivery) error { return n
 
 // tryContainer makes a container with a handler that does nothing: the checks of the container and of
 // its transport are those that a start runs.
-func (c *Config) tryContainer(name string, s *containerSection) lifecycle.Component {
-	l, path := c.loader, joinAll("containers", name)
+func (t *trial) tryContainer(name string, s *containerSection) lifecycle.Component {
+	l, path := t.loader, joinAll("containers", name)
 	at := join(path, "source")
 	if s.Source == nil {
 		if !l.broken[at] && !l.broken[path] {
@@ -87,16 +95,16 @@ func (c *Config) tryContainer(name string, s *containerSection) lifecycle.Compon
 	if !complete { // look at the rest
 		said = said.filled(name)
 	}
-	src, err := c.source(said)
-	err = c.checked(said, src, err)
+	src, err := t.made.sources.source(said)
+	err = t.checked(said, src, err)
 	l.blame(at, at, err)
 	l.goTogether(path, s)
-	useless := src == nil || !complete || err != nil || len(c.told[s.Source.Broker]) > 0
+	useless := src == nil || !complete || err != nil || len(t.told[s.Source.Broker]) > 0
 	if useless {
-		src = c.instead(name, said, src)
+		src = t.made.sources.instead(name, said, src)
 	}
-	c.tryVia(path, s)
-	cfg := c.settings(name, s)
+	t.tryVia(path, s)
+	cfg := t.made.settings(name, s)
 	cfg.Logger = zap.NewNop()
 	if cfg.Middleware, err = s.chain(nil, cfg.Logger); err != nil {
 		l.blame(join(path, "breaker"), join(path, "breaker"), err)
@@ -104,7 +112,7 @@ func (c *Config) tryContainer(name string, s *containerSection) lifecycle.Compon
 	made, err := makeContainer(src, stub{}, cfg, s.Batch != nil)
 	l.blame(path, path, err)
 	if err != nil { // how long it takes to stop does not depend on the rest
-		made, err = container.New(c.instead(name, &sourceSection{}, nil), stub{}, container.Config{Name: name, DrainTimeout: s.DrainTimeout, CancelGrace: s.CancelGrace, Logger: zap.NewNop()})
+		made, err = container.New(t.made.sources.instead(name, &sourceSection{}, nil), stub{}, container.Config{Name: name, DrainTimeout: s.DrainTimeout, CancelGrace: s.CancelGrace, Logger: zap.NewNop()})
 	}
 	if err != nil {
 		return nil
@@ -113,17 +121,17 @@ func (c *Config) tryContainer(name string, s *containerSection) lifecycle.Compon
 }
 
 // checked is all that is wrong with a source, but what was told of its broker.
-func (c *Config) checked(s *sourceSection, src transport.Source, err error) error {
+func (t *trial) checked(s *sourceSection, src transport.Source, err error) error {
 	if err != nil && s.URL != "" {
-		err = errors.Join(err, c.behind(s, err))
+		err = errors.Join(err, t.made.sources.behind(s, err))
 	}
 	if check, ok := src.(transport.Checker); ok && err == nil {
 		err = check.Check()
-		if err != nil && c.loader.broken[joinAll("brokers", s.Broker, "url")] {
+		if err != nil && t.loader.broken[joinAll("brokers", s.Broker, "url")] {
 			return nil // reported about the broker
 		}
 	}
-	return c.unlessTold(s.Broker, err)
+	return t.unlessTold(s.Broker, err)
 }
 
 func makeContainer(src transport.Source, h longshore.Handler, cfg container.Config, batch bool) (*container.ListenerContainer, error) {
@@ -148,28 +156,28 @@ func (rp *reporter) brokenBelow(path string) bool {
 }
 
 // tryAdmin makes the admin API without listening.
-func (c *Config) tryAdmin() {
-	if c.loader.file.Admin == nil {
+func (t *trial) tryAdmin() {
+	if t.loader.file.Admin == nil {
 		return
 	}
-	s := c.loader.file.Admin
+	s := t.loader.file.Admin
 	if s.TLS != nil {
-		_, err := c.loader.adminTLS(s)
-		c.loader.blame("admin", joinAll("admin", "tls"), err)
+		_, err := t.loader.adminTLS(s)
+		t.loader.blame("admin", joinAll("admin", "tls"), err)
 	}
 	_, err := admin.New(s.settings(nil, nil))
-	c.loader.blame("admin", joinAll("admin", "listen"), err)
-	c.tryTokens(joinAll("admin", "operators"), s.Operators)
-	c.tryTokens(joinAll("admin", "viewers"), s.Viewers)
+	t.loader.blame("admin", joinAll("admin", "listen"), err)
+	t.tryTokens(joinAll("admin", "operators"), s.Operators)
+	t.tryTokens(joinAll("admin", "viewers"), s.Viewers)
 }
 
 // tryTokens refuses tokens that the admin API would refuse at its start. One that cannot
 // be read here was reported as such.
-func (c *Config) tryTokens(path string, tokens map[string]secret) {
+func (t *trial) tryTokens(path string, tokens map[string]secret) {
 	for _, name := range slices.Sorted(maps.Keys(tokens)) {
 		at := join(path, name)
 		if token, err := tokens[name].Get(context.Background()); err == nil && len(token) < admin.MinToken {
-			c.loader.report(c.loader.place(at), Problem{Code: CodeOutOfRange, Path: at, Text: fmt.Sprintf("the token of %s is shorter than %d characters", name, admin.MinToken),
+			t.loader.report(t.loader.place(at), Problem{Code: CodeOutOfRange, Path: at, Text: fmt.Sprintf("the token of %s is shorter than %d characters", name, admin.MinToken),
 				Hint: "generate one: openssl rand -hex 16"})
 		}
 	}
@@ -187,30 +195,30 @@ func (s *adminSection) settings(cs []*container.ListenerContainer, metrics http.
 }
 
 // tryStop finds the bound of the stop.
-func (c *Config) tryStop(parts map[string]lifecycle.Component) {
-	l := c.loader
+func (t *trial) tryStop(parts map[string]lifecycle.Component) {
+	l := t.loader
 	all := slices.Collect(maps.Values(parts))
 	if l.file.Admin != nil {
 		all = append(all, lifecycle.Hook("admin", lifecycle.PhaseAdmin, nil, nil))
 	}
-	if len(c.vias) > 0 || c.meters != nil && c.meters.otlp != nil {
+	if len(t.made.vias) > 0 || t.made.meters != nil && t.made.meters.otlp != nil {
 		all = append(all, lifecycle.Hook("shared", lifecycle.PhasePublishers, nil, nil))
 	}
-	c.slowest = c.drainOf(parts)
+	t.made.slowest = slowestStop(parts)
 	need := lifecycle.Budget(all...)
 	const least = 25 * time.Second // what lifecycle.Config has without a word
-	if c.stop = l.file.Lifecycle.StopTimeout; c.stop == 0 {
-		c.stop = max(need, least)
+	if t.made.stop = l.file.Lifecycle.StopTimeout; t.made.stop == 0 {
+		t.made.stop = max(need, least)
 	}
-	if c.stop < need {
+	if t.made.stop < need {
 		l.report(l.place(joinAll("lifecycle", "stop_timeout")), Problem{Code: longshore.CodeDrainBudget, Path: joinAll("lifecycle", "stop_timeout"),
-			Text: "stop_timeout is " + c.stop.String() + ", and the containers may take " + c.slowest.String() + " to drain",
+			Text: "stop_timeout is " + t.made.stop.String() + ", and the containers may take " + t.made.slowest.String() + " to drain",
 			Hint: "set it to " + need.String() + " or more, leave it out, or lower drain_timeout"})
 	}
 }
 
-// drainOf is the longest stop of all components, from which the grace of the process follows.
-func (c *Config) drainOf(parts map[string]lifecycle.Component) time.Duration {
+// slowestStop is the longest stop of all components, from which the grace of the process follows.
+func slowestStop(parts map[string]lifecycle.Component) time.Duration {
 	var most time.Duration
 	for _, p := range parts {
 		if b, ok := p.(lifecycle.Budgeter); ok {
