@@ -68,6 +68,7 @@ const (
 	CodeRefused     Code = "refused"      // the broker refused the message
 	CodeTooLarge    Code = "too-large"    // larger than the broker takes
 	CodeBadHeader   Code = "bad-header"   // a header that cannot be sent
+	CodeExpired     Code = "expired"      // its time to live was over before it was moved on
 	CodeTimeout     Code = "timeout"      // no answer in time
 	CodeUnsupported Code = "unsupported"  // this broker or queue cannot do it
 	CodeSettle      Code = "settle"       // an accepted settlement failed later

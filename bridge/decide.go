@@ -4,12 +4,13 @@ package bridge
 type action uint8
 
 const (
-	forward    action = iota // publish it to the target
-	rename                   // publish it under a new identity: it carries another message's headers
-	drop                     // acknowledge it: it came from the target
-	skip                     // acknowledge it: the target has confirmed it before
-	parkHops                 // park it: it has passed too many places
-	parkBehind               // park it: an earlier message of its key is parked
+	forward     action = iota // publish it to the target
+	rename                    // publish it under a new identity: it carries another message's headers
+	drop                      // acknowledge it: it came from the target
+	skip                      // acknowledge it: the target has confirmed it before
+	parkHops                  // park it: it has passed too many places
+	parkExpired               // park it: its time to live is over
+	parkBehind                // park it: an earlier message of its key is parked
 )
 
 // facts are what the decision depends on.
@@ -19,6 +20,7 @@ type facts struct {
 	loops     bool // the ledger knows that it came from the target
 	done      bool // the ledger knows that the target has confirmed this very record of a log
 	hops      int  // how many places it has passed
+	expired   bool // its time to live is over, and its broker does not remove it
 	keyParked bool // an earlier message of its key is parked
 }
 
@@ -32,6 +34,8 @@ func (f facts) decide() action {
 		return skip
 	case f.hops >= maxHops:
 		return parkHops
+	case f.expired:
+		return parkExpired
 	case f.keyParked:
 		return parkBehind
 	case f.copied:

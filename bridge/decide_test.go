@@ -12,18 +12,21 @@ func TestTheRule(t *testing.T) {
 		facts
 		want action
 	}{
-		"a new message":                       {facts{}, forward},
-		"from another bridge":                 {facts{hops: 3}, forward},
-		"it came from the target":             {facts{viaTarget: true, hops: 1}, drop},
-		"so says the ledger":                  {facts{loops: true}, drop},
-		"confirmed before the crash":          {facts{done: true, hops: maxHops, keyParked: true}, skip},
-		"a loop of many places":               {facts{viaTarget: true, hops: maxHops}, drop},
-		"a loop behind a parked message":      {facts{viaTarget: true, keyParked: true}, drop},
-		"too many places":                     {facts{hops: maxHops}, parkHops},
-		"one fewer":                           {facts{hops: maxHops - 1}, forward},
-		"behind a parked message":             {facts{keyParked: true}, parkBehind},
-		"copied headers":                      {facts{copied: true}, rename},
-		"copied headers, behind a parked one": {facts{copied: true, keyParked: true}, parkBehind},
+		"a new message":                        {facts{}, forward},
+		"from another bridge":                  {facts{hops: 3}, forward},
+		"it came from the target":              {facts{viaTarget: true, hops: 1}, drop},
+		"so says the ledger":                   {facts{loops: true}, drop},
+		"confirmed before the crash":           {facts{done: true, hops: maxHops, keyParked: true}, skip},
+		"a loop of many places":                {facts{viaTarget: true, hops: maxHops}, drop},
+		"a loop behind a parked message":       {facts{viaTarget: true, keyParked: true}, drop},
+		"too many places":                      {facts{hops: maxHops}, parkHops},
+		"one fewer":                            {facts{hops: maxHops - 1}, forward},
+		"behind a parked message":              {facts{keyParked: true}, parkBehind},
+		"expired":                              {facts{expired: true}, parkExpired},
+		"expired, behind a parked message":     {facts{expired: true, keyParked: true}, parkExpired},
+		"expired, and it came from the target": {facts{expired: true, viaTarget: true}, drop},
+		"copied headers":                       {facts{copied: true}, rename},
+		"copied headers, behind a parked one":  {facts{copied: true, keyParked: true}, parkBehind},
 	} {
 		if got := like.decide(); got != like.want {
 			t.Errorf("%s: %d, want %d", name, got, like.want)

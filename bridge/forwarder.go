@@ -26,6 +26,7 @@ type forwarder struct {
 	toID        uint64
 	identity    IdentityRule
 	deadLetters bool                 // what is moved are dead letters: they do not expire again
+	keeps       bool                 // the source's broker does not remove messages that have expired
 	log         bool                 // the source is a partitioned log: a position belongs to one message
 	ordered     bool                 // the source keeps an order, so that of each key is recorded and kept
 	ledger      *ledger.Ledger       // nil: none
@@ -58,7 +59,7 @@ func (f *forwarder) Handle(ctx context.Context, d *longshore.Delivery) error {
 	if f.log {
 		rec.Pos = positionOf(&d.Origin)
 	}
-	what := facts{viaTarget: path.has(f.to), copied: copied, hops: len(path.places)}
+	what := facts{viaTarget: path.has(f.to), copied: copied, hops: len(path.places), expired: f.expired(m)}
 	if f.ledger != nil {
 		known := f.ledger.Ask(rec)
 		what.loops, what.done, what.copied = known == ledger.Loops, known == ledger.Done, copied || known == ledger.Differs
@@ -81,6 +82,11 @@ func (f *forwarder) Handle(ctx context.Context, d *longshore.Delivery) error {
 		return f.park(ctx, rec, &longshore.Error{Code: longshore.CodeHops, Op: "forward a message", Source: f.name,
 			Err:  fmt.Errorf("it has passed %d places", len(path.places)),
 			Hint: "look for bridges that form a ring, in the header " + longshore.HeaderVia})
+	case parkExpired:
+		rec.Key = 0 // it would be gone on its own broker, so later messages of its key go on
+		return f.park(ctx, rec, &longshore.Error{Code: longshore.CodeExpired, Op: "forward a message", Source: f.name,
+			Err:  fmt.Errorf("its expiration of %s was over at %s", m.Expiration, m.Timestamp.Add(m.Expiration).UTC().Format(time.RFC3339)),
+			Hint: "remove it from the parking place, or unpark it, which forwards it without an expiration"})
 	case parkBehind:
 		return f.park(ctx, rec, &longshore.Error{Code: longshore.CodeBusy, Op: "forward a message", Source: f.name,
 			Err: errors.New("an earlier message of its key is parked"), Hint: "forward the parked messages first, then release the key"})
@@ -96,6 +102,12 @@ func (f *forwarder) Handle(ctx context.Context, d *longshore.Delivery) error {
 	case forward:
 	}
 	return f.deliver(ctx, m, path, rec, d.Attempt)
+}
+
+// expired tells whether the message would be gone by now on a broker that removes such messages:
+// forwarded, it would live once more. A rollback takes everything back.
+func (f *forwarder) expired(m *longshore.Message) bool {
+	return f.keeps && !f.deadLetters && !f.returns && m.Expiration > 0 && !m.Timestamp.IsZero() && f.now().After(m.Timestamp.Add(m.Expiration))
 }
 
 // positionOf is a number for a place in a log; 0 is none.

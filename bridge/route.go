@@ -144,7 +144,8 @@ func New(cfg Config) (*Route, error) {
 	}
 	f := &forwarder{name: cfg.Name, from: token(from), to: token(to), fromID: hashOf(token(from)), toID: hashOf(token(to)),
 		identity: cfg.Identity, deadLetters: cfg.DeadLetters, attempts: cmp.Or(cfg.Container.Redelivery.MaxAttempts, defaultAttempts), now: time.Now,
-		ordered: cfg.From.Capabilities().Ordering != longshore.OrderNone, log: cfg.From.Capabilities().Partitions, returns: cfg.Return}
+		ordered: cfg.From.Capabilities().Ordering != longshore.OrderNone, log: cfg.From.Capabilities().Partitions, returns: cfg.Return,
+		keeps: from.Transport != "rabbitmq"}
 	if cfg.Container.Clock != nil {
 		f.now = cfg.Container.Clock.Now
 	}

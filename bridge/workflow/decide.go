@@ -80,7 +80,7 @@ func ended(s Side, assured bool, which string) Decision {
 	case s.Consumers > 0:
 		return Decision{Wait, fmt.Sprintf("%s consumers: %d still there", which, s.Consumers), ""}
 	case s.Unsettled > 0:
-		return Decision{Wait, fmt.Sprintf("%d messages are with a consumer of the %s side", s.Unsettled, which), ""}
+		return Decision{Wait, fmt.Sprintf("%s with a consumer of the %s side", messages(s.Unsettled, " is", " are"), which), ""}
 	case s.Consumers < 0 && !assured:
 		return Decision{Ask, "the broker does not count consumers: have all " + which + " consumers ended?", ""}
 	}
@@ -93,7 +93,7 @@ func flows(s Side, moved int64) Decision {
 	if s.Messages() == s.Delayed || moved > 0 {
 		return Decision{Verdict: Advance}
 	}
-	return Decision{Wait, fmt.Sprintf("%d messages to move", s.Ready), ""}
+	return Decision{Wait, messages(s.Ready, " to move", " to move"), ""}
 }
 
 func started(s Side, assured bool, which string) Decision {
@@ -113,7 +113,7 @@ func started(s Side, assured bool, which string) Decision {
 func silent(s Side, o Observation, quiet time.Duration) Decision {
 	switch {
 	case s.Ready+s.Unsettled > 0:
-		return Decision{Wait, fmt.Sprintf("%d messages to move", s.Ready+s.Unsettled), ""}
+		return Decision{Wait, messages(s.Ready+s.Unsettled, " to move", " to move"), ""}
 	case o.Silence < quiet:
 		return Decision{Wait, fmt.Sprintf("quiet for %s of %s", o.Silence.Round(time.Second), quiet), ""}
 	}
@@ -124,13 +124,21 @@ func silent(s Side, o Observation, quiet time.Duration) Decision {
 func empty(s Side, o Observation) Decision {
 	switch {
 	case s.Messages() > 0 && s.Delayed == s.Messages():
-		return Decision{Wait, fmt.Sprintf("%d messages wait for their delay", s.Delayed), ""}
+		return Decision{Wait, messages(s.Delayed, " waits for its delay", " wait for their delay"), ""}
 	case s.Messages() > 0:
-		return Decision{Wait, fmt.Sprintf("%d messages to move", s.Messages()), ""}
+		return Decision{Wait, messages(s.Messages(), " to move", " to move"), ""}
 	case o.Parked > 0:
-		return Decision{Refuse, fmt.Sprintf("%d messages are parked", o.Parked), "remove the cause and run longshore bridge unpark, or move them away"}
+		return Decision{Refuse, messages(o.Parked, " is parked", " are parked"), "remove the cause and run longshore bridge unpark, or move them away"}
 	case o.DeadLetters > 0:
 		return Decision{Wait, fmt.Sprintf("%d dead letters to move", o.DeadLetters), ""}
 	}
 	return Decision{Verdict: Advance}
+}
+
+// messages is "1 message is parked" or "2 messages are parked", with the two endings.
+func messages(n int64, one, more string) string {
+	if n == 1 {
+		return "1 message" + one
+	}
+	return fmt.Sprintf("%d messages%s", n, more)
 }

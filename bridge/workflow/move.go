@@ -161,7 +161,7 @@ func (m *Move) Finish(ctx context.Context) (State, error) {
 			if err := s.reach(m.cfg.Ledger, NewRuns, m.cfg.Now()); err != nil {
 				return s.phase(), err
 			}
-			return s.phase(), Precondition(s.Route, fmt.Sprintf("not empty: %d messages have arrived on the old side", n), "find the producer that still writes there, then run longshore bridge cutover "+s.Route+" again")
+			return s.phase(), Precondition(s.Route, "not empty: "+messages(n, " has", " have")+" arrived on the old side", "find the producer that still writes there, then run longshore bridge cutover "+s.Route+" again")
 		}
 		return Finished, s.reach(m.cfg.Ledger, Finished, m.cfg.Now())
 	})

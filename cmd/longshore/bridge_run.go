@@ -107,7 +107,7 @@ func (b *bridgeCommand) unparkKey(ctx context.Context, r *config.Route, cfg brid
 	if b.print.JSON {
 		return errors.Join(err, b.print.Document(out))
 	}
-	return errors.Join(err, b.print.Printf("key %s: forwarded %d; %s of other keys stay parked\nundo: parked messages are forwarded ones now: %s\n", cli.Printable(key), done.Forwarded, messages(int(done.Left)), out.Undo))
+	return errors.Join(err, b.print.Printf("key %s: forwarded %d; still parked: %s of other keys\nundo: parked messages are forwarded ones now: %s\n", cli.Printable(key), done.Forwarded, messages(int(done.Left)), out.Undo))
 }
 
 // withLedger calls use with the ledger in a directory, and closes it; nil where the directory is "".
