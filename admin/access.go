@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -203,7 +204,10 @@ func fromOtherSite(r *http.Request) bool {
 // knownHost refuses names that a foreign page may have pointed at us; an address
 // cannot be.
 func (a *access) knownHost(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
+	if h, port, err := net.SplitHostPort(host); err == nil {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return false
+		}
 		host = h
 	}
 	host = strings.ToLower(strings.Trim(host, "[]"))

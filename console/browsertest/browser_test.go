@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -250,13 +251,67 @@ func (p *tab) shows(text string) {
 	p.until("document.body.innerText.includes(" + string(raw) + ")")
 }
 
-// click presses the first button or link whose text begins so.
+// click moves the mouse to the first button or link whose text begins so, and presses: as for a
+// person, it must be on the screen after scrolling, with nothing in front of it.
 func (p *tab) click(label string) {
 	p.t.Helper()
 	raw, _ := json.Marshal(label)
-	find := "[...(document.querySelector('dialog[open]') || document).querySelectorAll('button, a')].find((b) => b.textContent.trim().startsWith(" + string(raw) + ") && !b.disabled && b.getClientRects().length)"
+	p.press("[...(document.querySelector('dialog[open]') || document).querySelectorAll('button, a')].find((b) => b.textContent.trim().startsWith(" + string(raw) + ") && !b.disabled && b.getClientRects().length)")
+}
+
+// press clicks on what an expression finds.
+func (p *tab) press(find string) {
+	p.t.Helper()
 	p.until("!!" + find)
-	js[any](p, find+".click()")
+	at := p.reach(find)
+	p.do(chromedp.MouseClickXY(at.X, at.Y))
+}
+
+// drag moves the knob of a slider to a share of its way.
+func (p *tab) drag(find string, to float64) {
+	p.t.Helper()
+	p.until("!!" + find)
+	at := p.reach(find)
+	knob := js[float64](p, "((r) => (r.value - r.min) / (r.max - r.min))("+find+")")
+	const edge = 8 // half of the knob
+	pos := func(share float64) float64 { return at.Left + edge + share*(at.W-2*edge) }
+	p.do(chromedp.MouseEvent(input.MousePressed, pos(knob), at.Y, chromedp.ButtonLeft, chromedp.ClickCount(1)),
+		chromedp.MouseEvent(input.MouseMoved, pos((knob+to)/2), at.Y, chromedp.ButtonLeft),
+		chromedp.MouseEvent(input.MouseMoved, pos(to), at.Y, chromedp.ButtonLeft),
+		chromedp.MouseEvent(input.MouseReleased, pos(to), at.Y, chromedp.ButtonLeft, chromedp.ClickCount(1)))
+}
+
+// place is a point of an element in the window, near its beginning if it is long (the end of an
+// id may be cut off), with where the element begins and its width.
+type place struct{ X, Y, Left, W float64 }
+
+// reach scrolls to what an expression finds and waits until the mouse would hit it.
+func (p *tab) reach(find string) (at place) {
+	p.t.Helper()
+	p.until(`((e) => {
+  if (!e) return false;
+  e.scrollIntoView({block: 'nearest', behavior: 'instant'});
+  const r = e.getClientRects()[0] || new DOMRect(), x = r.x + Math.min(r.width / 2, 60), y = r.y + r.height / 2, hit = document.elementFromPoint(x, y);
+  window.reached = {X: x, Y: y, Left: r.x, W: r.width};
+  return !!hit && (e === hit || e.contains(hit));
+})(` + find + ")")
+	return js[place](p, "window.reached")
+}
+
+// sees waits until a text is in the window as it is, without scrolling, and nothing covers it.
+func (p *tab) sees(text string, within time.Duration) {
+	p.t.Helper()
+	raw, _ := json.Marshal(text)
+	p.within(within, `(() => {
+  const all = [...document.querySelectorAll('body *')].filter((e) => e.getClientRects().length && e.innerText?.includes(`+string(raw)+`));
+  return all.some((e) => {
+    if ([...e.children].some((c) => all.includes(c))) return false;
+    const r = e.getBoundingClientRect(), x = r.x + Math.min(r.width / 2, 40), y = r.y + r.height / 2;
+    if (r.top < 0 || r.left < 0 || r.bottom > innerHeight || r.right > innerWidth) return false;
+    const hit = document.elementFromPoint(x, y);
+    return !!hit && (e === hit || e.contains(hit));
+  });
+})()`)
 }
 
 // logIn opens a view as anna.

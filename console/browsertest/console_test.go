@@ -51,19 +51,28 @@ func TestSteer(t *testing.T) {
 	if st := s.c.State(); st != container.StateRunning {
 		t.Errorf("the page says running, the container %v", st)
 	}
-	js[any](p, "const r = document.querySelector('input[type=range]'); r.value = 3; r.dispatchEvent(new Event('input'))")
+	p.drag("document.querySelector('input[type=range]')", 0.25)
+	chosen := js[int](p, "Number(document.querySelector('input[type=range]').value)")
+	if most := js[int](p, "Number(document.querySelector('input[type=range]').max)"); chosen < 1 || chosen > most/2 {
+		t.Errorf("the slider was drawn to a quarter, and is at %d of %d", chosen, most)
+	}
 	p.click("Limit")
-	p.shows("3 at once, 0 in use; set by anna until")
-	if n := s.c.Stats().Permits; n != 3 {
-		t.Errorf("the page says 3 permits, the container %d", n)
+	p.shows(fmt.Sprintf("%d at once, 0 in use; set by anna until", chosen))
+	if n := s.c.Stats().Permits; n != chosen {
+		t.Errorf("the page says %d permits, the container %d", chosen, n)
 	}
 	p.click("Clear")
 	p.shows("No limit of handlers at once")
-	js[any](p, "const w = document.querySelector('input[aria-label=\"Most workers\"]'); w.value = 0; w.dispatchEvent(new Event('input'))")
+	most := func(n string) { // marks what is there, and types
+		p.press("document.querySelector('input[aria-label=\"Most workers\"]')")
+		js[any](p, "document.activeElement.select()")
+		p.do(chromedp.KeyEvent(n))
+	}
+	most("0")
 	p.click("Set")
 	p.shows("error[config]") // refused, with what to do
 	p.shows("to hold everything pause it")
-	js[any](p, "{const w = document.querySelector('input[aria-label=\"Most workers\"]'); w.value = 7; w.dispatchEvent(new Event('input'))}")
+	most("7")
 	p.click("Set")
 	p.until("document.body.innerText.includes('set') && !document.body.innerText.includes('error[config]')")
 	if n := s.c.Stats().Max; n != 7 {
@@ -322,7 +331,7 @@ func TestHostile(t *testing.T) {
 	p.shows(`\u202egnp.exe`)
 	js[any](p, "location.hash = '/dead-letters'")
 	p.until("document.querySelectorAll('tbody tr').length === 5")
-	js[any](p, "document.querySelector('button.linkish').click()")
+	p.press("document.querySelector('button.linkish')")
 	p.until("!!document.querySelector('.letter pre, .letter .result.bad')")
 	js[any](p, "location.hash = '/events'")
 	p.all()

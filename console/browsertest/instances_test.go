@@ -52,7 +52,7 @@ func TestManyInstances(t *testing.T) {
 
 	js[any](p, "location.hash = '/'")
 	p.until("[...document.querySelectorAll('main a')].some((e) => e.href.includes('shop-2'))")
-	js[any](p, "[...document.querySelectorAll('main a')].find((e) => e.href.includes('shop-2')).click()")
+	p.press("[...document.querySelectorAll('main a')].find((e) => e.href.includes('shop-2'))")
 	p.click("Pause")
 	p.do(chromedp.SendKeys("input[placeholder=reason]", "lunch"))
 	p.click("Pause now")

@@ -50,19 +50,24 @@ func stay(t *testing.T) string {
 }
 
 // A person who sees the demo for the first time finds out with the mouse alone why orders
-// are slow, and makes them fast again.
+// are slow, and makes them fast again. The reason and the way out are in the window without
+// scrolling, on the page that the link opens.
 func TestNewUser(t *testing.T) {
 	t.Parallel()
 	p := openTab(t, stay(t))
 	began := time.Now()
-	p.within(30*time.Second, "document.querySelector('h1').textContent.includes('held back')")
-	p.within(30*time.Second, "document.body.innerText.includes('set by carol (month end: the ledger asked for less load)')") // why, and who
-	p.click("Clear the limit")
-	p.within(20*time.Second, "!document.body.innerText.includes('carol')")
+	p.sees("held back", 30*time.Second)
+	p.sees("set by carol (month end: the ledger asked for less load)", 30*time.Second) // why, and who
+	p.sees("Clear the limit", 5*time.Second)
+	clear := time.Since(began)
 	backlog := "Number(document.querySelectorAll('.tile strong')[1].textContent.replaceAll(',', ''))"
 	before := js[int](p, backlog)
+	p.click("Clear the limit")
+	p.within(20*time.Second, "!document.body.innerText.includes('carol')")
 	p.within(60*time.Second, fmt.Sprintf("%s < %d", backlog, max(before/2, 200))) // fast again
-	if took := time.Since(began); took > 2*time.Minute {
+	took := time.Since(began)
+	t.Logf("clear after %v, fast again after %v; the backlog was %d", clear.Round(time.Millisecond), took.Round(time.Millisecond), before)
+	if took > 2*time.Minute {
 		t.Errorf("it took %v", took)
 	}
 }

@@ -24,6 +24,8 @@ type mutant struct {
 	mu   sync.Mutex
 	last *mutantConsumer // for bugs that mix up generations
 	ends int             // consumers that were closed
+
+	opened []*mutantConsumer // all of them, for the list of consumers
 }
 
 // fullSource and fullConsumer are all that the memory transport's are.
@@ -96,6 +98,7 @@ func (m *mutant) Open(ctx context.Context, o transport.OpenOptions) (transport.C
 	m.mu.Lock()
 	prev := m.last
 	m.last = c
+	m.opened = append(m.opened, c)
 	m.mu.Unlock()
 	switch m.bug {
 	case "open-kills-the-other":

@@ -77,7 +77,7 @@ var mutants = []struct{ bug, check, also string }{
 	{"down-never", "loss-down", "close-after-loss flush-after-drop flush-confirms flush-waits loss-redelivers stale-delivery"},
 	{"down-twice", "loss-down", ""},
 	{"stale-tag-settles-new-delivery", "stale-delivery", "close-bounded close-gives-back loss-contexts loss-observed open-twice opens-paused"},
-	{"open-kills-the-other", "open-twice", "opens-paused"},
+	{"open-kills-the-other", "open-twice", "opens-paused consumers"},
 	{"open-context-kills", "open-context", "*"},
 	{"missing-is-made", "open-missing", ""},
 	{"auth-untyped", "open-auth", "open-missing"},
@@ -106,6 +106,18 @@ var mutants = []struct{ bug, check, also string }{
 	{"browse-never-ends", "browse", ""},
 	{"operations-without-nack", "operations", ""},
 	{"operations-all-fail", "operations", ""},
+	{"progress-commits-what-is-handed-out", "progress", ""},
+	{"progress-never-commits", "progress", ""},
+	{"progress-end-is-position", "progress", ""},
+	{"progress-position-is-end", "progress", ""},
+	{"progress-repeats-a-partition", "progress", ""},
+	{"consumers-lists-only-itself", "consumers", ""},
+	{"consumers-calls-all-its-own", "consumers", ""},
+	{"consumers-keeps-the-closed", "consumers", ""},
+	{"consumers-without-time", "consumers", ""},
+	{"consumers-total-too-small", "consumers", ""},
+	{"consumers-shares-an-id", "consumers", ""},
+	{"consumers-refuses-without-a-reason", "consumers", ""},
 }
 
 func TestEveryMutantIsCaughtByItsCheck(t *testing.T) {

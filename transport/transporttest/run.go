@@ -29,7 +29,7 @@ func Checks() []string {
 func allChecks() []check {
 	var all []check
 	for _, part := range [][]check{receiveChecks(), settleChecks(), endChecks(), lossChecks(),
-		flushChecks(), publishChecks(), contentChecks(), openChecks(), optionalChecks()} {
+		flushChecks(), publishChecks(), contentChecks(), openChecks(), optionalChecks(), reportChecks()} {
 		all = append(all, part...)
 	}
 	return all
