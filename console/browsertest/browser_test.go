@@ -290,7 +290,7 @@ func (p *tab) reach(find string) (at place) {
 	p.t.Helper()
 	p.until(`((e) => {
   if (!e) return false;
-  e.scrollIntoView({block: 'nearest', behavior: 'instant'});
+  e.scrollIntoView({block: 'center', behavior: 'instant'});
   const r = e.getClientRects()[0] || new DOMRect(), x = r.x + Math.min(r.width / 2, 60), y = r.y + r.height / 2, hit = document.elementFromPoint(x, y);
   window.reached = {X: x, Y: y, Left: r.x, W: r.width};
   return !!hit && (e === hit || e.contains(hit));

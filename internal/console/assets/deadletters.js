@@ -76,7 +76,7 @@ export function deadLetters(name, instance) {
     }
     if (!yes) return;
     const j = await act(out, 'POST', of(c, '/jobs'), {kind, ...s.body, ...(yes.reason ? {why: yes.reason} : {})}, `${kind} began; it goes on when this page is closed`);
-    if (j) store.jobs.set(j.id, j);
+    if (j && !store.jobs.has(j.id)) store.jobs.set(j.id, j); // the stream may have been faster, and know its end
     chosen.clear();
     draw();
   }
