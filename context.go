@@ -16,6 +16,23 @@ import (
 type lazyContext struct {
 	base context.Context //nolint:containedctx // it is a context
 	std  atomic.Pointer[contextState]
+	of   *Delivery // the delivery whose context it is, for DeliveryFrom
+}
+
+// deliveryKey is the key under which a context has its delivery.
+type deliveryKey struct{}
+
+// DeliveryFrom returns the delivery whose handler got ctx, or a context made from it; nil if
+// there is none. What a middleware's own context hides is not found.
+func DeliveryFrom(ctx context.Context) *Delivery {
+	d, _ := ctx.Value(deliveryKey{}).(*Delivery)
+	return d
+}
+
+// WithDelivery returns a context from which [DeliveryFrom] returns d. For containers, which do
+// something for a delivery after its handler's context has ended.
+func WithDelivery(ctx context.Context, d *Delivery) context.Context {
+	return context.WithValue(ctx, deliveryKey{}, d)
 }
 
 type contextState struct {
@@ -64,6 +81,9 @@ func (c *lazyContext) Err() error {
 }
 
 func (c *lazyContext) Value(key any) any {
+	if key == (deliveryKey{}) && c.of != nil {
+		return c.of
+	}
 	if s := c.std.Load(); s != nil {
 		// The standard library asks for its own context by a private key: the state
 		// answers that, the base everything else.

@@ -94,7 +94,7 @@ const (
 // Attempt before it hands the delivery out.
 func NewDelivery(base context.Context, settler Settler, token uint64) *Delivery {
 	d := &Delivery{Attempt: 1, settler: settler, token: token}
-	d.ctx.base = base //nolint:fatcontext // set once, nothing grows
+	d.ctx.base, d.ctx.of = base, d //nolint:fatcontext // set once, nothing grows
 	return d
 }
 
@@ -105,7 +105,7 @@ func NewDeliveries(base context.Context, settler Settler, first uint64, n int) [
 	for i := range ds {
 		d := &ds[i]
 		d.Attempt, d.settler, d.token = 1, settler, first+uint64(i)
-		d.ctx.base = base //nolint:fatcontext // set once, nothing grows
+		d.ctx.base, d.ctx.of = base, d //nolint:fatcontext // set once, nothing grows
 	}
 	return ds
 }
@@ -124,6 +124,16 @@ func (d *Delivery) Root() *Delivery {
 		return d.root
 	}
 	return d
+}
+
+// Newest returns the attempt that is running now, or ran last, for the token of d. For
+// transports that keep something for an attempt until it succeeds.
+func (d *Delivery) Newest() *Delivery {
+	root := d.Root()
+	if cur := root.current.Load(); cur != nil {
+		return cur
+	}
+	return root
 }
 
 // Lose says that the broker has taken the delivery back. For transports, on
@@ -172,7 +182,7 @@ func (d *Delivery) Again(attempt int) (*Delivery, error) {
 	root := d.Root()
 	next := &Delivery{Message: *d.Received(), Origin: d.Origin, Attempt: attempt,
 		settler: d.settler, token: d.token, root: root, native: d.native}
-	next.ctx.base = d.ctx.base //nolint:fatcontext // the same parent, nothing grows
+	next.ctx.base, next.ctx.of = d.ctx.base, next //nolint:fatcontext // the same parent, nothing grows
 	if err := d.claim(stateSuperseded); err != nil {
 		return nil, err
 	}

@@ -110,7 +110,7 @@ func (t *settler) deadLetter(w *worker, it *item, j judgement) {
 		t.reject(w, it, j)
 	case policy == DeadLetterDiscard:
 		j.verdict = longshore.VerdictDiscard
-		t.ack(w, it, j)
+		t.discard(w, it, j)
 	default:
 		t.keep(w, it, j)
 	}
@@ -223,7 +223,8 @@ func (l *deadLetters) publish(d *longshore.Delivery, id string, reason error, fa
 // send publishes with a deadline of its own: a worker must not wait for a broker that
 // takes nothing.
 func (l *deadLetters) send(d *longshore.Delivery, id string, reason error) error {
-	ctx, cancel := context.WithTimeout(l.life.settle, publishTimeout)
+	// A transport may publish it in one step with the ack of the delivery.
+	ctx, cancel := context.WithTimeout(longshore.WithDelivery(l.life.settle, d), publishTimeout)
 	defer cancel()
 	if err := l.hopped(d); err != nil {
 		return err

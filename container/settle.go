@@ -110,8 +110,10 @@ func (t *settler) carryOut(w *worker, it *item, err error, end time.Time, took t
 	}
 	t.log.failed(it.d, j, t.dead.policyNow())
 	switch j.verdict {
-	case longshore.VerdictAck, longshore.VerdictDiscard:
+	case longshore.VerdictAck:
 		t.ack(w, it, j)
+	case longshore.VerdictDiscard:
+		t.discard(w, it, j)
 	case longshore.VerdictRetry:
 		t.redeliver(w, it, j, it.d.Attempt+1, t.dead.policyNow() != DeadLetterKeep)
 	case longshore.VerdictRelease:
@@ -132,6 +134,16 @@ func (t *settler) ack(w *worker, it *item, j judgement) {
 		j.verdict = v
 	}
 	t.end(w, it, j)
+}
+
+// discard acks an item although it failed. The ack is a new attempt's, so a transport that
+// keeps what the handler wanted to publish until it succeeds drops it.
+func (t *settler) discard(w *worker, it *item, j judgement) {
+	if own, err := it.d.Again(it.d.Attempt); err == nil {
+		own.Own(t.owner, it.started)
+		t.moved.renew(it, own)
+	}
+	t.ack(w, it, j)
 }
 
 // acked acks a delivery and returns what became of it.
