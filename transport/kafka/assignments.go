@@ -183,6 +183,7 @@ func (p *partition) endHold() {
 func (p *partition) forfeit() {
 	p.mu.Lock()
 	acked := p.ledger.close()
+	p.outputs.forget()
 	p.mu.Unlock()
 	if len(acked) == 0 {
 		return

@@ -25,6 +25,7 @@ type committer struct {
 	health      *topicHealth         // is told of topics that the broker does not know
 	reports     *reports             // takes commits that fail and what cannot be saved
 	operations  transport.Operations // times each commit
+	tx          *transactions        // commits what handlers have published too; nil without Transactional
 
 	turn chan struct{} // holds one token: one commit at a time, and none while a position is moved
 }
@@ -46,7 +47,7 @@ const (
 
 // run commits by time and by count.
 func (c *committer) run() {
-	linger := or(c.src.cfg.SettleLinger, defaultLinger)
+	linger := c.src.cfg.linger()
 	tick := time.NewTicker(linger)
 	defer tick.Stop()
 	for {
@@ -124,8 +125,11 @@ func (c *committer) persist(ctx context.Context, ps func() []*partition, helps f
 // mayHelp reports whether another try of a commit can end otherwise.
 func mayHelp(err error) bool {
 	var ke *kerr.Error
+	if errors.Is(err, errUnconfirmed) {
+		return true
+	}
 	if errors.As(err, &ke) {
-		return kerr.IsRetriable(ke) || savesTooMuch(ke) || ke == kerr.RebalanceInProgress || ke == kerr.IllegalGeneration || ke == kerr.UnknownMemberID || ke == kerr.StaleMemberEpoch
+		return kerr.IsRetriable(ke) || savesTooMuch(ke) || endsTransaction(ke) || ke == kerr.RebalanceInProgress || ke == kerr.IllegalGeneration || ke == kerr.UnknownMemberID || ke == kerr.StaleMemberEpoch
 	}
 	return true
 }
@@ -135,7 +139,7 @@ func mayHelp(err error) bool {
 // had.
 func passes(err error) bool {
 	var ke *kerr.Error
-	if errors.As(err, &ke) {
+	if errors.As(err, &ke) && !errors.Is(err, errUnconfirmed) {
 		switch ke {
 		case kerr.UnknownTopicID, kerr.UnknownTopicOrPartition, kerr.InconsistentTopicID, kerr.IllegalGeneration, kerr.UnknownMemberID:
 			return false
@@ -168,6 +172,17 @@ func (c *committer) commit(ctx context.Context, ps []*partition) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	return c.commitNow(ctx, ps)
+}
+
+// commitNow is commit for a caller that has the turn.
+func (c *committer) commitNow(ctx context.Context, ps []*partition) error {
+	if c.tx.unsettled() {
+		if err := c.tx.settle(ctx, c.committable, c.assignments); err != nil {
+			c.troubled(err)
+			return err
+		}
+	}
 	c.settled.recent.Store(0)
 	batch := map[tp]*pending{}
 	for _, p := range ps {
@@ -181,6 +196,9 @@ func (c *committer) commit(ctx context.Context, ps []*partition) error {
 	var failed error
 	for _, part := range parts(batch) {
 		failed = worse(failed, c.send(ctx, part))
+		if c.tx.unsettled() {
+			break
+		}
 	}
 	return failed
 }
@@ -206,6 +224,13 @@ func parts(batch map[tp]*pending) (all []map[tp]*pending) {
 	return all
 }
 
+// close ends the producer of transactions. Nothing can be committed with one afterwards.
+func (c *committer) close() {
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
+	c.tx.close()
+}
+
 // committable reports whether the partition is this member's, and its topic the one that
 // has the name now, as far as is known here. A commit by name would reach whatever topic has
 // it: brokers before 4.1 are told no identity.
@@ -225,7 +250,14 @@ func (c *committer) send(ctx context.Context, batch map[tp]*pending) error {
 		positions[k] = cluster.Position{TopicID: one.p.key.id, Offset: one.s.Offset, Epoch: one.s.Epoch, Metadata: one.s.Saved}
 	}
 	began := c.operations.Begin()
-	answers, failed := c.member.Commit(ctx, positions, func(k tp) bool { return c.committable(batch[k].p) })
+	still := func(k tp) bool { return c.committable(batch[k].p) }
+	var answers map[tp]error
+	var failed error
+	if c.tx.carries(batch) {
+		answers, failed = c.tx.commit(ctx, batch, positions, still)
+	} else {
+		answers, failed = c.member.Commit(ctx, positions, still)
+	}
 	if failed == nil {
 		failed = c.answered(batch, positions, answers)
 	}
@@ -234,10 +266,17 @@ func (c *committer) send(ctx context.Context, batch map[tp]*pending) error {
 	}
 	if failed == nil {
 		c.reports.over(conditionCommit, c.src.title()+": commits work again")
-	} else if !errors.Is(failed, context.Canceled) {
-		c.reports.troubled(conditionCommit, fmt.Sprintf("%s: a commit failed: %v; the next commit carries it too", c.src.title(), failed), failed)
+	} else {
+		c.troubled(failed)
 	}
 	return failed
+}
+
+// troubled reports a commit that failed.
+func (c *committer) troubled(failed error) {
+	if !errors.Is(failed, context.Canceled) {
+		c.reports.troubled(conditionCommit, fmt.Sprintf("%s: a commit failed: %v; the next commit carries it too", c.src.title(), failed), failed)
+	}
 }
 
 // answered looks at the answer of each partition that was sent: an answer has no error as a
@@ -291,7 +330,9 @@ func (p *partition) uncommitted() *pending {
 	if p.t.Version() == p.ledger.committed || p.t.Base() < 0 {
 		return nil
 	}
-	return &pending{p: p, s: p.t.Snapshot(p.ledger.budget, p.mark), acked: len(p.ledger.acked)}
+	one := &pending{p: p, s: p.t.Snapshot(p.ledger.budget, p.mark), acked: len(p.ledger.acked)}
+	one.outputs = p.outputs.covered(&one.s, p.mark)
+	return one
 }
 
 // committed takes the broker's answer to a commit.
@@ -300,6 +341,7 @@ func (p *partition) committed(one *pending, err error) {
 	defer p.mu.Unlock()
 	p.ledger.settled(one, err)
 	if err == nil {
+		p.outputs.carried(one.outputs)
 		p.unblock() // where too much was uncommitted
 	}
 }

@@ -152,7 +152,7 @@ type GroupConfig struct {
 	// while the oldest waits for a retry.
 	Window int
 	// SettleLinger is the longest time until a position is committed; sooner after 500
-	// records, at least 20 ms after the last. Zero: 1 s.
+	// records, at least 20 ms after the last. Zero: 1 s, and 100 ms with Transactional.
 	SettleLinger time.Duration
 	// Commit says when positions are committed. Zero: CommitByLoad.
 	Commit CommitPolicy
@@ -169,6 +169,10 @@ type GroupConfig struct {
 	// SessionTimeout is after how much silence a member is dead. Zero: 45 s. With the
 	// consumer protocol the broker's own setting counts.
 	SessionTimeout time.Duration
+
+	// Transactional makes what handlers publish with TxFrom a part of the commit. nil: commits
+	// carry positions only.
+	Transactional *Transactional
 
 	// Declare creates missing topics, and the container's dead-letter topic.
 	Declare Declare

@@ -47,18 +47,23 @@ func newConsumer(s *Group, o transport.OpenOptions, t *turns) *consumer {
 	c := &consumer{src: s, life: newLifetime(), reports: newReports(o.Observer), topics: newTopics(s),
 		turns: t, flow: &flow{needed: make(chan struct{}, 1)}}
 	c.with = &surroundings{src: s, base: o.Base, turns: c.turns, flow: c.flow, reports: c.reports,
-		settled: &settlements{urgent: make(chan struct{}, 1), moved: make(chan struct{}, 1), each: s.cfg.Commit == AfterEach}}
+		settled: &settlements{urgent: make(chan struct{}, 1), moved: make(chan struct{}, 1), enough: s.cfg.enough(), each: s.cfg.Commit == AfterEach}}
 	if o.Base == nil {
 		c.with.base = context.Background()
 	}
 	c.assignments = newAssignments(c.life, c.flow)
+	tx := newTransactions(s, c.with.settled)
+	if tx != nil {
+		c.with.box = tx.outbox
+		c.with.base = context.WithValue(c.with.base, txKey{}, &txScope{tx: tx, assignments: c.assignments})
+	}
 	c.health = &topicHealth{src: s, life: c.life, topics: c.topics, assignments: c.assignments, reports: c.reports, opened: time.Now()}
 	c.start = &startpoints{src: s, with: c.with, topics: c.topics, life: c.life, reports: c.reports, recreated: c.health.recreated}
 	if s.cast {
 		c.broadcast = &broadcast{src: s, life: c.life, topics: c.topics, start: c.start, assignments: c.assignments}
 	}
 	c.committer = &committer{src: s, life: c.life, topics: c.topics, assignments: c.assignments, settled: c.with.settled,
-		health: c.health, reports: c.reports, operations: o.Operations, turn: make(chan struct{}, 1)}
+		health: c.health, reports: c.reports, operations: o.Operations, tx: tx, turn: make(chan struct{}, 1)}
 	c.membership = &membership{src: s, life: c.life, topics: c.topics, start: c.start, assignments: c.assignments,
 		committer: c.committer, health: c.health, reports: c.reports}
 	c.poller = &poller{src: s, life: c.life, turns: c.turns, flow: c.flow, assignments: c.assignments,
@@ -101,6 +106,9 @@ func (c *consumer) attach(cl *kgo.Client) {
 	c.membership.cl.Store(cl)
 	c.cl, c.flow.client, c.start.cl, c.health.cl, c.poller.cl, c.watcher.cl = cl, cl, cl, cl, cl, cl
 	c.committer.member = cluster.Member{Client: cl, Group: c.src.group, InstanceID: c.src.cfg.InstanceID}
+	if c.committer.tx != nil {
+		c.committer.tx.connect(cl)
+	}
 	if c.broadcast != nil {
 		c.broadcast.cl, c.health.subscribe = cl, c.broadcast
 	} else {
@@ -151,6 +159,9 @@ func (c *consumer) subscribe(ctx context.Context, o transport.OpenOptions) error
 	}
 	if c.broadcast != nil {
 		return c.broadcast.takeAll(ctx)
+	}
+	if err := c.committer.tx.open(ctx); err != nil {
+		return err
 	}
 	if err := s.listTopics(ctx, c.cl); err != nil {
 		return err

@@ -126,6 +126,7 @@ func (s *Group) Check() error {
 	}
 	s.cfg.check(l)
 	s.cfg.checkMembers(l)
+	s.checkTransactional(l)
 	s.together(l)
 	return l.Err()
 }
@@ -192,6 +193,9 @@ func (s *Group) Publisher(context.Context) (transport.Publisher, string, error) 
 	p, err := s.b.Publisher(s.b.cfg.Outlet)
 	if err != nil {
 		return nil, "", err
+	}
+	if s.cfg.Transactional != nil {
+		return txOutlet{p}, s.topics[0], nil
 	}
 	return p, s.topics[0], nil
 }

@@ -24,6 +24,8 @@ type pending struct {
 	p     *partition       // whose ledger is written on once the broker has it
 	s     offsets.Snapshot // taken under the lock, so that progress made meanwhile goes into the next commit
 	acked int              // how many of the ledger's acknowledgements it carries
+
+	outputs []*output // what handlers of the records done have published; the position describes all of them
 }
 
 const (

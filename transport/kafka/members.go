@@ -53,6 +53,11 @@ func (s *Group) member(i int) *Group {
 	if one.cfg.InstanceID != "" {
 		one.cfg.InstanceID = fmt.Sprintf("%s-%d", s.cfg.InstanceID, i+1)
 	}
+	if t := s.cfg.Transactional; t != nil && t.ID != "" {
+		own := *t
+		own.ID = fmt.Sprintf("%s-%d", t.ID, i+1)
+		one.cfg.Transactional = &own
+	}
 	return &one
 }
 

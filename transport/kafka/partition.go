@@ -23,12 +23,13 @@ type partition struct {
 	mark  offsets.Mark            // of the topic, in what is saved alongside a position
 	token *assignmentToken        // of the member with the partition; a seek goes on with it
 
-	mu     sync.Mutex      // guards what follows; reports and requests are made without it
-	t      offsets.Tracker // which records are done, and the offset below which all are
-	buf    fetchBuffer     // fetched and not handed out
-	again  givenBack       // given back and not handed out again
-	ledger ledger          // acknowledged, and what of it is committed
-	head   headWatch       // the oldest record that is not done
+	mu      sync.Mutex      // guards what follows; reports and requests are made without it
+	t       offsets.Tracker // which records are done, and the offset below which all are
+	buf     fetchBuffer     // fetched and not handed out
+	again   givenBack       // given back and not handed out again
+	ledger  ledger          // acknowledged, and what of it is committed
+	outputs outputs         // what handlers have published, until a transaction has written it
+	head    headWatch       // the oldest record that is not done
 
 	state   assignmentState // decides what may still be handed out and settled
 	deleted bool            // its topic is gone: nothing of it is committed
@@ -61,11 +62,13 @@ type surroundings struct {
 	flow    *flow           // told what it has fetched
 	settled *settlements    // told of each acknowledgement
 	reports *reports        // what the observer hears
+	box     *outbox         // the account of what handlers publish; nil without Transactional
 }
 
 // settlements counts acknowledgements between the partitions and the committer.
 type settlements struct {
-	each   bool          // AfterEach: one is enough for a commit
+	enough int64         // so many do not wait for the linger; 1 with AfterEach
+	each   bool          // AfterEach: commits follow each other without a pause
 	recent atomic.Int64  // since the last commit
 	urgent chan struct{} // wakes the committer: many are recent, or a position is new
 	moved  chan struct{} // wakes a revocation: a partition that it waits for has nothing in hand
@@ -75,7 +78,7 @@ type settlements struct {
 // add counts acknowledgements. The committer is woken by the one that crosses the threshold
 // only: each further one would find it awake.
 func (s *settlements) add(n int) {
-	if now := s.recent.Add(int64(n)); s.each || now >= commitCount && now-int64(n) < commitCount {
+	if now := s.recent.Add(int64(n)); s.each || now >= s.enough && now-int64(n) < s.enough {
 		signal(s.urgent)
 	}
 }
@@ -91,7 +94,7 @@ func (k partitionOf) String() string { return fmt.Sprintf("%s/%d", k.topic, k.nu
 func newPartition(with *surroundings, topics *topics, key partitionOf, position int64, epoch int32) *partition {
 	return &partition{key: key, with: with, sub: topics.subscription(key), mark: topics.mark(key), token: &assignmentToken{},
 		t: offsets.New(position, epoch), buf: fetchBuffer{at: key.tp(), flow: with.flow}, ledger: ledger{budget: offsets.DefaultBudget, at: -1},
-		next: position, logEnd: -1}
+		outputs: outputs{box: with.box}, next: position, logEnd: -1}
 }
 
 // successor is another state for the rest of the same assignment, at a position which is
@@ -99,7 +102,8 @@ func newPartition(with *surroundings, topics *topics, key partitionOf, position 
 func (p *partition) successor(position int64, epoch int32) *partition {
 	return &partition{key: p.key, with: p.with, sub: p.sub, mark: p.mark, token: p.token,
 		t: offsets.New(position, epoch), buf: fetchBuffer{at: p.buf.at, flow: p.buf.flow}, ledger: ledger{budget: p.ledger.budget, at: p.ledger.at},
-		next: position, logEnd: -1}
+		outputs: outputs{box: p.outputs.box},
+		next:    position, logEnd: -1}
 }
 
 // inherit takes over what an earlier owner had saved for the position base.
@@ -231,6 +235,7 @@ func (p *partition) Ack(_ context.Context, token uint64) error {
 	if !p.with.src.cast {
 		p.ledger.acked = append(p.ledger.acked, p.t.Held(token))
 	}
+	p.outputs.finish(token, p.t.Held(token))
 	p.t.Ack(token)
 	p.settled()
 	p.mu.Unlock()
@@ -248,6 +253,7 @@ func (p *partition) Nack(_ context.Context, token uint64, delay time.Duration, a
 	}
 	d := p.t.Held(token)
 	p.t.Hold(token, nil)
+	p.outputs.discard(token)
 	if attempt <= 0 {
 		attempt = d.Attempt + 1
 	}
@@ -325,6 +331,7 @@ func (p *partition) release(cause error) int {
 	p.buf.drop()
 	p.again.drop()
 	p.state, p.out = released, 0
+	p.outputs.discardOpen()
 	open := p.t.Open()
 	p.mu.Unlock()
 	return p.with.reports.lose(open, cause)

@@ -110,6 +110,12 @@ func (c *consumer) move(ctx context.Context, ps []*partition, at map[tp]int64) (
 		return nil, err
 	}
 	defer release()
+	if c.committer.tx != nil { // what is done goes out before its records are moved over
+		if err := c.committer.commitNow(ctx, ps); err != nil {
+			c.swap(ps, nil)
+			return nil, c.src.b.failure("seek in "+c.src.title(), c.src.name(), err)
+		}
+	}
 	var moved []transport.Moved
 	batch := map[tp]*pending{}
 	next := map[*partition]*partition{}
@@ -184,6 +190,7 @@ func (p *partition) continued() *partition {
 	n := p.successor(s.Offset, s.Epoch)
 	inherit(&n.t, n.mark, s.Saved, s.Offset)
 	n.t.Touch()
+	n.outputs.done, p.outputs.done = p.outputs.done, nil
 	return n
 }
 
@@ -192,4 +199,5 @@ func (p *partition) supersede() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ledger.acked, p.ledger.committed = nil, p.t.Version()
+	p.outputs.forget()
 }
