@@ -70,7 +70,7 @@ promql: ## the dashboard's and the pages' expressions, read by Prometheus's pars
 observe: ## Prometheus, KEDA's scaler and a collector look at running containers: dashboard, pages and names show what happens
 	@scripts/observe
 
-.PHONY: model simulate planted fuzz
+.PHONY: model simulate planted fuzz test-transactions
 simulate: ## both layers through random histories on all processors: the Scheduler, then a whole container beside broker faults; prints what was hit, and seed and shortest history of a failure (LONGSHORE_SIMULATE=10m, LONGSHORE_SIMULATE_SEED=n)
 	LONGSHORE_SIMULATE=$${LONGSHORE_SIMULATE:-1m} go test -count=1 -timeout 0 -v -run '^TestSimulation$$' ./container/internal/dispatch
 	LONGSHORE_SIMULATE=$${LONGSHORE_SIMULATE:-2m} go test -count=1 -timeout 0 -v -run '^TestSimulation$$' ./container
@@ -78,6 +78,8 @@ planted: ## put fixed faults of eight commits and faults 2, 5, 6 and 38 back, on
 	go run ./tools/planted $(PLANTEDFLAGS)
 model: ## random sequences of operations against simple models, thousands (LONGSHORE_MODEL=n for others)
 	LONGSHORE_MODEL=$${LONGSHORE_MODEL:-3000} go test -count=1 -timeout 60m -run '^TestModel' ./container ./middleware/breaker ./transport/kafka
+test-transactions: ## 60,000 records through transactions on a real Kafka, a process killed every 5 s: one result of each record
+	@LONGSHORE_BROKERS=$${LONGSHORE_BROKERS:-required} LONGSHORE_TX_PROOF=1 scripts/brokers run kafka -- go test -count=1 -timeout 10m -v -run '^TestTransactionsOfKilledProcesses$$' ./transport/kafka
 fuzz: ## each fuzz target for a minute (LONGSHORE_FUZZTIME=10s for another time)
 	@scripts/fuzz
 

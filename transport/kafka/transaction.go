@@ -141,7 +141,7 @@ func (t *transactions) open(ctx context.Context) error {
 	err := t.producer.Open(ctx)
 	if errors.Is(err, kerr.InvalidTransactionTimeout) {
 		return &longshore.Error{Code: longshore.CodeConfig, Op: "open " + t.src.title(), Source: t.src.name(),
-			Err:  fmt.Errorf("Transactional.Timeout is %s, and the broker allows less: %w", t.src.cfg.Transactional.timeout(), err), //nolint:staticcheck // the name of a setting
+			Err:  fmt.Errorf("Transactional.Timeout is %s, and the broker allows less: %w", t.src.cfg.Transactional.timeout(), err),
 			Hint: "lower Transactional.Timeout, or raise the broker's transaction.max.timeout.ms"}
 	}
 	return err
@@ -186,7 +186,7 @@ func (t *transactions) commit(ctx context.Context, batch map[tp]*pending, positi
 		return answers, nil
 	case txn.Unknown:
 		t.unknown, t.sent = batch, positions
-		err = fmt.Errorf("%w: %w", errUnconfirmed, err)
+		return nil, fmt.Errorf("%w: %w", errUnconfirmed, t.src.b.failure("commit a transaction of "+t.src.title(), t.src.name(), err))
 	case txn.Aborted:
 	}
 	if err != nil {
