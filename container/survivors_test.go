@@ -1,13 +1,18 @@
 package container
 
 import (
+	"context"
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/transport"
 )
 
 // An item that is used again knows nothing of its last message.
@@ -134,5 +139,91 @@ func TestAFailedReturnIsNotDelayed(t *testing.T) {
 	d.failed(0) // of another verb
 	if d.failed(time.Second); d.count(now) != 1 {
 		t.Errorf("%d are counted", d.count(now))
+	}
+}
+
+// The container is not idle before the last of what the broker holds for a while is back,
+// in whichever order it was given back.
+func TestTheLastDelayedReturnCounts(t *testing.T) {
+	now := time.Unix(1000, 0)
+	for _, order := range [][]time.Duration{{time.Second, time.Minute}, {time.Minute, time.Second}} {
+		var d delayed
+		for _, after := range order {
+			d.add(now.Add(after), now)
+		}
+		if want := now.Add(time.Minute); !d.until.Equal(want) {
+			t.Errorf("%v: until %v, want %v", order, d.until, want)
+		}
+	}
+}
+
+// brings is a consumer whose next Receive brings a delivery.
+type brings struct {
+	transport.Consumer
+	d *longshore.Delivery
+}
+
+func (b brings) Receive(context.Context, int) ([]*longshore.Delivery, error) {
+	return []*longshore.Delivery{b.d}, nil
+}
+
+// A lease runs from the time at which the transport received a delivery, which may have been
+// long before the container asked for it: a hold gives its place up by that time.
+func TestALeaseRunsFromTheReceiveOfTheTransport(t *testing.T) {
+	d := restingDispatcher(1)
+	g := d.sub.gen
+	one := longshore.NewDelivery(t.Context(), settles{}, 1)
+	one.Origin.ReceivedAt = d.s.clock.Now().Add(-time.Minute)
+	g.c = brings{d: one}
+	d.locked(func() { receiverOf(d).receive(workerReceives) })
+	if !g.fresh.Equal(one.Origin.ReceivedAt) {
+		t.Errorf("it runs from %v, and not from %v", g.fresh, one.Origin.ReceivedAt)
+	}
+	g.interrupt()
+}
+
+// With manual settling, a delivery whose ack the broker refuses stays open, and the handler
+// can settle it later.
+func TestARefusedAckLeavesADeliveryOpen(t *testing.T) {
+	d := restingDispatcher(1)
+	d.s.manual = true
+	d.held.manual = map[*longshore.Delivery]*item{}
+	refuses := true
+	one := longshore.NewDelivery(t.Context(), settles{func() error {
+		if refuses {
+			return errGoexit
+		}
+		return nil
+	}}, 1)
+	d.held.manual[one] = &item{d: one}
+	c := &caller{common: d.common, pool: &d.hand.pool, held: &d.held, settler: &settler{s: d.s, clock: d.runClock}}
+	err := c.Settle(t.Context(), one, longshore.Settlement{Verb: longshore.VerbAck})
+	if !errors.Is(err, errGoexit) || d.held.manual[one] == nil {
+		t.Errorf("after %v it is held as %v", err, d.held.manual[one])
+	}
+	d.sub.gen.interrupt()
+}
+
+// A log line has the facts that there are, and no empty ones.
+func TestFieldsThatAreThere(t *testing.T) {
+	names := func(fs []zap.Field) (names []string) {
+		for _, f := range fs {
+			names = append(names, f.Key)
+		}
+		return names
+	}
+	for _, ids := range [][]string{nil, {"a"}} {
+		got := names((&Report{AbandonedIDs: ids, UnflushedIDs: ids}).fields())
+		for _, name := range []string{"abandoned_ids", "unflushed_ids"} {
+			if slices.Contains(got, name) != (ids != nil) {
+				t.Errorf("of %q: %q", ids, got)
+			}
+		}
+	}
+	for kind, want := range map[EventKind]bool{EventLost: true, EventDeadLettered: false} { // which has "attempts"
+		got := names(fields(Event{Kind: kind, Delivery: &DeliveryFacts{Attempt: 2}}))
+		if slices.Contains(got, "attempt") != want {
+			t.Errorf("%s: %q", kind, got)
+		}
 	}
 }
