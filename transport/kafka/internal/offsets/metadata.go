@@ -309,8 +309,8 @@ func readRuns(b []byte, at int64) (runs []span, ok bool) {
 			return nil, false
 		}
 		b = b[n:]
-		length, n := binary.Uvarint(b)
-		if n <= 0 || length == 0 || length > limit || at+int64(skip) > limit-int64(length) {
+		length, n := binary.Uvarint(b) // 0 too for text that is cut, or a number beyond 64 bits
+		if length == 0 || length > limit || at+int64(skip) > limit-int64(length) {
 			return nil, false
 		}
 		b = b[n:]

@@ -374,3 +374,49 @@ func TestCutForgetsWhatIsGone(t *testing.T) {
 		t.Error("a record of a later epoch is another record")
 	}
 }
+
+// Attempts that take exactly the room that is left are written.
+func TestAttemptsFillTheirRoom(t *testing.T) {
+	t.Parallel()
+	list := []retried{{offset: 101, attempt: 2}, {offset: 500, attempt: 3}}
+	all := uvarints(1, 2, 400, 3)
+	for room, want := range map[int][]byte{
+		len(all):     append(uvarints(2), all...),
+		len(all) - 1: append(uvarints(1), uvarints(1, 2)...),
+		1:            uvarints(0),
+	} {
+		if got := appendAttempts(nil, list, 100, room); !slices.Equal(got, want) {
+			t.Errorf("room %d: %v, want %v", room, got, want)
+		}
+	}
+}
+
+// Offsets without a record, as compaction and transactions leave them, belong to the run
+// before them: nothing of them can come again.
+func TestARunReachesToTheNextOpenRecord(t *testing.T) {
+	t.Parallel()
+	tr := New(10, -1)
+	tr.Add(10, 1, nil)
+	tr.Ack(tr.Add(20, 1, nil))
+	tr.Ack(tr.Add(30, 1, nil))
+	tr.Add(40, 1, nil)
+	tr.Ack(tr.Add(50, 1, nil))
+	runs := tr.runs()
+	if len(runs) != 2 || runs[0].from != 11 || runs[0].to != 40 || runs[0].n != 2 || runs[1].from != 41 || runs[1].to != 51 {
+		t.Errorf("%+v", runs)
+	}
+}
+
+// A run that goes on in the next word of the bitmap is one run.
+func TestARunAcrossWordsIsOne(t *testing.T) {
+	t.Parallel()
+	tr := New(0, -1)
+	for o := range int64(200) {
+		if seq := tr.Add(o, 1, nil); o != 0 && o != 199 {
+			tr.Ack(seq)
+		}
+	}
+	if runs := tr.runs(); len(runs) != 1 || runs[0].from != 1 || runs[0].to != 199 || runs[0].n != 198 {
+		t.Errorf("%+v", runs)
+	}
+}

@@ -34,7 +34,7 @@ func undoneBits(open int, span int64) (bits int64, shift int) {
 	// is about where the two are equal.
 	about := mathbits.Len64(uint64(span / int64(max(open, 1)))) //nolint:gosec // not negative
 	for s := max(about-3, 0); s <= min(about+1, maxShift-1); s++ {
-		if n := int64(open)*int64(1+s) + span>>s; n < bits {
+		if n := int64(open)*int64(1+s) + span>>s; n < bits { // of two that are equal either will do: the text names its shift
 			bits, shift = n, s
 		}
 	}
