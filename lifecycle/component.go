@@ -74,9 +74,9 @@ func Hook(name string, phase int, start, stop func(context.Context) error) Compo
 }
 
 type hook struct {
-	name        string
-	phase       int
-	start, stop func(context.Context) error
+	name        string                      // in errors and the log
+	phase       int                         // when it starts and stops among the others
+	start, stop func(context.Context) error // the user's functions; nil: nothing to do
 }
 
 func (h *hook) Name() string { return h.name }

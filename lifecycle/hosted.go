@@ -17,7 +17,7 @@ const undoMost = 5 * time.Second
 // its own, gives each step a deadline, and obeys signals only once everything has started.
 // Package lifecyclefx uses it for fx. A Hosted starts and stops once.
 type Hosted struct {
-	m      *Manager
+	m      *Manager                             // whose components it starts and stops
 	down   func()                               // asks the framework to shut the application down
 	notify func(chan<- os.Signal) (stop func()) // subscribes to the process's signals; tests send their own
 
@@ -104,7 +104,7 @@ func (h *Hosted) Stop(ctx context.Context) error {
 // a signal it goes on until the end of the stop.
 type startWatch struct {
 	run, rush  context.Context //nolint:containedctx // ended by the first and by the second signal
-	quit, done chan struct{}
+	quit, done chan struct{}   // ends the watch; closed when it has ended
 }
 
 func watchSignals(ctx context.Context, h *Hosted) *startWatch {

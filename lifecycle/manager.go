@@ -53,25 +53,25 @@ const (
 // Manager starts components phase by phase and stops them in reverse. All
 // methods are safe for concurrent use.
 type Manager struct {
-	cfg Config
-	log *zap.Logger
+	cfg Config      // limits of the start and the stop
+	log *zap.Logger // Config.Logger; discards what it gets if none is set
 
 	turn sync.Mutex // held over a whole Start or Add
 
-	mu          sync.Mutex
-	stopTimeout time.Duration
-	parts       []Component // those of New and of Add
-	starting    *starting   // while a Start or Add runs
-	started     bool
-	live        []Component // what Stop has to stop
-	stop        *stopping   // set by the first Stop of a run
+	mu          sync.Mutex    // guards what follows; never held over a call of a component
+	stopTimeout time.Duration // bounds Stop; Add may raise it where the configuration lets it grow
+	parts       []Component   // those of New and of Add
+	starting    *starting     // while a Start or Add runs
+	started     bool          // a second Start does nothing
+	live        []Component   // what Stop has to stop
+	stop        *stopping     // set by the first Stop of a run
 }
 
 type phase struct {
-	number int
-	parts  []Component
-	budget time.Duration
-	asked  bool // by a component; else it is the default
+	number int           // phases start in this order and stop in the reverse
+	parts  []Component   // which start and stop at the same time
+	budget time.Duration // the longest stop of its components
+	asked  bool          // by a component; else it is the default
 }
 
 // New groups the components into phases. It returns an error with

@@ -14,8 +14,8 @@ var errDeaf = errors.New("it does not return, and is left as it is")
 
 // outcome is how one component's call ended.
 type outcome struct {
-	part int
-	err  error
+	part int   // its place among the components
+	err  error // what the call returned; nil: success
 }
 
 // callAll calls one method of all components at once and returns their errors by place.

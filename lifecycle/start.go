@@ -74,8 +74,8 @@ func (m *Manager) start(ctx context.Context, undo undoing) error {
 
 // starting is a start that runs: Stop cancels it and waits for its end.
 type starting struct {
-	cancel context.CancelFunc
-	done   chan struct{}
+	cancel context.CancelFunc // ends it early
+	done   chan struct{}      // closed at its end
 }
 
 func (m *Manager) beginLocked(ctx context.Context) (context.Context, *starting) {

@@ -13,8 +13,8 @@ import (
 )
 
 type stopping struct {
-	done chan struct{}
-	err  error
+	done chan struct{} // closed at its end, for later calls of Stop
+	err  error         // what every call of Stop returns; read after done is closed
 }
 
 // Stop stops the phases in descending order within StopTimeout, or ctx's

@@ -6,10 +6,10 @@ import "time"
 // been that for a while and others are behind it. What is committed cannot pass it,
 // and when the window is full nothing more of the partition is handed out.
 type BlockedPartition struct {
-	Topic     string
-	Partition int32
-	Position  uint64
-	Key       []byte
+	Topic     string    // of the partition
+	Partition int32     // that is blocked
+	Position  uint64    // of the message
+	Key       []byte    // of the message, which is how people find it
 	Since     time.Time // when it became the oldest
 	Behind    int       // behind it, in work or done
 	Window    int       // how many there may be, it included

@@ -8,8 +8,8 @@ import (
 
 // ConsumerList is who consumes from a source, by the broker's account.
 type ConsumerList struct {
-	At        time.Time // when the broker was asked
-	Consumers []ListedConsumer
+	At        time.Time        // when the broker was asked
+	Consumers []ListedConsumer // this process and all others
 	// Total is how many there are; the list may have fewer.
 	Total int
 	// Delivered is how many messages the broker has handed to all of them, ever; -1: it does

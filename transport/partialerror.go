@@ -13,8 +13,8 @@ import (
 // others are confirmed. An error with longshore.CodeMaybeSent is of a message of which
 // nothing is known.
 type PartialError struct {
-	Failed map[int]error
-	Total  int
+	Failed map[int]error // by index in the call
+	Total  int           // how many the call had
 }
 
 // Indexes returns the failed indexes, ascending.

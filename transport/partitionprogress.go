@@ -2,8 +2,8 @@ package transport
 
 // PartitionProgress is how far a consumer has come in one of its partitions.
 type PartitionProgress struct {
-	Topic     string
-	Partition int32
+	Topic     string // of the partition
+	Partition int32  // its number
 	// Position is that of the next message that will be handed out; -1: not known.
 	Position int64
 	// End is the position after the newest message; -1: not known.

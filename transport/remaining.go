@@ -23,7 +23,8 @@ type Remaining struct {
 
 // Place is one queue or topic with its counts.
 type Place struct {
-	Name                                 string
+	Name string // of the queue or topic
+	// Ready, Unsettled, Delayed and Consumers are as in [Remaining].
 	Ready, Unsettled, Delayed, Consumers int64
 }
 

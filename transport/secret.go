@@ -11,8 +11,8 @@ import (
 // that a changed one is used without a restart. It prints as "***" in every
 // format. The zero value is "none given".
 type Secret struct {
-	from string
-	get  func(ctx context.Context) (string, error)
+	from string                                    // where it comes from, for messages; never the secret itself
+	get  func(ctx context.Context) (string, error) // reads it, at each connect
 }
 
 // Env reads the environment variable name.

@@ -7,7 +7,7 @@ type Position struct {
 	// Topic and Partition choose: "" is every topic, −1 every partition of this consumer.
 	Topic     string
 	Partition int32
-	// One of them: Offset is a record's number, Start the oldest that there is, End
+	// One of Offset, Start, End and Time: Offset is a record's number, Start the oldest that there is, End
 	// behind the newest, Time the first record of then or later.
 	Offset     int64
 	Start, End bool
@@ -16,8 +16,8 @@ type Position struct {
 
 // Moved is a partition whose position was moved.
 type Moved struct {
-	Topic     string
-	Partition int32
+	Topic     string // of the partition
+	Partition int32  // its number
 	// From is up to where everything was done, To where it goes on.
 	From, To int64
 }

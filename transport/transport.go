@@ -111,16 +111,16 @@ type Observer interface {
 
 // TopicPartition names a partition.
 type TopicPartition struct {
-	Topic     string
-	Partition int32
+	Topic     string // of the partition
+	Partition int32  // its number
 }
 
 // Event is something that happened to a consumer which needs no action of the
 // container.
 type Event struct {
-	Kind EventKind
-	Text string // one line for the log
-	Err  error  // may be nil
+	Kind EventKind // decides how it is reported
+	Text string    // one line for the log
+	Err  error     // may be nil
 	// Condition names a state that lasts, such as polls that fail. A notice that has one
 	// begins or repeats it, and EventCleared with the same Condition ends it; a new
 	// subscription ends all of them.

@@ -45,7 +45,7 @@ func ProvideMiddleware(place int, constructors ...any) fx.Option {
 // placed is a middleware and where it belongs.
 type placed struct {
 	longshore.Middleware
-	place, number int
+	place, number int // in the chain, and among those of one place
 }
 
 type links struct {

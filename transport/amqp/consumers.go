@@ -26,8 +26,8 @@ const (
 // listedConsumers keeps the last list of a source's consumers and what was learnt of their
 // connections, whose names RabbitMQ does not use twice.
 type listedConsumers struct {
-	mu      sync.Mutex
-	last    transport.ConsumerList
+	mu      sync.Mutex                  // guards the others: several viewers may ask at once
+	last    transport.ConsumerList      // shown again while it is young, so that viewers cost the broker little
 	clients map[string]clientProperties // by the connection's name
 }
 

@@ -22,9 +22,9 @@ const (
 // Once the last writes have begun, a Receive waits for the end and nothing more is
 // written; after the end, Receive returns the error and every settlement is lost.
 type endState struct {
-	intake  intakeState
-	written bool  // nothing more may be written: the last settlements are out, or the broker took the consumer away
-	err     error // what Receive returns from then on; nil while the channel lives
+	intake  intakeState // how far the end of the intake has come
+	written bool        // nothing more may be written: the last settlements are out, or the broker took the consumer away
+	err     error       // what Receive returns from then on; nil while the channel lives
 }
 
 // leave notes that Cancel or Close was called.

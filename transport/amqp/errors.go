@@ -17,7 +17,7 @@ import (
 // with [longshore.CodeMismatch] wrap one.
 type Mismatch struct {
 	Kind     string // "queue" or "exchange"
-	Name     string
+	Name     string // of the queue or exchange
 	Argument string // for example "x-queue-type" or "durable"
 	Want     string // what was declared here
 	Have     string // what exists

@@ -26,7 +26,8 @@ type failure struct {
 	sess    *conn.Session    // whether the connection ended too
 	notices *notify.Notifier // causes that last
 	window  windowPlan       // what had been asked for
-	held    interface {      // what is lost
+	// held is what is lost with the consumer.
+	held interface {
 		oldest() (handed, buffered *longshore.Delivery)
 		arrivals(from uint64) arrivals
 		streamDeleted(queue string)

@@ -71,7 +71,7 @@ type Declare struct {
 
 // Binding leads the messages of an exchange to a queue.
 type Binding struct {
-	Exchange string
+	Exchange string // that the messages come from
 	// Key is the routing key, or the pattern of a topic exchange.
 	Key string
 	// Kind declares the exchange, durable. Zero: it must exist.

@@ -20,10 +20,10 @@ const maxMembers = 64
 // connections and its commits; what they have received is handed out in turn from one line.
 // The first member that fails ends all of them.
 type members struct {
-	all   []*consumer
-	turns *turns
-	life  *lifetime // of all together
-	wg    sync.WaitGroup
+	all   []*consumer    // the members, each with a client of its own
+	turns *turns         // hands out what they receive, one partition after the other
+	life  *lifetime      // of all together
+	wg    sync.WaitGroup // goroutines that watch the members
 }
 
 // openMembers opens every member, or none.
@@ -84,8 +84,8 @@ func (f *firstOnly) of(i int, o transport.OpenOptions) transport.OpenOptions {
 // memberObserver is the observer of one member.
 type memberObserver struct {
 	transport.Observer
-	of    *firstOnly
-	first bool // reports what each finds alike
+	of    *firstOnly // lets only the first Down through
+	first bool       // reports what each finds alike
 }
 
 // Down reports the first member that is down.

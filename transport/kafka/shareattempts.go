@@ -13,15 +13,15 @@ import (
 //
 // It is shared by all consumers of a source, and safe for concurrent use.
 type shareAttempts struct {
-	mu    sync.Mutex
+	mu    sync.Mutex         // guards the others
 	known map[sharePlace]int // the attempt that the next delivery carries
 	order []sharePlace       // by age, so that the oldest are forgotten; may hold places that are gone
 }
 
 // sharePlace is where a record is.
 type sharePlace struct {
-	part   share.Part
-	offset int64
+	part   share.Part // of the log
+	offset int64      // in it
 }
 
 func placeOf(r *share.Record) sharePlace { return sharePlace{r.Part, r.Offset} }

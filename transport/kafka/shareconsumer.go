@@ -20,17 +20,17 @@ import (
 // acquires, renews and acknowledges; this makes deliveries of its records and reports to the
 // container. It acquires nothing before Receive asks for it, and no more than it asks for.
 type shareConsumer struct {
-	src     *ShareGroup
-	cl      *kgo.Client
+	src     *ShareGroup        // that was opened
+	cl      *kgo.Client        // connections for the member, and for what is asked about topics
 	kill    context.CancelFunc // ends all requests of the client
-	member  *share.Member
-	topics  *topics
-	base    context.Context //nolint:containedctx // the parent of all deliveries, given to Open
-	reports *reports
-	facts   shareFacts
-	parts   int // partitions of the topics
+	member  *share.Member      // acquires, renews and acknowledges
+	topics  *topics            // whether they still exist
+	base    context.Context    //nolint:containedctx // the parent of all deliveries, given to Open
+	reports *reports           // what the container hears
+	facts   shareFacts         // limits of the broker and the group
+	parts   int                // partitions of the topics
 
-	mu      sync.Mutex
+	mu      sync.Mutex            // guards what follows
 	changed chan struct{}         // closed and replaced at each change that Receive waits for
 	ready   []*longshore.Delivery // held, and not handed out by Receive
 	failed  int                   // settlements that were not carried out since the last Flush

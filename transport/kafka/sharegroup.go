@@ -39,9 +39,9 @@ type ShareConfig struct {
 // on Kafka. Any number of consumers share each partition, records have no order, and each is
 // settled by itself under a lock that is renewed while it is held. See [Broker.ShareGroup].
 type ShareGroup struct {
-	at       *Group // the topics, as one would look at them without a group
-	group    string
-	cfg      ShareConfig
+	at       *Group         // the topics, as one would look at them without a group
+	group    string         // the share group to join
+	cfg      ShareConfig    // as it was given
 	attempts *shareAttempts // outlives each opening
 }
 

@@ -5,7 +5,7 @@ import "time"
 // due is something a queue does at a point in time: a delayed message becomes
 // ready, or a lease ends.
 type due struct {
-	at    time.Time
+	at    time.Time // the point in time
 	e     *entry    // a delayed message; nil: a lease
 	c     *consumer // that holds the lease
 	token uint64    // of the delivery under it

@@ -3,9 +3,9 @@ package memory
 // deque is a queue in a ring that doubles and, once empty, gives a large ring
 // back. The zero value works.
 type deque[T any] struct {
-	ring []T
-	head int
-	n    int
+	ring []T // holds the items; its length is a power of two, or 0
+	head int // place of the first
+	n    int // how many there are
 }
 
 // keepRing is the largest ring an empty deque keeps.
@@ -55,8 +55,8 @@ func (d *deque[T]) clear() []T {
 
 // heap is a binary heap by less. The zero value with less set works.
 type heap[T any] struct {
-	items []T
-	less  func(a, b T) bool
+	items []T               // the smallest first
+	less  func(a, b T) bool // the order
 }
 
 func (h *heap[T]) len() int { return len(h.items) }

@@ -19,9 +19,9 @@ type inflight struct {
 // slot holds one message. Its generation is part of the token, so a token that was used
 // up never names a later message in the same slot.
 type slot struct {
-	e       *entry              // nil: the slot is free
-	d       *longshore.Delivery // nil while buffered
-	gen     uint32
+	e       *entry               // nil: the slot is free
+	d       *longshore.Delivery  // nil while buffered
+	gen     uint32               // rises with each use of the slot
 	pending bool                 // settled, and the broker has not carried it out yet
 	verdict longshore.Settlement // what pending will do
 	until   time.Time            // end of the lease; zero: none

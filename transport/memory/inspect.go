@@ -18,7 +18,7 @@ type QueueInfo struct {
 	Consumers int // open and not canceled
 
 	Published    uint64 // taken from publishers and dead-lettering queues
-	Acked        uint64
+	Acked        uint64 // by consumers
 	DeadLettered uint64 // moved to the dead-letter queue
 	Dropped      uint64 // beyond the delivery limit, without a dead-letter queue
 }

@@ -18,10 +18,10 @@ import (
 
 // scheme is one kind of URL.
 type scheme struct {
-	names  []string // before ://
-	form   string   // how one looks
-	params []string // all that are known
-	open   func(a *address, o Options) (transport.Source, error)
+	names  []string                                              // before ://
+	form   string                                                // how one looks
+	params []string                                              // all that are known
+	open   func(a *address, o Options) (transport.Source, error) // makes the source of a URL
 }
 
 // schemes is the one list of all there are.
@@ -101,7 +101,7 @@ func unknown(what string) error {
 // address is a URL taken apart. It is read by hand: url.Parse takes no list of
 // hosts, and shows its input in errors.
 type address struct {
-	scheme   string
+	scheme   string       // before ://
 	place    string       // between :// and ?
 	values   url.Values   // the parameters that were not taken yet
 	query    string       // the parameters as they are written, for lists

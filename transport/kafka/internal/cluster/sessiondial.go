@@ -22,8 +22,8 @@ type dialer = func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // Own is what a client without a group shows of its options, its own defaults included.
 type Own struct {
-	dial      dialer
-	balancers []kgo.GroupBalancer
+	dial      dialer              // the dialer that its connections use
+	balancers []kgo.GroupBalancer // wrapped to watch the joins of the client
 }
 
 // Options reads the dialer and the balancers that a client with these options has: only a

@@ -11,7 +11,7 @@ import (
 
 // decoded is what an answer brought for one partition.
 type decoded struct {
-	records []*Record
+	records []*Record  // with an offset that was acquired for us
 	gaps    []ackRange // acquired offsets without a record: compacted, markers of transactions, or undecodable
 	err     error      // why a batch could not be decoded; its records are released
 	lost    int        // offsets released for that reason

@@ -13,7 +13,7 @@ import (
 // layout is which partitions are assigned, and which broker leads each. The member's lock
 // guards it.
 type layout struct {
-	assigned map[Part]struct{}
+	assigned map[Part]struct{}   // by the last heartbeat; only these are fetched
 	names    map[[16]byte]string // of topics
 	leaders  map[Part]int32      // broker; only those that are known
 }

@@ -27,16 +27,16 @@ type Leases struct {
 
 // place is where a record is in the log.
 type place struct {
-	part   Part
-	offset int64
+	part   Part  // of the log
+	offset int64 // in it
 }
 
 // outbox is what waits for a request of one session.
 type outbox struct {
 	records  map[*Record]struct{} // of this session
 	sending  bool                 // a parcel is on its way
-	pending  map[Part]*pending
-	accepted int // verdicts not answered yet
+	pending  map[Part]*pending    // what the next parcel carries
+	accepted int                  // verdicts not answered yet
 }
 
 // pending is what waits for a request about one partition.

@@ -16,13 +16,13 @@ import (
 // link is the session with one broker and the order of its requests. The member's lock guards
 // it; its goroutine alone sends requests.
 type link struct {
-	node     int32
-	session  session
+	node     int32         // the broker
+	session  session       // as the broker has it
 	kicked   chan struct{} // something may have to be sent; holds one
 	fetching int           // records that the fetch on its way asks for; 0: there is none
 	since    time.Time     // when verdicts began to wait; zero: none waits
 	rest     time.Time     // no request before
-	failures int
+	failures int           // in a row, from which the pause before the next request follows
 }
 
 const (
@@ -49,10 +49,10 @@ func (l *link) wake() {
 type step struct {
 	fetch  *kmsg.ShareFetchRequest       // acquire records, and carry the parcel
 	ack    *kmsg.ShareAcknowledgeRequest // carry the parcel alone
-	parcel *Parcel
-	final  bool          // the session is closed with this request, and the link ends
-	end    bool          // there is no session to close: the link ends
-	wait   time.Duration // nothing to do for so long
+	parcel *Parcel                       // what the request carries; its verdicts count once it is answered
+	final  bool                          // the session is closed with this request, and the link ends
+	end    bool                          // there is no session to close: the link ends
+	wait   time.Duration                 // nothing to do for so long
 }
 
 // serve sends a link's requests, one at a time.
@@ -278,8 +278,8 @@ func (m *Member) acknowledge(l *link, s *step) {
 
 // ackAnswer is what the broker says about one partition of a parcel.
 type ackAnswer struct {
-	part Part
-	err  error
+	part Part  // of the parcel
+	err  error // why nothing of it was carried out; nil: all of it was
 }
 
 func acksOfFetch(resp *kmsg.ShareFetchResponse) (out []ackAnswer) {

@@ -14,13 +14,13 @@ import (
 
 // Config is how a member consumes.
 type Config struct {
-	Client *kgo.Client // for its connections; it consumes nothing itself
-	Group  string
-	Topics []string
-	Unpack kgo.Decompressor
-	Linger time.Duration // how long a verdict waits for others if no fetch carries it
-	Events Events
-	Absent bool // join at the first Enter only
+	Client *kgo.Client      // for its connections; it consumes nothing itself
+	Group  string           // to join
+	Topics []string         // to subscribe to
+	Unpack kgo.Decompressor // decompresses batches, as the client does for its own consumers
+	Linger time.Duration    // how long a verdict waits for others if no fetch carries it
+	Events Events           // hears what happens to the records
+	Absent bool             // join at the first Enter only
 	// Called hears how long calls took; nil: nothing does.
 	Called func(kind longshore.OperationKind, began time.Time, err error)
 }
@@ -61,7 +61,7 @@ type Events interface {
 
 // Member is a member of a share group, from Join to Close.
 type Member struct {
-	cfg  Config
+	cfg  Config             // as it was joined with
 	id   string             // chosen by the member, for its whole life
 	life context.Context    //nolint:containedctx // of all requests; ends with Close
 	end  context.CancelFunc // ends life
@@ -71,15 +71,15 @@ type Member struct {
 	stale    chan struct{} // the leaders are to be read again; holds one
 	presence chan struct{} // the next heartbeat is due at once; holds one
 
-	mu      sync.Mutex
-	changes changes
-	leases  *Leases
-	layout  layout // which partitions there are, and where
-	links   links  // to the leaders
-	phase   phase
-	absent  bool // the member subscribes to nothing, or has not joined yet
-	wanted  int  // how many more records the caller takes now; 0 outside phaseConsuming
-	hurried int  // how many callers wait for verdicts to be carried out
+	mu      sync.Mutex // guards what follows, and links and leases with it
+	changes changes    // what callers wait for
+	leases  *Leases    // the records that it holds
+	layout  layout     // which partitions there are, and where
+	links   links      // to the leaders
+	phase   phase      // how far it has come
+	absent  bool       // the member subscribes to nothing, or has not joined yet
+	wanted  int        // how many more records the caller takes now; 0 outside phaseConsuming
+	hurried int        // how many callers wait for verdicts to be carried out
 }
 
 // phase is how far a member has come. It never goes back.

@@ -13,23 +13,23 @@ import (
 
 // ackRange is a run of offsets with one acknowledge type.
 type ackRange struct {
-	first, last int64
-	kind        int8
+	first, last int64 // offset, included
+	kind        int8  // acknowledge type, as the protocol numbers it
 }
 
 // Parcel is what one request carries: verdicts, renewals and gaps, by partition. The broker
 // carries out all of a partition or nothing of it.
 type Parcel struct {
-	session uint64
-	sent    time.Time
-	renews  bool // at least one lock is renewed, which only some requests may carry
-	parts   map[Part]*contents
+	session uint64             // it belongs to: a later one of the same broker must not answer for it
+	sent    time.Time          // when; a renewed lock lasts at least from then
+	renews  bool               // at least one lock is renewed, which only some requests may carry
+	parts   map[Part]*contents // what it carries of each partition
 }
 
 // contents is a parcel's share of one partition.
 type contents struct {
-	verdicts, renewals []*Record
-	gaps               []ackRange
+	verdicts, renewals []*Record  // records that are settled, and that stay held for longer
+	gaps               []ackRange // acquired offsets without a record
 }
 
 // Empty reports whether there is nothing to carry.

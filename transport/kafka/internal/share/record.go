@@ -24,25 +24,25 @@ const (
 
 // Part is a partition of a topic, by the topic's identity.
 type Part struct {
-	Topic [16]byte
-	Num   int32
+	Topic [16]byte // id of the topic, which a topic of the same name made later does not share
+	Num   int32    // its number
 }
 
 // Record is an acquired record. What is exported never changes after the acquisition; the
 // rest belongs to [Leases].
 type Record struct {
 	*kgo.Record
-	Part       Part
+	Part       Part          // it was read from
 	Deliveries int           // how often the broker has delivered it, this time included
 	Lock       time.Duration // how long its acquisition lock lasts without a renewal
 	Token      uint64        // names it for its settlement; rises with each acquisition
 	Of         any           // for Events: what was made of it in Arrived
 
-	session  uint64 // of the session it was acquired in, which its verdict must reach
-	deadline time.Time
-	state    state
-	renewal  renewal
-	verdict  Verdict
+	session  uint64         // of the session it was acquired in, which its verdict must reach
+	deadline time.Time      // when the acquisition lock ends
+	state    state          // how far it has come
+	renewal  renewal        // whether its lock is being renewed
+	verdict  Verdict        // what it is settled with
 	waiting  []chan<- error // callers that wait for the next renewal
 	asked    []chan<- error // callers that wait for the renewal that is on its way
 }

@@ -12,11 +12,11 @@ import (
 // partitions that a fetch is about. A broker takes one request of a session at a time, each
 // with the next epoch, and a session is lost with its connection. It makes no calls.
 type session struct {
-	id     uint64 // of this session, for the records acquired in it; 0: none is open
-	epoch  int32  // of the next request
-	parts  map[Part]struct{}
-	group  string
-	member string
+	id     uint64            // of this session, for the records acquired in it; 0: none is open
+	epoch  int32             // of the next request
+	parts  map[Part]struct{} // that the broker fetches from for this session
+	group  string            // named in each request
+	member string            // named in each request
 }
 
 // finalEpoch closes a session.

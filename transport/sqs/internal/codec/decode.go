@@ -25,11 +25,11 @@ const (
 
 // raw is a received message after the envelope of another service was taken off.
 type raw struct {
-	body   []byte
-	attrs  map[string]types.MessageAttributeValue
-	system map[string]string // SQS's own attributes, such as the group
-	extra  longshore.Headers // facts of the envelope that become headers
-	fields longshore.Message // facts of the envelope that become properties
+	body   []byte                                 // without the envelope
+	attrs  map[string]types.MessageAttributeValue // message attributes, of the envelope where it has them
+	system map[string]string                      // SQS's own attributes, such as the group
+	extra  longshore.Headers                      // facts of the envelope that become headers
+	fields longshore.Message                      // facts of the envelope that become properties
 }
 
 // Decode fills a message from what was received. Whatever arrives is a message: an

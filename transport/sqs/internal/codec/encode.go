@@ -23,19 +23,19 @@ import (
 
 // Encoded is a message as SQS takes it.
 type Encoded struct {
-	Body   string
+	Body   string // text, as SQS takes nothing else
 	Group  string // message group; "" for none
 	Size   int    // as SQS counts it, attributes included
 	Binary bool   // the body is not text and had to be packed, which makes it a third larger
 
-	attrs map[string]types.MessageAttributeValue
-	trace string // the X-Ray header, which SQS keeps apart from the others
-	dedup string // deduplication id, on FIFO queues
+	attrs map[string]types.MessageAttributeValue // at most ten
+	trace string                                 // the X-Ray header, which SQS keeps apart from the others
+	dedup string                                 // deduplication id, on FIFO queues
 }
 
 // Options are what depends on the queue that a message goes to.
 type Options struct {
-	FIFO bool
+	FIFO bool // the queue needs a group and a deduplication id
 	// NoGroup sends no group id to a standard queue, for servers that refuse it; the key
 	// travels in the envelope.
 	NoGroup bool
@@ -196,9 +196,9 @@ func (e *Encoded) properties(m *longshore.Message, env *envelope.Envelope) {
 
 // candidate is a header that SQS could hold.
 type candidate struct {
-	index int
-	attr  types.MessageAttributeValue
-	rank  int
+	index int                         // among the headers
+	attr  types.MessageAttributeValue // the header as SQS would hold it
+	rank  int                         // the lowest are put into attributes first
 }
 
 // headers puts as many headers into attributes as there is room for. If that does

@@ -32,8 +32,8 @@ func Identified(m *longshore.Message) *longshore.Message {
 
 // Mark is a header that a copy in the dead-letter queue gets besides its own.
 type Mark struct {
-	Name  string
-	Value any
+	Name  string // of the header
+	Value any    // text, bytes or a number
 }
 
 // CopyAttributes are the attributes of a received message with marks: one that is there

@@ -40,9 +40,9 @@ func (w Wrapping) read(m *types.Message) *raw {
 }
 
 type notification struct {
-	Type, MessageID, TopicArn, Timestamp string
-	Message, Subject                     *string
-	MessageAttributes                    map[string]struct{ Type, Value string }
+	Type, MessageID, TopicArn, Timestamp string                                  // in each notification
+	Message, Subject                     *string                                 // nil: the text is something else
+	MessageAttributes                    map[string]struct{ Type, Value string } // which SNS writes into the text
 }
 
 // notification: {"Type":"Notification","Message":…}. Other Types (of a topic's
