@@ -40,11 +40,13 @@ type routeSection struct {
 	Quiet   time.Duration `key:"quiet" def:"60s" doc:"How long nothing may arrive before the old side counts as empty."`
 }
 
+// lettersSection moves the dead letters of a route along with its messages.
 type lettersSection struct {
 	From string `key:"from" like:"orders.dlq" doc:"Queue or topic of the dead letters, on the source's broker."`
 	To   string `key:"to" like:"orders-dlq" doc:"Queue or topic that they go to, on the target's broker."`
 }
 
+// inboxSection names the inbox in which verify looks for the effects of the messages.
 type inboxSection struct {
 	Consumer string `key:"consumer" like:"shop" doc:"Name of the consumers in the inbox."`
 	Table    string `key:"table" def:"longshore_inbox" doc:"The inbox table."`
@@ -122,6 +124,8 @@ func (c *Config) Route(name string) (Route, error) {
 	return c.sources.route(name, s)
 }
 
+// route makes the sources of a route, and those that a move needs near its two places. Nothing is
+// opened.
 func (o *sources) route(name string, s *routeSection) (r Route, err error) {
 	r = Route{Name: name, Park: s.Park, Accept: s.Accept, Quiet: s.Quiet, IdentityRule: s.ID, Identity: s.identity(), Ledger: s.ledger(o.on),
 		StateDir: cmp.Or(s.ledger(o.on), o.on.beside("ledger")), OldURL: o.shownURL(s.From), NewURL: o.shownURL(s.To)}
@@ -179,6 +183,7 @@ func parkedName(kind, name string) string {
 	return name + ".parked"
 }
 
+// identity is the rule that id names; nil: the bridge's own.
 func (s *routeSection) identity() bridge.IdentityRule {
 	switch name, isHeader := strings.CutPrefix(s.ID, headerPrefix); {
 	case isHeader:
@@ -191,6 +196,8 @@ func (s *routeSection) identity() bridge.IdentityRule {
 	return nil
 }
 
+// ledger is a directory next to the file, so that it does not depend on where the command was
+// called from.
 func (s *routeSection) ledger(on *surroundings) string {
 	switch s.Ledger {
 	case "off":
@@ -330,6 +337,8 @@ func (t *trial) tryRoutes() {
 	}
 }
 
+// tryRoute reports mistakes of one route. What depends on both ends is only looked at if each is
+// good by itself: else the same mistake would be reported twice.
 func (t *trial) tryRoute(name string, s *routeSection, sources map[string]string) {
 	l, path := t.loader, joinAll("bridge", name)
 	whole := t.tryEnd(path, "from", s.From)
@@ -404,6 +413,7 @@ func (t *trial) tryEnd(path, key string, s *sourceSection) bool {
 	return complete && src != nil && err == nil && !l.brokenBelow(at)
 }
 
+// tryIdentity reports an id that is no rule.
 func (t *trial) tryIdentity(path string, s *routeSection) {
 	if header, ok := strings.CutPrefix(s.ID, headerPrefix); s.ID == "" || s.ID == "message-id" || s.ID == "body" || ok && header != "" {
 		return
@@ -422,6 +432,7 @@ func (o *sources) placeOf(s *sourceSection) string {
 	return strings.Join([]string{d.Transport, d.Address, d.Namespace, d.Name}, sep)
 }
 
+// describe is what a source says of itself; empty where it says nothing.
 func describe(s transport.Source) transport.Description {
 	if d, ok := s.(transport.Describer); ok {
 		return d.Describe()

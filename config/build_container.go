@@ -75,6 +75,7 @@ func (s *autoscaleSection) policy() autoscale.Policy {
 	return autoscale.Adaptive{Hold: s.Hold, Util: s.Util, Drain: s.Drain, Growth: s.Growth, NoProbe: s.NoProbe}
 }
 
+// order is the container's order; nil leaves the choice to the container.
 func (o order) order() container.Order {
 	switch o {
 	case "":
@@ -157,6 +158,7 @@ func (s *perKeySection) middleware() longshore.Middleware {
 	return throttle.PerKey(permits, key)
 }
 
+// header reads a key from a header; messages without it have the key "".
 func header(name string) func(*longshore.Delivery) string {
 	return func(d *longshore.Delivery) string { return d.Headers.String(name) }
 }

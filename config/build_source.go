@@ -52,6 +52,7 @@ func (o *sources) source(s *sourceSection) (transport.Source, error) {
 	return nil, nil // the broker's own problem was reported
 }
 
+// rabbit takes from a section what RabbitMQ knows. Fields of other brokers were reported before.
 func (s *sourceSection) rabbit() amqp.QueueConfig {
 	cfg := amqp.QueueConfig{Prefetch: s.Prefetch, SettleLinger: s.SettleLinger, Exclusive: s.Exclusive, SingleActive: s.SingleActive,
 		Priority: s.Priority, Tag: s.Tag, Arguments: amqp091.Table(s.Arguments), AutoAck: s.AutoAck, Pull: s.Pull, PullInterval: s.PullInterval,
@@ -65,6 +66,7 @@ func (s *sourceSection) rabbit() amqp.QueueConfig {
 	return cfg
 }
 
+// group takes from a section what Kafka knows.
 func (s *sourceSection) group() kafka.GroupConfig {
 	cfg := kafka.GroupConfig{Start: s.Start.at(), InstanceID: s.InstanceID, Pattern: s.Pattern, Window: s.Window, SettleLinger: s.SettleLinger,
 		RebalanceDrain: s.RebalanceDrain, RebalanceTimeout: s.RebalanceTimeout, SessionTimeout: s.SessionTimeout}
@@ -89,6 +91,8 @@ func (s *sourceSection) group() kafka.GroupConfig {
 	return cfg
 }
 
+// sqs takes from a section what SQS knows. An empty declare is enough to create a queue, so its
+// attributes are never nil.
 func (s *sourceSection) sqs() sqs.QueueConfig {
 	cfg := sqs.QueueConfig{VisibilityTimeout: s.VisibilityTimeout, SettleLinger: s.SettleLinger, MaxPollers: s.MaxPollers, BatchByBatch: s.BatchByBatch, Envelope: sqs.Envelope(s.Envelope), BrowseCounts: s.BrowseCounts}
 	if d := s.Declare; d != nil {

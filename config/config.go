@@ -129,6 +129,8 @@ func pathOf(path string) string {
 	return path
 }
 
+// open reads a file. check says that it is only looked at: files that secrets are in need not exist
+// then.
 func (o Options) open(path string, check bool) (*Config, []Problem, error) {
 	path = pathOf(path)
 	text, err := readBounded(path)
@@ -151,6 +153,7 @@ func readBounded(path string) (text []byte, err error) {
 	return io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 }
 
+// plain leaves out the path of a PathError, which the operation names already.
 func plain(err error) error {
 	var pathError *os.PathError
 	if errors.As(err, &pathError) {
@@ -159,6 +162,7 @@ func plain(err error) error {
 	return err
 }
 
+// parse reads everything before it gives up, so that one run reports every mistake.
 func (o Options) parse(name string, text []byte, check bool) (*Config, []Problem) {
 	l := newLoader(o, name, check)
 	if !l.read(text) {

@@ -33,6 +33,7 @@ type start string
 // startForm is how a time is written.
 const startForm = "2026-01-02T15:04:05Z"
 
+// at is the place at which a new group starts. The text was checked when it was decoded.
 func (s start) at() kafka.Start {
 	if s == "latest" {
 		return kafka.Latest
@@ -100,6 +101,7 @@ func parseSize(text string) (size, error) {
 	return 0, &wrong{"is `" + text + "`, which is not a size", "write for example 65536, 64KiB or 64MiB"}
 }
 
+// String uses the largest unit that shows the number exactly.
 func (s size) String() string {
 	for i := 2; i >= 0; i-- {
 		if u := units[i]; s != 0 && int64(s)%u.factor == 0 {
@@ -125,6 +127,7 @@ func parseInt(text, none string) (int64, error) {
 	return v, nil
 }
 
+// parseFloat says what to write where a number is followed by a unit: rates are always per second.
 func parseFloat(text, none string) (float64, error) {
 	if none != "" && text == none {
 		return -1, nil
@@ -141,6 +144,8 @@ func parseFloat(text, none string) (float64, error) {
 	return v, nil
 }
 
+// parseBool takes YAML's true and false and refuses its other words, which are strings in YAML 1.2
+// and booleans in 1.1.
 func parseBool(text string) (bool, error) {
 	switch strings.ToLower(text) {
 	case "true":

@@ -137,6 +137,7 @@ func (on *surroundings) anyVariable(prefix string) bool {
 	return slices.ContainsFunc(on.Environ, func(v string) bool { return strings.HasPrefix(v, prefix) })
 }
 
+// secretNames adds the variables of secrets whose keys are names from the file, as a header's is.
 func (l *loader) secretNames(n *yaml.Node, path []string, all map[string][]target) {
 	if n == nil || resolved(n).Kind != yaml.MappingNode {
 		return

@@ -87,6 +87,7 @@ func (f *field) has(kind string) bool {
 	return kind == "" || len(f.on) == 0 || slices.Contains(f.on, kind)
 }
 
+// find is the field of a key; nil: there is none.
 func find(fs []field, key string) *field {
 	for i := range fs {
 		if fs[i].key == key {
@@ -96,6 +97,7 @@ func find(fs []field, key string) *field {
 	return nil
 }
 
+// keys are those that go with a kind of broker, for the hint of an unknown one.
 func keys(fs []field, kind string) []string {
 	var ks []string
 	for i := range fs {

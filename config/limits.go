@@ -143,6 +143,7 @@ func (m *measure) of(n *yaml.Node) extentOf {
 	return e
 }
 
+// refuse keeps the first reason: the others follow from it.
 func (m *measure) refuse(n *yaml.Node, text, hint string) {
 	if m.first == nil {
 		m.first = &refusal{spot{line: n.Line, column: n.Column}, text, hint}

@@ -82,6 +82,8 @@ func (l *loader) withDefaults(top *yaml.Node) *yaml.Node {
 	return top
 }
 
+// markDefaults notes nodes that come from the section defaults, so that the origin of their values
+// can be shown.
 func (doc *document) markDefaults(n *yaml.Node, depth int) {
 	n = resolved(n)
 	doc.defaults[n] = true

@@ -5,6 +5,7 @@ import "strings"
 // sep stands between the parts of a path inside this package: names may have dots.
 const sep = "\x1f"
 
+// join is the path of a key below another; the file itself has the path "".
 func join(path, key string) string {
 	if path == "" {
 		return key
@@ -14,6 +15,7 @@ func join(path, key string) string {
 
 func joinAll(parts ...string) string { return strings.Join(parts, sep) }
 
+// parent is the path above; "" for a key at the top.
 func parent(path string) string {
 	i := strings.LastIndex(path, sep)
 	return path[:max(i, 0)]
@@ -21,6 +23,7 @@ func parent(path string) string {
 
 func last(path string) string { return path[strings.LastIndex(path, sep)+1:] }
 
+// top is the section that a path begins with.
 func top(path string) string {
 	first, _, _ := strings.Cut(path, sep)
 	return first

@@ -56,6 +56,7 @@ type spot struct {
 	env                  string
 }
 
+// where is FILE:LINE:COLUMN, which editors jump to, or the variable that a value comes from.
 func (s spot) where(file string) string {
 	switch {
 	case s.env != "":

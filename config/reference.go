@@ -75,6 +75,7 @@ func tableOf(name string) string {
 	return b.String()
 }
 
+// docsOf lists the keys of one part of the reference.
 func docsOf(part string) []FieldDoc {
 	t := map[string]reflect.Type{
 		"file": reflect.TypeFor[root](), "brokers": reflect.TypeFor[brokerSection](), "lifecycle": reflect.TypeFor[lifecycleSection](),
@@ -83,6 +84,7 @@ func docsOf(part string) []FieldDoc {
 	return rows(nil, t, "", part)
 }
 
+// rows goes through the fields in the order of the structs, which is the order of the page.
 func rows(all []FieldDoc, t reflect.Type, prefix, page string) []FieldDoc {
 	fs := fieldsOf(t)
 	for i := range fs {

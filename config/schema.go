@@ -35,6 +35,7 @@ type root struct {
 	Bridge     map[string]*routeSection     `key:"bridge" doc:"Routes of longshore bridge by name, usually in a file of their own, bridge.yaml."`
 }
 
+// lifecycleSection bounds the stop of the process.
 type lifecycleSection struct {
 	StopTimeout time.Duration `key:"stop_timeout" def:"what the components need, at least 25s" like:"40s" doc:"Bound of the whole stop. If there is less time than the components' budgets, they share it in proportion. The process's kill grace (terminationGracePeriodSeconds) must be longer: longshore config check prints it."`
 }
@@ -49,6 +50,7 @@ type adminSection struct {
 	TokenFile string            `key:"token_file" def:"in the user's runtime directory" doc:"Where to write the token that is generated when no operator is configured."`
 }
 
+// adminTLSSection is the certificate of the admin API, which is apart from those of brokers.
 type adminTLSSection struct {
 	CertFile string `key:"cert_file" like:"tls/admin.pem" doc:"PEM file of the server's certificate. Read at each handshake, so that a renewed one is used. Needed, with key_file."`
 	KeyFile  string `key:"key_file" like:"tls/admin.key" doc:"PEM file of its key."`

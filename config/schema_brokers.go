@@ -34,6 +34,7 @@ type brokerSection struct {
 	SessionToken   secret        `key:"session_token" on:"sqs" doc:"Its session token, if it is a temporary one."`
 }
 
+// saslSection is how to log in to Kafka.
 type saslSection struct {
 	Mechanism string `key:"mechanism" oneof:"plain|scram_sha_256|scram_sha_512|oauthbearer" def:"plain" doc:"How to log in."`
 	User      string `key:"user" doc:"User."`
@@ -50,6 +51,7 @@ type sendSection struct {
 	Timeout     time.Duration `key:"timeout" def:"30s" doc:"How long one record may take until it is confirmed; its outcome is unknown then."`
 }
 
+// tlsSection is certificates by files, alike for every kind of broker.
 type tlsSection struct {
 	CAFile     string `key:"ca_file" def:"the system's authorities" doc:"PEM file of the authorities that are trusted, read at the start."`
 	CertFile   string `key:"cert_file" doc:"PEM file of the client's certificate. Read at each connect, so that a renewed one is used from the next connection on."`
@@ -131,6 +133,7 @@ type declareSection struct {
 	Tags       map[string]string `key:"tags" on:"sqs" doc:"Tags of a created queue."`
 }
 
+// bindingSection leads messages of an exchange to a declared queue.
 type bindingSection struct {
 	Exchange  string `key:"exchange" doc:"Exchange."`
 	Key       string `key:"key" doc:"Routing key, the pattern of a topic exchange, or the weight at a consistent-hash exchange."`

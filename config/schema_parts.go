@@ -2,11 +2,13 @@ package config
 
 import "time"
 
+// workersSection bounds the number of handler calls that run at once.
 type workersSection struct {
 	Min int `key:"min" def:"1" doc:"Fewest."`
 	Max int `key:"max" def:"10, or min if that is more" doc:"Most. {max: 1} is serial."`
 }
 
+// autoscaleSection chooses the policy that moves the number of workers, and its settings.
 type autoscaleSection struct {
 	Policy        string        `key:"policy" oneof:"adaptive|consecutive|spring|fixed" def:"adaptive" doc:"adaptive follows the load and finds the knee; consecutive is Spring's rule without its defects, spring that rule exactly; fixed stays at workers.min."`
 	Hold          time.Duration `key:"hold" def:"45s" on:"adaptive" doc:"How long a demand is remembered before workers leave."`
@@ -22,12 +24,14 @@ type autoscaleSection struct {
 	BatchSize     int           `key:"batch_size" def:"1" on:"spring" doc:"Messages in a cycle."`
 }
 
+// redeliverySection is what becomes of a message whose handler fails.
 type redeliverySection struct {
 	MaxAttempts int            `key:"max_attempts" def:"5" doc:"How often a handler sees a message before dead_letter applies; 1 means no retries."`
 	Backoff     backoffSection `key:"backoff" doc:"Delay before the next attempt."`
 	Parked      int            `key:"parked" def:"16 × (workers + lookahead)" doc:"Most retries that wait in this process."`
 }
 
+// backoffSection is the pauses between the attempts of one message.
 type backoffSection struct {
 	Every      time.Duration `key:"every" def:"it grows" like:"5s" doc:"A fixed delay, in place of the other fields."`
 	Initial    time.Duration `key:"initial" def:"1s" doc:"Delay after the first failure."`
@@ -36,6 +40,7 @@ type backoffSection struct {
 	Jitter     float64       `key:"jitter" none:"none" def:"0.2" doc:"Share by which a delay varies, up to 1."`
 }
 
+// reopenSection has the fields of backoff with other defaults: it is about a broker and not a message.
 type reopenSection struct {
 	Every      time.Duration `key:"every" def:"it grows" like:"5s" doc:"A fixed delay, in place of the other fields."`
 	Initial    time.Duration `key:"initial" def:"250ms" doc:"Delay after the first failure."`
@@ -60,12 +65,14 @@ type throttleSection struct {
 	PerKey  *perKeySection `key:"per_key" doc:"The same for each key by itself."`
 }
 
+// perKeySection limits each key by itself, so that one busy customer does not hold up the others.
 type perKeySection struct {
 	Header  string   `key:"header" like:"tenant" def:"the message's key" doc:"Header whose value is the key. Messages without it are not limited."`
 	Permits *int     `key:"permits" doc:"Handler calls of one key that run at once. Either permits or rate."`
 	Rate    *float64 `key:"rate" doc:"Handler calls of one key that start per second."`
 }
 
+// breakerSection stops the intake while a dependency is down.
 type breakerSection struct {
 	Name        string        `key:"name" def:"dependency" doc:"What stands behind it, for logs."`
 	Ratio       float64       `key:"ratio" def:"0.5" doc:"Share of failures in window at which it opens, from min_requests on."`
@@ -78,17 +85,20 @@ type breakerSection struct {
 	Ramp        time.Duration `key:"ramp" none:"none" def:"10s" doc:"Time over which the handlers that run at once rise again."`
 }
 
+// dedupeSection remembers messages in memory, for one process.
 type dedupeSection struct {
 	Size   int           `key:"size" def:"10000" doc:"Messages that are remembered."`
 	For    time.Duration `key:"for" def:"10m" doc:"How long."`
 	Header string        `key:"header" def:"the message's identity" like:"order-id" doc:"Header that identifies a message."`
 }
 
+// batchSection hands several messages to one handler call.
 type batchSection struct {
 	Size   int           `key:"size" def:"100" doc:"Most messages of one call."`
 	Linger time.Duration `key:"linger" none:"none" def:"50ms" doc:"How long the first one waits for others."`
 }
 
+// stuckSection reports handlers that do not return.
 type stuckSection struct {
 	After  time.Duration `key:"after" none:"never" def:"5m" doc:"Age at which a running handler is reported, with its stack."`
 	Action string        `key:"action" oneof:"wait|replace" def:"wait" doc:"wait leaves its worker to it, replace starts another one."`

@@ -85,6 +85,8 @@ func (on *surroundings) beside(path string) string {
 	return filepath.Join(on.dir, path)
 }
 
+// lookup reads a variable when it is needed. Of an Environ with duplicates the last one counts, as
+// in a process.
 func (on *surroundings) lookup(name string) (string, bool) {
 	if on.live {
 		return os.LookupEnv(name)

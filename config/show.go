@@ -40,6 +40,7 @@ type show struct {
 	values   []Value
 }
 
+// section goes through the keys that the kind of broker has.
 func (s *show) section(path string, v reflect.Value, kind string) {
 	fs := fieldsOf(v.Type())
 	for i := range fs {
@@ -51,6 +52,7 @@ func (s *show) section(path string, v reflect.Value, kind string) {
 	}
 }
 
+// field shows a value, or what is below it. Secrets are shown by where they come from.
 func (s *show) field(path string, v reflect.Value, f *field) {
 	switch t := v.Type(); {
 	case f.named() != nil:
@@ -121,6 +123,7 @@ func (s *show) kind(v reflect.Value) string {
 	return ""
 }
 
+// keysOf are the keys of a map whose values are sections.
 func keysOf(v reflect.Value) map[string]bool {
 	m := map[string]bool{}
 	for _, k := range v.MapKeys() {
@@ -129,6 +132,7 @@ func keysOf(v reflect.Value) map[string]bool {
 	return m
 }
 
+// add takes a value in with its origin: the file, a variable, or a default.
 func (s *show) add(path, value, secret string) {
 	s.values = append(s.values, Value{Path: strings.Split(path, sep), Value: value, Origin: s.l.origin(path), Secret: secret})
 }
@@ -219,6 +223,7 @@ func flow(v any) string {
 	return strings.TrimSuffix(string(out), "\n")
 }
 
+// inLine writes a list or a mapping on one line, for a table with a line a key.
 func inLine(n *yaml.Node) {
 	n.Style |= yaml.FlowStyle
 	if n.Kind == yaml.ScalarNode && strings.Contains(n.Value, "\n") {

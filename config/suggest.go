@@ -64,6 +64,7 @@ func example(f *field, other string) string {
 	return other
 }
 
+// notA reports a value of the wrong shape, with the shape that it has.
 func (rp *reporter) notA(path string, n *yaml.Node, want, hint string) {
 	have := map[yaml.Kind]string{yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list", yaml.ScalarNode: "one value"}[n.Kind]
 	if isNull(n) {

@@ -20,12 +20,14 @@ import (
 	"github.com/longshore-go/longshore/transport"
 )
 
+// telemetrySection says where metrics and traces go, for all containers of the file.
 type telemetrySection struct {
 	Metrics string       `key:"metrics" oneof:"prometheus|otel|otlp" def:"none" doc:"prometheus is a page at /metrics of the admin API, otel the process's OpenTelemetry meter provider, otlp sends them to a collector."`
 	Traces  string       `key:"traces" oneof:"otel|otlp" def:"none" doc:"Spans through the process's OpenTelemetry tracer provider, or sent to a collector by OTLP."`
 	OTLP    *otlpSection `key:"otlp" doc:"Where metrics: otlp and traces: otlp go, as protobuf over HTTP. What cannot be sent is a line in the log and no failure."`
 }
 
+// otlpSection is the collector. What is left out comes from OpenTelemetry's own variables.
 type otlpSection struct {
 	Endpoint string            `key:"endpoint" def:"OTEL_EXPORTER_OTLP_ENDPOINT, else http://localhost:4318" like:"https://otel.internal:4318" doc:"URL of the collector; /v1/traces and /v1/metrics are appended."`
 	Headers  map[string]secret `key:"headers" like:"{x-api-key: env:OTEL_KEY}" doc:"Headers of each request. Asked for each time."`

@@ -44,6 +44,7 @@ func (l *loader) parse(text []byte) *yaml.Node {
 	return doc.Content[0]
 }
 
+// refuse reports a text that is not looked at any further.
 func (rp *reporter) refuse(bad *refusal) *yaml.Node {
 	rp.report(bad.at, Problem{Code: CodeSyntax, Text: bad.text, Hint: bad.hint})
 	return nil
@@ -119,6 +120,7 @@ func pairs(n *yaml.Node, depth int) []pair {
 	return own
 }
 
+// child is the value of a key; nil: there is none.
 func child(ps []pair, key string) *yaml.Node {
 	for _, p := range ps {
 		if p.key.Value == key {

@@ -134,6 +134,8 @@ func (t *trial) checked(s *sourceSection, src transport.Source, err error) error
 	return t.unlessTold(s.Broker, err)
 }
 
+// makeContainer makes a container for single messages or for batches, as the file says; the handler
+// has to be of that kind.
 func makeContainer(src transport.Source, h longshore.Handler, cfg container.Config, batch bool) (*container.ListenerContainer, error) {
 	if !batch {
 		return container.New(src, h, cfg)
@@ -183,6 +185,8 @@ func (t *trial) tryTokens(path string, tokens map[string]secret) {
 	}
 }
 
+// settings are those of the admin API. Tokens stay references, so that changed ones are used
+// without a restart.
 func (s *adminSection) settings(cs []*container.ListenerContainer, metrics http.Handler) admin.Config {
 	secrets := func(from map[string]secret) map[string]transport.Secret {
 		to := map[string]transport.Secret{}

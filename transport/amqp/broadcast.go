@@ -44,10 +44,12 @@ func (b *Broker) Broadcast(exchange string, cfg BroadcastConfig) *Queue {
 		cfg: cfg.queue()}
 }
 
+// queue is the settings of the queue that each consumer makes for itself.
 func (c *BroadcastConfig) queue() QueueConfig {
 	return QueueConfig{Prefetch: c.Prefetch, SettleLinger: c.SettleLinger, AutoAck: c.AutoAck, Key: c.Key}
 }
 
+// keys are the binding keys: without any, those that bring every message.
 func (s *broadcast) keys() []string {
 	switch {
 	case len(s.cfg.Keys) > 0:
@@ -61,6 +63,7 @@ func (s *broadcast) keys() []string {
 // sample is a routing key that leads to the queue where the bindings are plain.
 func (s *broadcast) sample() string { return s.keys()[0] }
 
+// check reports every mistake in the settings at once.
 func (s *broadcast) check() error {
 	l := &problem.List{Op: fmt.Sprintf("rabbitmq broadcast %q", s.exchange), Source: s.exchange}
 	if s.exchange == "" || len(s.exchange) > codec.MaxShort {

@@ -36,6 +36,7 @@ func New(url string, cfg Config) *Broker {
 	return b
 }
 
+// shuffled spreads the connections of many processes over the nodes of a cluster.
 func (b *Broker) shuffled() []conn.Node {
 	nodes := append([]conn.Node(nil), b.set.nodes...)
 	rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
@@ -48,6 +49,7 @@ func (b *Broker) String() string { return "rabbitmq at " + b.address() }
 // GoString is String: a Broker holds secrets that no format may show.
 func (b *Broker) GoString() string { return b.String() }
 
+// address names all nodes, without user and password, for errors.
 func (b *Broker) address() string {
 	switch len(b.set.nodes) {
 	case 0:
@@ -85,12 +87,14 @@ func (b *Broker) announce(e transport.Event) {
 	}
 }
 
+// listen lets a notifier hear of alarms, which concern everything on the broker's connections.
 func (b *Broker) listen(n *notify.Notifier) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.listeners[n] = struct{}{}
 }
 
+// unlisten ends that.
 func (b *Broker) unlisten(n *notify.Notifier) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

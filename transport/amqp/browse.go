@@ -57,11 +57,14 @@ type position struct {
 	mark        uint32 // recognizes the first message: where it is another one, the queue has been reordered
 }
 
+// page is what one look has shown.
 type page struct {
 	ds []*longshore.Delivery // shown
 	at position              // where the next page goes on
 }
 
+// browsable says where a look begins. AMQP can only take messages and give them back, so a queue
+// in which that leaves a trace is refused.
 func (s *Queue) browsable(from string) (at position, err error) {
 	op := "browse " + s.title()
 	switch {
@@ -163,6 +166,8 @@ func (b browser) back(ch conn.Channel, ready int) error {
 	}
 }
 
+// fingerprint recognises a message that comes again: a look has no other way to tell how far it
+// went, since a queue has no positions.
 func fingerprint(raw *amqp091.Delivery) uint32 {
 	h := crc32.NewIEEE()
 	_, _ = fmt.Fprintf(h, "%q %q %q %d ", raw.MessageId, raw.RoutingKey, raw.CorrelationId, raw.Timestamp.Unix())

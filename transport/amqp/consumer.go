@@ -236,6 +236,7 @@ func (c *consumer) Resume(ctx context.Context) error {
 	return c.reshape(ctx, "resume")
 }
 
+// reshape follows a change of the window. A consumer that pulls only asks again.
 func (c *consumer) reshape(ctx context.Context, what string) error {
 	if c.cfg.Pull {
 		signal(c.held.fetch)

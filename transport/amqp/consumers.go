@@ -100,6 +100,7 @@ func (s *Queue) Consumers(ctx context.Context) (transport.ConsumerList, error) {
 	return list, nil
 }
 
+// unlisted is the error where RabbitMQ cannot list the consumers.
 func (s *Queue) unlisted(why, hint string) error {
 	return &longshore.Error{Code: longshore.CodeUnsupported, Op: "list the consumers of " + s.title(), Source: s.name(), Err: errors.New(why), Hint: hint}
 }

@@ -62,6 +62,7 @@ type measured struct {
 	version, cluster string // the broker's, from the handshake
 }
 
+// measure counts over the connection for consuming, so that a look needs no connection of its own.
 func (s *Queue) measure(ctx context.Context) (m measured, err error) {
 	sess, err := s.b.consume.Acquire(ctx)
 	if err != nil {

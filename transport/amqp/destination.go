@@ -14,6 +14,7 @@ func To(exchange, key string) string {
 	return escapeDest(exchange, true) + "/" + escapeDest(key, false)
 }
 
+// escapeDest escapes what separates the parts of a destination; names in RabbitMQ may contain it.
 func escapeDest(s string, slash bool) string {
 	s = strings.ReplaceAll(s, "%", "%25")
 	if slash {
@@ -32,6 +33,7 @@ func parseDest(dest string) (exchange, key string) {
 	return unescapeDest(exchange), unescapeDest(key)
 }
 
+// unescapeDest undoes escapeDest, and leaves every other percent sign alone.
 func unescapeDest(s string) string {
 	if !strings.Contains(s, "%") {
 		return s

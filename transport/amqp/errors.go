@@ -35,6 +35,8 @@ var (
 	typedValue   = regexp.MustCompile(`^(?:the value )?'(.*?)'(?: of type '\w+')?$`)
 )
 
+// parseMismatch reads the text of a refusal: RabbitMQ has no other form of it. nil: the text is
+// about something else.
 func parseMismatch(reason string) *Mismatch {
 	m := inequivalent.FindStringSubmatch(reason)
 	if m == nil {
@@ -43,6 +45,7 @@ func parseMismatch(reason string) *Mismatch {
 	return &Mismatch{Argument: m[1], Kind: m[2], Name: m[3], Want: value(m[4]), Have: value(m[5])}
 }
 
+// value is a value as the broker writes it, without its Erlang type.
 func value(s string) string {
 	if m := typedValue.FindStringSubmatch(s); m != nil {
 		return fmt.Sprintf("%q", m[1])
@@ -91,6 +94,8 @@ func (s *settings) brokerError(op, source string, err error) *longshore.Error {
 	return out
 }
 
+// precondition sorts out the causes of code 406, which RabbitMQ uses for a mismatch, an ack timeout
+// and a message that is too large; only the text tells them apart.
 func (s *settings) precondition(out *longshore.Error, reason string) {
 	out.Code = longshore.CodeRefused
 	switch m := parseMismatch(reason); {

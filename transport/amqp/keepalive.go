@@ -113,6 +113,7 @@ func (k *keepalive) names() []string {
 	return all
 }
 
+// run waits for the first delayed message: most consumers never send one, and need no queue kept.
 func (k *keepalive) run() {
 	select {
 	case <-k.wake:
@@ -184,6 +185,8 @@ func expiresError(title, source string) error {
 		Hint: "retries wait here; exclude queues named longshore.delay.* and dead-letter queues from policies with expires"}
 }
 
+// passive declares a queue without changing it: that shows whether it exists, and RabbitMQ takes it
+// for a use from which the expiry counts again.
 func (k *keepalive) passive(ctx context.Context, name string) error {
 	return k.ask(ctx, func(ch conn.Channel) error {
 		_, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
@@ -200,6 +203,7 @@ func (k *keepalive) declareTest(ctx context.Context) error {
 	})
 }
 
+// removeTest deletes the test queue early; without that the broker does it when it expires.
 func (k *keepalive) removeTest(ctx context.Context) {
 	if k.sess.Ended() {
 		return
@@ -210,6 +214,7 @@ func (k *keepalive) removeTest(ctx context.Context) {
 	})
 }
 
+// ask uses a channel of its own for each request, since a refusal closes it.
 func (k *keepalive) ask(ctx context.Context, f func(conn.Channel) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

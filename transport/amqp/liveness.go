@@ -83,6 +83,7 @@ func inARow(n int, again bool) int {
 	return 0
 }
 
+// orphaned is the end of a consumer that RabbitMQ does not know any more.
 func (l *liveness) orphaned(why error) error {
 	return &longshore.Error{Code: longshore.CodeCanceledBy, Op: "consume from " + l.src.title(), Source: l.src.name(),
 		Err: why, Hint: "it is opened again by itself"}

@@ -55,6 +55,7 @@ func (b *Broker) unlock(ctx context.Context, sess *conn.Session, name string) {
 	b.forgetLock(name)
 }
 
+// forgetLock frees a name for this process; the broker's part is over by then.
 func (b *Broker) forgetLock(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -33,6 +33,8 @@ type queueFacts struct {
 	Policy json.RawMessage `json:"effective_policy_definition"`
 }
 
+// policy is the policy in force; nil where the API writes a list in place of an object, which
+// means that there is none.
 func (f *queueFacts) policy() map[string]any {
 	var p map[string]any
 	if json.Unmarshal(f.Policy, &p) != nil {

@@ -180,6 +180,8 @@ func (w *prefetch) addStep(size int) error {
 	return nil
 }
 
+// arguments of a subscription. A stream goes on behind what is settled, whatever was configured
+// for the first time.
 func (w *prefetch) arguments(queue int) amqp091.Table {
 	args := amqp091.Table{}
 	maps.Copy(args, w.cfg.Arguments)
@@ -200,6 +202,7 @@ func (w *prefetch) mark(f func()) {
 	f()
 }
 
+// setSteps changes the consumers that share the window, and what may be held with them.
 func (w *prefetch) setSteps(steps []*step) {
 	w.mark(func() { w.steps = steps })
 	w.held.setWindow(w.size())

@@ -47,6 +47,8 @@ type delivery struct {
 	finished  bool            // written is, or is about to be, closed; likewise
 }
 
+// openPubChannel opens a channel in confirm mode for one exchange. An exchange that does not exist
+// closes the channel, and takes only messages to that exchange along.
 func openPubChannel(ctx context.Context, sess *conn.Session, exchange string) (*pubChannel, error) {
 	pc := &pubChannel{sess: sess, work: make(chan *delivery), syncs: make(chan chan struct{}),
 		quit: make(chan struct{}), left: make(chan struct{}), done: make(chan struct{})}
@@ -64,6 +66,7 @@ func openPubChannel(ctx context.Context, sess *conn.Session, exchange string) (*
 	return pc, nil
 }
 
+// over says that the channel takes no messages any more. The client may know that first.
 func (pc *pubChannel) over() bool {
 	select {
 	case <-pc.done:
@@ -73,6 +76,7 @@ func (pc *pubChannel) over() bool {
 	}
 }
 
+// idle says that no confirm is awaited, so that the channel can be closed without loss.
 func (pc *pubChannel) idle() bool {
 	pc.mu.Lock()
 	defer pc.mu.Unlock()
@@ -82,6 +86,8 @@ func (pc *pubChannel) idle() bool {
 // close ends the channel without waiting for a write that hangs.
 func (pc *pubChannel) close() { pc.once.Do(func() { close(pc.quit) }) }
 
+// listen reads returns and the end of the channel. Each source is set to nil when it is closed, so
+// that the other one is read to its end.
 func (pc *pubChannel) listen(returns chan amqp091.Return, closes chan *amqp091.Error) {
 	for {
 		select {
@@ -210,6 +216,7 @@ func (pc *pubChannel) publish(ctx context.Context, outs []*outgoing, mandatory b
 	return errs
 }
 
+// each collects the errors of a function by place.
 func each(outs []*outgoing, f func(*outgoing) error) []error {
 	errs := make([]error, len(outs))
 	for i, o := range outs {
@@ -226,6 +233,7 @@ func (pc *pubChannel) leave(d *delivery) bool {
 	return !d.finished
 }
 
+// forget drops messages whose callers no longer wait; their confirms find nothing.
 func (pc *pubChannel) forget(outs []*outgoing) {
 	pc.mu.Lock()
 	defer pc.mu.Unlock()

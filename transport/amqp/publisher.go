@@ -158,6 +158,7 @@ func (p *Publisher) send(ctx context.Context, outs []*outgoing) []error {
 	return errs
 }
 
+// sendOnce publishes messages of one exchange. channel has counted the call, so Close waits for it.
 func (p *Publisher) sendOnce(ctx context.Context, outs []*outgoing) []error {
 	pc, err := p.channel(ctx, outs[0].exchange)
 	if err != nil {

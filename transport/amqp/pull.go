@@ -62,6 +62,7 @@ func (p *puller) run(ctx context.Context) {
 
 func (p *puller) wants() bool { return p.window.open() && p.held.wants() }
 
+// get takes one message. It goes through the writer, which alone uses the channel.
 func (p *puller) get(ctx context.Context, queue string) (raw amqp091.Delivery, ok bool, err error) {
 	type answer struct {
 		raw amqp091.Delivery

@@ -83,6 +83,7 @@ type Binding struct {
 	ExchangeArguments amqp091.Table
 }
 
+// isZero says that nothing is declared: the queue is used as it is.
 func (d *Declare) isZero() bool {
 	return d.Type == "" && len(d.Bindings) == 0 && len(d.Arguments) == 0 && !d.Transient && !d.AutoDelete
 }
@@ -150,6 +151,8 @@ const (
 	defaultLease        = 30 * time.Minute
 )
 
+// linger is how long acks wait for others; negative settings mean not at all, since zero is the
+// default.
 func (c *QueueConfig) linger() time.Duration {
 	switch {
 	case c.SettleLinger == 0:
@@ -160,6 +163,7 @@ func (c *QueueConfig) linger() time.Duration {
 	return c.SettleLinger
 }
 
+// pullInterval is the pause after a look that found nothing.
 func (c *QueueConfig) pullInterval() time.Duration {
 	if c.PullInterval == 0 {
 		return defaultPullInterval
@@ -206,6 +210,7 @@ func (c *QueueConfig) check(name string) error {
 	return l.Err()
 }
 
+// check reports what RabbitMQ would refuse, or what another setting has already said.
 func (d *Declare) check(l *problem.List) {
 	if err := d.Arguments.Validate(); err != nil {
 		l.Add(problem.Bad("Declare.Arguments", "", "cannot be sent by AMQP").Because(err))
@@ -245,6 +250,8 @@ func (c *QueueConfig) refusesWhenFull() bool {
 	return strings.HasPrefix(overflow, "reject-publish")
 }
 
+// capabilities before the broker is known. The consumer reports its own once it is open, when
+// version and policies are known too.
 func (c *QueueConfig) capabilities() longshore.Capabilities {
 	caps := longshore.Capabilities{Ordering: longshore.OrderQueue, Delay: true, MaxDelay: codec.MaxDelay,
 		Lease: defaultLease, Attempts: true, DeadLetter: c.deadLettered(),

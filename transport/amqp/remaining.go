@@ -74,6 +74,8 @@ type heldMessages struct {
 	DeadLettering  int64 `json:"messages_dlx"`     // on their way to a dead-letter exchange, at least once
 }
 
+// heldBy counts what consumers hold and, of a quorum queue, what is on its way to its dead-letter
+// destination: neither is in the ready count.
 func (s *settings) heldBy(ctx context.Context, queue string) (heldMessages, error) {
 	var held heldMessages
 	_, err := s.askManagement(ctx, &held, nil, "queues", s.addr.VHost, queue)

@@ -144,6 +144,8 @@ func (r *Requester) reply(ctx context.Context, pc *pubChannel, got chan *longsho
 		Hint: "the request may have been handled; send it again only if that does no harm"}
 }
 
+// wait makes room for the reply to a request. The channel holds one, so that a reply whose
+// request is over blocks nothing.
 func (r *Requester) wait(id string) chan *longshore.Message {
 	got := make(chan *longshore.Message, 1)
 	r.mu.Lock()
@@ -152,6 +154,7 @@ func (r *Requester) wait(id string) chan *longshore.Message {
 	return got
 }
 
+// forget drops a request that is over; a late reply finds nothing.
 func (r *Requester) forget(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,6 +175,7 @@ func (r *Requester) failed(op, dest string, err error) error {
 	return out
 }
 
+// wrap names operation and destination in an error of the broker. ErrClosed stays as it is.
 func (r *Requester) wrap(op, dest string, err error) error {
 	if errors.Is(err, longshore.ErrClosed) {
 		return err

@@ -50,6 +50,7 @@ func newSettings(rawURL string, cfg Config) settings {
 	return s
 }
 
+// check reports every mistake in the settings at once.
 func (s *settings) check() error {
 	l := &problem.List{Op: "rabbitmq broker"}
 	if s.Heartbeat < 0 || s.Heartbeat > 65535*time.Second || s.Heartbeat%time.Second != 0 {
@@ -76,6 +77,8 @@ func (s *settings) check() error {
 	return l.Err()
 }
 
+// fill puts defaults where neither the configuration nor the URL says anything; the configuration
+// wins.
 func (s *settings) fill() {
 	if s.Heartbeat == 0 {
 		s.Heartbeat = s.addr.Heartbeat

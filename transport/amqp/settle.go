@@ -65,6 +65,7 @@ func (s *settler) Extend(context.Context, uint64, time.Duration) error {
 	return s.unsupported("extend a delivery", "RabbitMQ has no leases to extend; its consumer_timeout is a setting of the broker or the queue")
 }
 
+// unsupported is the error of a verb that this kind of queue does not have.
 func (s *settler) unsupported(op, why string) error {
 	return &longshore.Error{Code: longshore.CodeUnsupported, Op: op + " of " + s.src.title(), Source: s.src.name(), Err: errors.New(why)}
 }

@@ -90,6 +90,8 @@ func (w *settleWriter) do(ctx context.Context, f func() error) error {
 // stop makes the writer close the channel and leave.
 func (w *settleWriter) stop() { w.once.Do(func() { close(w.quit) }) }
 
+// loop is the writer's goroutine: it alone writes settlements, so their order is the order of their
+// tags, which one ack for many depends on.
 func (w *settleWriter) loop() {
 	linger, confirm, work := idleTimer(), idleTimer(), idleTimer()
 	defer linger.Stop()
@@ -135,6 +137,7 @@ func (w *settleWriter) loop() {
 	}
 }
 
+// idleTimer is a timer that is not running.
 func idleTimer() *time.Timer {
 	t := time.NewTimer(time.Hour)
 	t.Stop()
@@ -151,6 +154,8 @@ func (w *settleWriter) pass(all bool) (more bool) {
 	return more
 }
 
+// write sends a batch: first what is not acked or stands alone, since an ack of all up to a tag
+// would cover it.
 func (w *settleWriter) write(b *tags.Batch) {
 	w.backlog.note(len(b.Alone)+len(b.Islands)+1, time.Now())
 	for _, s := range b.Alone {
@@ -170,6 +175,7 @@ func (w *settleWriter) write(b *tags.Batch) {
 	w.operations.End(longshore.OperationAck, began, codeOr(err))
 }
 
+// writeOne sends a settlement that no other can be joined with.
 func (w *settleWriter) writeOne(s tags.Single) {
 	began, kind := w.operations.Begin(), longshore.OperationNack
 	var err error

@@ -117,6 +117,7 @@ func (d *Declare) bindings() string {
 	return strings.Join(parts, ", ")
 }
 
+// name is the queue, all of several, or the exchange of a broadcast.
 func (s *Queue) name() string {
 	if s.cast != nil {
 		return s.cast.exchange
@@ -124,6 +125,7 @@ func (s *Queue) name() string {
 	return strings.Join(s.queues, ",")
 }
 
+// title is the name with its kind, for errors and the log.
 func (s *Queue) title() string {
 	switch {
 	case s.cast != nil:

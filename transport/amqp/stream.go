@@ -109,6 +109,8 @@ func (p *place) arrive(at int64) bool {
 	return true
 }
 
+// settle notes an offset as done. A stream goes on from one offset, so what is done above the first
+// one that is not is only remembered here.
 func (p *place) settle(at int64) {
 	delete(p.open, at)
 	if len(p.open) == 0 {

@@ -68,6 +68,7 @@ func (s *Queue) declared(deadLetter string, ordered bool) string {
 	return text
 }
 
+// joined lists two texts, of which the first may be empty.
 func joined(a, b string) string {
 	if a == "" {
 		return b

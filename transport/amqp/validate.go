@@ -77,6 +77,7 @@ func (c *QueueConfig) together(l *problem.List) {
 	c.Declare.together(l)
 }
 
+// besideAutoAck reports settings about acks, which are not sent with AutoAck.
 func (c *QueueConfig) besideAutoAck(l *problem.List) {
 	if c.Prefetch > 0 && !c.Pull {
 		l.Conflict("Prefetch", nil, "{AutoAck}", "without acks the broker sends without limit", "leave {Prefetch} out, or {AutoAck}, or set {Pull}")
@@ -89,6 +90,7 @@ func (c *QueueConfig) besideAutoAck(l *problem.List) {
 	}
 }
 
+// besidePull reports settings of a subscription, which a consumer that pulls does not have.
 func (c *QueueConfig) besidePull(l *problem.List) {
 	for _, p := range []struct {
 		field string

@@ -39,6 +39,7 @@ func parseAddrs(addrs []string) ([]string, error) {
 	return seeds, errors.Join(problems...)
 }
 
+// badAddress is the error of a seed address.
 func badAddress(p *problem.Problem) error {
 	e := p.Of("kafka address", "")
 	e.Code = longshore.CodeBadAddress
@@ -48,6 +49,8 @@ func badAddress(p *problem.Problem) error {
 // errPort is a mistake in a port, which a configuration file can point at.
 var errPort = errors.New("has a port that is not a number from 1 to 65535")
 
+// parseAddr adds the default port, and refuses what belongs to another kind of address: the client
+// would only fail to resolve it.
 func parseAddr(a string) (string, error) {
 	if a == "" {
 		return "", errors.New("is empty")
@@ -80,6 +83,7 @@ func parseAddr(a string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
+// validHost leaves it to the resolver which names exist, and refuses only what cannot be one.
 func validHost(host string) bool {
 	if host == "" || len(host) > 253 {
 		return false

@@ -80,6 +80,7 @@ func (b *Broker) options() []kgo.Opt {
 	return opts
 }
 
+// tls is a copy, since the client changes what it is given.
 func (c *Config) tls() *tls.Config {
 	switch {
 	case c.TLSConfig != nil:
@@ -90,6 +91,7 @@ func (c *Config) tls() *tls.Config {
 	return nil
 }
 
+// check reports every mistake in the settings at once.
 func (c *Config) check() error {
 	l := &problem.List{Op: "kafka broker"}
 	if c.MaxUnpacked < 0 || c.MaxUnpacked > math.MaxInt32 {
@@ -150,6 +152,7 @@ func (s *SASL) mechanism() sasl.Mechanism {
 	return nil
 }
 
+// secretError names where the secret comes from, never the secret.
 func secretError(s transport.Secret, err error) error {
 	if err == nil {
 		return nil

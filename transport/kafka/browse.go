@@ -35,6 +35,7 @@ func (s *Group) Browse(ctx context.Context, from string, n int) ([]*longshore.De
 	return ds, next, s.b.opened("browse "+s.title()+" at "+s.b.address(), s.name(), err)
 }
 
+// parseMark reads where a look goes on: a partition and an offset in it.
 func parseMark(from string) (num int32, at int64, err error) {
 	if from == "" {
 		return 0, -1, nil

@@ -241,6 +241,7 @@ const (
 	metadataAge      = 10 * time.Second       // new partitions and deleted topics are seen within it
 )
 
+// or is v, or what stands in for its zero value.
 func or[T comparable](v, fallback T) T {
 	var zero T
 	if v == zero {
@@ -249,8 +250,10 @@ func or[T comparable](v, fallback T) T {
 	return v
 }
 
+// rebalance is how long a member may take to give up partitions before the group goes on without it.
 func (g *GroupConfig) rebalance() time.Duration { return or(g.RebalanceTimeout, defaultRebalance) }
 
+// drain is what handlers have of that time; the rest is for the commit and the join.
 func (g *GroupConfig) drain() time.Duration {
 	return or(g.RebalanceDrain, min(defaultDrain, g.rebalance()/4))
 }

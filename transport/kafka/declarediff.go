@@ -83,6 +83,7 @@ func sameSetting(have, want string) bool {
 	return slices.Equal(listed(have), listed(want))
 }
 
+// listed sorts a value that is a list, as the broker may answer in another order.
 func listed(v string) []string {
 	parts := strings.Split(v, ",")
 	for i, p := range parts {

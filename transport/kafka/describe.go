@@ -96,6 +96,8 @@ func (m *groupMember) reads(topic string) bool {
 	return m.unknown || slices.Contains(m.topics, topic)
 }
 
+// classicMember reads what a member of the classic protocol has told the group. The bytes are the
+// members' own, so a member of another client may have put something else there.
 func classicMember(m *kadm.DescribedGroupMember) groupMember {
 	out := groupMember{id: m.MemberID, client: m.ClientID, host: m.ClientHost}
 	joined, ok := m.Join.AsConsumer()

@@ -149,6 +149,8 @@ func shortDial(err error) error {
 	return err
 }
 
+// tlsFailed recognises errors of the handshake: the client would go on dialling for ever, and
+// trying again cures none of them.
 func tlsFailed(err error, out *longshore.Error) bool {
 	var (
 		name    x509.HostnameError
@@ -206,6 +208,7 @@ type wireError struct {
 func (e *wireError) Error() string { return e.text + " (" + e.kafka.Message + ")" }
 func (e *wireError) Unwrap() error { return e.kafka }
 
+// codeOf sorts Kafka's errors by what a person can do about them.
 func codeOf(e *kerr.Error) (code longshore.Code, hint string) {
 	switch e.Code {
 	case kerr.UnknownTopicOrPartition.Code, kerr.UnknownTopicID.Code:
@@ -239,6 +242,7 @@ func codeOf(e *kerr.Error) (code longshore.Code, hint string) {
 	return longshore.CodeRefused, ""
 }
 
+// unsupported is the error of what this kind of source cannot do.
 func unsupported(what, source, why, hint string) error {
 	return &longshore.Error{Code: longshore.CodeUnsupported, Op: what, Source: source, Err: errors.New(why), Hint: hint}
 }

@@ -92,8 +92,10 @@ func (s *Group) Describe() transport.Description {
 // committedOnly reports whether records of open transactions count.
 func (s *Group) committedOnly() bool { return s.cfg.Isolation == ReadCommitted }
 
+// name is the topics, which are one name for people who look.
 func (s *Group) name() string { return strings.Join(s.topics, ",") }
 
+// title names the source with its kind, for errors and the log.
 func (s *Group) title() string {
 	switch {
 	case s.label != "":
@@ -133,6 +135,7 @@ func (s *Group) Check() error {
 
 const topicHint = "use letters, digits, dots, underscores and hyphens, at most 249"
 
+// validTopic applies the broker's own rules, so that a typing error is found without a call.
 func validTopic(name string) bool {
 	bad := name == "" || name == "." || name == ".." || len(name) > 249
 	for _, r := range name {

@@ -126,6 +126,8 @@ func (b *Broker) committed(ctx context.Context, cl *kgo.Client, adm *kadm.Client
 	return found, nil
 }
 
+// positionOf adds what the metadata of a commit says is done above its offset; metadata of other
+// clients says nothing.
 func positionOf(r kadm.Offset, mark offsets.Mark) Position {
 	at := Position{Offset: r.At, Saved: r.Metadata}
 	if saved, ok := offsets.Decode(r.Metadata, mark, r.At); ok {
@@ -180,6 +182,7 @@ func logsOf(ctx context.Context, cl *kgo.Client, topics []string, committed bool
 	return logs, nil
 }
 
+// orEmpty is a string of the protocol, in which nil stands for none.
 func orEmpty(s *string) string {
 	if s == nil {
 		return ""

@@ -20,6 +20,7 @@ type link struct {
 	beat    atomic.Pointer[time.Time] // the last answer to a heartbeat of a KIP-848 group
 }
 
+// answered notes that a broker has answered, from whichever goroutine saw it.
 func (l *link) answered() {
 	now := time.Now()
 	l.last.Store(&now)

@@ -94,6 +94,7 @@ func (c *Config) dialerWithTLS() error {
 	return l.Err()
 }
 
+// firstLine keeps texts of the client that go over several lines to one line of the log.
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line

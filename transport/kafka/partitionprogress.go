@@ -38,6 +38,7 @@ func (c *consumer) PartitionProgress(ctx context.Context) []transport.PartitionP
 	return list
 }
 
+// sortProgress makes lists comparable by eye from one look to the next.
 func sortProgress(list []transport.PartitionProgress) {
 	slices.SortFunc(list, func(a, b transport.PartitionProgress) int {
 		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))

@@ -92,6 +92,7 @@ func (p *positions) get(k partitionOf) (int64, bool) {
 	return at, ok
 }
 
+// set notes where a partition goes on.
 func (p *positions) set(k partitionOf, at int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -59,6 +59,7 @@ func (p *Publisher) reach(ctx context.Context, cl *kgo.Client, topic string) err
 	return nil
 }
 
+// publishing is the operation that errors name.
 func (p *Publisher) publishing(topic string) string {
 	return fmt.Sprintf("publish to kafka topic %q at %s", topic, p.b.address())
 }

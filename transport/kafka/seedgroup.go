@@ -21,6 +21,7 @@ type GroupHasMembersError struct {
 	Members []string // client and host of each, as far as known
 }
 
+// Error lists the members: they have to be stopped before positions can be set.
 func (e *GroupHasMembersError) Error() string {
 	if len(e.Members) == 0 {
 		return fmt.Sprintf("group %q has members", e.Group)

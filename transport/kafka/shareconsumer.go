@@ -192,6 +192,7 @@ func (c *shareConsumer) Cancel(ctx context.Context) error {
 	return err
 }
 
+// isClosed is closed for callers without the lock.
 func (c *shareConsumer) isClosed() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -107,6 +107,7 @@ func (s *ShareGroup) supported(ctx context.Context, cl *kgo.Client) error {
 	return nil
 }
 
+// switchedOff is the error of a cluster that could have share groups and has them switched off.
 func (s *ShareGroup) switchedOff(op string) error {
 	return unsupported(op, s.at.name(), "share groups are switched off in this cluster", "switch them on: kafka-features.sh upgrade --feature share.version=1 (Kafka 4.2 or later)")
 }
@@ -154,6 +155,8 @@ func (s *ShareGroup) wantedSettings(have map[string]string) map[string]string {
 	return want
 }
 
+// mismatch lists every setting of the group that differs, with the command that sets all of them:
+// others may use the group, so it is not changed without being asked for.
 func (s *ShareGroup) mismatch(have, want map[string]string) error {
 	var differ, settings []string
 	for _, name := range slices.Sorted(maps.Keys(want)) {

@@ -46,6 +46,7 @@ func (c *shareConsumer) Extend(ctx context.Context, token uint64, _ time.Duratio
 	return c.settled(c.member.Renew(ctx, token))
 }
 
+// owned says whether a record can still be settled; nil: it can.
 func (c *shareConsumer) owned(token uint64) error {
 	if c.isClosed() {
 		return longshore.ErrClosed

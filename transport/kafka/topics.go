@@ -26,12 +26,15 @@ func newTopics(s *Group) *topics {
 	return &topics{source: s.name(), group: s.group, ids: map[string][16]byte{}, subs: map[string]*longshore.Subscription{}}
 }
 
+// id is the identity under which a topic is consumed; one that was deleted and made again has
+// another.
 func (t *topics) id(topic string) [16]byte {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.ids[topic]
 }
 
+// setID follows a topic that was made again.
 func (t *topics) setID(topic string, id [16]byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

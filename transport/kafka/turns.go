@@ -49,6 +49,7 @@ func (t *turns) setPaused(on bool) {
 	signal(t.ready)
 }
 
+// isPaused is paused for callers without the lock.
 func (t *turns) isPaused() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

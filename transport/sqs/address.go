@@ -18,6 +18,8 @@ type reference struct {
 	origin  string // scheme://host of a URL
 }
 
+// parseReference takes a queue's name, URL or ARN apart. Account and region stay empty where
+// the text does not say them.
 func parseReference(s string) (reference, error) {
 	bad := func(why, hint string) (reference, error) {
 		return reference{}, badQueue(why, hint)
@@ -39,12 +41,15 @@ func parseReference(s string) (reference, error) {
 	return reference{name: s}, nil
 }
 
+// badQueue is the error of a reference that cannot be a queue's.
 func badQueue(why, hint string) error {
 	e := problem.Bad("", hint, why).Of("sqs queue", "")
 	e.Code = longshore.CodeBadAddress
 	return e
 }
 
+// parseQueueURL refuses user and parameters: a URL with credentials would be printed in errors
+// and logs.
 func parseQueueURL(s string) (reference, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
@@ -77,6 +82,8 @@ func regionOfHost(host string) string {
 	return ""
 }
 
+// queueName says whether SQS would take the name. Checked here, a typing error is found without
+// a call.
 func queueName(s string) bool {
 	stem := strings.TrimSuffix(s, ".fifo")
 	if stem == "" || len(s) > 80 {
@@ -95,6 +102,7 @@ func queueName(s string) bool {
 // stem is the name without the ending that says FIFO.
 func (r reference) stem() string { return strings.TrimSuffix(r.name, ".fifo") }
 
+// isFIFO goes by the name: SQS refuses FIFO queues without the suffix, and the suffix on others.
 func isFIFO(name string) bool { return strings.HasSuffix(name, ".fifo") }
 
 // place is where the calls for a queue go.

@@ -110,6 +110,8 @@ func entriesOf[E any](done []E, id func(*E) *string, refused []types.BatchResult
 
 func sentID(e *types.SendMessageBatchResultEntry) *string { return e.Id }
 
+// failed takes one entry's error in. A receipt that is no longer good is kept apart from other
+// errors: for a delete it may mean success.
 func (r *result) failed(f *types.BatchResultErrorEntry) {
 	err := fmt.Errorf("%s (%s)", aws.ToString(f.Message), aws.ToString(f.Code))
 	code := aws.ToString(f.Code)

@@ -67,6 +67,8 @@ func (b *Broker) chain() *sdkConfig {
 	return b.chainLocked()
 }
 
+// chainLocked loads the SDK's configuration once, and remembers where the region comes from, for
+// errors about it. An error is kept too: files and environment are not read again.
 func (b *Broker) chainLocked() *sdkConfig {
 	if b.sdk != nil {
 		return b.sdk

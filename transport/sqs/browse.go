@@ -52,6 +52,7 @@ func (b *Broker) Depth(ctx context.Context, queue string) (Depth, error) {
 	return Depth{}, s.failure("read the depth of "+s.title(), err)
 }
 
+// depth reads the queue's own estimates, which may be a minute old.
 func (l *queueHandle) depth(ctx context.Context) (Depth, error) {
 	attrs, err := l.attributes(ctx, l.url, "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible",
 		"ApproximateNumberOfMessagesDelayed", "VisibilityTimeout")
@@ -165,6 +166,7 @@ func (s *queueSource) look(ctx context.Context) (*look, error) {
 	return l, nil
 }
 
+// cannotBrowse is the error of a queue whose messages cannot be looked at.
 func (s *queueSource) cannotBrowse(why, hint string) error {
 	return &longshore.Error{Code: longshore.CodeUnsupported, Op: "browse " + s.title(), Source: s.ref.name, Err: errors.New(why), Hint: hint}
 }
@@ -236,6 +238,7 @@ type looks struct {
 
 const maxLooks = 16
 
+// get returns the messages that a look has shown so far; false if it was forgotten.
 func (l *looks) get(from string) (map[string]bool, bool) {
 	if from == "" {
 		return map[string]bool{}, true
@@ -246,6 +249,8 @@ func (l *looks) get(from string) (map[string]bool, bool) {
 	return m, ok
 }
 
+// put remembers what a look has shown, under a name for the next page. The oldest look is
+// forgotten, since nothing says when one has been given up.
 func (l *looks) put(seen map[string]bool) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

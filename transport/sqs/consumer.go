@@ -286,6 +286,7 @@ type broadcast struct {
 
 func newBroadcast() broadcast { return broadcast{changed: make(chan struct{})} }
 
+// announce wakes everything that waits for a change of the consumer.
 func (b *broadcast) announce() {
 	close(b.changed)
 	b.changed = make(chan struct{})

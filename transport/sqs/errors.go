@@ -39,6 +39,7 @@ func codeOf(err error) (code longshore.Code, passing bool) {
 	return longshore.CodeUnreachable, true
 }
 
+// codeOfAPI classes an error that SQS returned; passing errors are worth another try.
 func codeOfAPI(api smithy.APIError) (code longshore.Code, passing bool) {
 	return codeOfName(api.ErrorCode(), api.ErrorFault() == smithy.FaultClient)
 }
@@ -137,6 +138,7 @@ func (p *place) where() []longshore.Field {
 	return fs
 }
 
+// apiCode is the code without the namespace that the older query protocol puts before it.
 func apiCode(err error) string {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return strings.TrimPrefix(api.ErrorCode(), "AWS.SimpleQueueService.")

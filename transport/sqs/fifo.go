@@ -85,6 +85,7 @@ func (q *fifo) settled(h *held) bool {
 	return true
 }
 
+// left takes messages off the sums that stood behind others.
 func (q *fifo) left(hs ...*held) {
 	q.behind -= len(hs)
 	for _, h := range hs {

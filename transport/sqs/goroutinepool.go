@@ -25,6 +25,8 @@ func (c *crew) run(life context.Context, f func()) {
 	}
 }
 
+// serve runs f and then further work until none has come for idleTime, which outlasts the pauses
+// between bursts of calls.
 func (c *crew) serve(life context.Context, f func()) {
 	idle := time.NewTimer(idleTime)
 	defer idle.Stop()

@@ -36,6 +36,7 @@ const (
 	phaseLeaving              // deleted or returned: its lease is kept no longer
 )
 
+// phase is derived from the settlement, so that the two cannot disagree.
 func (h *held) phase() phase {
 	switch {
 	case h.settled == nil:

@@ -112,6 +112,7 @@ func (p *Publisher) Publish(ctx context.Context, dest string, msgs ...*longshore
 	return p.verdict(ctx, dest, outs)
 }
 
+// enter counts a call that Close has to wait for; false after Close.
 func (p *Publisher) enter() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -249,6 +250,7 @@ func (p *Publisher) deliver(ctx context.Context, l *queueHandle, outs []*outgoin
 	}
 }
 
+// pause waits for d, or until ctx ends; the caller finds out which.
 func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -330,6 +332,7 @@ func (p *Publisher) sendBatch(ctx context.Context, l *queueHandle, batch []*outg
 	}
 }
 
+// sendError prefers the error of the whole call, which has its code and hint.
 func sendError(err, call error) error {
 	if call != nil {
 		return callError("publish to sqs", "", call)

@@ -122,6 +122,7 @@ func (b *Broker) Queue(queue string, cfg QueueConfig) transport.Source {
 	return s
 }
 
+// check reports every mistake in the settings at once.
 func (c *QueueConfig) check(queue string) error {
 	l := &problem.List{Op: "sqs queue " + quote(queue), Source: queue}
 	switch v := c.VisibilityTimeout; {
@@ -160,6 +161,7 @@ func (s *queueSource) Check() error {
 	return errors.Join(s.problem, err)
 }
 
+// place finds region and endpoint without a call, so that Describe can name them before Open.
 func (s *queueSource) place() (place, error) {
 	chain := s.b.chain()
 	if chain.err != nil {
@@ -177,6 +179,7 @@ func (s *queueSource) Describe() transport.Description {
 	return d
 }
 
+// hostOf is the host that is called, for errors about it.
 func hostOf(p place) string {
 	if p.endpoint == "" {
 		return "sqs." + p.region + ".amazonaws.com"

@@ -61,6 +61,8 @@ func (s *queueSource) handle(ctx context.Context, opts transport.OpenOptions, de
 	return l, nil
 }
 
+// establish finds the queue, and before that creates it and its dead-letter queue where Declare
+// says so. What the queue's attributes say of its lease is read last, and VisibilityTimeout wins.
 func (s *queueSource) establish(ctx context.Context, l *queueHandle, opts transport.OpenOptions, declare bool) error {
 	if declare && s.cfg.Declare.Attributes != nil {
 		if err := s.create(ctx, l); err != nil {
@@ -117,6 +119,7 @@ func (s *queueSource) create(ctx context.Context, l *queueHandle) error {
 	return err
 }
 
+// codeOr is the code of an error; "" of none.
 func codeOr(err error) longshore.Code {
 	if err == nil {
 		return ""
@@ -125,6 +128,8 @@ func codeOr(err error) longshore.Code {
 	return code
 }
 
+// createQueue returns the URL of the queue. SQS answers for one that exists too, as long as the
+// attributes are the same.
 func (l *queueHandle) createQueue(ctx context.Context, name string, attrs, tags map[string]string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -163,6 +168,7 @@ func (s *queueSource) difference(ctx context.Context, l *queueHandle, cause erro
 	return wrong
 }
 
+// attributes reads the named attributes of a queue; one that it does not have is left out.
 func (l *queueHandle) attributes(ctx context.Context, url string, names ...types.QueueAttributeName) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

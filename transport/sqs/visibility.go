@@ -60,6 +60,8 @@ func (v *visibility) keep(h *held, now time.Time) {
 	v.schedule(h)
 }
 
+// schedule puts a lease where its time is among the others. The place in the heap is kept in the
+// lease, counted from 1: 0 is not in it.
 func (v *visibility) schedule(h *held) {
 	if h.index > 0 {
 		heap.Fix(&v.queue, h.index-1)
