@@ -129,8 +129,8 @@ func pathOf(path string) string {
 	return path
 }
 
-// open reads a file. check says that it is only looked at: files that secrets are in need not exist
-// then.
+// open reads a file. check says that it is only looked at, so that a secret which is missing here is
+// a warning.
 func (o Options) open(path string, check bool) (*Config, []Problem, error) {
 	path = pathOf(path)
 	text, err := readBounded(path)
