@@ -47,6 +47,7 @@ func (d *Declare) differences(t topicFacts, settings map[string]string) (diffs [
 	if t.partitions != int(d.Partitions) {
 		diffs = append(diffs, fmt.Sprintf("Partitions is %d there, %d here", t.partitions, d.Partitions))
 	}
+	// Replicas may differ by partition while they are being moved; one that differs is enough.
 	if d.Replicas > 0 {
 		for _, n := range t.replicas {
 			if n != int(d.Replicas) {
@@ -57,7 +58,7 @@ func (d *Declare) differences(t topicFacts, settings map[string]string) (diffs [
 	}
 	for _, k := range slices.Sorted(maps.Keys(d.Settings)) {
 		switch have, ok := settings[k]; {
-		case !ok:
+		case !ok: // an older broker, or a typing error
 			diffs = append(diffs, fmt.Sprintf("%s is not known there, %q here", k, d.Settings[k]))
 		case !sameSetting(have, d.Settings[k]):
 			diffs = append(diffs, fmt.Sprintf("%s is %q there, %q here", k, have, d.Settings[k]))
@@ -119,7 +120,7 @@ func (s *Group) settingsOf(ctx context.Context, cl *kgo.Client, topics []string)
 		}
 		all[r.ResourceName] = map[string]string{}
 		for _, c := range r.Configs {
-			if c.Value != nil {
+			if c.Value != nil { // nil: a value that the broker does not show
 				all[r.ResourceName][c.Name] = *c.Value
 			}
 		}

@@ -21,6 +21,8 @@ func (s *Group) Done(ctx context.Context) (func(*longshore.Delivery) bool, error
 		return func(*longshore.Delivery) bool { return false }, nil
 	}
 	op := "read what " + s.title() + " has done at " + s.b.address()
+	// A client of its own, and without a group: one that joined would take partitions away from
+	// members at work.
 	cl, err := kgo.NewClient(s.b.options()...)
 	if err != nil {
 		return nil, badOptions(err)
@@ -44,6 +46,8 @@ func (s *Group) Done(ctx context.Context) (func(*longshore.Delivery) bool, error
 			return nil, s.b.failure(op, s.name(), r.Err)
 		}
 		mark := offsets.MarkOf(found.cluster, found.topics[topic].id, topic)
+		// A commit outlives its topic. Its offsets say nothing of a topic of the same name that was
+		// made later.
 		if offsets.FromDeletedTopic(r.Metadata, mark, r.At) {
 			continue
 		}
@@ -57,6 +61,7 @@ func (s *Group) Done(ctx context.Context) (func(*longshore.Delivery) bool, error
 		if !ok || r.Topic != topic {
 			return false
 		}
+		// Below the committed offset everything is done; above it what the metadata lists.
 		if r.Offset < below[r.Partition] {
 			return true
 		}
@@ -85,6 +90,7 @@ func (s *Group) Truncate(ctx context.Context, before map[int32]int64) error {
 	var errs []error
 	resp.Each(func(r kadm.DeleteRecordsResponse) {
 		if r.Err != nil {
+			// The others are deleted all the same, so every partition that was not is named.
 			errs = append(errs, brokerError(fmt.Sprintf("%s, partition %d", op, r.Partition), s.name(), r.Err))
 		}
 	})

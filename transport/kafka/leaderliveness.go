@@ -29,6 +29,8 @@ func (w *watcher) checkLeaders() {
 	ps := w.assignments.all()
 	w.forget(ps)
 	for _, p := range ps {
+		// Fetches answer for their leaders while they bring something or come back empty in time;
+		// then nothing has to be asked.
 		switch quiet, ever := w.leaderSilence(p); {
 		case !p.active() || w.health.isBroken(p.key.topic):
 		case ever && quiet < quietAfter:
@@ -39,12 +41,14 @@ func (w *watcher) checkLeaders() {
 			pressing = pressing || len(w.silentOf([]*partition{p})) > 0
 		}
 	}
+	// Partitions that are known to be silent are looked at each time, so that their recovery is
+	// seen soon.
 	if len(asked) == 0 || !pressing && time.Since(w.asked) < quietAfter {
 		return
 	}
 	w.asked = time.Now()
 	ends, err := cluster.ListOffsets(w.life.over, w.cl, ask, cluster.Newest, w.src.committedOnly())
-	if err != nil {
+	if err != nil { // no broker answers at all, which is reported elsewhere
 		return
 	}
 	now := time.Now()
@@ -143,7 +147,7 @@ func (w *watcher) reportSilent(ps []*partition, now time.Time) {
 func (p *partition) logEndsAt(end int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.logEnd = max(p.logEnd, end)
+	p.logEnd = max(p.logEnd, end) // answers may overtake each other
 }
 
 const namedMost = 5 // partitions in a text

@@ -32,6 +32,8 @@ func decode(m *longshore.Message, r *kgo.Record) {
 	if len(r.Headers) == 0 {
 		return
 	}
+	// The envelope may stand anywhere among the headers and is merged at the end, since it has the
+	// order of all.
 	m.Headers = make(longshore.Headers, 0, len(r.Headers))
 	var env *envelope.Envelope
 	for i := range r.Headers {
@@ -66,10 +68,12 @@ func headerValue(b []byte) any {
 
 // property takes a header that stands for a property; false if it is a header.
 func property(m *longshore.Message, h *kgo.RecordHeader, env **envelope.Envelope) bool {
+	// Other producers write headers of these names with bytes in them; such a one stays a header.
 	if h.Value == nil || !utf8.Valid(h.Value) {
 		return false
 	}
 	switch {
+	// Of several the first is the property and the others stay headers, so that nothing is lost.
 	case h.Key == headerType && m.ContentType == "":
 		m.ContentType = string(h.Value)
 		return true
@@ -165,7 +169,7 @@ func encode(m *longshore.Message, now time.Time) (*kgo.Record, error) {
 		exact = ts.Format(time.RFC3339Nano)
 	default:
 		r.Timestamp = ts
-		if ts.Nanosecond()%1e6 != 0 {
+		if ts.Nanosecond()%1e6 != 0 { // a record has milliseconds
 			exact = ts.Format(time.RFC3339Nano)
 		}
 	}

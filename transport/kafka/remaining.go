@@ -68,10 +68,13 @@ func (s *Group) undone(topic string, logs map[cluster.Partition]cluster.Extent, 
 		}
 		at, committed := done[topic][key.Num]
 		from := max(at.Offset, log.Start)
+		// Without a commit the group has read nothing: where it would begin decides what remains.
 		if !committed && s.cfg.Start == Latest {
 			from = log.End
 		}
 		sum += max(0, log.End-from)
+		// Of what is done above the position only the part that is still in the log counts:
+		// retention may have deleted the rest.
 		for _, r := range at.Done {
 			sum -= max(0, min(r.To, log.End)-max(r.From, from))
 		}
@@ -82,6 +85,7 @@ func (s *Group) undone(topic string, logs map[cluster.Partition]cluster.Extent, 
 // Neighbour is another topic, consumed by the same group. It must exist.
 func (s *Group) Neighbour(name string) transport.Source {
 	cfg := s.cfg
+	// What is declared is about the first topic; dead letters are read from their beginning.
 	cfg.Declare, cfg.Pattern, cfg.Start = Declare{}, false, Earliest
 	if s.cast {
 		return s.b.Broadcast([]string{name}, BroadcastConfig{Start: Earliest, Isolation: cfg.Isolation, Window: cfg.Window})

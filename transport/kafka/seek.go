@@ -32,14 +32,18 @@ func (c *consumer) Seek(ctx context.Context, to transport.Position, drain time.D
 		return nil, &longshore.Error{Code: longshore.CodeNotFound, Op: "seek in " + c.src.title(), Source: c.src.name(),
 			Err: errors.New("no such partition is assigned to this member"), Hint: "another instance may have it"}
 	}
+	// All targets first: after an error the positions are as they were.
 	at, err := c.targets(ctx, nums, to)
 	if err != nil {
 		return nil, err
 	}
+	// Nothing of them starts from here on, and fenced gives back what no handler has. Only then
+	// does it make sense to wait for handlers.
 	ps := c.assignments.retire(nums)
 	fenced()
 	c.assignments.drained(ps, drain)
 	moved, err := c.move(ctx, ps, at)
+	// What the handlers of other partitions have settled meanwhile waits for a commit.
 	signal(c.with.settled.urgent)
 	c.flow.wake()
 	return moved, err
@@ -124,6 +128,7 @@ func (c *consumer) move(ctx context.Context, ps []*partition, at map[tp]int64) (
 		if c.assignments.get(k) != p { // it went to another member meanwhile
 			continue
 		}
+		// -1: the epoch of the record there is not known, and the client does without.
 		n := p.successor(at[k], -1)
 		n.t.Touch()
 		next[p], batch[k] = n, n.uncommitted()
@@ -146,6 +151,7 @@ func (c *consumer) move(ctx context.Context, ps []*partition, at map[tp]int64) (
 // swap puts other states in the places of retired partitions and lets the client fetch from
 // there: those of next, or new ones where the partitions were.
 func (c *consumer) swap(ps []*partition, next map[*partition]*partition) {
+	// No poll runs meanwhile: one would bring records of the old position to the new state.
 	c.assignments.gate.enter()
 	defer c.assignments.gate.leave()
 	offsets := map[string]map[int32]kgo.EpochOffset{}
@@ -175,6 +181,7 @@ func (c *consumer) swap(ps []*partition, next map[*partition]*partition) {
 	for _, p := range ps {
 		p.endHold()
 	}
+	// What handlers still have of the old position is lost: its records may be read again.
 	for _, p := range olds {
 		p.release(c.src.taken(p.key, "its position was moved"))
 		p.forfeit()

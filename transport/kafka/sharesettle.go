@@ -24,6 +24,8 @@ func (c *shareConsumer) Ack(_ context.Context, token uint64) error {
 // Nack releases a record: any member may get it at once. Kafka has no delay for that.
 func (c *shareConsumer) Nack(_ context.Context, token uint64, delay time.Duration, attempt int) error {
 	if delay > 0 {
+		// A delivery that is lost or settled says so first: the caller would otherwise wait here
+		// for a record that another member has.
 		if err := c.owned(token); err != nil {
 			return err
 		}
@@ -81,6 +83,7 @@ func (e *shareEvents) Arrived(rs []*share.Record) {
 		d := longshore.NewDelivery(e.base, (*shareConsumer)(e), r.Token)
 		sub := e.topics.subscription(partitionOf{topic: r.Topic, id: r.Part.Topic, num: r.Part.Num})
 		fill(d, sub, r.Record, e.src.attempts.of(r), now)
+		// One more return would be the last: Kafka archives a record after its limit of deliveries.
 		d.Origin.Redelivered, d.Origin.LastReturn = r.Deliveries > 1, r.Deliveries >= e.facts.limit
 		d.SetNative(r.Record)
 		r.Of, ds[i] = d, d
@@ -182,7 +185,7 @@ func (e *shareEvents) Down(why error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.ended != nil {
+	if e.ended != nil { // the first cause counts; Close may have come before
 		return
 	}
 	e.ended = err

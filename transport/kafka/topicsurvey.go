@@ -52,6 +52,7 @@ func (s *Group) look(ctx context.Context, cl *kgo.Client) (survey, error) {
 		switch {
 		case errors.Is(err, kerr.UnknownTopicOrPartition) && t.Topic != nil:
 			found.missing = append(found.missing, *t.Topic)
+		// What passes, as a topic without a leader, does not fail the opening: the client waits for it.
 		case err != nil && !kerr.IsRetriable(err):
 			return found, topicError(s, t.Topic, err)
 		case t.Topic != nil:
@@ -62,7 +63,7 @@ func (s *Group) look(ctx context.Context, cl *kgo.Client) (survey, error) {
 			found.topics[*t.Topic] = facts
 		}
 	}
-	if s.cast {
+	if s.cast { // it has no group
 		return found, nil
 	}
 	return found, cluster.Coordinated(ctx, cl, s.group)
@@ -157,6 +158,7 @@ func (s *Group) create(ctx context.Context, cl *kgo.Client, settings map[string]
 	for k, v := range settings {
 		configs[k] = kmsg.StringPtr(v)
 	}
+	// A broker before 2.4 refuses -1; there Declare has to say how many.
 	replicas := s.cfg.Declare.Replicas
 	if replicas == 0 {
 		replicas = -1
