@@ -25,9 +25,9 @@ chroot_start() {
 
 chroot_ready() { rabbitmq_ready "$1"; }
 
-# chroot_build NAME: the folder gets its name only when it is complete.
+# chroot_build NAME [FOR]: the folder gets its name only when it is complete.
 chroot_build() {
-  local name=$1 try mirror
+  local name=$1 log=$RUN/${2:-$1}/log try mirror
   [ ! -x "$RABBIT_CHROOT$RABBIT_BIN/rabbitmq-server" ] || return 0
   need "$name" debootstrap debootstrap
   mirror=$(debian_mirror)
@@ -37,7 +37,7 @@ chroot_build() {
   # machine's debootstrap is too old to know by name.
   for try in 1 2; do
     rm -rf --one-file-system "$RABBIT_CHROOT.new"
-    if debootstrap --variant=minbase --include=rabbitmq-server "$(chroot_suite "$name")" "$RABBIT_CHROOT.new" "$mirror" /usr/share/debootstrap/scripts/sid >>"$RUN/$name/log" 2>&1; then
+    if debootstrap --variant=minbase --include=rabbitmq-server "$(chroot_suite "$name")" "$RABBIT_CHROOT.new" "$mirror" /usr/share/debootstrap/scripts/sid >>"$log" 2>&1; then
       umount "$RABBIT_CHROOT.new/proc" 2>/dev/null || true
       cp /etc/hosts "$RABBIT_CHROOT.new/etc/hosts"
       mv "$RABBIT_CHROOT.new" "$RABBIT_CHROOT"
@@ -45,8 +45,8 @@ chroot_build() {
     fi
     sleep $((try * 2))
   done
-  tail -n 20 "$RUN/$name/log" >&2
-  die "$name: debootstrap failed; log: $RUN/$name/log"
+  tail -n 20 "$log" >&2
+  die "$name: debootstrap failed; log: $log"
 }
 
 # debian_mirror: the archive that apt on this machine already uses.

@@ -15,6 +15,8 @@ impossible() {
 kind_of() {
   case $1 in
     rabbitmq4?) echo chroot ;;
+    rabbitmq-n?) echo rabbitnode ;;
+    kafka-n?) echo kafkanode ;;
     rabbitmq*) echo rabbitmq ;;
     kafka*) echo kafka ;;
     *) echo "$1" ;;
@@ -116,6 +118,7 @@ stop_one() {
     say "$name: stopped"
   fi
   rm -f "$RUN/$name/pid" "$RUN/$name/keep"
+  case $name in *-n?) node_down "$name" ;; esac
   case $name in rabbitmq4?) umount "$CACHE/$name/proc" 2>/dev/null || true ;; esac # busy: another checkout's
   [ ! -e "$RUN/$name/env" ] || mv -f "$RUN/$name/env" "$RUN/$name/env.last"
 }

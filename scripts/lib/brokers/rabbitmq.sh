@@ -77,7 +77,7 @@ rabbitmq_write_ctl() {
   {
     echo '#!/bin/sh'
     echo "# rabbitmqctl for the node $1 only; written by scripts/brokers."
-    printf 'exec %s env' "${RABBIT_CHROOT:+chroot $RABBIT_CHROOT}"
+    printf 'exec %s %s env' "${RABBIT_NETNS:+ip netns exec $RABBIT_NETNS}" "${RABBIT_CHROOT:+chroot $RABBIT_CHROOT}"
     printf ' %q' "${RABBIT_ENV[@]}"
     printf ' %s "$@"\n' "$RABBIT_BIN/rabbitmqctl"
   } >"$RUN/$1/rabbitmqctl"
