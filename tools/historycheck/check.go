@@ -1,0 +1,283 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/longshore-go/longshore/internal/testkit/history"
+)
+
+// rules are what a history is held to.
+type rules struct {
+	ordered bool          // per key: first starts in publish order, and no two handlers at once
+	effects bool          // each message that was done has exactly one effect
+	stall   time.Duration // while a majority answers and work is there, something starts so often; 0 = not checked
+	grace   time.Duration // a drain may end so much later than its deadline
+}
+
+// violation is a rule that a history breaks.
+type violation struct {
+	Rule string // lost, order, overlap, effects, stall, drain, unknown, changed, unfinished
+	At   int64
+	Text string
+}
+
+// message is what is known of one.
+type message struct {
+	key                  string
+	seq                  int64
+	confirmed, confirmAt int64 // 1, and when
+	done, dead, left     int64 // how often
+	doneAt               int64 // the first time
+	started              int64 // how often
+	effects              int64 // -1: not read
+}
+
+// run is one call of a handler.
+type run struct {
+	process, id, key string
+	from, to         int64 // to is 0 while it runs
+	over             int64 // when its context ended, or its process was frozen or killed; 0 if it was not
+}
+
+// history as the rules see it.
+type view struct {
+	events   []history.Event
+	messages map[string]*message
+	runs     []*run
+	found    []violation
+}
+
+// check returns what breaks the rules, in the order of time.
+func check(events []history.Event, r rules) []violation {
+	v := &view{events: events, messages: map[string]*message{}}
+	v.read()
+	v.lost()
+	if r.ordered {
+		v.order()
+		v.overlap()
+	}
+	if r.effects {
+		v.countEffects()
+	}
+	if r.stall > 0 {
+		v.stalls(r.stall)
+	}
+	v.drains(r.grace)
+	slices.SortStableFunc(v.found, func(a, b violation) int { return cmp.Compare(a.At, b.At) })
+	return v.found
+}
+
+func (v *view) broken(rule string, at int64, format string, args ...any) {
+	v.found = append(v.found, violation{Rule: rule, At: at, Text: fmt.Sprintf(format, args...)})
+}
+
+// read goes through the history once, and finds what contradicts itself.
+func (v *view) read() {
+	open := map[string]map[int64]*run{} // by process
+	end := func(e history.Event) {
+		if one := open[e.Process][e.Run]; one != nil {
+			one.to = e.At
+			delete(open[e.Process], e.Run)
+		} else {
+			v.broken("unfinished", e.At, "%s ends run %d, which it had not started", e.Process, e.Run)
+		}
+	}
+	for _, e := range v.events {
+		switch e.Kind {
+		case history.Published:
+			v.messages[e.ID] = &message{key: e.Key, seq: e.Seq, effects: -1}
+		case history.Confirmed:
+			v.of(e, func(m *message) { m.confirmed, m.confirmAt = 1, e.At })
+		case history.Started:
+			v.starts(e)
+			one := &run{process: e.Process, id: e.ID, key: e.Key, from: e.At}
+			v.runs = append(v.runs, one)
+			if open[e.Process] == nil {
+				open[e.Process] = map[int64]*run{}
+			}
+			open[e.Process][e.Run] = one
+		case history.Canceled:
+			if one := open[e.Process][e.Run]; one != nil {
+				one.over = cmp.Or(one.over, e.At)
+			}
+		case history.Done:
+			end(e)
+			v.of(e, func(m *message) {
+				if m.done++; m.doneAt == 0 {
+					m.doneAt = e.At
+				}
+			})
+		case history.Failed:
+			end(e)
+		case history.Effects:
+			v.of(e, func(m *message) { m.effects = e.N })
+		case history.Dead:
+			v.of(e, func(m *message) { m.dead++ })
+		case history.Left:
+			v.of(e, func(m *message) { m.left++ })
+		case history.Killed:
+			for _, one := range open[e.Of] {
+				one.over, one.to = cmp.Or(one.over, e.At), e.At
+			}
+			delete(open, e.Of)
+		case history.Frozen:
+			for _, one := range open[e.Of] {
+				one.over = cmp.Or(one.over, e.At)
+			}
+		case history.Unconfirmed, history.Joined, history.Thawed, history.Draining, history.Drained, history.Fault, history.Healed:
+		}
+	}
+}
+
+// of finds the message of an event. One that was never published was made up.
+func (v *view) of(e history.Event, f func(*message)) {
+	if m := v.messages[e.ID]; m != nil {
+		f(m)
+		return
+	}
+	v.broken("unknown", e.At, "%s: %s of message %q, which nobody published", e.Process, e.Kind, e.ID)
+}
+
+func (v *view) starts(e history.Event) {
+	v.of(e, func(m *message) {
+		m.started++
+		if m.key != e.Key || m.seq != e.Seq {
+			v.broken("changed", e.At, "message %q was published with key %q, number %d, and arrives at %s with key %q, number %d", e.ID, m.key, m.seq, e.Process, e.Key, e.Seq)
+		}
+	})
+}
+
+// lost: what the broker has confirmed is done, dead, or still there.
+func (v *view) lost() {
+	for id, m := range v.messages {
+		if m.confirmed > 0 && m.done+m.dead+m.left == 0 {
+			v.broken("lost", m.confirmAt, "message %q of key %q, number %d, was confirmed, and is neither done nor dead nor there (started %d times)", id, m.key, m.seq, m.started)
+		}
+	}
+}
+
+// order: when a message of a key starts for the first time, those before it have started. A
+// message that nobody confirmed may come at any time, or never.
+func (v *view) order() {
+	first := map[string]bool{}
+	last := map[string]int64{} // by key: the highest number that has started
+	for _, e := range v.events {
+		m := v.messages[e.ID]
+		if e.Kind != history.Started || m == nil || first[e.ID] {
+			continue
+		}
+		first[e.ID] = true
+		if m.confirmed == 0 {
+			continue
+		}
+		if m.seq < last[m.key] {
+			v.broken("order", e.At, "key %q: message %q, number %d, starts at %s for the first time after number %d", m.key, e.ID, m.seq, e.Process, last[m.key])
+			continue
+		}
+		last[m.key] = m.seq
+	}
+}
+
+// overlap: a handler of a key starts only when the one before it has ended, or its context
+// had, or its process could not know.
+func (v *view) overlap() {
+	byKey := map[string][]*run{}
+	for _, r := range v.runs {
+		for _, before := range byKey[r.key] {
+			ended := before.to != 0 && before.to <= r.from || before.over != 0 && before.over <= r.from
+			if !ended {
+				v.broken("overlap", r.from, "key %q: message %q starts at %s while message %q runs at %s, whose context lives", r.key, r.id, r.process, before.id, before.process)
+			}
+		}
+		byKey[r.key] = append(slices.DeleteFunc(byKey[r.key], func(b *run) bool {
+			return b.to != 0 && b.to <= r.from || b.over != 0 && b.over <= r.from
+		}), r)
+	}
+}
+
+func (v *view) countEffects() {
+	for id, m := range v.messages {
+		switch {
+		case m.effects > 1:
+			v.broken("effects", m.doneAt, "message %q of key %q had %d effects", id, m.key, m.effects)
+		case m.effects == 0 && m.done > 0:
+			v.broken("effects", m.doneAt, "message %q of key %q is done, and had no effect", id, m.key)
+		}
+	}
+}
+
+// stalls: while a majority of the brokers answers and there is work, handlers start.
+func (v *view) stalls(limit time.Duration) {
+	var (
+		work    int64 // confirmed and not done
+		since   int64 // from when on something should have started; 0 while nothing need
+		healthy = true
+		done    = map[string]bool{}
+	)
+	must := func(at int64) {
+		if since = 0; work > 0 && healthy {
+			since = at
+		}
+	}
+	for _, e := range v.events {
+		if since != 0 && e.At-since > int64(limit) {
+			v.broken("stall", e.At, "%d messages wait, a majority answers, and nothing has started for %s", work, time.Duration(e.At-since).Round(time.Millisecond))
+			must(e.At)
+		}
+		switch e.Kind { //nolint:exhaustive // the others begin and end no work
+		case history.Confirmed:
+			if m := v.messages[e.ID]; m == nil || m.dead+m.left > 0 { // nobody had to start it again
+				continue
+			}
+			if work++; since == 0 {
+				must(e.At)
+			}
+		case history.Started:
+			must(e.At)
+		case history.Done:
+			if m := v.messages[e.ID]; m != nil && m.confirmed > 0 && m.dead+m.left == 0 && !done[e.ID] {
+				done[e.ID] = true
+				work--
+			}
+			if work <= 0 {
+				since = 0
+			}
+		case history.Fault:
+			if healthy = e.N > 0; !healthy {
+				since = 0
+			} else if since == 0 {
+				must(e.At)
+			}
+		case history.Healed:
+			if !healthy {
+				healthy = true
+				must(e.At)
+			}
+		}
+	}
+}
+
+// drains: a stop ends within its time, unless the process was killed or frozen meanwhile.
+func (v *view) drains(grace time.Duration) {
+	open := map[string]history.Event{}
+	for _, e := range v.events {
+		switch e.Kind { //nolint:exhaustive // the others do not concern stops
+		case history.Draining:
+			open[e.Process] = e
+		case history.Drained:
+			d, known := open[e.Process]
+			if took := time.Duration(e.At - d.At); known && took > time.Duration(d.N)*time.Millisecond+grace {
+				v.broken("drain", e.At, "%s drained in %s of %d ms", e.Process, took.Round(time.Millisecond), d.N)
+			}
+			delete(open, e.Process)
+		case history.Killed, history.Frozen:
+			delete(open, e.Of)
+		}
+	}
+	for process, d := range open {
+		v.broken("drain", d.At, "%s began to drain and did not end", process)
+	}
+}
