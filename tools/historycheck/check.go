@@ -118,12 +118,7 @@ func (v *view) read() {
 			v.of(e, func(m *message) { m.dead++ })
 		case history.Left:
 			v.of(e, func(m *message) { m.left++ })
-		case history.Killed:
-			for _, one := range open[e.Of] {
-				one.over, one.to = cmp.Or(one.over, e.At), e.At
-			}
-			delete(open, e.Of)
-		case history.Frozen:
+		case history.Killed, history.Frozen: // written before it is done: what the process still says counts
 			for _, one := range open[e.Of] {
 				one.over = cmp.Or(one.over, e.At)
 			}
