@@ -1,5 +1,3 @@
-// Package survey looks at both ends of a route before a move and says what does not fit. It
-// changes nothing. findings.go has the rules, which are pure; this file reads the brokers.
 package survey
 
 import (

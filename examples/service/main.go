@@ -1,5 +1,3 @@
-// Command service is a consumer to copy: a handler, a configuration file, an image and a
-// Kubernetes deployment. See README.md.
 package main
 
 import (

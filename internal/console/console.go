@@ -1,9 +1,3 @@
-// Package console is the page on which people watch and steer containers. It is a client
-// of the admin API, of one instance or of several (`instance` in its answers). It is the
-// same for all callers and has no secrets: everything it shows comes from the API.
-//
-// Its addresses are relative, so it works under any prefix: at PREFIX/ the page, below
-// PREFIX/console/ its files, below PREFIX/api/ the API.
 package console
 
 import (

@@ -1,5 +1,3 @@
-// Package history keeps the last 15 minutes of a container, one point a second, in a
-// fixed amount of memory.
 package history
 
 import (

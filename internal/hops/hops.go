@@ -1,6 +1,3 @@
-// Package hops counts how often a message was moved to a dead-letter destination or put back
-// from one, so that what goes round comes to an end. Everything that moves messages by
-// itself asks it: the container, the replay of dead letters.
 package hops
 
 import (

@@ -1,4 +1,3 @@
-// Package hosts distinguishes this machine from others by their names and addresses.
 package hosts
 
 import (

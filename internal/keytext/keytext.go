@@ -1,4 +1,3 @@
-// Package keytext writes message keys for people.
 package keytext
 
 import (

@@ -1,7 +1,3 @@
-// Package logs has what the log lines of several packages share. Their phrases and
-// fields are listed in docs/reference/logs.md.
-//
-//	log.Warn("outbox relay failed", logs.Failure(err)...)
 package logs
 
 import (

@@ -1,5 +1,3 @@
-// Package notify calls a [transport.Observer] in order and outside of every lock. The
-// transports share it.
 package notify
 
 import (

@@ -1,4 +1,3 @@
-// Package rabbitapi reads RabbitMQ's management API over HTTP.
 package rabbitapi
 
 import (

@@ -1,5 +1,3 @@
-// Package textedit puts known faults into a copy of the tree: one edit of a file's text each,
-// which must fit exactly once. The tools sabotage and planted share it.
 package textedit
 
 import (

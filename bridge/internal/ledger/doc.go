@@ -3,6 +3,10 @@
 // questions: whether a message is at the target already, and what is missing, repeated or
 // changed there.
 //
+//	l, err := ledger.Open(dir, time.Now)
+//	known := l.Ask(record)                 // is the message at the target already?
+//	err = l.Add(ctx, record)               // returns when a killed process would not lose it
+//
 // A directory holds append-only segments, one for each process that wrote. A record carries its
 // own checksum, so the torn tail of a killed process is recognised and ignored. [Ledger.Add]
 // returns once its records have been handed to the operating system: a killed process loses

@@ -1,4 +1,3 @@
-// Package plot draws the pictures of the documentation from what tests measure.
 package plot
 
 import (

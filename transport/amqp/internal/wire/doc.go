@@ -7,6 +7,9 @@
 //   - unreadableheaders.go: some legal message headers end the connection.
 //   - hangup.go: a refused login looks like any other failed handshake.
 //
+//	raw, err := net.Dial("tcp", addr)
+//	client, err := amqp091.Open(wire.New(raw), amqp091.Config{})
+//
 // In reading order: conn.go passes frames through and calls the workarounds,
 // framebounds.go finds the place between two outgoing frames. Nothing here knows a
 // message, a consumer or a setting of Longshore; all of it could move upstream.

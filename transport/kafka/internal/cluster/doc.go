@@ -3,6 +3,8 @@
 // behaviour that it adds or works around and says which versions have it, so that it can
 // be deleted when they no longer do.
 //
+//	ends, err := cluster.ListOffsets(ctx, cl, map[string][]int32{"orders": {0, 1}}, cluster.Newest, false)
+//
 // Questions, in reading order:
 //
 //   - hedgedrequest.go: the first answer of any broker, however many are silent.

@@ -2,6 +2,12 @@
 // that into the metadata of a commit, so that the next owner of the partition repeats
 // as little as possible.
 //
+//	t := offsets.New(100, epoch)
+//	a, b := t.Add(100, epoch, first), t.Add(101, epoch, second)
+//	t.Ack(b)                               // Base is still 100: a is not done
+//	s := t.Snapshot(offsets.DefaultBudget, mark)   // says that 101 is done
+//	t.Ack(a)                               // Base is 102
+//
 // In reading order:
 //
 //   - tracker.go: [Tracker], the records in hand, their acknowledgements in any order,

@@ -1,6 +1,3 @@
-// Command serve runs an amqptest server for a foreign test suite: AMQP on one
-// port and, on another, as much of RabbitMQ's management API as the suite uses
-// to drop connections and raise alarms.
 package main
 
 import (
