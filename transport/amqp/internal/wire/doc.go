@@ -7,6 +7,8 @@
 //   - unreadableheaders.go: some legal message headers end the connection.
 //   - hangup.go: a refused login looks like any other failed handshake.
 //
+// A Conn goes under the client:
+//
 //	raw, err := net.Dial("tcp", addr)
 //	client, err := amqp091.Open(wire.New(raw), amqp091.Config{})
 //
