@@ -57,6 +57,9 @@ func (s *sourceSection) rabbit() amqp.QueueConfig {
 	cfg := amqp.QueueConfig{Prefetch: s.Prefetch, SettleLinger: s.SettleLinger, Exclusive: s.Exclusive, SingleActive: s.SingleActive,
 		Priority: s.Priority, Tag: s.Tag, Arguments: amqp091.Table(s.Arguments), AutoAck: s.AutoAck, Pull: s.Pull, PullInterval: s.PullInterval,
 		Key: s.keyHeader(), DeadLettered: s.DeadLettered, BrowseCounts: s.BrowseCounts}
+	if s.Consumers == "per_worker" {
+		cfg.Consumers = amqp.PerWorker
+	}
 	if d := s.Declare; d != nil {
 		cfg.Declare = amqp.Declare{Type: amqp.QueueType(d.Type), Arguments: amqp091.Table(d.Arguments), Transient: d.Transient, AutoDelete: d.AutoDelete}
 		for _, b := range d.Bindings {

@@ -80,6 +80,7 @@ type sourceSection struct {
 
 	SettleLinger time.Duration `key:"settle_linger" on:"rabbitmq kafka sqs" def:"2ms on RabbitMQ, 1s on Kafka, 50ms on SQS" doc:"Longest wait of an accepted ack before it is sent."`
 	Prefetch     int           `key:"prefetch" none:"unlimited" on:"rabbitmq memory" def:"follows the workers" doc:"Most messages that are sent ahead of settling."`
+	Consumers    string        `key:"consumers" oneof:"one_channel|per_worker" on:"rabbitmq" def:"one_channel" doc:"per_worker has a consumer with its own channel and prefetch (then 2) for each worker, one_channel one for all workers. per_worker refuses an order, exclusive, single_active and pull."`
 	Exclusive    bool          `key:"exclusive" on:"rabbitmq" def:"false" doc:"Consumes alone."`
 	SingleActive bool          `key:"single_active" on:"rabbitmq memory" def:"false" doc:"The queue serves one consumer at a time, the others stand by."`
 	Priority     int           `key:"priority" on:"rabbitmq" def:"0" doc:"Consumer priority; higher ones are served first."`

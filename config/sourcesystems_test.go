@@ -22,6 +22,7 @@ containers:
     dead_letter: {policy: keep}
   e:
     source: {broker: r, queue: orders-1, declare: {bindings: [{exchange: shared, key: "1", kind: x-consistent-hash, exchange_arguments: {hash-header: customer}}]}}
+  g: {source: {broker: r, queue: orders, consumers: per_worker, prefetch: 1}}
   f: {source: {broker: s, queue: orders, batch_by_batch: true}}
   c: {source: mem://c, autoscale: {policy: spring, start_interval: 1s, stop_interval: 2s, active_trigger: 3, idle_trigger: 4, receive_timeout: 5s, batch_size: 6}}
 `)
@@ -43,6 +44,9 @@ containers:
 		t.Errorf("%+v", got)
 	}
 	if got := section("e").rabbit().Declare.Bindings[0]; got.Kind != amqp.ConsistentHash || got.ExchangeArguments["hash-header"] != "customer" {
+		t.Errorf("%+v", got)
+	}
+	if got := section("g").rabbit(); got.Consumers != amqp.PerWorker || got.Prefetch != 1 {
 		t.Errorf("%+v", got)
 	}
 	if !section("f").sqs().BatchByBatch {

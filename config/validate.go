@@ -63,7 +63,7 @@ func (l *loader) alone(path string, s *sourceSection, kind string) {
 	case s.Share != "" && kind == onKafka:
 		refuse("share", "the consumers of a share group share each partition", "group", "protocol", "instance_id", "pattern", "window", "out_of_range", "oversized_batch", "rebalance_drain", "rebalance_timeout", "session_timeout")
 	case s.Broadcast:
-		refuse("broadcast", "every instance has a queue of its own on the exchange", "queue", "queues", "declare", "exclusive", "single_active", "priority", "tag", "arguments", "pull", "pull_interval", "dead_lettered", "browse_counts")
+		refuse("broadcast", "every instance has a queue of its own on the exchange", "queue", "queues", "declare", "consumers", "exclusive", "single_active", "priority", "tag", "arguments", "pull", "pull_interval", "dead_lettered", "browse_counts")
 	case kind == onRabbit:
 		if len(s.Queues) > 0 {
 			refuse("queues", "it would be ignored", "queue")

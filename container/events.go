@@ -18,6 +18,7 @@ const (
 	EventState            EventKind = "state"              // the state changed; Text is the new one
 	EventSubscribed       EventKind = "subscribed"         // Generation, Workers, Window, Prefetch; Took since the start or the loss before it; Reason = where dead letters go
 	EventDeclared         EventKind = "declared"           // queues, topics or exchanges were declared; see Text
+	EventConsumer         EventKind = "consumer"           // a consumer was added or cancelled as the workers changed; see Text
 	EventDown             EventKind = "down"               // the consumer was lost (with Count deliveries), or could not be opened; Delay until the next try, which is Attempt
 	EventLost             EventKind = "lost"               // Count deliveries were taken back by the broker
 	EventScaled           EventKind = "scaled"             // workers From, To, Reason

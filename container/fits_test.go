@@ -66,7 +66,7 @@ func TestSettingsThatExcludeEachOther(t *testing.T) {
 	if !errors.Is(err, src.err) || !strings.Contains(err.Error(), "CancelGrace") {
 		t.Errorf("%v", err)
 	}
-	if want := (transport.OpenOptions{MaxWindow: 7, Ordered: true, Native: true}); src.asked != want {
+	if want := (transport.OpenOptions{MaxWindow: 7, MaxWorkers: 3, Ordered: true, Native: true}); src.asked != want {
 		t.Errorf("asked for %+v", src.asked)
 	}
 	_, _ = container.New(src, handle(noop), container.Config{Workers: container.Workers{Min: 3, Max: 1}, DeadLetter: container.DeadLetter{To: "x"}})

@@ -48,6 +48,7 @@ type generation struct {
 	flow    flow                          // whether it takes messages
 	leaving []func(longshore.Origin) bool // what left while a Receive may have had it in hand
 	asked   int                           // the window last requested from the broker
+	workers int                           // the number of workers that the transport was last told
 	since   time.Time                     // when it was opened: one that ends soon is opened again late
 	fresh   time.Time                     // what the transport has buffered came after it
 }

@@ -60,6 +60,7 @@ var phrases = map[EventKind]struct {
 	EventUnblocked:        {"broker unblocked publishers", zapcore.InfoLevel, false},
 	EventSkipped:          {"messages skipped", zapcore.WarnLevel, true},
 	EventDeclared:         {"topology declared", zapcore.InfoLevel, false},
+	EventConsumer:         {"consumer changed", zapcore.DebugLevel, false},
 	EventNotice:           {"container notice", zapcore.WarnLevel, true},
 	EventCleared:          {"container notice cleared", zapcore.InfoLevel, false},
 }

@@ -78,6 +78,8 @@ func (o *observer) Event(e transport.Event) {
 			o.log.skipped(e.Skipped)
 		case transport.EventCleared:
 			kind = EventCleared
+		case transport.EventConsumer:
+			kind = EventConsumer
 		case transport.EventDeclared:
 			kind, o.count.vitals.declared = EventDeclared, true
 		}

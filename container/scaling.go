@@ -134,6 +134,7 @@ func (s *scaler) onTick() {
 	}
 	s.monitor.reportStuck(now)
 	if g != nil {
+		s.followWorkers(g)
 		s.resize(g, now)
 	}
 	s.arm()
@@ -238,6 +239,25 @@ func (s *scaler) resize(g *generation, now time.Time) {
 		s.locked(func() { g.asked = before })
 		if s.opening.Err() == nil {
 			s.notice(err, "resizing the broker's window failed; it will be tried again")
+		}
+	}
+}
+
+// followWorkers tells a transport that has a consumer per worker how many workers there are.
+func (s *scaler) followWorkers(g *generation) {
+	f, ok := g.c.(transport.WorkerFollower)
+	var want, before int
+	s.locked(func() {
+		want, before = s.pool.places(), g.workers
+		g.workers = want
+	})
+	if !ok || want == before {
+		return
+	}
+	if err := s.callBriefly(func(ctx context.Context) error { return f.FollowWorkers(ctx, want) }); err != nil {
+		s.locked(func() { g.workers = before })
+		if s.opening.Err() == nil {
+			s.notice(err, "the consumers do not follow the workers yet; it will be tried again")
 		}
 	}
 }

@@ -16,12 +16,12 @@ func (v *supervisor) subscribe() {
 	var g *generation
 	var opts transport.OpenOptions
 	v.locked(func() {
-		g = &generation{id: v.sub.gens + 1, base: v.base, asked: v.hand.wantedWindow()}
+		g = &generation{id: v.sub.gens + 1, base: v.base, asked: v.hand.wantedWindow(), workers: v.pool.places()}
 		opts = v.s.wishes(v.pool.max)
 		if v.sub.opensPaused && v.axes.Holds != state.None { // a hold may have begun since it was decided to open
 			g.flow = flowBornPaused
 		}
-		opts.Base, opts.Window, opts.Paused = v.base, g.asked, g.flow == flowBornPaused //nolint:fatcontext // the run's, one for each subscription
+		opts.Base, opts.Window, opts.Workers, opts.Paused = v.base, g.asked, g.workers, g.flow == flowBornPaused //nolint:fatcontext // the run's, one for each subscription
 	})
 	o := v.observe(g)
 	opts.Observer = o

@@ -34,7 +34,7 @@ func (s *settings) fits(p *problems, src transport.Source, w Workers, whole bool
 func (s *settings) wishes(workers int) transport.OpenOptions {
 	o := transport.OpenOptions{Ordered: s.ordered, Batch: s.batch, Native: s.dead.To == "" && s.dead.Policy == DeadLetterNative}
 	if workers > 0 {
-		o.MaxWindow = s.window(workers)
+		o.MaxWindow, o.MaxWorkers = s.window(workers), workers
 	}
 	if s.dead.Via == nil {
 		o.DeadLetter = s.dead.To

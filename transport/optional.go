@@ -36,6 +36,7 @@ import (
 //	ProgressReader      Source    what a group has consumed of a log         dlq, doctor                  logs
 //	Truncater           Source    remove the oldest part of a log            dlq                          logs
 //	Resizer             Consumer  hold more or fewer deliveries              container, dlq               LiveResize
+//	WorkerFollower      Consumer  one consumer at the broker per worker      container                    RabbitMQ
 //	Bufferer            Consumer  deliveries not handed out yet              container, dlq               always
 //	Prefetcher          Consumer  how much the broker sends ahead            container                    RabbitMQ
 //	Tagged              Consumer  the name that the broker lists it under    container                    RabbitMQ
@@ -185,6 +186,12 @@ type (
 	// Resizer follows the container's wish for more or fewer deliveries.
 	Resizer interface {
 		Resize(ctx context.Context, window int) error
+	}
+
+	// WorkerFollower has a consumer at the broker for each worker of the container. The
+	// container calls it when the number of workers changes. After an error it calls it again.
+	WorkerFollower interface {
+		FollowWorkers(ctx context.Context, workers int) error
 	}
 
 	// Bufferer says how many deliveries the transport holds that Receive has not

@@ -34,6 +34,9 @@ type OpenOptions struct {
 	// Window is how many deliveries the container wants to hold now, MaxWindow
 	// how many at the most; 0 leaves it to the transport.
 	Window, MaxWindow int
+	// Workers is how many workers the container has now, MaxWorkers how many at the most; 0
+	// is one. A source with a consumer per worker opens as many (see WorkerFollower).
+	Workers, MaxWorkers int
 	// Ordered: deliveries are handled one after the other by key or partition. A
 	// source that could consume in several parts then uses one, so that what comes
 	// back after a loss comes back in its order too.
@@ -155,6 +158,7 @@ const (
 	EventSkipped                    // messages were skipped (see SkipReason); see Text
 	EventDeclared                   // queues, topics or exchanges were created, or found as wanted; see Text
 	EventCleared                    // a Condition that notices have reported is over; see Text
+	EventConsumer                   // a consumer was added or cancelled, as the workers changed; see Text
 )
 
 // Description names a source for logs, metrics and errors.

@@ -44,6 +44,7 @@ func TestConformanceOnRabbitMQ(t *testing.T) {
 type lab struct {
 	kind QueueType
 	make func(t testing.TB) *bench
+	wrap func(q *amqp.Queue) transport.Source // nil: the queue is the source
 
 	mu      sync.Mutex
 	benches map[transport.Source]*bench
@@ -157,7 +158,11 @@ func (l *lab) source(t testing.TB, change func(*amqp.QueueConfig)) transport.Sou
 		_, err := ch.QueueDeclare(name, true, false, false, false, args)
 		return err
 	})
-	src := amqp.New(b.url, amqp.Config{}).Queue(name, cfg)
+	queue := amqp.New(b.url, amqp.Config{}).Queue(name, cfg)
+	var src transport.Source = queue
+	if l.wrap != nil {
+		src = l.wrap(queue)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.benches[src] = b

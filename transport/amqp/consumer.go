@@ -34,6 +34,7 @@ type consumer struct {
 	own      *settler        // settles its deliveries
 	failure  *failure        // why it ended
 	liveness *liveness       // notices a subscription that brings nothing
+	lead     *consumer       // of several on one queue the one that declares, looks and reports for all; nil: this one
 
 	intake  context.Context    //nolint:containedctx // its end is the end of pulling and of late resizing
 	halt    context.CancelFunc // ends intake
@@ -41,8 +42,8 @@ type consumer struct {
 	release sync.Once          // gives the connections back
 }
 
-func newConsumer(s *Queue, sess *conn.Session, o transport.OpenOptions) *consumer {
-	c := &consumer{src: s, cfg: s.config(), sess: sess, base: o.Base, notices: notify.New(o.Observer), ch: &consumeChannel{}}
+func newConsumer(s *Queue, cfg *QueueConfig, sess *conn.Session, o transport.OpenOptions, with *placeInCrew) *consumer {
+	c := &consumer{src: s, cfg: cfg, sess: sess, base: o.Base, notices: notify.New(o.Observer), ch: &consumeChannel{}}
 	if c.base == nil {
 		c.base = context.Background()
 	}
@@ -56,11 +57,22 @@ func newConsumer(s *Queue, sess *conn.Session, o transport.OpenOptions) *consume
 	c.window = newPrefetch(s.plan(c.cfg, o), c.cfg, o)
 	c.window.ch, c.window.held, c.window.gone, c.window.pumps = c.ch, c.held, c.held.gone, &c.wg
 	c.failure = &failure{src: s, sess: sess, notices: c.notices, window: c.window.windowPlan, held: c.held}
-	c.liveness = &liveness{src: s, look: func(queue string) (amqp091.Queue, bool, error) { return inspect(sess, queue) }}
+	c.liveness = &liveness{src: s, counted: c.window.counted, look: func(queue string) (amqp091.Queue, bool, error) { return inspect(sess, queue) }}
 	c.writer = &settleWriter{ch: c.ch, held: c.held, window: c.window, intake: c.intake, operations: o.Operations, pause: c.cfg.linger() / 2,
 		wake: c.held.wake, gone: c.held.gone, jobs: make(chan *job), quit: make(chan struct{}), left: make(chan struct{}),
 		backlog: quorumBacklog{off: c.cfg.Declare.Type == Classic || c.cfg.AutoAck}}
+	if with != nil {
+		c.join(with)
+	}
 	return c
+}
+
+// join makes it one of several consumers.
+func (c *consumer) join(with *placeInCrew) {
+	c.held.ready, c.liveness.counted, c.lead = with.ready, with.counted, with.lead
+	if c.lead != nil {
+		c.limits, c.held.limits = c.lead.limits, c.lead.limits
+	}
 }
 
 // keepsByClosing: without a delivery limit, which up to 3.13 is the default, a quorum queue
@@ -79,19 +91,17 @@ func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
 	c.ch.Channel = ch
 	closes := ch.NotifyClose(make(chan *amqp091.Error, 1))
 	cancels := c.hearCancels(ch.NotifyCancel(make(chan string)))
-	declared, err := c.declare(ctx, o)
+	standby, err := c.findQueues(ctx, o)
 	if err != nil {
 		return err
 	}
 	source := c.src.name() // once: of many queues it is a long list
-	r := &receiver{base: c.base, own: c.own, key: c.cfg.Key, held: c.held}
-	for _, q := range declared {
-		r.queues = append(r.queues, q.Name)
+	r := &receiver{base: c.base, own: c.own, key: c.cfg.Key, held: c.held, queues: c.queues}
+	for range c.queues {
 		r.subs = append(r.subs, &longshore.Subscription{Transport: "rabbitmq", Source: source, Tag: c.window.tagStem})
 	}
-	c.queues, c.window.receive = r.queues, r.receive
-	c.learn(o)                                                              //nolint:contextcheck // has a time of its own
-	standby := c.cfg.SingleActive && declared[0].Consumers > 0 && !o.Paused // a paused one does not wait for the role yet
+	c.window.receive = r.receive
+	c.learn(o) //nolint:contextcheck // has a time of its own
 	c.held.begin(newStreamReader(c.src, c.cfg, c.queues), standby)
 	if err := c.window.begin(ctx, c.queues); err != nil {
 		return err
@@ -104,6 +114,23 @@ func (c *consumer) setUp(ctx context.Context, o transport.OpenOptions) error {
 	c.report(o, standby)
 	c.wg.Go(func() { c.watch(closes, cancels) }) //nolint:contextcheck // outlives the opening
 	return nil
+}
+
+// findQueues declares the queues and notes their names. It reports whether another consumer
+// has the role of the single active one.
+func (c *consumer) findQueues(ctx context.Context, o transport.OpenOptions) (standby bool, err error) {
+	if c.lead != nil {
+		c.queues = c.lead.queues
+		return false, nil
+	}
+	declared, err := c.declare(ctx, o)
+	if err != nil {
+		return false, err
+	}
+	for _, q := range declared {
+		c.queues = append(c.queues, q.Name)
+	}
+	return c.cfg.SingleActive && declared[0].Consumers > 0 && !o.Paused, nil // a paused one does not wait for the role yet
 }
 
 // declare makes sure that the queues are there.
@@ -122,6 +149,11 @@ func (c *consumer) declare(ctx context.Context, o transport.OpenOptions) (declar
 // learn reads what the management API knows of the queues, and begins to keep from
 // expiring what holds messages of ours.
 func (c *consumer) learn(o transport.OpenOptions) {
+	if c.lead != nil {
+		c.copies.keep.begin(c.queues[0], "")
+		c.wg.Go(c.copies.keep.run)
+		return
+	}
 	c.src.learnPolicies(c.queues, o.DeadLetter, c.limits.ordered, c.notices)
 	c.copies.keep.begin(c.queues[0], o.DeadLetter)
 	c.wg.Go(c.copies.keep.run)
@@ -133,6 +165,9 @@ func (c *consumer) learn(o transport.OpenOptions) {
 
 // report says what an operator has to know about this opening.
 func (c *consumer) report(o transport.OpenOptions, standby bool) {
+	if c.lead != nil {
+		return
+	}
 	notice := func(text string) {
 		if text != "" {
 			c.notices.Event(transport.Event{Kind: transport.EventNotice, Text: text})

@@ -3,6 +3,7 @@ package amqp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/url"
 	"strings"
@@ -34,17 +35,35 @@ type listedConsumers struct {
 // queueConsumers is what the management API has about the consumers of a queue.
 type queueConsumers struct {
 	Details []struct {
-		Tag     string `json:"consumer_tag"`
-		Channel struct {
-			Connection string `json:"connection_name"`
-			Host       string `json:"peer_host"`
-		} `json:"channel_details"`
-		Active   *bool `json:"active"` // nil: the broker does not say
-		Prefetch int   `json:"prefetch_count"`
+		Tag      string         `json:"consumer_tag"`
+		Channel  channelDetails `json:"channel_details"`
+		Active   *bool          `json:"active"` // nil: the broker does not say
+		Prefetch int            `json:"prefetch_count"`
 	} `json:"consumer_details"`
 	Stats struct {
 		Deliver *int64 `json:"deliver_get"` // nil before the first one
 	} `json:"message_stats"`
+}
+
+// channelDetails is where a consumer is. RabbitMQ writes an empty list in place of an empty
+// object until it has seen the channel, for up to five seconds.
+type channelDetails struct {
+	Connection string
+	Host       string
+}
+
+// UnmarshalJSON takes the empty list too.
+func (d *channelDetails) UnmarshalJSON(text []byte) error {
+	var seen struct {
+		Connection string `json:"connection_name"`
+		Host       string `json:"peer_host"`
+	}
+	if string(text) == "[]" {
+		return nil
+	}
+	err := json.Unmarshal(text, &seen)
+	d.Connection, d.Host = seen.Connection, seen.Host
+	return err
 }
 
 // clientProperties is what a client says of itself.
@@ -107,7 +126,7 @@ func (s *Queue) unlisted(why, hint string) error {
 
 // about is what is known of a connection's client; nothing where the user may not see it.
 func (l *listedConsumers) about(ctx context.Context, set *settings, connection string) clientProperties {
-	if p, ok := l.clients[connection]; ok {
+	if p, ok := l.clients[connection]; ok || connection == "" {
 		return p
 	}
 	var c struct {

@@ -28,6 +28,7 @@ func TestConsumersByTheManagementAPI(t *testing.T) {
 			_, _ = fmt.Fprint(w, `{"message_stats":{"deliver_get":1200},"consumer_details":[
 				{"consumer_tag":"ours","channel_details":{"connection_name":"a","peer_host":"10.0.0.1"},"prefetch_count":16,"active":true},
 				{"consumer_tag":"ours.2","channel_details":{"connection_name":"a","peer_host":"10.0.0.1"},"prefetch_count":32},
+				{"consumer_tag":"new","channel_details":[],"prefetch_count":1},
 				{"consumer_tag":"old","channel_details":{"connection_name":"b","peer_host":"10.0.0.7"},"prefetch_count":0,"active":false}]}`)
 			return
 		}
@@ -46,12 +47,12 @@ func TestConsumersByTheManagementAPI(t *testing.T) {
 			t.Fatal(err)
 		}
 		list = list.Marked("ours")
-		want := "[{ours 10.0.0.1 shop-1 shop v1.2.0 16 false -1 true} {ours.2 10.0.0.1 shop-1 shop v1.2.0 32 false -1 true} {old 10.0.0.7  RabbitMQ 5.20.0 0 true -1 false}]"
-		if got := fmt.Sprint(list.Consumers); got != want || list.Total != 3 || list.Delivered != 1200 {
+		want := "[{ours 10.0.0.1 shop-1 shop v1.2.0 16 false -1 true} {ours.2 10.0.0.1 shop-1 shop v1.2.0 32 false -1 true} {new    1 false -1 false} {old 10.0.0.7  RabbitMQ 5.20.0 0 true -1 false}]"
+		if got := fmt.Sprint(list.Consumers); got != want || list.Total != 4 || list.Delivered != 1200 {
 			t.Errorf("got  %s, %d, %d\nwant %s", got, list.Total, list.Delivered, want)
 		}
 	}
-	if q, c := queues.Load(), connections.Load(); q != 1 || c > 3 {
+	if q, c := queues.Load(), connections.Load(); q != 1 || c > 4 {
 		t.Errorf("asked %d times about the queue, %d about connections", q, c)
 	}
 	_, err := amqp.New("amqp://localhost/", amqp.Config{}).Queue("orders", amqp.QueueConfig{}).Consumers(t.Context())

@@ -53,6 +53,7 @@
 //   - receive.go and pull.go take messages in; settle.go is what a delivery calls.
 //   - settlewriter.go owns the channel (channel.go): the order of acks and of calls that wait
 //     for an answer; quorumbacklog.go what the channel may keep for a slow queue.
+//   - perworker.go, perworker_settings.go: several of them behind one, a consumer per worker.
 //   - prefetch.go: the window; quiesce.go: when a cancel is safe; orderedwindow.go: the window
 //     of ordered consumers.
 //   - delayqueue.go publishes copies, keepalive.go keeps the queues they wait in; limit.go

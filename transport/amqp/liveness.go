@@ -30,11 +30,12 @@ const (
 
 // liveness looks at a consumer's queues now and then. One goroutine owns it.
 type liveness struct {
-	src   *Queue                                                       // for names
-	look  func(queue string) (st amqp091.Queue, known bool, err error) // counts the queue's messages and consumers
-	top   uint64                                                       // the highest tag at the last look
-	short int                                                          // looks in a row with too few consumers
-	still int                                                          // looks in a row with messages ready, nothing in work and nothing coming
+	src     *Queue                                                       // for names
+	counted func() int                                                   // how many consumers each queue should count for us
+	look    func(queue string) (st amqp091.Queue, known bool, err error) // counts the queue's messages and consumers
+	top     uint64                                                       // the highest tag at the last look
+	short   int                                                          // looks in a row with too few consumers
+	still   int                                                          // looks in a row with messages ready, nothing in work and nothing coming
 }
 
 // check returns why the consumer is at its end, nil while it is not. Each queue should

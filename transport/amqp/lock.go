@@ -15,7 +15,9 @@ import (
 // connection has it. The queue goes with the connection, as the consumer does, so a process
 // that is killed leaves no lock behind. The user needs the permission to configure the queue.
 func (s *Queue) Locked(name string) transport.Source {
-	return &Queue{b: s.b, queues: s.queues, cfg: s.cfg, cast: s.cast, lock: name}
+	cfg := s.cfg
+	cfg.Consumers = OneChannel // the end of its consumer is the end of the lock
+	return &Queue{b: s.b, queues: s.queues, cfg: cfg, cast: s.cast, lock: name}
 }
 
 // lock takes a lock. The broker would let a second consumer on the same connection have it

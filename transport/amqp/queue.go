@@ -97,7 +97,8 @@ type QueueConfig struct {
 
 	// Prefetch is the most the broker sends ahead of settling, as it is. Zero: it
 	// follows the workers, from 16 up to max(250, twice the most the container can
-	// hold); 250 without a container. With an order, on a queue that is not declared as
+	// hold); 250 without a container. With [PerWorker] it is each consumer's own, and zero is
+	// 2, or a batch. With an order, on a queue that is not declared as
 	// classic, zero is 250 for each queue (or the first of 1000, 4000, 16000 and 65535
 	// that holds what the container can), because the order of a key survives several
 	// hand-overs only if all instances have the same. See also [Unlimited].
@@ -106,6 +107,10 @@ type QueueConfig struct {
 	// many go in one frame; half a window of them goes at once. Zero: 2 ms. See also
 	// [NoLinger].
 	SettleLinger time.Duration
+
+	// Consumers says whether the container's workers share one channel or have a consumer
+	// each. Zero: OneChannel.
+	Consumers Consumers
 
 	// Exclusive consumes alone: Open fails with [longshore.CodeExclusive] while
 	// others consume, and they fail while this one does. Not on quorum queues,
@@ -174,7 +179,7 @@ func (c *QueueConfig) pullInterval() time.Duration {
 // live reports whether the window can follow the workers: it does so by more
 // consumers on the channel, which these settings do not allow.
 func (c *QueueConfig) live() bool {
-	return c.Prefetch == 0 && !c.Exclusive && !c.SingleActive && c.Priority == 0 && !c.AutoAck && !c.Pull && !c.stream()
+	return c.Consumers == OneChannel && c.Prefetch == 0 && !c.Exclusive && !c.SingleActive && c.Priority == 0 && !c.AutoAck && !c.Pull && !c.stream()
 }
 
 // inPlace reports whether a pause leaves the consumer where it is: cancelled, it would
@@ -205,6 +210,7 @@ func (c *QueueConfig) check(name string) error {
 	if err := c.Arguments.Validate(); err != nil {
 		l.Add(problem.Bad("Arguments", "", "cannot be sent by AMQP").Because(err))
 	}
+	c.checkPerWorker(l)
 	c.Declare.check(l)
 	c.together(l)
 	return l.Err()
@@ -257,6 +263,9 @@ func (c *QueueConfig) capabilities() longshore.Capabilities {
 		Lease: defaultLease, Attempts: true, DeadLetter: c.deadLettered(),
 		SingleActive: c.SingleActive, KeepsPlace: c.inPlace(), LiveResize: c.live(), OpensPaused: true,
 		CountsReturns: c.Declare.Type != Classic} // a quorum queue counts up to 4.2, and no other kind does
+	if c.Consumers == PerWorker {
+		caps.Ordering = longshore.OrderNone // the messages of one queue are in several buffers
+	}
 	if c.refusesWhenFull() {
 		caps.Delay, caps.MaxDelay = false, 0
 	}

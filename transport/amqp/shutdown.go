@@ -63,10 +63,10 @@ func (c *consumer) hearCancels(all <-chan string) <-chan string {
 // and what has arrived.
 func (c *consumer) footprint() (consumers int, now arrivals) {
 	now = c.held.arrivals(0)
-	if now.leaving || now.paused && !c.cfg.inPlace() || now.standby || now.over || c.cfg.Pull || c.cfg.Declare.Type == Classic {
+	if c.lead != nil || now.leaving || now.paused && !c.cfg.inPlace() || now.standby || now.over || c.cfg.Pull || c.cfg.Declare.Type == Classic {
 		return 0, now
 	}
-	return c.window.counted(), now
+	return c.liveness.counted(), now
 }
 
 // Cancel sends basic.cancel for every consumer on the channel and waits until everything

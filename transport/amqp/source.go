@@ -44,6 +44,20 @@ func (s *Queue) Open(ctx context.Context, o transport.OpenOptions) (transport.Co
 	if err := s.ValidateOpen(o); err != nil {
 		return nil, err
 	}
+	if s.cfg.Consumers == PerWorker {
+		return s.openPerWorker(ctx, o)
+	}
+	c, err := s.openChannel(ctx, s.config(), o, nil)
+	if err != nil {
+		return nil, err
+	}
+	s.opened.Store(true)
+	return c, nil
+}
+
+// openChannel opens one consumer on a channel of its own. One of
+// several leaves to the first what is done once for all.
+func (s *Queue) openChannel(ctx context.Context, cfg *QueueConfig, o transport.OpenOptions, with *placeInCrew) (*consumer, error) {
 	sess, err := s.b.consume.Acquire(ctx)
 	if err != nil {
 		return nil, s.opening(err)
@@ -53,7 +67,7 @@ func (s *Queue) Open(ctx context.Context, o transport.OpenOptions) (transport.Co
 			return nil, errors.Join(err, s.b.consume.Release(ctx, sess))
 		}
 	}
-	c := newConsumer(s, sess, o) //nolint:contextcheck // a consumer outlives its opening
+	c := newConsumer(s, cfg, sess, o, with) //nolint:contextcheck // a consumer outlives its opening
 	sess.Go(c.writer.run)
 	if err := c.writer.do(ctx, func() error { return c.setUp(ctx, o) }); err != nil {
 		c.abort(ctx)
@@ -62,8 +76,9 @@ func (s *Queue) Open(ctx context.Context, o transport.OpenOptions) (transport.Co
 		}
 		return nil, s.b.set.brokerError("open "+s.title(), s.name(), err)
 	}
-	s.opened.Store(true)
-	s.b.listen(c.notices)
+	if c.lead == nil {
+		s.b.listen(c.notices)
+	}
 	return c, nil
 }
 
@@ -75,6 +90,9 @@ func (s *Queue) opening(err error) error {
 // starves refuses a prefetch that would starve the workers. Later openings go on: whoever
 // asks for more workers in a running container gets as many as the prefetch feeds.
 func (s *Queue) starves(o transport.OpenOptions) error {
+	if s.cfg.Consumers == PerWorker {
+		return s.starvesBatches(o)
+	}
 	if s.cfg.Prefetch <= 0 || s.cfg.Pull || s.cfg.AutoAck || o.MaxWindow <= s.cfg.Prefetch || s.opened.Load() {
 		return nil
 	}

@@ -178,6 +178,7 @@ func (s *broadcast) together(l *problem.List) {
 func (s *Queue) ValidateOpen(o transport.OpenOptions) error {
 	l := &problem.List{Op: "open " + s.title(), Source: s.name()}
 	l.Join(s.starves(o))
+	s.cfg.servesPerWorker(l, o)
 	if o.Native && !s.cfg.capabilities().DeadLetter && !s.cfg.AutoAck {
 		l.Conflict("DeadLetter.Policy", "native", problem.Literal(s.title()), "it has no known dead-letter exchange, so RabbitMQ would drop the message",
 			"set {DeadLettered} or x-dead-letter-exchange in {Declare.Arguments}, or the container's {DeadLetter.To}")

@@ -185,6 +185,10 @@ func keepsKeyOrderWhenRedelivered(e *env) {
 // F-N35
 func keepsKeyOrderOverHandOvers(e *env) {
 	src := e.h.Source(e)
+	if src.Capabilities().Ordering == longshore.OrderNone { // it may refuse to open with an order
+		e.without("Ordering is none")
+		return
+	}
 	msgs := keyed(2, 12)
 	for i, size := range []int{16, 2, 8} {
 		s := e.open(src, transport.OpenOptions{Ordered: true, Window: size, MaxWindow: size})

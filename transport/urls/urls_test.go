@@ -32,6 +32,7 @@ func TestSourceNamesWhatTheURLNames(t *testing.T) {
 		"sqs://https://sqs.eu-west-3.amazonaws.com/123456789012/orders":                           {Transport: "aws_sqs", Kind: "queue", Name: "orders", Address: "sqs.eu-west-3.amazonaws.com"},
 		"kafka://h/a,b?share=billing":                                                             {Transport: "kafka", Kind: "share group", Name: "a,b", Address: "h:9092"},
 		"kafka://h/a?broadcast=true":                                                              {Transport: "kafka", Kind: "broadcast", Name: "a", Address: "h:9092"},
+		"amqp://h?queue=q&consumers=per_worker&prefetch=1":                                        {Transport: "rabbitmq", Kind: "queue", Name: "q", Address: "h:5672"},
 		"amqp://h?queue=q&declare=quorum":                                                         {Transport: "rabbitmq", Kind: "queue", Name: "q", Address: "h:5672"},
 	} {
 		src, err := urls.Source(raw)
