@@ -88,7 +88,10 @@ func kafkaLab(t *testing.T) lab {
 	}}
 }
 
-func sqsLab(t *testing.T) lab {
+func sqsLab(t *testing.T) lab { return sqsQueue(t, map[string]string{}) }
+
+// sqsQueue is a lab with a queue of these attributes.
+func sqsQueue(t *testing.T, attributes map[string]string) lab {
 	endpoint, name := brokertest.SQS(t), strings.ReplaceAll(brokertest.Name(t, "burst"), ".", "-")
 	pool := &http.Transport{}
 	cfg := sqs.Config{Region: "us-east-1", Endpoint: endpoint, Credentials: sqs.Keys("x", transport.Static("x"), transport.Secret{}), HTTPClient: &http.Client{Transport: pool}}
@@ -99,7 +102,7 @@ func sqsLab(t *testing.T) lab {
 		}
 		pool.CloseIdleConnections()
 	})
-	src := sqs.New(cfg).Queue(name, sqs.QueueConfig{Declare: sqs.Declare{Attributes: map[string]string{}}})
+	src := sqs.New(cfg).Queue(name, sqs.QueueConfig{Declare: sqs.Declare{Attributes: attributes}})
 	return lab{src, func(*testing.T) {}}
 }
 

@@ -1,0 +1,228 @@
+package container
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/problem"
+	"github.com/longshore-go/longshore/transport"
+)
+
+// Group is one container for each of several sources, all made from one configuration: one
+// handler, the same middlewares and the same limits. Each can be started, stopped, paused and
+// inspected by its name while the others go on, and all of them at once. It is a component of
+// package lifecycle. All methods are safe for concurrent use.
+type Group struct {
+	name  string
+	all   []*ListenerContainer // in the order of the sources
+	step  time.Duration        // of each step of a stop in two steps; 0: it has one
+	grace time.Duration        // of each container
+	clock longshore.Clock      // of the steps
+
+	mu     sync.Mutex // guards what follows
+	ending *groupStop // a stop in two steps that has begun; nil: none has
+	report string     // how the last step went
+}
+
+// GroupConfig is how a group works.
+type GroupConfig struct {
+	// Config is that of each container. Its Name, if there is one, goes before the names of
+	// the sources. Workers, Lookahead and MaxBytes count for each source; Throttle is one limit
+	// for all of them together.
+	Config
+	// TwoSteps stops in two steps: Stop waits DrainTimeout for handlers and returns, whoever
+	// still runs, Destroy waits the same time again, and only then handlers are cancelled, as
+	// CancelGrace says. Between the two others can stop. Both steps report what still runs.
+	TwoSteps bool
+}
+
+// NewGroup makes a container for each source. Errors are those of [New], for all sources.
+func NewGroup(h longshore.Handler, cfg GroupConfig, sources ...transport.Source) (*Group, error) {
+	l := &problem.List{Op: "make a group of containers", Source: cfg.Name}
+	if len(sources) == 0 {
+		l.Add(problem.Bad("sources", "name at least one", "are missing").OfKind(problem.Missing))
+	}
+	each := cfg.Config
+	if cfg.TwoSteps {
+		if cfg.DrainTimeout == -1 {
+			l.Conflict("TwoSteps", nil, "a {DrainTimeout} of 0{? (-1)}", "neither step would wait", "leave {TwoSteps} out, or {DrainTimeout}")
+		}
+		each.DrainTimeout = 2 * cmp.Or(cfg.DrainTimeout, defaultDrain)
+	}
+	g := &Group{name: cfg.Name}
+	for _, src := range sources {
+		each.Name = groupName(cfg.Name, src)
+		c, err := New(src, h, each)
+		if err != nil {
+			l.Join(err)
+			continue
+		}
+		if _, err := g.Container(each.Name); err == nil {
+			l.Bad("sources", "give sources of one name groups of their own", "have %q twice", each.Name)
+		}
+		g.all = append(g.all, c)
+	}
+	if err := l.Err(); err != nil {
+		return nil, err
+	}
+	first := g.all[0].set
+	g.clock, g.grace = first.clock, first.grace
+	if cfg.TwoSteps {
+		g.step = first.drain / 2
+	}
+	if g.name == "" {
+		g.name = strings.Join(g.Names(), ",")
+	}
+	return g, nil
+}
+
+// groupName is the name of the container of a source.
+func groupName(group string, src transport.Source) string {
+	name := "source"
+	if d, ok := src.(transport.Describer); ok {
+		name = d.Describe().Name
+	}
+	if group == "" {
+		return name
+	}
+	return group + "/" + name
+}
+
+// Name returns GroupConfig.Name, or the names of the containers.
+func (g *Group) Name() string { return g.name }
+
+// Names returns the names of the containers: GroupConfig.Name and the name of the source with
+// a slash between, or the name of the source.
+func (g *Group) Names() []string {
+	names := make([]string, len(g.all))
+	for i, c := range g.all {
+		names[i] = c.Name()
+	}
+	return names
+}
+
+// Containers returns all of them, for the admin API, telemetry and tests.
+func (g *Group) Containers() []*ListenerContainer { return slices.Clone(g.all) }
+
+// Container returns the one of a source, by the source's name or its own.
+func (g *Group) Container(name string) (*ListenerContainer, error) {
+	for _, c := range g.all {
+		if own := c.Name(); own == name || strings.TrimPrefix(own, g.name+"/") == name {
+			return c, nil
+		}
+	}
+	return nil, &longshore.Error{Code: longshore.CodeNotFound, Op: fmt.Sprintf("find %q in group %q", name, g.name), Source: name,
+		Err: errors.New("the group has no such source"), Hint: "it has " + strings.Join(g.Names(), ", ")}
+}
+
+// StartSource starts the container of one source.
+func (g *Group) StartSource(ctx context.Context, name string) error {
+	c, err := g.Container(name)
+	if err != nil {
+		return err
+	}
+	return c.Start(ctx)
+}
+
+// StopSource drains the container of one source, in one step; the others go on.
+func (g *Group) StopSource(ctx context.Context, name string) error {
+	c, err := g.Container(name)
+	if err != nil {
+		return err
+	}
+	return c.Stop(ctx)
+}
+
+// PauseSource pauses one source.
+func (g *Group) PauseSource(name string) error { return g.with(name, (*ListenerContainer).Pause) }
+
+// ResumeSource ends a pause of one source.
+func (g *Group) ResumeSource(name string) error { return g.with(name, (*ListenerContainer).Resume) }
+
+// Stats returns the numbers of one source.
+func (g *Group) Stats(name string) (s Stats, err error) {
+	err = g.with(name, func(c *ListenerContainer) { s = c.Stats() })
+	return s, err
+}
+
+func (g *Group) with(name string, f func(*ListenerContainer)) error {
+	c, err := g.Container(name)
+	if err == nil {
+		f(c)
+	}
+	return err
+}
+
+// Pause pauses all of them.
+func (g *Group) Pause() {
+	for _, c := range g.all {
+		c.Pause()
+	}
+}
+
+// Resume ends all pauses.
+func (g *Group) Resume() {
+	for _, c := range g.all {
+		c.Resume()
+	}
+}
+
+// Start starts all of them at once. If one fails, the others are stopped again.
+func (g *Group) Start(ctx context.Context) error {
+	err := g.each(func(c *ListenerContainer) error { return c.Start(ctx) })
+	if err != nil {
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.grace)
+		defer cancel()
+		return errors.Join(err, g.each(func(c *ListenerContainer) error { return c.Stop(stop) }))
+	}
+	g.locked(func() { g.ending, g.report = nil, "" })
+	return nil
+}
+
+// each calls all of them at once.
+func (g *Group) each(f func(*ListenerContainer) error) error {
+	errs := make([]error, len(g.all))
+	var wg sync.WaitGroup
+	for i, c := range g.all {
+		wg.Go(func() { errs[i] = f(c) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func (g *Group) locked(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f()
+}
+
+// StopBudget is the longest time that Stop takes: DrainTimeout, and CancelGrace unless the
+// stop has two steps.
+func (g *Group) StopBudget() time.Duration {
+	if g.step > 0 {
+		return g.step
+	}
+	return g.all[0].StopBudget()
+}
+
+// DrainReport says in one line how the last step of the stop went.
+func (g *Group) DrainReport() (report string) {
+	g.locked(func() { report = g.report })
+	return report
+}
+
+// DeadLetterRoute implements lifecycle.DeadLetterRouter.
+func (g *Group) DeadLetterRoute() (from []string, to string) {
+	for _, c := range g.all {
+		places, dest := c.DeadLetterRoute()
+		from, to = append(from, places...), dest
+	}
+	return from, to
+}
