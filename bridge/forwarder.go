@@ -35,6 +35,7 @@ type forwarder struct {
 	stop        chan<- *StoppedError // takes why the route must stop; nil: unsendable messages are parked
 	now         func() time.Time     // for the age of messages
 	count       counters
+	failing     failing // why nothing can be forwarded
 
 	// target is set by Start, before the container's.
 	target atomic.Pointer[batches]
@@ -162,7 +163,10 @@ func (f *forwarder) send(ctx context.Context, m *longshore.Message, rec ledger.R
 	}
 	err = f.target.Load().publish(ctx, m)
 	if werr := written(ctx); werr != nil {
-		return unwritten(werr)
+		return f.unwritten(werr)
+	}
+	if err == nil || refused(err) || transport.Permanent(err) {
+		f.failing.note(nil) // the target answers
 	}
 	unsendable := transport.Permanent(err) || refused(err) && attempt >= f.attempts
 	switch {
@@ -181,6 +185,7 @@ func (f *forwarder) send(ctx context.Context, m *longshore.Message, rec ledger.R
 	case refused(err): // it may be full, or this message may be at fault
 		return err
 	default:
+		f.failing.note(err)
 		return breaker.Unavailable(err)
 	}
 }
@@ -193,14 +198,16 @@ func (f *forwarder) begin(rec ledger.Record) (written func(context.Context) erro
 	rec.Kind = ledger.Taken
 	p, err := f.ledger.Begin(rec)
 	if err != nil {
-		return nil, unwritten(err)
+		return nil, f.unwritten(err)
 	}
 	return p.Wait, nil
 }
 
 // unwritten holds the route until the ledger can be written again.
-func unwritten(err error) error {
-	return breaker.Unavailable(fmt.Errorf("the ledger cannot be written: %w", err))
+func (f *forwarder) unwritten(err error) error {
+	err = fmt.Errorf("the ledger cannot be written: %w", err)
+	f.failing.note(err)
+	return breaker.Unavailable(err)
 }
 
 // refused tells whether the target has answered, and does not take the message now.
@@ -223,7 +230,7 @@ func (f *forwarder) record(ctx context.Context, rec ledger.Record, kind ledger.K
 	}
 	rec.Kind = kind
 	if err := f.ledger.Add(ctx, rec); err != nil {
-		return unwritten(err)
+		return f.unwritten(err)
 	}
 	return nil
 }

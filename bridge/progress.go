@@ -24,6 +24,9 @@ type Progress struct {
 	Limit Side
 	// Why is a sentence about Limit.
 	Why string
+	// Failing is the error of the side that holds the route, such as credentials that were
+	// revoked; of the target also while its breaker probes it. "" = none.
+	Failing string
 	// Standby: another instance of the route is the active one.
 	Standby bool
 	// At is when the source was looked at; zero = not yet.

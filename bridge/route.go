@@ -177,7 +177,7 @@ func (r *Route) newContainer(cfg *Config) (*container.ListenerContainer, error) 
 		guard.OpenFor = time.Second
 	}
 	if p, ok := cfg.To.(transport.Prober); ok {
-		guard.Probe = p.Probe
+		guard.Probe = r.f.failing.probing(p)
 	}
 	b, err := breaker.New(guard)
 	if err != nil {
@@ -325,15 +325,19 @@ func (r *Route) unattended(ctx context.Context) error {
 	return err
 }
 
-// targetExists refuses to start without a target: no message could be moved. An unreachable
-// target is waited for.
+// targetExists refuses to start without a target, or with credentials that it refuses: no message
+// could be moved. An unreachable target is waited for.
 func (r *Route) targetExists(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	if _, err := identify(ctx, r.out); errors.Is(err, longshore.CodeNotFound) {
+	switch _, err := identify(ctx, r.out); longshore.CodeOf(err) {
+	case longshore.CodeNotFound:
 		return (&StoppedError{Route: r.name, Reason: TargetMissing, Err: err}).typed()
+	case longshore.CodeAuth:
+		return err
+	default:
+		return nil
 	}
-	return nil
 }
 
 // end watches a run, and ends it if it is finished or must stop.
@@ -354,17 +358,45 @@ func (r *Route) end(ctx context.Context, one *running) {
 	one.err = err
 }
 
-// shut drains and closes.
+// goneTarget is how long the publisher of a deleted target may take to close.
+const goneTarget = time.Second
+
+// shut drains and closes. Where the target has been deleted a drain would wait in vain for its
+// confirmations, so what is on its way goes back to the source at once.
 func (r *Route) shut(ctx context.Context) error {
+	r.mu.Lock()
+	giveUp, open := r.giveUp, r.pub != nil
+	r.mu.Unlock()
+	asking, cancel := context.WithTimeout(ctx, lookTimeout)
+	var asked sync.WaitGroup
+	gone := false
+	if open {
+		asked.Go(func() {
+			if _, err := identify(asking, r.out); errors.Is(err, longshore.CodeNotFound) {
+				gone = true
+				giveUp()
+			}
+		})
+	}
 	err := r.c.Stop(ctx)
+	cancel()
+	asked.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.pub != nil {
-		r.giveUp() // the container has stopped: what is still on its way goes back to the source
-		err = errors.Join(err, r.pub.close(ctx))
-		r.pub = nil
+	if r.pub == nil {
+		return err
 	}
-	return err
+	r.giveUp() // the container has stopped: what is still on its way goes back to the source
+	if gone {
+		ctx, cancel = context.WithTimeout(ctx, goneTarget)
+		defer cancel()
+	}
+	closed := r.pub.close(ctx)
+	r.pub = nil
+	if gone {
+		return err // no message waits for the publisher any more
+	}
+	return errors.Join(err, closed)
 }
 
 // Stop drains: what was received is confirmed by the target and acknowledged, or goes back.
@@ -435,7 +467,7 @@ func (r *Route) Progress() Progress {
 		p.Known = max(p.Known, p.Moved)
 	}
 	s := r.c.Stats()
-	p.Limit, p.Why = limit(&s, p.Lag), s.Bottleneck.Text
+	p.Limit, p.Why, p.Failing = limit(&s, p.Lag), s.Bottleneck.Text, r.f.failing.text(s.Bottleneck)
 	return p
 }
 

@@ -4,17 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/bridge"
 	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/internal/testkit/brokertest"
 	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/amqptest"
 	"github.com/longshore-go/longshore/transport/memory"
@@ -317,5 +321,40 @@ func TestARouteStartsAfreshAfterItStopped(t *testing.T) {
 	}
 	if n := len(look(t, to)); n != 50 {
 		t.Errorf("%d arrived", n)
+	}
+}
+
+// A route whose target is deleted stops at once: a drain would wait in vain for its confirmations.
+func TestStopWithoutItsTarget(t *testing.T) {
+	t.Parallel()
+	src := memory.New(memory.Config{Name: "source"})
+	from, b := src.Queue("orders", memory.QueueConfig{}), topicOn(t, brokertest.Kafka(t))
+	publish(t, from, 200)
+	r := newRoute(t, bridge.Config{From: from, To: source(t, b), Ledger: openLedger(t, t.TempDir()), Rate: 50})
+	if err := r.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it moves", func() bool { return r.Stats().Forwarded > 20 })
+	cl, err := kgo.NewClient(kgo.SeedBrokers(brokertest.Kafka(t)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	topic := path.Base(strings.Split(b, "?")[0])
+	if _, err := kadm.NewClient(cl).DeleteTopics(t.Context(), topic); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "messages wait for confirmations", func() bool {
+		moved := r.Stats().Forwarded
+		<-time.After(300 * time.Millisecond) // at 50/s
+		return r.Stats().Forwarded == moved
+	})
+	began := time.Now()
+	stop(t, r)
+	if took := time.Since(began); took > r.StopBudget()/2 {
+		t.Errorf("it took %s of %s", took, r.StopBudget())
+	}
+	if left := src.Inspect("orders"); left.Ready+int(r.Stats().Forwarded) < 200 || left.Unsettled > 0 {
+		t.Errorf("%+v", left)
 	}
 }

@@ -302,7 +302,11 @@ func TestHowRunEnds(t *testing.T) {
 	}
 	s.bridge(t, world{}, 1, "ready 1", "remaining", "--quiet", "0s") // it is where it was
 
-	s.server.SetPassword("guest", "another one") // credentials that are revoked
+	aws.AllowKeys("another one") // credentials that are revoked, of the target
+	for _, args := range [][]string{{"check"}, {"run"}, {"run", "--until", "empty"}, {"cutover", "--yes"}} {
+		s.bridge(t, world{}, 6, "InvalidClientTokenId", args...)
+	}
+	s.server.SetPassword("guest", "another one") // and of the source
 	s.server.Cut(nil)
 	for _, verb := range []string{"check", "run", "remaining"} {
 		got := s.bridge(t, world{}, 6, "error[auth]", verb)

@@ -225,7 +225,11 @@ func routeText(p *bridge.Progress) string {
 	if p.Standby {
 		return "standing by: another instance of this route is active"
 	}
-	return pace{p.Moved, p.Known, p.Lag, p.Rate, p.ETA, p.Age, string(p.Limit)}.String()
+	text := pace{p.Moved, p.Known, p.Lag, p.Rate, p.ETA, p.Age, string(p.Limit)}.String()
+	if p.Failing != "" {
+		text += "; waiting for the " + p.Failing
+	}
+	return text
 }
 
 // unsupported reports whether the broker does not support the request.
