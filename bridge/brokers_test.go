@@ -112,10 +112,15 @@ func sqsOn(endpoint, name string) string {
 // source opens Kafka groups with a short session: a killed member keeps its partitions for it.
 func source(t *testing.T, raw string) transport.Source {
 	t.Helper()
-	if at, ok := strings.CutPrefix(raw, "kafka://"); ok {
-		addrs, rest, _ := strings.Cut(at, "/")
+	at, behindProxy := strings.CutPrefix(raw, proxied)
+	if direct, ok := strings.CutPrefix(at, "kafka://"); ok || behindProxy {
+		addrs, rest, _ := strings.Cut(direct, "/")
 		topic, group, _ := strings.Cut(rest, "?group=")
-		return kafka.New(strings.Split(addrs, ","), kafka.Config{}).Group(group, []string{topic}, kafka.GroupConfig{SessionTimeout: 6 * time.Second})
+		var cfg kafka.Config
+		if behindProxy {
+			cfg.Options = []kgo.Opt{dialOnly(addrs)}
+		}
+		return kafka.New(strings.Split(addrs, ","), cfg).Group(group, []string{topic}, kafka.GroupConfig{SessionTimeout: 6 * time.Second})
 	}
 	s, err := urls.Source(raw)
 	if err != nil {
