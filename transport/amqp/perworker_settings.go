@@ -97,8 +97,8 @@ func (c *QueueConfig) ofOneWorker(tag string, queues, batch int) *QueueConfig {
 // to cancel. The idlest is cancelled, of several the newest; the first, which reports for all,
 // only if it is the last.
 type change struct {
-	add    bool
-	cancel int // its index; -1: none
+	add    bool // one more is opened
+	cancel int  // its index; -1: none
 }
 
 func nextChange(wanted int, unsettled []int) change {

@@ -103,8 +103,8 @@ type transactions struct {
 	outbox   *outbox       // what handlers have published
 	limits   *topicLimits  // of the topics that are published to
 
-	unknown map[tp]*pending // a commit that was requested and not confirmed; nil: there is none
-	sent    map[tp]cluster.Position
+	unknown map[tp]*pending         // a commit that was requested and not confirmed; nil: there is none
+	sent    map[tp]cluster.Position // the positions in it, to tell whether the group has them
 }
 
 // newTransactions makes the part, without a client; nil for groups without transactions.
