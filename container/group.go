@@ -20,7 +20,7 @@ import (
 // inspected by its name while the others go on, and all of them at once. It is a component of
 // package lifecycle. All methods are safe for concurrent use.
 type Group struct {
-	name  string
+	name  string               // Config.Name, else the names of all
 	all   []*ListenerContainer // in the order of the sources
 	step  time.Duration        // of each step of a stop in two steps; 0: it has one
 	grace time.Duration        // of each container

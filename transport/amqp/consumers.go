@@ -48,8 +48,8 @@ type queueConsumers struct {
 // channelDetails is where a consumer is. RabbitMQ writes an empty list in place of an empty
 // object until it has seen the channel, for up to five seconds.
 type channelDetails struct {
-	Connection string
-	Host       string
+	Connection string // its name, which leads to the client
+	Host       string // address of the client
 }
 
 // UnmarshalJSON takes the empty list too.

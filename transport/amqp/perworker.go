@@ -31,10 +31,10 @@ type perWorker struct {
 
 	out []*longshore.Delivery // what the last Receive returned; reused
 
-	mu    sync.Mutex // guards what follows
-	crew  crew       // those that are open
-	stage perWorkerStage
-	err   error // why all of them ended; nil: they have not
+	mu    sync.Mutex     // guards what follows
+	crew  crew           // those that are open
+	stage perWorkerStage // how far the end has come
+	err   error          // why all of them ended; nil: they have not
 }
 
 // perWorkerStage is how far the end has come. It only moves forward.
@@ -196,7 +196,7 @@ type placeInCrew struct {
 // crewObserver passes on what one consumer reports, but for its end.
 type crewObserver struct {
 	*notify.Notifier
-	ended chan error
+	ended chan error // has room for one: only the first cause counts
 }
 
 // Down keeps why the consumer ended for the one that watches it.
