@@ -40,6 +40,10 @@ test-browser: ## the live console in a headless Chromium, with real brokers behi
 screenshots: ## take the pictures of the docs again, from the demo's page
 	@scripts/browser screenshots
 
+.PHONY: test-mysql
+test-mysql: ## the tests of the mutex on MySQL, from a newer Debian in a folder (root)
+	@scripts/mysql $(MYSQLFLAGS)
+
 .PHONY: faults jepsen jepsen soak-faults sabotage endurance
 faults: ## every requirement of the fault suite on real brokers; writes docs/faults.md (RUN=F-C01: one of them)
 	@scripts/brokers run -- go run ./tools/faultsreport $(if $(RUN),-run "$(RUN)") $(FAULTSFLAGS)

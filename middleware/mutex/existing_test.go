@@ -215,6 +215,9 @@ func TestIDsFromASequence(t *testing.T) {
 				}
 			}
 		}
+		if e.isMySQL() {
+			return // MariaDB has sequences, MySQL has none
+		}
 		script(mutex.DDL(e.dialect, tables))
 		next, err := mutex.SequenceID(e.dialect, tables.Sequence)
 		if err != nil {

@@ -77,6 +77,18 @@ func open(t testing.TB, d mutex.Dialect) *env {
 	return e
 }
 
+// isMySQL tells MySQL from MariaDB, which has the same dialect.
+func (e *env) isMySQL() bool {
+	version := ""
+	if e.dialect != mutex.MySQL {
+		return false
+	}
+	if err := e.db.QueryRowContext(e.t.Context(), "SELECT version()").Scan(&version); err != nil {
+		e.t.Fatal(err)
+	}
+	return !strings.Contains(version, "MariaDB")
+}
+
 func (e *env) connect() *sql.DB {
 	db, err := sql.Open(e.driver, e.dsn)
 	if err != nil {

@@ -2,10 +2,12 @@ package sqs_test
 
 import (
 	"maps"
+	"net/http"
 	"net/url"
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,32 +27,69 @@ import (
 func TestConformanceOnElasticMQ(t *testing.T) {
 	brokertest.SQS(t) // or the test is not run
 	var one room
+	calls := &callCount{}
+	t.Cleanup(func() { calls.check(t) })
 	ofEachKind(t, func(t *testing.T, suffix string, redrive bool) {
-		l := &remoteLab{suffix: suffix, redrive: redrive, proxies: map[transport.Source]*faultproxy.Proxy{}}
+		l := &remoteLab{suffix: suffix, redrive: redrive, calls: calls, proxies: map[transport.Source]*faultproxy.Proxy{}}
 		transporttest.Run(t, one.entered(l.harness(t)))
 	})
 }
 
 // The suite on AWS, with LONGSHORE_AWS=1 and the account that the SDK finds. It makes
-// and deletes queues there. It has not been run on AWS. No part of the fault suite.
+// and deletes queues there, and fails if it has made more calls than a cent pays for. It has
+// not been run on AWS. No part of the fault suite.
 func TestConformanceOnAWS(t *testing.T) {
 	if os.Getenv("LONGSHORE_AWS") != "1" {
 		t.Skip("set LONGSHORE_AWS=1 to run it in the account that the SDK finds")
 	}
 	var one room
+	calls := &callCount{}
+	t.Cleanup(func() { calls.check(t) })
 	ofEachKind(t, func(t *testing.T, suffix string, redrive bool) {
-		h := one.entered((&remoteLab{suffix: suffix, redrive: redrive, aws: true}).harness(t))
+		h := one.entered((&remoteLab{suffix: suffix, redrive: redrive, aws: true, calls: calls}).harness(t))
 		h.Patience, h.Quiet = 2*time.Minute, 2*time.Second // counts there settle late
 		h.Latency, h.Stall = nil, nil                      // no proxy can stand before TLS
 		transporttest.Run(t, h)
 	})
 }
 
+// centBuys is how many calls cost one cent: 0.50 dollars a million for FIFO queues, less for
+// others. The first million of a month is free.
+const centBuys = 20_000
+
+// callCount counts the calls of a test.
+type callCount struct{ n atomic.Int64 }
+
+// counted counts the calls of a client.
+func (c *callCount) counted(client *http.Client) *http.Client {
+	return &http.Client{Transport: countingTransport{client.Transport, &c.n}}
+}
+
+// check fails the test if its calls cost more than a cent.
+func (c *callCount) check(t *testing.T) {
+	n := c.n.Load()
+	t.Logf("%d calls, %.3f cents on AWS at the most", n, float64(n)/centBuys)
+	if n > centBuys {
+		t.Errorf("%d calls cost more than a cent", n)
+	}
+}
+
+type countingTransport struct {
+	next http.RoundTripper
+	n    *atomic.Int64
+}
+
+func (c countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.n.Add(1)
+	return c.next.RoundTrip(r)
+}
+
 // remoteLab makes queues on the server, each reached through a proxy of its own.
 type remoteLab struct {
 	suffix  string
 	redrive bool
-	aws     bool // in the account of the SDK's chain, directly
+	aws     bool       // in the account of the SDK's chain, directly
+	calls   *callCount // of all sources and clients of the test
 
 	mu      sync.Mutex
 	proxies map[transport.Source]*faultproxy.Proxy
@@ -68,14 +107,14 @@ func (l *remoteLab) client(t testing.TB) *awssqs.Client {
 	}
 	cfg, err := config.LoadDefaultConfig(t.Context())
 	must(t, err)
-	return awssqs.NewFromConfig(cfg, func(o *awssqs.Options) { o.HTTPClient = newTransport(t) })
+	return awssqs.NewFromConfig(cfg, func(o *awssqs.Options) { o.HTTPClient = l.calls.counted(newTransport(t)) })
 }
 
 // broker reaches the server as the client does.
 func (l *remoteLab) broker(t testing.TB) *sqs.Broker {
 	t.Helper()
 	if l.aws {
-		return sqs.New(sqs.Config{})
+		return sqs.New(sqs.Config{HTTPClient: l.calls.counted(newTransport(t))})
 	}
 	return sqs.New(remoteConfig(brokertest.SQS(t)))
 }
@@ -125,7 +164,9 @@ func (l *remoteLab) source(t testing.TB, cfg sqs.QueueConfig) transport.Source {
 	must(t, err)
 	p := faultproxy.New(t, u.Host)
 	u.Host = p.Addr()
-	src := sqs.New(remoteConfig(u.String())).Queue(name, cfg)
+	remote := remoteConfig(u.String())
+	remote.HTTPClient = l.calls.counted(newTransport(t))
+	src := sqs.New(remote).Queue(name, cfg)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.proxies[src] = p
