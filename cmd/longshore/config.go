@@ -27,6 +27,8 @@ func fileFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVarP(file, "config", "c", "", "`file` to read (default $LONGSHORE_CONFIG, else ./"+config.DefaultFile+")")
 }
 
+// newConfigCheck builds everything without I/O, so that it can run in a pipeline that reaches no
+// broker.
 func newConfigCheck(a *app) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{

@@ -33,6 +33,8 @@ type console struct {
 // consoleAddr is the default address of the page: the port after that of an instance.
 const consoleAddr = "127.0.0.1:8392"
 
+// newConsole keeps the tokens of the instances on this side: a browser logs in at the console,
+// and its requests are forwarded with the token of the instance.
 func newConsole(a *app) *cobra.Command {
 	c := &console{app: a, instances: instances{app: a}}
 	cmd := &cobra.Command{

@@ -206,6 +206,7 @@ func (c *ctl) drainVerb() *cobra.Command {
 	return cmd
 }
 
+// scaleVerb prints the bounds before and after, so that the person can undo the change.
 func (c *ctl) scaleVerb() *cobra.Command {
 	var workers, reason string
 	cmd := &cobra.Command{

@@ -102,6 +102,7 @@ func (c *ctl) records(ctx context.Context, path string) (f found, err error) {
 	return f, err
 }
 
+// inflightVerb bounds --number, because a container may hold tens of thousands of records.
 func (c *ctl) inflightVerb() *cobra.Command {
 	var n int
 	cmd := &cobra.Command{
@@ -122,6 +123,8 @@ func (c *ctl) inflightVerb() *cobra.Command {
 	return cmd
 }
 
+// printRecords prints one table for all instances. Where an instance did not answer and the
+// others hold nothing, it prints nothing: "none" would claim to know about all of them.
 func (c *ctl) printRecords(f found) error {
 	list, total, several := f.list, f.total, f.several
 	if f.none {
@@ -165,6 +168,8 @@ func (c *ctl) printRecords(f found) error {
 	return nil
 }
 
+// stuckVerb prints what it found before it fails for an instance that did not answer: stacks
+// are wanted most when something is wrong.
 func (c *ctl) stuckVerb() *cobra.Command {
 	return &cobra.Command{
 		Use: "stuck CONTAINER", Short: "Show handlers that do not return, with their stacks", Args: exactly("CONTAINER"),
@@ -252,6 +257,8 @@ type seekFlags struct {
 	yes               bool
 }
 
+// seekVerb wants --yes even for one partition: a position that moves forward skips records
+// for good, and nothing that ctl could print afterwards brings them back.
 func (c *ctl) seekVerb() *cobra.Command {
 	var f seekFlags
 	cmd := &cobra.Command{

@@ -23,6 +23,8 @@ type throttleFlags struct {
 	hold                time.Duration
 }
 
+// throttleVerb sends a change of the fleet to one instance only: that one publishes it on the
+// control topic, and the others obey the topic.
 func (c *ctl) throttleVerb() *cobra.Command {
 	var f throttleFlags
 	cmd := &cobra.Command{

@@ -19,6 +19,8 @@ type demoCommand struct {
 	plain bool // lines instead of a redrawn frame, also on a terminal
 }
 
+// newDemo needs nothing installed: its three brokers are servers in this process, unless a flag
+// names a real one.
 func newDemo(a *app) *cobra.Command {
 	f := demoCommand{app: a}
 	cmd := &cobra.Command{

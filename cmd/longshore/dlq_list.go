@@ -50,6 +50,8 @@ type dlqList struct {
 	replayed bool // list also what was replayed
 }
 
+// newDLQList reads a bounded number of messages and says whether there are more: a dead-letter
+// queue may be larger than a terminal, and than memory.
 func newDLQList(a *app) *cobra.Command {
 	f := dlqList{deadLetters: deadLetters{a}}
 	cmd := &cobra.Command{

@@ -122,6 +122,8 @@ func (d *deadLetters) depth(ctx context.Context, src transport.Source) (n int, c
 	return depthOf(ctx, src)
 }
 
+// show reports a removal that was not confirmed as not known instead of counting it on either
+// side.
 func (d *dlqPurge) show(name string, res dlq.Result, dry bool) error {
 	if d.print.JSON {
 		return d.print.Document(dlqResult{Target: name, DryRun: dry, Done: res.Done, Kept: res.Kept, Open: res.Open, Behind: res.Behind})

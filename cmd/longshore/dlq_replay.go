@@ -137,6 +137,8 @@ func verdictOf(res dlq.Result, err error) error {
 	return nil
 }
 
+// show says that each message was confirmed elsewhere first: a person who deletes the queue
+// afterwards must be able to rely on it.
 func (d *dlqReplay) show(name string, res dlq.Result) error {
 	if d.print.JSON {
 		return d.print.Document(dlqResult{Target: name, Done: res.Done, Failed: res.Failed, Kept: res.Kept, Unknown: res.Unknown, Open: res.Open, Behind: res.Behind})

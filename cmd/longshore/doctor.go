@@ -66,6 +66,8 @@ type doctorResult struct {
 	Deleted  int          `json:"deleted"`
 }
 
+// newDoctor asks the broker, and takes by flags what it cannot see there: the dead-letter queue
+// that the code of a service names, and the table of its mutex ids.
 func newDoctor(a *app) *cobra.Command {
 	f := doctorCommand{app: a}
 	cmd := &cobra.Command{

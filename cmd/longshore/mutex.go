@@ -20,6 +20,8 @@ func newMutex(a *app) *cobra.Command {
 	return cmd
 }
 
+// newMutexDDL prints statements and runs none: who may create tables is rarely who runs this
+// command.
 func newMutexDDL(a *app) *cobra.Command {
 	var db database
 	var dialect string

@@ -24,6 +24,8 @@ type peekCommand struct {
 	force  bool
 }
 
+// newPeek refuses where looking changes the queue, such as the delivery count of a quorum
+// queue, unless --force says that the person accepts it.
 func newPeek(a *app) *cobra.Command {
 	f := peekCommand{app: a}
 	cmd := &cobra.Command{

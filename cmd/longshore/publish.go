@@ -46,6 +46,8 @@ type publishResult struct {
 	DryRun      bool  `json:"dry_run,omitempty"`
 }
 
+// newPublish reads every line before it sends the first message, so that a mistake in the last
+// line leaves nothing half done.
 func newPublish(a *app) *cobra.Command {
 	f := publishCommand{app: a}
 	cmd := &cobra.Command{
@@ -281,6 +283,8 @@ func (p *publishCommand) sendPart(ctx context.Context, pub transport.Publisher, 
 	return err
 }
 
+// show keeps apart what failed, what may have arrived and what was not sent: only the last can
+// be sent again without a duplicate.
 func (p *publishCommand) show(res publishResult) error {
 	if p.print.JSON {
 		return p.print.Document(res)

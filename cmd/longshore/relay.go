@@ -32,6 +32,8 @@ type relayResult struct {
 	Parked    int64 `json:"parked"`
 }
 
+// newRelay runs an outbox's relay as a process of its own, for services that should not publish
+// themselves.
 func newRelay(a *app) *cobra.Command {
 	f := relayCommand{app: a}
 	cmd := &cobra.Command{

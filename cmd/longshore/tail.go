@@ -24,6 +24,8 @@ type tailCommand struct {
 	management string // URL of RabbitMQ's management API
 }
 
+// newTail follows copies of new messages, so it needs a broker that makes copies. Where there
+// is none, the error says why instead of taking messages from the service.
 func newTail(a *app) *cobra.Command {
 	t := tailCommand{app: a}
 	cmd := &cobra.Command{

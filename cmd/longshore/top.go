@@ -134,6 +134,8 @@ func ended(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// round prints one line for each container. Silent instances go to standard error, so that a
+// pipe reads containers alone.
 func (w *watcher) round(s fleet.Snapshot) error {
 	for _, in := range s.Instances {
 		if in.Status == fleet.Silent {
