@@ -459,3 +459,63 @@ func TestALedgerThatCannotBeOpened(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+const verifying = "BRIDGE_TEST_VERIFY"
+
+// TestVerifyThatIsToBeKilled is the process that TestAKilledVerifyCanBeRepeated kills.
+func TestVerifyThatIsToBeKilled(t *testing.T) {
+	dir := os.Getenv(verifying)
+	if dir == "" {
+		t.Skip("run by TestAKilledVerifyCanBeRepeated")
+	}
+	for n := 0; ; n++ {
+		verified(t, dir, nil)
+		if n == 0 {
+			if err := os.WriteFile(dir+".begun", nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A verify that is killed leaves the ledger as it was, and the next one says the same.
+func TestAKilledVerifyCanBeRepeated(t *testing.T) {
+	t.Parallel()
+	src, target := memory.New(memory.Config{Name: "a"}), memory.New(memory.Config{Name: "b"})
+	from, to := src.Queue("orders", memory.QueueConfig{}), target.Queue("orders", memory.QueueConfig{})
+	target.Declare("orders")
+	dir := filepath.Join(t.TempDir(), "ledger")
+	r := run(t, bridge.Config{From: from, To: to, Ledger: openLedger(t, dir), Identity: bridge.ByMessageID})
+	put(t, from, number(2000, "k")...)
+	until(t, "all arrive", func() bool { return len(look(t, to)) == 2000 })
+	stop(t, r)
+	files := func() string {
+		names, err := filepath.Glob(filepath.Join(dir, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all strings.Builder
+		for _, name := range names {
+			text, err := os.ReadFile(name) //nolint:gosec // of this test's ledger
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&all, "%s %x\n", name, text)
+		}
+		return all.String()
+	}
+	before, whole := files(), verified(t, dir, to)
+	for i := range 3 {
+		cmd := spawn(t, "TestVerifyThatIsToBeKilled", verifying+"="+dir)
+		until(t, "it verifies", func() bool { _, err := os.Stat(dir + ".begun"); return err == nil })
+		<-time.After(time.Duration(i) * 3 * time.Millisecond)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // it was killed
+		if err := os.Remove(dir + ".begun"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if again := verified(t, dir, to); again.String() != whole.String() || !again.OK() || again.Confirmed != 2000 || files() != before {
+		t.Errorf("%v, first %v", again, whole)
+	}
+}
