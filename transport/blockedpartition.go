@@ -13,6 +13,7 @@ type BlockedPartition struct {
 	Since     time.Time // when it became the oldest
 	Behind    int       // behind it, in work or done
 	Window    int       // how many there may be, it included
+	Cause     string    // why nothing behind it is received, where it is no message in hand; "" otherwise
 }
 
 // Full reports whether its partition stands still.

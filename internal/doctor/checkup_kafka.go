@@ -22,6 +22,10 @@ func checkKafka(m map[string]string, handler time.Duration) []Check {
 	f.add("queue", OK, "", "%s, %s", several(m["partitions"], "partition"), several(m["replicas"], "replica"))
 	kafkaReplicas(&f, number(m["replicas"]), number(m["min.insync.replicas"]))
 	kafkaGroup(&f, m)
+	if open := m["transactions.open"]; open != "" {
+		f.add("queue", Warn, "end the transaction with its producer, or with kafka-transactions.sh abort; readers of committed records wait for it", "an open transaction holds up partitions: %s", open)
+	}
+	kafkaShare(&f, m)
 	if handler > drainDefault {
 		f.add("lease", Warn, "set GroupConfig.RebalanceDrain to what handlers take, and RebalanceTimeout to twice that or more",
 			"a handler may take %s; a rebalance waits %s for it by default, then its record is also worked on elsewhere", span(handler), span(drainDefault))
@@ -31,6 +35,21 @@ func checkKafka(m map[string]string, handler time.Duration) []Check {
 	}
 	kafkaRetention(&f, m, handler)
 	return f
+}
+
+// kafkaShare judges the settings of a share group.
+func kafkaShare(f *findings, m map[string]string) {
+	limit, locks := m["share.delivery.count.limit"], m["share.partition.max.record.locks"]
+	if limit != "" && number(limit) < 5 {
+		f.add("limit", Warn, "set share.delivery.count.limit of the group to 5 or more, or DeadLetter.To",
+			"the share group archives a record after %s deliveries without a copy; each stop, crash and release counts as one", limit)
+	}
+	if locks != "" && number(locks) < 500 {
+		f.add("limit", Warn, "raise share.partition.max.record.locks of the group", "the share group locks at most %s records of a partition, for all consumers together", locks)
+	}
+	if m["share.renew.acknowledge.enable"] == "false" {
+		f.add("lease", Warn, "set share.renew.acknowledge.enable=true for the group", "the share group does not renew locks: a handler that takes longer than the lock loses its record")
+	}
 }
 
 func kafkaReplicas(f *findings, replicas, inSync int) {

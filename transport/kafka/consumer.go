@@ -68,7 +68,7 @@ func newConsumer(s *Group, o transport.OpenOptions, t *turns) *consumer {
 		committer: c.committer, health: c.health, reports: c.reports}
 	c.poller = &poller{src: s, life: c.life, turns: c.turns, flow: c.flow, assignments: c.assignments,
 		health: c.health, reports: c.reports, operations: o.Operations}
-	c.watcher = &watcher{src: s, life: c.life, link: &link{}, assignments: c.assignments,
+	c.watcher = &watcher{open: &openTransactions{src: s, reports: c.reports}, src: s, life: c.life, link: &link{}, assignments: c.assignments,
 		health: c.health, reports: c.reports, broadcast: c.broadcast}
 	c.resize(max(o.Window, o.MaxWindow))
 	return c
@@ -104,7 +104,7 @@ func (c *consumer) connect() error {
 // membership as soon as it exists.
 func (c *consumer) attach(cl *kgo.Client) {
 	c.membership.cl.Store(cl)
-	c.cl, c.flow.client, c.start.cl, c.health.cl, c.poller.cl, c.watcher.cl = cl, cl, cl, cl, cl, cl
+	c.cl, c.flow.client, c.start.cl, c.health.cl, c.poller.cl, c.watcher.cl, c.watcher.open.cl = cl, cl, cl, cl, cl, cl, cl
 	c.committer.member = cluster.Member{Client: cl, Group: c.src.group, InstanceID: c.src.cfg.InstanceID}
 	if c.committer.tx != nil {
 		c.committer.tx.connect(cl)
@@ -213,6 +213,7 @@ func (c *consumer) BlockedPartitions() []transport.BlockedPartition {
 			blocked = append(blocked, h)
 		}
 	}
+	blocked = append(blocked, c.watcher.open.blocked()...)
 	slices.SortFunc(blocked, func(a, b transport.BlockedPartition) int { return a.Since.Compare(b.Since) })
 	return blocked
 }

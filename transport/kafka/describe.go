@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -23,7 +24,7 @@ func (s *Group) Vocabulary() transport.Vocabulary { return transport.VocabularyK
 // of the broker, and "partitions", "replicas", "group.state", "group.members" (of
 // this topic; "group.elsewhere" of others), "group.clients" (their client ids, if they
 // differ), "group.lag", "records" (ever written) and "group.behind" (partition:position of
-// those that lag). What may not be read is left out. Errors: those of Open.
+// those that lag), and "transactions.open" (those that hold up readers of committed records). What may not be read is left out. Errors: those of Open.
 func (s *Group) Settings(ctx context.Context) (map[string]string, error) {
 	op := "read the settings of " + s.title() + " at " + s.b.address()
 	cl, err := kgo.NewClient(s.b.options()...)
@@ -57,6 +58,12 @@ func (s *Group) Settings(ctx context.Context) (map[string]string, error) {
 		brokers, err := adm.DescribeBrokerConfigs(ctx, topics[topic].Partitions.Sorted()[0].Leader)
 		if err == nil {
 			copyConfigs(out, brokers, map[string]bool{"offsets.retention.minutes": true})
+		}
+	}
+	if s.committedOnly() {
+		nums := map[string][]int32{topic: topics[topic].Partitions.Numbers()}
+		if open, err := openTransactionsOf(ctx, cl, nums, time.Now()); err == nil && open != "" {
+			out["transactions.open"] = open
 		}
 	}
 	if s.group != "" {

@@ -13,9 +13,22 @@ import (
 //
 // It is shared by all consumers of a source, and safe for concurrent use.
 type shareAttempts struct {
-	mu    sync.Mutex         // guards the others
-	known map[sharePlace]int // the attempt that the next delivery carries
-	order []sharePlace       // by age, so that the oldest are forgotten; may hold places that are gone
+	mu    sync.Mutex                  // guards what follows
+	known map[sharePlace]shareHistory // of records that failed
+	order []shareEntry                // by age, so that the oldest are forgotten; may hold entries that are gone
+	made  uint64                      // entries so far
+}
+
+// shareHistory is what is known of a record.
+type shareHistory struct {
+	attempt int    // that the next delivery carries
+	entry   uint64 // its place in order: one that was forgotten and failed again has another
+}
+
+// shareEntry is a record in the order of age.
+type shareEntry struct {
+	at sharePlace
+	n  uint64 // counts entries
 }
 
 // sharePlace is where a record is.
@@ -29,7 +42,7 @@ func placeOf(r *share.Record) sharePlace { return sharePlace{r.Part, r.Offset} }
 // maxShareHistories bounds the memory.
 const maxShareHistories = 20_000
 
-func newShareAttempts() *shareAttempts { return &shareAttempts{known: map[sharePlace]int{}} }
+func newShareAttempts() *shareAttempts { return &shareAttempts{known: map[sharePlace]shareHistory{}} }
 
 // of is the attempt of a delivery.
 func (a *shareAttempts) of(r *share.Record) int {
@@ -38,7 +51,7 @@ func (a *shareAttempts) of(r *share.Record) int {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return max(a.known[placeOf(r)], 1)
+	return max(a.known[placeOf(r)].attempt, 1)
 }
 
 // next notes which attempt the next delivery is.
@@ -46,14 +59,20 @@ func (a *shareAttempts) next(r *share.Record, attempt int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	at := placeOf(r)
-	if _, known := a.known[at]; !known {
+	h, known := a.known[at]
+	if !known {
 		if len(a.order) >= maxShareHistories {
-			delete(a.known, a.order[0])
+			if oldest := a.order[0]; a.known[oldest.at].entry == oldest.n {
+				delete(a.known, oldest.at)
+			}
 			a.order = a.order[1:]
 		}
-		a.order = append(a.order, at)
+		a.made++
+		h.entry = a.made
+		a.order = append(a.order, shareEntry{at, a.made})
 	}
-	a.known[at] = attempt
+	h.attempt = attempt
+	a.known[at] = h
 }
 
 // forget drops a record that is done.

@@ -163,7 +163,7 @@ func (e *shareEvents) Failed(r *share.Record, v share.Verdict, why error) {
 
 // Undecodable reports a batch whose records went back.
 func (e *shareEvents) Undecodable(topic string, num int32, n int, why error) {
-	e.reports.repeated("undecodable", fmt.Sprintf("%d records of %s/%d could not be decoded and were released; after %d deliveries the broker archives them", n, topic, num, e.facts.limit), why)
+	e.reports.repeated("undecodable", fmt.Sprintf("%d records of %s/%d could not be decoded and were released: a member whose client supports their compression can take them, otherwise correct the producer; after %d deliveries the broker archives them", n, topic, num, e.facts.limit), why)
 }
 
 // Troubled reports a condition that lasts.

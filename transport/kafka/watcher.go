@@ -17,14 +17,15 @@ import (
 // its container knows, shows it, and opens it again when the cluster is back. It also
 // reports silent leaders and blocked partitions. It runs on one goroutine.
 type watcher struct {
-	src         *Group       // for names
-	cl          *kgo.Client  // asks what the poller cannot see
-	life        *lifetime    // ended when no broker has answered for silentAfter
-	link        *link        // when a broker was heard last
-	assignments *assignments // whose leaders are watched
-	health      *topicHealth // looked after at each turn
-	reports     *reports     // leaders that are silent, and that answer again
-	broadcast   *broadcast   // looks for new partitions; nil for a group
+	src         *Group            // for names
+	cl          *kgo.Client       // asks what the poller cannot see
+	life        *lifetime         // ended when no broker has answered for silentAfter
+	link        *link             // when a broker was heard last
+	assignments *assignments      // whose leaders are watched
+	health      *topicHealth      // looked after at each turn
+	reports     *reports          // leaders that are silent, and that answer again
+	broadcast   *broadcast        // looks for new partitions; nil for a group
+	open        *openTransactions // that hold partitions back
 
 	asked time.Time // when leaders were last asked; run's own
 
@@ -59,6 +60,9 @@ func (w *watcher) run() {
 			w.broadcast.look()
 		}
 		now := time.Now()
+		if !quiet {
+			w.open.look(w.life.over, w.assignments.all(), now)
+		}
 		for _, p := range w.assignments.all() {
 			if err := p.ended(); err != nil {
 				w.life.fail(err)

@@ -1,0 +1,201 @@
+package kafka
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/kafka/internal/cluster"
+)
+
+// A consumer that reads committed records waits at the first record of an open transaction (the
+// last stable offset). If a producer leaves one open, nothing arrives, and nothing seems to wait.
+
+// openLooks is how often partitions are looked at of which nothing arrives, and so how long a
+// transaction is open at least before it is reported.
+const openLooks = 10 * time.Second
+
+// openTransactions notices partitions that wait for a transaction of another producer.
+type openTransactions struct {
+	src     *Group      // names, and whether only committed records are read
+	cl      *kgo.Client // asks
+	reports *reports    // takes what is found
+
+	looked time.Time // the last look; the watcher's own
+
+	mu   sync.Mutex       // guards held
+	held map[tp]*heldBack // partitions whose stable end did not move since the look before
+	seen map[tp]stableAt  // what the last look found; the watcher's own
+}
+
+// stableAt is where a partition's committed records end.
+type stableAt struct {
+	offset int64     // the last stable offset
+	since  time.Time // when it was first seen there, with records behind it
+}
+
+// heldBack is a partition that waits for a transaction.
+type heldBack struct {
+	stableAt
+	behind int64  // offsets behind it
+	cause  string // the transaction, for people
+}
+
+// look compares the ends of quiet partitions for all readers and for those of committed records.
+func (o *openTransactions) look(ctx context.Context, ps []*partition, now time.Time) {
+	if !o.src.committedOnly() || now.Sub(o.looked) < openLooks {
+		return
+	}
+	o.looked = now
+	ask := map[string][]int32{}
+	for _, p := range ps {
+		if p.quiet() {
+			ask[p.key.topic] = append(ask[p.key.topic], p.key.num)
+		}
+	}
+	found := map[tp]stableAt{}
+	held := map[tp]*heldBack{}
+	if len(ask) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, quietAfter)
+		defer cancel()
+		stable, err := cluster.ListOffsets(ctx, o.cl, ask, cluster.Newest, true)
+		if err != nil {
+			return
+		}
+		ends, err := cluster.ListOffsets(ctx, o.cl, ask, cluster.Newest, false)
+		if err != nil {
+			return
+		}
+		for k, at := range stable {
+			behind := ends[k] - at
+			if behind <= 0 {
+				continue
+			}
+			one := stableAt{at, now}
+			if before, ok := o.seen[k]; ok && before.offset == at {
+				one = before
+				held[k] = &heldBack{stableAt: one, behind: behind}
+			}
+			found[k] = one
+		}
+	}
+	o.seen = found
+	o.keep(ctx, held)
+}
+
+// keep replaces what is held back, and reports what begins and what is over.
+func (o *openTransactions) keep(ctx context.Context, held map[tp]*heldBack) {
+	o.mu.Lock()
+	before := o.held
+	o.mu.Unlock()
+	for k, h := range held {
+		if old := before[k]; old != nil && old.offset == h.offset && old.cause != "" {
+			h.cause = old.cause
+		} else {
+			h.cause, _ = openTransaction(ctx, o.cl, k)
+		}
+		o.reports.troubled("transaction "+partitionName(k), fmt.Sprintf("%s: %s is not read beyond offset %d, with %d offsets behind it: %s; end it with its producer, or with kafka-transactions.sh abort --topic %s --partition %d --start-offset %d",
+			o.src.title(), partitionName(k), h.offset, h.behind, h.cause, k.Topic, k.Num, h.offset), nil)
+	}
+	for k := range before {
+		if held[k] == nil {
+			o.reports.over("transaction "+partitionName(k), fmt.Sprintf("%s: %s is read again: the open transaction has ended", o.src.title(), partitionName(k)))
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.held = held
+}
+
+// blocked lists the partitions that wait for a transaction.
+func (o *openTransactions) blocked() (list []transport.BlockedPartition) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for k, h := range o.held {
+		list = append(list, transport.BlockedPartition{Topic: k.Topic, Partition: k.Num, Position: uint64(h.offset), Since: h.since, //nolint:gosec // not negative
+			Behind: int(h.behind), Cause: h.cause})
+	}
+	return list
+}
+
+// behind is how many offsets wait for transactions.
+func (o *openTransactions) behind() (sum int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, h := range o.held {
+		sum += h.behind
+	}
+	return sum
+}
+
+// openTransaction describes the oldest open transaction of a partition, as far as the broker says.
+func openTransaction(ctx context.Context, cl *kgo.Client, at tp) (text string, since time.Time) {
+	adm := kadm.NewClient(cl)
+	set := kadm.TopicsSet{}
+	set.Add(at.Topic, at.Num)
+	topics, err := adm.DescribeProducers(ctx, set)
+	if err != nil {
+		return "a transaction is open there (its producer cannot be read: " + err.Error() + ")", since
+	}
+	var open []kadm.DescribedProducer
+	topics.EachProducer(func(p kadm.DescribedProducer) {
+		if p.CurrentTxnStartOffset >= 0 {
+			open = append(open, p)
+		}
+	})
+	if len(open) == 0 {
+		return "a transaction is open there", since
+	}
+	first := slices.MinFunc(open, func(a, b kadm.DescribedProducer) int { return int(a.CurrentTxnStartOffset - b.CurrentTxnStartOffset) })
+	since = time.UnixMilli(first.LastTimestamp)
+	name := ""
+	if listed, err := adm.ListTransactions(ctx, []int64{first.ProducerID}, nil); err == nil && len(listed) > 0 {
+		for id := range listed {
+			name = fmt.Sprintf(" (transactional id %.64q)", id)
+			if described, err := adm.DescribeTransactions(ctx, id); err == nil && described[id].StartTimestamp > 0 {
+				since = time.UnixMilli(described[id].StartTimestamp)
+			}
+		}
+	}
+	return fmt.Sprintf("a transaction of producer %d%s is open since %s", first.ProducerID, name, since.UTC().Format(time.RFC3339)), since
+}
+
+func partitionName(k tp) string { return fmt.Sprintf("%s/%d", k.Topic, k.Num) }
+
+// quiet reports whether nothing of the partition waits here.
+func (p *partition) quiet() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state == assigned && p.buf.empty()
+}
+
+// openTransactionsOf names the transactions that hold up readers of topics, for tools: those whose
+// partitions have records behind the stable end, and that are open for long.
+func openTransactionsOf(ctx context.Context, cl *kgo.Client, nums map[string][]int32, now time.Time) (string, error) {
+	stable, err := cluster.ListOffsets(ctx, cl, nums, cluster.Newest, true)
+	if err != nil {
+		return "", err
+	}
+	ends, err := cluster.ListOffsets(ctx, cl, nums, cluster.Newest, false)
+	if err != nil {
+		return "", err
+	}
+	var all []string
+	for k, at := range stable {
+		if ends[k] <= at {
+			continue
+		}
+		if text, since := openTransaction(ctx, cl, k); now.Sub(since) >= openLooks {
+			all = append(all, fmt.Sprintf("%s at offset %d, %d behind it: %s", partitionName(k), at, ends[k]-at, text))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "; "), nil
+}
