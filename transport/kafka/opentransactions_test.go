@@ -45,7 +45,7 @@ func TestOpenTransactionIsReported(t *testing.T) {
 			return n
 		}
 		blocked := func() []transport.BlockedPartition {
-			return m.Consumer.(transport.HeadReporter).BlockedPartitions() //nolint:errcheck,forcetypeassert // it is one
+			return m.Consumer.(transport.HeadReporter).BlockedPartitions() //nolint:errcheck // it is one
 		}
 		eventuallyIn(t, 40*time.Second, func() string { return "a blocked partition" }, func() bool { return len(blocked()) == 1 })
 		b := blocked()[0]
