@@ -27,8 +27,8 @@ type shareHistory struct {
 
 // shareEntry is a record in the order of age.
 type shareEntry struct {
-	at sharePlace
-	n  uint64 // counts entries
+	at sharePlace // which record
+	n  uint64     // counts entries
 }
 
 // sharePlace is where a record is.
