@@ -100,6 +100,7 @@ func (c *consumerChanges) counts() (added, gone int) {
 // consumers as the container has workers, 30 of 3, and 3 again when the load is over. Every
 // step has its line, and every message is handled once.
 func TestConsumerPerWorkerFollowsTheWorkers(t *testing.T) {
+	t.Parallel() // it mostly waits
 	onBrokers(t, func(t *testing.T, s *site) {
 		queue := s.declare(t, amqp.Classic, nil)
 		const n = 600
