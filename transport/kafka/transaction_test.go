@@ -95,7 +95,7 @@ func pass(t testing.TB, out string, d *longshore.Delivery) {
 }
 
 // Results are committed with the positions of their records, and with what is done out of order:
-// a record that is slow is not in the commit, and neither is what it has published; one that is
+// F-C01, F-C06: a record that is slow is not in the commit, and neither is what it has published; one that is
 // given back publishes again; the next owner repeats nothing.
 func TestTransactionCommitsWhatIsDone(t *testing.T) {
 	t.Parallel()

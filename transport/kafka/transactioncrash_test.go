@@ -71,7 +71,7 @@ func txChild(t *testing.T, c *cluster, p kafka.Protocol, id int) (kill func()) {
 }
 
 // Processes that are killed while they commit: readers of committed records see the result of each
-// record once and in order by key, and the positions never say anything else. LONGSHORE_TX_PROOF
+// record once and in order by key, and the positions never say anything else. F-C02, F-C03. LONGSHORE_TX_PROOF
 // makes it 60,000 records and a kill every five seconds; see `make test-transactions`.
 func TestTransactionsOfKilledProcesses(t *testing.T) {
 	t.Parallel()
