@@ -28,23 +28,23 @@ func newCrew(o options, h *history.Writer, b broker, effects string) *crew {
 	return &crew{o: o, h: h, env: append(os.Environ(), addressVariable+"="+b.address(), effectsVariable+"="+effects)}
 }
 
-func (c *crew) start() error {
+func (c *crew) start(ctx context.Context) error {
 	for i := range c.member {
-		if err := c.launch(i); err != nil {
+		if err := c.launch(ctx, i); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *crew) launch(i int) error {
+func (c *crew) launch(ctx context.Context, i int) error {
 	exe, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	c.starts++
 	c.name[i] = fmt.Sprintf("consumer-%d-%d", i, c.starts)
-	cmd := exec.Command(exe, "-on", c.o.on, "-history", c.o.folder, "-consume", c.name[i]) //nolint:gosec // this very binary
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), exe, "-on", c.o.on, "-history", c.o.folder, "-consume", c.name[i]) //nolint:gosec // this very binary; it ends by signals
 	cmd.Env = c.env
 	log, err := os.Create(c.o.folder + "/" + c.name[i] + ".log")
 	if err != nil {
@@ -58,13 +58,13 @@ func (c *crew) launch(i int) error {
 }
 
 // kill crashes a process and starts another in its place.
-func (c *crew) kill(i int) error {
+func (c *crew) kill(ctx context.Context, i int) error {
 	c.h.Add(history.Event{Kind: history.Killed, Of: c.name[i]})
 	if err := c.member[i].Process.Kill(); err != nil {
 		return err
 	}
 	_ = c.member[i].Wait() // "signal: killed" is what was wanted
-	return c.launch(i)
+	return c.launch(ctx, i)
 }
 
 // freeze stops a process until the fault is healed.
@@ -78,12 +78,12 @@ func (c *crew) freeze(i int, n *nodes) error {
 }
 
 // restart stops the processes one after the other, as a deployment does.
-func (c *crew) restart() error {
+func (c *crew) restart(ctx context.Context) error {
 	for i := range c.member {
 		if err := c.stop(i); err != nil {
 			return err
 		}
-		if err := c.launch(i); err != nil {
+		if err := c.launch(ctx, i); err != nil {
 			return err
 		}
 	}
@@ -109,7 +109,7 @@ func (c *crew) stop(i int) error {
 		return nil
 	case <-time.After(10 * drainTimeout):
 		_ = cmd.Process.Kill() // the checker says that its drain did not end
-		<-ended
+		_ = <-ended            // it was killed
 		c.member[i] = nil
 		return nil
 	}

@@ -63,7 +63,7 @@ func fire(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer nodes.stop()
+	defer nodes.stop() //nolint:contextcheck // also when ctx has ended
 	b := newBroker(o.on, nodes)
 	if err := b.prepare(ctx); err != nil {
 		return fmt.Errorf("prepare: %w", err)
@@ -79,7 +79,7 @@ func fire(ctx context.Context, o options) (err error) {
 	}
 	crew := newCrew(o, h, b, effects.prefix)
 	defer crew.end()
-	if err := crew.start(); err != nil {
+	if err := crew.start(ctx); err != nil {
 		return err
 	}
 	if err := underFire(ctx, o, b, crew, newNemesis(o, nodes, crew, h)); err != nil {

@@ -87,9 +87,9 @@ func (n *nemesis) draw() (fault, error) {
 			}
 			return nil
 		}},
-		{"a consumer is killed", true, func(context.Context) error { return n.crew.kill(n.dice.IntN(consumers)) }},
+		{"a consumer is killed", true, func(ctx context.Context) error { return n.crew.kill(ctx, n.dice.IntN(consumers)) }},
 		{"a consumer is frozen", true, func(context.Context) error { return n.crew.freeze(n.dice.IntN(consumers), n.nodes) }},
-		{"consumers are restarted in turn", true, func(context.Context) error { return n.crew.restart() }},
+		{"consumers are restarted in turn", true, func(ctx context.Context) error { return n.crew.restart(ctx) }},
 	}
 	if n.only == "" {
 		return all[n.dice.IntN(len(all))], nil

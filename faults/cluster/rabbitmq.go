@@ -31,7 +31,7 @@ func (b rabbitCluster) dial(first int) (conn *amqp091.Connection, err error) {
 		host := b.hosts[(first+i)%len(b.hosts)]
 		conn, err = amqp091.DialConfig("amqp://guest:guest@"+host+":5672/", amqp091.Config{
 			Heartbeat: 2 * time.Second, Dial: func(network, addr string) (net.Conn, error) {
-				c, err := net.DialTimeout(network, addr, 2*time.Second)
+				c, err := (&net.Dialer{Timeout: 2 * time.Second}).DialContext(context.Background(), network, addr)
 				if err == nil { // the handshake has a time, too: a frozen node accepts and says nothing
 					err = c.SetDeadline(time.Now().Add(4 * time.Second))
 				}

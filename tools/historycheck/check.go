@@ -206,51 +206,53 @@ func (v *view) countEffects() {
 
 // stalls: while a majority of the brokers answers and there is work, handlers start.
 func (v *view) stalls(limit time.Duration) {
-	var (
-		work    int64 // confirmed and not done
-		since   int64 // from when on something should have started; 0 while nothing need
-		healthy = true
-		done    = map[string]bool{}
-	)
-	must := func(at int64) {
-		if since = 0; work > 0 && healthy {
-			since = at
+	w := waiting{healthy: true, done: map[string]bool{}}
+	for _, e := range v.events {
+		if w.since != 0 && e.At-w.since > int64(limit) {
+			v.broken("stall", e.At, "%d messages wait, a majority answers, and nothing has started for %s", w.work, time.Duration(e.At-w.since).Round(time.Millisecond))
+			w.begin(e.At)
+		}
+		if m := v.messages[e.ID]; e.ID == "" || m != nil && m.confirmed > 0 && m.dead+m.left == 0 { // what is dead or left need not start again
+			w.take(e)
 		}
 	}
-	for _, e := range v.events {
-		if since != 0 && e.At-since > int64(limit) {
-			v.broken("stall", e.At, "%d messages wait, a majority answers, and nothing has started for %s", work, time.Duration(e.At-since).Round(time.Millisecond))
-			must(e.At)
+}
+
+// waiting is what follows of the events so far for the next start.
+type waiting struct {
+	work    int64 // confirmed and not done; a consumer may be ahead of a confirm
+	since   int64 // from when on something should have started; 0 while nothing need
+	healthy bool  // a majority answers
+	done    map[string]bool
+}
+
+// begin begins the time again, if something has to start.
+func (w *waiting) begin(at int64) {
+	if w.since = 0; w.work > 0 && w.healthy {
+		w.since = at
+	}
+}
+
+func (w *waiting) take(e history.Event) {
+	switch e.Kind { //nolint:exhaustive // the others begin and end no work
+	case history.Confirmed:
+		if w.work++; w.since == 0 {
+			w.begin(e.At)
 		}
-		switch e.Kind { //nolint:exhaustive // the others begin and end no work
-		case history.Confirmed:
-			if m := v.messages[e.ID]; m == nil || m.dead+m.left > 0 { // nobody had to start it again
-				continue
-			}
-			if work++; since == 0 {
-				must(e.At)
-			}
-		case history.Started:
-			must(e.At)
-		case history.Done:
-			if m := v.messages[e.ID]; m != nil && m.confirmed > 0 && m.dead+m.left == 0 && !done[e.ID] {
-				done[e.ID] = true
-				work--
-			}
-			if work <= 0 {
-				since = 0
-			}
-		case history.Fault:
-			if healthy = e.N > 0; !healthy {
-				since = 0
-			} else if since == 0 {
-				must(e.At)
-			}
-		case history.Healed:
-			if !healthy {
-				healthy = true
-				must(e.At)
-			}
+	case history.Started:
+		w.begin(e.At)
+	case history.Done:
+		if w.done[e.ID] {
+			return
+		}
+		w.done[e.ID] = true
+		if w.work--; w.work <= 0 {
+			w.since = 0
+		}
+	case history.Fault, history.Healed:
+		was := w.healthy
+		if w.healthy = e.Kind == history.Healed || e.N > 0; w.healthy != was {
+			w.begin(e.At)
 		}
 	}
 }
