@@ -109,7 +109,7 @@ func (c *crew) stop(i int) error {
 		return nil
 	case <-time.After(10 * drainTimeout):
 		_ = cmd.Process.Kill() // the checker says that its drain did not end
-		_ = <-ended            // it was killed
+		<-ended                //nolint:errcheck // it was killed
 		c.member[i] = nil
 		return nil
 	}
