@@ -188,3 +188,15 @@ func TestPlantedFaultsAreNamed(t *testing.T) {
 func without(h []history.Event, f func(history.Event) bool) []history.Event {
 	return slices.DeleteFunc(h, f)
 }
+
+// What a fault costs is counted until the next begins.
+func TestCostsOfFaults(t *testing.T) {
+	t.Parallel()
+	h := good()
+	first := slices.IndexFunc(h, func(e history.Event) bool { return e.Kind == history.Killed })
+	h = slices.Insert(h, first, history.Event{At: h[first].At - 1, Kind: history.Fault, Text: "a consumer is killed", N: 1})
+	got := costs(h)
+	if len(got) != 2 || got[0].repeats != 2 || got[0].canceled != 1 || got[1].gap < 60*time.Second || got[1].repeats != 0 {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -35,6 +35,7 @@ func main() {
 	}
 	found := check(events, r)
 	fmt.Println(summary(events))
+	printCosts(os.Stdout, costs(events))
 	for i, v := range found {
 		if i == *most {
 			fmt.Printf("and %d more\n", len(found)-i)
