@@ -37,6 +37,7 @@ node_down() {
   command -v ip >/dev/null || return 0
   ip netns list 2>/dev/null | grep -q "^$space\b" || return 0
   ip netns pids "$space" | xargs -r kill -9 2>/dev/null || true
+  ip link del "$space" 2>/dev/null || true # the kernel takes its time with the namespace, and the name of the link is needed again
   ip netns del "$space" || true
   ip netns list | grep -q "^$(node_bridge)-" || ip link del "$(node_bridge)" 2>/dev/null || true
 }
