@@ -24,7 +24,7 @@ type broker interface {
 	left(ctx context.Context) ([]string, error) // ids that nobody has done, as the broker sees it
 }
 
-func newBroker(on string, n *nodes) broker {
+func newBroker(on string, n *nodes, unsafe bool) broker {
 	var ips []string
 	for _, one := range n.all {
 		ips = append(ips, one.ip)
@@ -32,7 +32,7 @@ func newBroker(on string, n *nodes) broker {
 	if on == "kafka" {
 		return kafkaCluster{addrs: strings.Split(strings.Join(ips, ":9092,")+":9092", ",")}
 	}
-	return rabbitCluster{hosts: ips}
+	return rabbitCluster{hosts: ips, unsafe: unsafe}
 }
 
 // fromEnvironment is the broker as a consuming process knows it.

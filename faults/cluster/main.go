@@ -34,7 +34,7 @@ func main() {
 	flag.DurationVar(&o.lasts, "for", 10*time.Minute, "how long it is under fire")
 	flag.Uint64Var(&o.seed, "seed", 0, "of the nemesis; 0 = a new one, which is printed")
 	flag.IntVar(&o.rate, "rate", 200, "messages a second")
-	flag.BoolVar(&o.unsafe, "unsafe", false, "producers do not wait for confirms: a control run, which has to lose messages")
+	flag.BoolVar(&o.unsafe, "unsafe", false, "producers do not wait for confirms, and RabbitMQ's queue is on one node: a control run, which has to lose messages")
 	flag.StringVar(&o.only, "only", "", "one fault of the nemesis, by name")
 	flag.StringVar(&o.folder, "history", "", "where the folder of the history is made, which is kept when a promise is broken; default: the system's folder for temporary files")
 	flag.StringVar(&o.consume, "consume", "", "be a consuming process of this name (internal)")
@@ -64,7 +64,7 @@ func fire(ctx context.Context, o options) (err error) {
 		return err
 	}
 	defer nodes.stop() //nolint:contextcheck // also when ctx has ended
-	b := newBroker(o.on, nodes)
+	b := newBroker(o.on, nodes, o.unsafe)
 	if err := b.prepare(ctx); err != nil {
 		return fmt.Errorf("prepare: %w", err)
 	}

@@ -16,7 +16,10 @@ import (
 
 // rabbitCluster has a quorum queue on three nodes, with a single active consumer, which is
 // what an order by key needs.
-type rabbitCluster struct{ hosts []string }
+type rabbitCluster struct {
+	hosts  []string
+	unsafe bool // a classic queue, on one node
+}
 
 func (b rabbitCluster) address() string { return strings.Join(b.hosts, ",") }
 
@@ -57,8 +60,11 @@ func (b rabbitCluster) prepare(context.Context) error {
 	if _, err := ch.QueueDelete(place, false, false, false); err != nil {
 		return err
 	}
-	_, err = ch.QueueDeclare(place, true, false, false, false, amqp091.Table{"x-queue-type": "quorum",
-		"x-quorum-initial-group-size": int32(3), "x-single-active-consumer": true, "x-delivery-limit": int32(-1)})
+	args := amqp091.Table{"x-queue-type": "quorum", "x-quorum-initial-group-size": int32(3), "x-single-active-consumer": true, "x-delivery-limit": int32(-1)}
+	if b.unsafe {
+		args = amqp091.Table{"x-single-active-consumer": true}
+	}
+	_, err = ch.QueueDeclare(place, true, false, false, false, args)
 	return err
 }
 
