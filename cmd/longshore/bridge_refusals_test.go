@@ -398,33 +398,3 @@ bridge:
 	hosts[0].bridge(t, w, 130, "next: longshore bridge cutover orders", "cutover", "--yes")
 	hosts[0].bridge(t, interruptAt("new consumers: start"), 130, "next: longshore bridge cutover orders", "cutover", "--yes") // the lock is free again
 }
-
-// Ctrl-C while messages are forwarded, and while the rest of the old side is moved: the command says
-// how to go on and how to undo it, and the next run goes on.
-func TestCtrlCWhileMessagesAreMoved(t *testing.T) {
-	t.Parallel()
-	s := moving(t, amqp.Classic)
-	text, err := os.ReadFile(s.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	slow := strings.Replace(string(text), "    quiet: 200ms\n", "    quiet: 200ms\n    rate: 10\n", 1)
-	if err := os.WriteFile(s.file, []byte(slow), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cutover := []string{"cutover", "--yes", "--accept", "REPLY-TO"}
-	s.bridge(t, interruptAt("3/6 forwarding begins"), 130, "next: longshore bridge cutover orders", cutover...)
-	got := s.bridge(t, world{}, 1, "orders (old-ended)", "remaining", "--quiet", "0s")
-	if strings.Contains(got.out, "ready 0,") {
-		t.Errorf("all was moved before Ctrl-C: %s", got.out)
-	}
-	s.bridge(t, world{}, 0, "missing 0, extra 0, changed 0", "verify")
-	end := consuming(t, s.newSide())
-	defer end()
-	got = s.bridge(t, interruptAt("6/6 moving the rest"), 130, "next: longshore bridge cutover orders", cutover...)
-	if !strings.Contains(got.out, "undo: longshore bridge rollback orders") {
-		t.Error(got.out)
-	}
-	s.bridge(t, world{}, 0, "route orders: drained", cutover...)
-	s.bridge(t, world{}, 0, "missing 0, extra 0, changed 0", "verify")
-}
