@@ -67,7 +67,7 @@ func TestSignalDoesNotHideAFailedStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		signals := make(chan os.Signal)
 		missing := Hook("orders", PhaseContainers, func(ctx context.Context) error { <-ctx.Done(); return errors.New("no such queue") }, nil)
-		go func() { signals <- syscall.SIGTERM }()
+		go func() { synctest.Wait(); signals <- syscall.SIGTERM }() // both are starting
 		var out bytes.Buffer
 		if code := run(signals, &out, []Component{missing, blackHole("invoices")}); code != 1 || !strings.Contains(out.String(), "no such queue") || strings.Contains(out.String(), "invoices") {
 			t.Errorf("exit %d, output %q", code, out.String())

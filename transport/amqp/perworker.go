@@ -419,12 +419,23 @@ func (p *perWorker) Cancel(ctx context.Context) error {
 
 // Release gives back what was not handed out.
 func (p *perWorker) Release(ctx context.Context) error {
-	return p.all(func(m *crewMember) error { return m.Release(ctx) })
+	return p.all(func(m *crewMember) error { return p.unlessGone(m.Release(ctx)) })
 }
 
 // Flush returns when everything that was accepted is confirmed.
 func (p *perWorker) Flush(ctx context.Context) error {
-	return p.all(func(m *crewMember) error { return m.Flush(ctx) })
+	return p.all(func(m *crewMember) error { return p.unlessGone(m.Flush(ctx)) })
+}
+
+// unlessGone: a cancelled consumer whose last delivery is settled closes at any moment, and has
+// nothing left that could be flushed or released.
+func (p *perWorker) unlessGone(err error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stage != perWorkerClosed && errors.Is(err, longshore.ErrClosed) {
+		return nil
+	}
+	return err
 }
 
 func (p *perWorker) all(f func(*crewMember) error) error {
