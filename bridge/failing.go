@@ -26,7 +26,7 @@ func (f *failing) note(err error) {
 func (f *failing) probing(p transport.Prober) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := p.Probe(ctx)
-		if err != nil && ctx.Err() == nil {
+		if err == nil || ctx.Err() == nil {
 			f.note(err)
 		}
 		return err

@@ -38,8 +38,9 @@ type GroupConfig struct {
 	// for all of them together.
 	Config
 	// TwoSteps stops in two steps: Stop waits DrainTimeout for handlers and returns, whoever
-	// still runs, Destroy waits the same time again, and only then handlers are cancelled, as
-	// CancelGrace says. Between the two others can stop. Both steps report what still runs.
+	// still runs, and Destroy waits for the rest. Handlers are cancelled, as CancelGrace says,
+	// twice DrainTimeout after Stop began, whenever Destroy is called. Between the two others
+	// can stop. Both steps report what still runs.
 	TwoSteps bool
 }
 
@@ -174,13 +175,24 @@ func (g *Group) Resume() {
 	}
 }
 
-// Start starts all of them at once. If one fails, the others are stopped again.
+// Start starts all of them at once. If one fails, those that were started are stopped again.
 func (g *Group) Start(ctx context.Context) error {
+	var ran sync.Map // those that ran before
+	for _, c := range g.all {
+		if s := c.State(); s != StateStopped && s != StateNew {
+			ran.Store(c, true)
+		}
+	}
 	err := g.each(func(c *ListenerContainer) error { return c.Start(ctx) })
 	if err != nil {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.grace)
 		defer cancel()
-		return errors.Join(err, g.each(func(c *ListenerContainer) error { return c.Stop(stop) }))
+		return errors.Join(err, g.each(func(c *ListenerContainer) error {
+			if _, before := ran.Load(c); before {
+				return nil
+			}
+			return c.Stop(stop)
+		}))
 	}
 	g.locked(func() { g.ending, g.report = nil, "" })
 	return nil

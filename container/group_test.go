@@ -272,3 +272,23 @@ func TestGroupRefusals(t *testing.T) {
 		}
 	}
 }
+
+// A source that is started again after a stop in two steps is stopped by the next one.
+func TestGroupIsStoppedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		p := &perQueue{handled: map[string]int{}, block: map[string]chan struct{}{}}
+		g := newGroup(t, b, p, container.GroupConfig{TwoSteps: true}, "one", "two")
+		must(t, g.Start(t.Context()))
+		must(t, g.Stop(t.Context()))
+		must(t, g.Destroy(t.Context()))
+		must(t, g.StartSource(t.Context(), "two"))
+		one, err := g.Container("two")
+		must(t, err)
+		must(t, g.Stop(t.Context()))
+		must(t, g.Destroy(t.Context()))
+		if s := one.State(); s != container.StateStopped {
+			t.Errorf("after the second stop it is %v", s)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -92,11 +93,12 @@ func (g *Group) Destroy(ctx context.Context) error {
 	return s.err
 }
 
-// beginStop begins the drain of all of them, once.
+// beginStop begins the drain of all of them, once. A source that was started again after a stop
+// makes it a new one.
 func (g *Group) beginStop() *groupStop {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.ending != nil {
+	if g.ending != nil && (g.ending.lasts() || g.stopped()) {
 		return g.ending
 	}
 	ctx, cut := context.WithCancel(context.Background())
@@ -108,6 +110,21 @@ func (g *Group) beginStop() *groupStop {
 	}()
 	g.ending = s
 	return s
+}
+
+// lasts reports whether the drain is not over.
+func (s *groupStop) lasts() bool {
+	select {
+	case <-s.over:
+		return false
+	default:
+		return true
+	}
+}
+
+// stopped reports whether all of them have ended, or never began.
+func (g *Group) stopped() bool {
+	return !slices.ContainsFunc(g.all, func(c *ListenerContainer) bool { s := c.State(); return s != StateStopped && s != StateNew })
 }
 
 // drained joins the reports of all of them.

@@ -19,6 +19,10 @@ func TestDemoInAPipe(t *testing.T) {
 			t.Errorf("no%sin\n%s", want, got.err)
 		}
 	}
+	told := slices.DeleteFunc(strings.Split(got.err, "\n"), func(line string) bool { return strings.Contains(line, "\t") }) // without the log of -v
+	if first := told[0]; !strings.HasPrefix(first, "watch it at http://127.0.0.1:") || !strings.HasSuffix(first, "(logs one browser in)") {
+		t.Errorf("the first line is %q", first)
+	}
 	if strings.Contains(got.out+got.err, "\x1b") {
 		t.Error("escape codes in a pipe")
 	}

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command cluster puts three brokers and three consuming processes under fire, writes down
 // everything that producers and handlers do, and lets tools/historycheck judge the history.
 //

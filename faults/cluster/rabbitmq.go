@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -76,7 +78,8 @@ type rabbitSender struct {
 	confirms bool
 	conn     *amqp091.Connection
 	ch       *amqp091.Channel
-	dials    int // a node that does not answer is not asked first again
+	returns  chan amqp091.Return // what no queue took: RabbitMQ confirms it all the same
+	dials    int                 // a node that does not answer is not asked first again
 }
 
 var errNacked = errors.New("the broker refused it")
@@ -106,6 +109,11 @@ func (s *rabbitSender) publish(ctx context.Context, key, body string) error {
 	if err == nil && !taken {
 		err = errNacked
 	}
+	select {
+	case <-s.returns: // it comes before the confirm
+		err = errNacked
+	default:
+	}
 	return err
 }
 
@@ -119,8 +127,10 @@ func (s *rabbitSender) open() (err error) {
 	}
 	if err != nil {
 		s.close()
+		return err
 	}
-	return err
+	s.returns = s.ch.NotifyReturn(make(chan amqp091.Return, 1))
+	return nil
 }
 
 func (s *rabbitSender) close() {

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 
 // rules are what a history is held to.
 type rules struct {
-	ordered bool          // per key: first starts in publish order, and no two handlers at once
+	ordered bool          // per key: a message starts when those before it are done, and no two handlers run at once
+	left    bool          // messages may be left in the source: nobody waited until all was done
 	effects bool          // each message that was done has exactly one effect
 	stall   time.Duration // while a majority answers and work is there, something starts so often; 0 = not checked
 	grace   time.Duration // a drain may end so much later than its deadline
@@ -19,7 +21,7 @@ type rules struct {
 
 // violation is a rule that a history breaks.
 type violation struct {
-	Rule string // lost, order, overlap, effects, stall, drain, unknown, changed, unfinished
+	Rule string // lost, left, order, overlap, effects, stall, drain, unknown, changed, unfinished, empty
 	At   int64
 	Text string
 }
@@ -54,7 +56,8 @@ type view struct {
 func check(events []history.Event, r rules) []violation {
 	v := &view{events: events, messages: map[string]*message{}}
 	v.read()
-	v.lost()
+	v.lost(r.left)
+	v.empty(r.effects)
 	if r.ordered {
 		v.order()
 		v.overlap()
@@ -145,36 +148,90 @@ func (v *view) starts(e history.Event) {
 	})
 }
 
-// lost: what the broker has confirmed is done, dead, or still there.
-func (v *view) lost() {
+// lost: what the broker has confirmed is done, dead, or still there, which it should not be
+// after everything was healed and waited for.
+func (v *view) lost(mayBeLeft bool) {
 	for id, m := range v.messages {
-		if m.confirmed > 0 && m.done+m.dead+m.left == 0 {
+		switch {
+		case m.confirmed == 0 || m.done+m.dead > 0:
+		case m.left == 0:
 			v.broken("lost", m.confirmAt, "message %q of key %q, number %d, was confirmed, and is neither done nor dead nor there (started %d times)", id, m.key, m.seq, m.started)
+		case !mayBeLeft:
+			v.broken("left", m.confirmAt, "message %q of key %q, number %d, is still in the source at the end (started %d times)", id, m.key, m.seq, m.started)
 		}
 	}
 }
 
-// order: when a message of a key starts for the first time, those before it have started. A
+// empty: a history in which nothing happened shows nothing.
+func (v *view) empty(effects bool) {
+	confirmed, done, read := int64(0), int64(0), effects
+	for _, m := range v.messages {
+		confirmed, done = confirmed+m.confirmed, done+m.done
+		read = read && m.effects < 0
+	}
+	if confirmed == 0 || done == 0 || read {
+		v.broken("empty", 0, "%d messages were confirmed and %d handlers were done; effects were read: %v", confirmed, done, !read)
+	}
+}
+
+// order: when a message of a key starts for the first time, those before it are done. A
 // message that nobody confirmed may come at any time, or never.
 func (v *view) order() {
 	first := map[string]bool{}
-	last := map[string]int64{} // by key: the highest number that has started
+	waits := map[string]*queue{} // by key
+	for id, m := range v.messages {
+		if m.confirmed > 0 && m.dead == 0 {
+			q := waits[m.key]
+			if q == nil {
+				q = &queue{ids: map[int64]string{}}
+				waits[m.key] = q
+			}
+			q.ids[m.seq] = id
+		}
+	}
+	for _, q := range waits {
+		q.seqs = slices.Sorted(maps.Keys(q.ids))
+	}
+	done := map[string]bool{}
 	for _, e := range v.events {
 		m := v.messages[e.ID]
-		if e.Kind != history.Started || m == nil || first[e.ID] {
+		if m == nil || m.confirmed == 0 {
 			continue
 		}
-		first[e.ID] = true
-		if m.confirmed == 0 {
-			continue
+		switch e.Kind { //nolint:exhaustive // only these two
+		case history.Done:
+			done[e.ID] = true
+		case history.Started:
+			if first[e.ID] {
+				continue
+			}
+			first[e.ID] = true
+			if before := waits[m.key].before(m.seq, done); before != "" {
+				v.broken("order", e.At, "key %q: message %q, number %d, starts at %s although message %q is not done", m.key, e.ID, m.seq, e.Process, before)
+			}
 		}
-		if m.seq < last[m.key] {
-			v.broken("order", e.At, "key %q: message %q, number %d, starts at %s for the first time after number %d", m.key, e.ID, m.seq, e.Process, last[m.key])
-			continue
-		}
-		last[m.key] = m.seq
 	}
 }
+
+// queue are the confirmed messages of a key.
+type queue struct {
+	ids  map[int64]string
+	seqs []int64 // in order, without those at the front that are done
+}
+
+// before is the first message with a smaller number that is not done; "" = there is none.
+func (q *queue) before(seq int64, done map[string]bool) string {
+	for len(q.seqs) > 0 && done[q.ids[q.seqs[0]]] {
+		q.seqs = q.seqs[1:]
+	}
+	if len(q.seqs) > 0 && q.seqs[0] < seq {
+		return q.ids[q.seqs[0]]
+	}
+	return ""
+}
+
+// told is how late a process may write that a context has ended: it is busy with other things.
+const told = int64(50 * time.Millisecond)
 
 // overlap: a handler of a key starts only when the one before it has ended, or its context
 // had, or its process could not know.
@@ -182,13 +239,13 @@ func (v *view) overlap() {
 	byKey := map[string][]*run{}
 	for _, r := range v.runs {
 		for _, before := range byKey[r.key] {
-			ended := before.to != 0 && before.to <= r.from || before.over != 0 && before.over <= r.from
+			ended := before.to != 0 && before.to <= r.from || before.over != 0 && before.over <= r.from+told
 			if !ended {
 				v.broken("overlap", r.from, "key %q: message %q starts at %s while message %q runs at %s, whose context lives", r.key, r.id, r.process, before.id, before.process)
 			}
 		}
 		byKey[r.key] = append(slices.DeleteFunc(byKey[r.key], func(b *run) bool {
-			return b.to != 0 && b.to <= r.from || b.over != 0 && b.over <= r.from
+			return b.to != 0 && b.to <= r.from || b.over != 0 && b.over <= r.from+told
 		}), r)
 	}
 }
@@ -212,7 +269,7 @@ func (v *view) stalls(limit time.Duration) {
 			v.broken("stall", e.At, "%d messages wait, a majority answers, and nothing has started for %s", w.work, time.Duration(e.At-w.since).Round(time.Millisecond))
 			w.begin(e.At)
 		}
-		if m := v.messages[e.ID]; e.ID == "" || m != nil && m.confirmed > 0 && m.dead+m.left == 0 { // what is dead or left need not start again
+		if m := v.messages[e.ID]; e.ID == "" || m != nil && m.confirmed > 0 && m.dead == 0 { // what is dead need not start again
 			w.take(e)
 		}
 	}

@@ -18,7 +18,8 @@ import (
 
 func main() {
 	var r rules
-	flag.BoolVar(&r.ordered, "ordered", false, "messages of a key start in publish order, one at a time")
+	flag.BoolVar(&r.ordered, "ordered", false, "a message of a key starts when those before it are done, one at a time")
+	flag.BoolVar(&r.left, "left", false, "messages may be left in the source")
 	flag.BoolVar(&r.effects, "effects", false, "each message that was done had exactly one effect")
 	flag.DurationVar(&r.stall, "stall", 30*time.Second, "while a majority of the brokers answers and work waits, a handler starts at least so often; 0 = not checked")
 	flag.DurationVar(&r.grace, "grace", 2*time.Second, "how much later than its deadline a drain may end")

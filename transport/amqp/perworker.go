@@ -112,7 +112,8 @@ func (p *perWorker) adjust(ctx context.Context) error {
 				return err
 			}
 		case victim != nil:
-			if err := victim.Cancel(ctx); err != nil {
+			if err := victim.Cancel(ctx); err != nil { // it may receive still, and is cancelled by the next adjustment
+				p.putBack(victim)
 				return err
 			}
 			p.report(victim, fmt.Sprintf("cancelled, %d unsettled", victim.held.arrivals(0).outstanding))
@@ -131,6 +132,9 @@ func (p *perWorker) next() (next change, victim *crewMember) {
 	if p.stage != perWorkerOpen || p.err != nil || c.shut {
 		return change{cancel: -1}, nil
 	}
+	if len(c.live) > 0 && c.live[0].lead != nil { // the one that led has ended, and another has to
+		return change{add: true, cancel: -1}, nil
+	}
 	unsettled := make([]int, len(c.live))
 	for i, m := range c.live {
 		unsettled[i] = m.held.arrivals(0).outstanding
@@ -142,6 +146,14 @@ func (p *perWorker) next() (next change, victim *crewMember) {
 		c.leaving = append(slices.Clone(c.leaving), victim)
 	}
 	return next, victim
+}
+
+// putBack makes one that could not be cancelled live again: a pause and the end reach it.
+func (p *perWorker) putBack(m *crewMember) {
+	p.locked(func() {
+		p.crew.leaving = slices.DeleteFunc(slices.Clone(p.crew.leaving), func(x *crewMember) bool { return x == m })
+		p.crew.live = append(slices.Clone(p.crew.live), m)
+	})
 }
 
 // add opens one more consumer.
@@ -164,17 +176,37 @@ func (p *perWorker) add(ctx context.Context) error {
 		return err
 	}
 	m.consumer = c
+	var stage perWorkerStage
+	var paused, shut bool
 	p.locked(func() {
 		if lead == nil {
 			p.crew.live = append([]*crewMember{m}, p.crew.live...)
-			p.crew.most = int(c.sess.AMQP.Config.ChannelMax) - spareChannels
+			p.crew.most = max(1, int(c.sess.AMQP.Config.ChannelMax)-spareChannels)
 		} else {
 			p.crew.live = append(slices.Clone(p.crew.live), m)
 		}
+		stage, paused, shut = p.stage, p.crew.paused, p.crew.shut
 	})
 	signal(p.ready)                // it may have received something before
 	p.wg.Go(func() { p.watch(m) }) //nolint:contextcheck // outlives the opening
 	p.report(m, "added")
+	return m.catchUp(ctx, stage, o.Paused, paused, shut)
+}
+
+// catchUp does what all of them were told while this one opened.
+func (m *crewMember) catchUp(ctx context.Context, stage perWorkerStage, opened, paused, shut bool) error {
+	switch {
+	case stage == perWorkerClosed:
+		return m.Close(ctx)
+	case stage == perWorkerCanceled:
+		return m.Cancel(ctx)
+	case paused && !opened:
+		return m.Pause(ctx)
+	case opened && !paused:
+		return m.Resume(ctx)
+	case shut:
+		return m.Resize(ctx, 0)
+	}
 	return nil
 }
 

@@ -303,6 +303,19 @@ func TestConsumersWithinTheConnectionsChannels(t *testing.T) {
 	}
 }
 
+// Fewer channels than are kept spare leave one consumer, not none.
+func TestConsumerOfANarrowConnection(t *testing.T) {
+	s := embeddedSite(t, amqptest.Config{ChannelMax: 10})
+	queue := s.declare(t, amqp.Classic, nil)
+	c := open(t, amqp.New(s.url, amqp.Config{}).Queue(queue, amqp.QueueConfig{Consumers: amqp.PerWorker}), transport.OpenOptions{Workers: 3})
+	c.follow(5)
+	if n := consumersOf(t, s, queue); n != 1 {
+		t.Errorf("%d consumers on a connection of 10 channels, want 1", n)
+	}
+	s.publish(t, queue, "x")
+	c.ack(c.take(1)...)
+}
+
 // What does not go with several consumers is refused before anything is connected.
 func TestPerWorkerRefusals(t *testing.T) {
 	b := amqp.New("amqp://localhost/", amqp.Config{})
