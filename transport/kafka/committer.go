@@ -43,6 +43,9 @@ const (
 	commitBytes = 256 << 10
 	// entryBytes is about what a position takes apart from its metadata and its topic.
 	entryBytes = 128
+	// transactionBytes is about how much handlers have published in one transaction: what has
+	// piled up in an outage is written within the time of several.
+	transactionBytes = 8 << 20
 )
 
 // run commits by time and by count.
@@ -61,7 +64,7 @@ func (c *committer) run() {
 		if c.settled.each {
 			spacing = 0
 		}
-		ctx, cancel := context.WithTimeout(c.life.over, commitTimeout)
+		ctx, cancel := context.WithTimeout(c.life.over, c.src.cfg.commitLimit())
 		if c.commit(ctx, c.assignments.all()) != nil { // reported inside, tried again soon
 			spacing = commitRetry
 		}
@@ -212,12 +215,18 @@ func worse(failed, err error) error {
 }
 
 // parts cuts a commit into those that the coordinator can write.
+//
+// A transaction has its time, too: what handlers have published is written in pieces.
 func parts(batch map[tp]*pending) (all []map[tp]*pending) {
-	size := commitBytes
+	size, written := commitBytes, int64(0)
 	for k, one := range batch {
-		n := len(one.s.Saved) + len(k.Topic) + entryBytes
-		if size += n; size > commitBytes {
-			all, size = append(all, map[tp]*pending{}), n
+		n, bytes := len(one.s.Saved)+len(k.Topic)+entryBytes, int64(0)
+		for _, o := range one.outputs {
+			bytes += o.bytes
+		}
+		size, written = size+n, written+bytes
+		if size > commitBytes || written > transactionBytes && written > bytes {
+			all, size, written = append(all, map[tp]*pending{}), n, bytes
 		}
 		all[len(all)-1][k] = one
 	}
@@ -226,6 +235,9 @@ func parts(batch map[tp]*pending) (all []map[tp]*pending) {
 
 // close ends the producer of transactions. Nothing can be committed with one afterwards.
 func (c *committer) close() {
+	if c.tx == nil {
+		return
+	}
 	c.turn <- struct{}{}
 	defer func() { <-c.turn }()
 	c.tx.close()

@@ -198,7 +198,7 @@ func (s *Group) Publisher(context.Context) (transport.Publisher, string, error) 
 		return nil, "", err
 	}
 	if s.cfg.Transactional != nil {
-		return txOutlet{p}, s.topics[0], nil
+		return txOutlet{p, s.b}, s.topics[0], nil
 	}
 	return p, s.topics[0], nil
 }

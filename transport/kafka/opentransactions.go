@@ -62,9 +62,9 @@ func (o *openTransactions) look(ctx context.Context, ps []*partition, now time.T
 	}
 	found := map[tp]stableAt{}
 	held := map[tp]*heldBack{}
+	ctx, cancel := context.WithTimeout(ctx, quietAfter) // the watcher has other things to look at
+	defer cancel()
 	if len(ask) > 0 {
-		ctx, cancel := context.WithTimeout(ctx, quietAfter)
-		defer cancel()
 		stable, err := cluster.ListOffsets(ctx, o.cl, ask, cluster.Newest, true)
 		if err != nil {
 			return

@@ -49,7 +49,7 @@ func TxOf(d *longshore.Delivery) *Tx {
 // dest is a topic or [To] a partition of it.
 //
 // Publish waits while Transactional.MaxBytes are waiting for a transaction. Errors: CodeNotFound
-// if the topic does not exist, CodeTooLarge if a message is larger than its topic takes,
+// if the topic or the partition does not exist, CodeTooLarge if a message is larger than its topic takes,
 // CodeBlocked if handlers that have not returned hold all of MaxBytes, ErrSettled or ErrLost if
 // the delivery is no longer the handler's.
 func (t *Tx) Publish(ctx context.Context, dest string, msgs ...*longshore.Message) error {
@@ -62,20 +62,23 @@ func (t *Tx) Publish(ctx context.Context, dest string, msgs ...*longshore.Messag
 	if err != nil {
 		return err
 	}
-	limit, err := t.with.tx.limits.of(ctx, topic)
+	if len(msgs) == 0 {
+		return nil
+	}
+	limit, err := t.with.tx.limits.with(ctx, topic, partition)
 	if err != nil {
 		return t.with.tx.src.b.failure(fmt.Sprintf("publish to kafka topic %q", topic), topic, err)
 	}
 	recs, bytes := make([]*kgo.Record, len(msgs)), int64(0)
 	for i, m := range msgs {
 		r, err := encode(m, time.Now())
-		if err == nil {
-			err = limit.check(r, topic)
-		}
 		if err != nil {
 			return err
 		}
 		r.Topic, r.Partition = topic, partition
+		if err := limit.check(r, topic); err != nil {
+			return err
+		}
 		recs[i], bytes = r, bytes+weight(r)
 	}
 	if err := t.with.tx.outbox.reserve(ctx, bytes, topic); err != nil {

@@ -37,3 +37,28 @@ func TestCommitOfManyPartitionsGoesInParts(t *testing.T) {
 		}
 	}
 }
+
+// What handlers have published in an outage is written in transactions that take no longer than
+// one may.
+func TestTransactionOfManyBytesGoesInParts(t *testing.T) {
+	t.Parallel()
+	batch := map[tp]*pending{}
+	for i := range int32(20) {
+		batch[tp{Topic: "orders", Num: i}] = &pending{outputs: []*output{{bytes: 3 << 20}}}
+	}
+	batch[tp{Topic: "orders", Num: 20}] = &pending{outputs: []*output{{bytes: 3 * transactionBytes}}} // alone in its part
+	n := 0
+	for _, part := range parts(batch) {
+		bytes, most := int64(0), int64(0)
+		for _, one := range part {
+			n++
+			bytes, most = bytes+one.outputs[0].bytes, max(most, one.outputs[0].bytes)
+		}
+		if bytes > transactionBytes && bytes != most {
+			t.Errorf("%d partitions with %d bytes in a transaction", len(part), bytes)
+		}
+	}
+	if n != len(batch) {
+		t.Errorf("%d of %d partitions", n, len(batch))
+	}
+}

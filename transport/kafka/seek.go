@@ -110,6 +110,13 @@ func (c *consumer) move(ctx context.Context, ps []*partition, at map[tp]int64) (
 		return nil, err
 	}
 	if err != nil {
+		if c.committer.tx != nil { // a transaction may have what the partitions have published: they stay what they are until it has ended
+			turn, over := c.committer.exclude(context.WithoutCancel(ctx))
+			if over != nil {
+				return nil, over
+			}
+			defer turn()
+		}
 		c.swap(ps, nil)
 		return nil, err
 	}
@@ -157,13 +164,19 @@ func (c *consumer) swap(ps []*partition, next map[*partition]*partition) {
 	offsets := map[string]map[int32]kgo.EpochOffset{}
 	var olds []*partition
 	for _, p := range ps {
+		if !c.life.active() { // it stays, and its last commit has what it has published
+			continue
+		}
 		n := next[p]
 		if n == nil {
 			n = p.continued()
 		} else {
 			p.supersede() // the new position says what is to be read
 		}
-		if !c.life.active() || !c.assignments.replace(p, n) {
+		if !c.assignments.replace(p, n) { // it has gone to another member, which does it again
+			n.mu.Lock()
+			n.outputs.forget()
+			n.mu.Unlock()
 			continue
 		}
 		olds = append(olds, p)

@@ -27,7 +27,8 @@ const recordOverhead, headerOverhead = 61 + 5 + 1 + 10 + 5 + 5 + 5 + 5, 10
 // topicLimits knows what topics take, so that a message which its topic refuses fails its own
 // handler. In a transaction it would keep all others from being committed.
 type topicLimits struct {
-	cl *kgo.Client // asks; set once, before anything is published
+	cl   *kgo.Client // asks; set once, before anything is published
+	most int32       // Outlet.MaxBatchBytes: the client refuses what is larger; 0: the topic alone limits it
 
 	mu    sync.Mutex            // guards known
 	known map[string]topicRules // by topic
@@ -35,9 +36,10 @@ type topicLimits struct {
 
 // topicRules is what one topic takes.
 type topicRules struct {
-	bytes int32     // the largest batch
-	keyed bool      // compacted: records must have keys
-	at    time.Time // when it was read
+	bytes      int32     // the largest batch
+	partitions int32     // how many there are
+	keyed      bool      // compacted: records must have keys
+	at         time.Time // when it was read
 }
 
 // of returns the limits of a topic. What may not be read has the broker's defaults. Errors: the
@@ -59,6 +61,9 @@ func (l *topicLimits) of(ctx context.Context, topic string) (topicRules, error) 
 		}
 	}
 	now := topicRules{bytes: defaultBatch, at: time.Now()}
+	for _, t := range resp.Topics {
+		now.partitions = int32(len(t.Partitions)) //nolint:gosec // far fewer
+	}
 	configs, err := kadm.NewClient(l.cl).DescribeTopicConfigs(ctx, topic)
 	if err == nil {
 		err = now.read(configs)
@@ -66,10 +71,25 @@ func (l *topicLimits) of(ctx context.Context, topic string) (topicRules, error) 
 	if err != nil && !denied(err) {
 		return known, err
 	}
+	if l.most > 0 {
+		now.bytes = min(now.bytes, l.most)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.known[topic] = now
 	return now, nil
+}
+
+// with is of, read again where a partition is not known yet: one may have been added.
+func (l *topicLimits) with(ctx context.Context, topic string, partition int32) (topicRules, error) {
+	known, err := l.of(ctx, topic)
+	if err != nil || partition < known.partitions {
+		return known, err
+	}
+	l.mu.Lock()
+	delete(l.known, topic)
+	l.mu.Unlock()
+	return l.of(ctx, topic)
 }
 
 // read takes a topic's configuration.
@@ -96,12 +116,16 @@ func (t *topicRules) read(configs kadm.ResourceConfigs) error {
 // check refuses what the topic would.
 func (t topicRules) check(r *kgo.Record, topic string) error {
 	op, n := fmt.Sprintf("publish to kafka topic %q", topic), recordOverhead+len(r.Key)+len(r.Value)
+	if r.Partition >= t.partitions {
+		return &longshore.Error{Code: longshore.CodeNotFound, Op: op, Source: topic,
+			Err: fmt.Errorf("the topic has %d partitions, and partition %d is none of them", t.partitions, r.Partition), Hint: "leave the partition out, or add partitions to the topic"}
+	}
 	for _, h := range r.Headers {
 		n += headerOverhead + len(h.Key) + len(h.Value)
 	}
 	if n > int(t.bytes) {
 		return &longshore.Error{Code: longshore.CodeTooLarge, Op: op, Source: topic,
-			Err: fmt.Errorf("the record takes %d bytes, and the topic's max.message.bytes is %d", n, t.bytes), Hint: "raise the topic's max.message.bytes"}
+			Err: fmt.Errorf("the record takes %d bytes, and the topic's max.message.bytes, or Outlet.MaxBatchBytes, is %d", n, t.bytes), Hint: "raise the smaller of the two"}
 	}
 	if t.keyed && r.Key == nil {
 		return &longshore.Error{Code: longshore.CodeRefused, Op: op, Source: topic,

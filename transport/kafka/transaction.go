@@ -60,6 +60,14 @@ func (g *GroupConfig) linger() time.Duration {
 	return or(g.SettleLinger, defaultLinger)
 }
 
+// commitLimit bounds the commits of one round; each transaction in it has a limit of its own.
+func (g *GroupConfig) commitLimit() time.Duration {
+	if g.Transactional != nil {
+		return max(commitTimeout, 2*g.Transactional.timeout())
+	}
+	return commitTimeout
+}
+
 // enough is how many finished records do not wait for the linger.
 func (g *GroupConfig) enough() int64 {
 	if g.Transactional != nil {
@@ -124,7 +132,7 @@ func (t *transactions) connect(cl *kgo.Client) {
 	if id == "" {
 		id = "longshore-" + t.src.group + "-" + rand.Text()
 	}
-	t.limits.cl = cl
+	t.limits.cl, t.limits.most = cl, outlet.MaxBatchBytes
 	t.producer = &txn.Producer{ID: id, Group: t.src.group, Instance: t.src.cfg.InstanceID, Limit: cfg.timeout() / 2, Member: cl.GroupMetadata,
 		Options: append(t.src.b.options(), kgo.TransactionalID(id), kgo.TransactionTimeout(cfg.timeout()),
 			kgo.ProducerBatchMaxBytesFn(func(topic string) int32 { return t.limits.batch(topic, outlet.MaxBatchBytes) }),
@@ -160,7 +168,7 @@ func (t *transactions) carries(batch map[tp]*pending) bool {
 		return false
 	}
 	for _, one := range batch {
-		if len(one.outputs) > 0 {
+		if len(one.outputs) > 0 { // each has records: Publish keeps nothing else
 			return true
 		}
 	}
@@ -251,11 +259,15 @@ func endsTransaction(ke *kerr.Error) bool {
 
 // txOutlet is the publisher of a transactional group's broker: what is published for one of its
 // deliveries joins the transaction of that.
-type txOutlet struct{ *Publisher }
+type txOutlet struct {
+	*Publisher
 
-// Publish publishes at once unless ctx has a delivery of a transactional group.
+	b *Broker // a delivery of another one has its transaction on another cluster
+}
+
+// Publish publishes at once unless ctx has a delivery of a transactional group of this broker.
 func (o txOutlet) Publish(ctx context.Context, dest string, msgs ...*longshore.Message) error {
-	if tx := TxFrom(ctx); tx.with != nil {
+	if tx := TxFrom(ctx); tx.with != nil && tx.with.tx.src.b == o.b {
 		return tx.Publish(ctx, dest, msgs...)
 	}
 	return o.Publisher.Publish(ctx, dest, msgs...)

@@ -247,16 +247,18 @@ func (p *Producer) Landed(ctx context.Context, sent map[cluster.Partition]cluste
 	if err != nil {
 		return false, fmt.Errorf("read the positions of the group: %w", err)
 	}
+	// All of them were written or none, and no other commit has the same, so one shows it:
+	// another partition may have gone to a member that has committed since.
 	for k, at := range sent {
 		now, ok := found.Lookup(k.Topic, k.Num)
 		if ok && now.Err != nil {
 			return false, fmt.Errorf("read the positions of the group: %w", now.Err)
 		}
-		if !ok || now.At != at.Offset || now.Metadata != at.Metadata {
-			return false, nil
+		if ok && now.At == at.Offset && now.Metadata == at.Metadata {
+			return true, nil
 		}
 	}
-	return true, nil
+	return false, nil
 }
 
 // Open makes a client, unless there is one, and ends what an earlier producer with the same id
