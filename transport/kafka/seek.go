@@ -164,20 +164,24 @@ func (c *consumer) swap(ps []*partition, next map[*partition]*partition) {
 	offsets := map[string]map[int32]kgo.EpochOffset{}
 	var olds []*partition
 	for _, p := range ps {
-		if !c.life.active() { // it stays, and its last commit has what it has published
+		n := next[p]
+		if n != nil {
+			p.supersede() // the new position says what is to be read
+		}
+		if !c.life.active() { // the consumer closes: what p has published goes with its last commit
 			continue
 		}
-		n := next[p]
 		if n == nil {
 			n = p.continued()
-		} else {
-			p.supersede() // the new position says what is to be read
 		}
 		if !c.assignments.replace(p, n) { // it has gone to another member, which does it again
 			n.mu.Lock()
 			n.outputs.forget()
 			n.mu.Unlock()
 			continue
+		}
+		if !c.life.active() { // since then
+			n.stopHandingOut()
 		}
 		olds = append(olds, p)
 		if n.t.Base() < 0 { // nothing was read of it yet
