@@ -32,7 +32,6 @@ func (q threeWorkers) Open(ctx context.Context, o transport.OpenOptions) (transp
 
 // Three consumers behind one keep every promise of a transport.
 func TestConformanceOfPerWorker(t *testing.T) {
-	t.Parallel() // it mostly waits
 	run := func(t *testing.T, l *lab) {
 		l.wrap = func(q *amqp.Queue) transport.Source { return threeWorkers{q} }
 		each := func(t testing.TB, change func(*amqp.QueueConfig)) transport.Source {
