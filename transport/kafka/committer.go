@@ -233,14 +233,23 @@ func parts(batch map[tp]*pending) (all []map[tp]*pending) {
 	return all
 }
 
-// close ends the producer of transactions. Nothing can be committed with one afterwards.
-func (c *committer) close() {
+// close ends the producer of transactions. Nothing can be committed with one afterwards. Where a
+// commit or a broker holds it up beyond ctx, it ends by itself.
+func (c *committer) close(ctx context.Context) {
 	if c.tx == nil {
 		return
 	}
-	c.turn <- struct{}{}
-	defer func() { <-c.turn }()
-	c.tx.close()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.turn <- struct{}{} // a commit in progress ends with the consumer
+		defer func() { <-c.turn }()
+		c.tx.close()
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
 }
 
 // committable reports whether the partition is this member's, and its topic the one that
@@ -344,6 +353,7 @@ func (p *partition) uncommitted() *pending {
 	}
 	one := &pending{p: p, s: p.t.Snapshot(p.ledger.budget, p.mark), acked: len(p.ledger.acked)}
 	one.outputs = p.outputs.covered(&one.s, p.mark)
+	one.left = weigh(p.outputs.done) - weigh(one.outputs)
 	return one
 }
 
@@ -354,6 +364,7 @@ func (p *partition) committed(one *pending, err error) {
 	p.ledger.settled(one, err)
 	if err == nil {
 		p.outputs.carried(one.outputs)
+		p.outputs.stay(one.left)
 		p.unblock() // where too much was uncommitted
 	}
 }

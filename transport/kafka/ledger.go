@@ -26,6 +26,7 @@ type pending struct {
 	acked int              // how many of the ledger's acknowledgements it carries
 
 	outputs []*output // what handlers of the records done have published; the position describes all of them
+	left    int64     // bytes that they have published and that the position cannot describe
 }
 
 const (

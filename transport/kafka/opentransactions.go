@@ -22,6 +22,13 @@ import (
 // transaction is open at least before it is reported.
 const openLooks = 10 * time.Second
 
+// openNamed is how many transactions are looked up in one look: each takes several requests. The
+// next look names others.
+const openNamed = 8
+
+// openUnnamed is said of a transaction that was not looked up yet.
+const openUnnamed = "a transaction is open there"
+
 // openTransactions notices partitions that wait for a transaction of another producer.
 type openTransactions struct {
 	src     *Group      // names, and whether only committed records are read
@@ -95,14 +102,18 @@ func (o *openTransactions) keep(ctx context.Context, held map[tp]*heldBack) {
 	o.mu.Lock()
 	before := o.held
 	o.mu.Unlock()
+	asked := 0
 	for k, h := range held {
 		if old := before[k]; old != nil && old.offset == h.offset && old.cause != "" {
 			h.cause = old.cause
-		} else {
-			h.cause, _ = openTransaction(ctx, o.cl, k)
+		} else if asked < openNamed && ctx.Err() == nil {
+			asked++
+			if cause, _ := openTransaction(ctx, o.cl, k); ctx.Err() == nil { // otherwise the next look asks again
+				h.cause = cause
+			}
 		}
 		o.reports.troubled("transaction "+partitionName(k), fmt.Sprintf("%s: %s is not read beyond offset %d, with %d offsets behind it: %s; end it with its producer, or with kafka-transactions.sh abort --topic %s --partition %d --start-offset %d",
-			o.src.title(), partitionName(k), h.offset, h.behind, h.cause, k.Topic, k.Num, h.offset), nil)
+			o.src.title(), partitionName(k), h.offset, h.behind, or(h.cause, openUnnamed), k.Topic, k.Num, h.offset), nil)
 	}
 	for k := range before {
 		if held[k] == nil {
@@ -120,7 +131,7 @@ func (o *openTransactions) blocked() (list []transport.BlockedPartition) {
 	defer o.mu.Unlock()
 	for k, h := range o.held {
 		list = append(list, transport.BlockedPartition{Topic: k.Topic, Partition: k.Num, Position: uint64(h.offset), Since: h.since, //nolint:gosec // not negative
-			Behind: int(h.behind), Cause: h.cause})
+			Behind: int(h.behind), Cause: or(h.cause, openUnnamed)})
 	}
 	return list
 }
@@ -151,7 +162,7 @@ func openTransaction(ctx context.Context, cl *kgo.Client, at tp) (text string, s
 		}
 	})
 	if len(open) == 0 {
-		return "a transaction is open there", since
+		return openUnnamed, since
 	}
 	first := slices.MinFunc(open, func(a, b kadm.DescribedProducer) int { return int(a.CurrentTxnStartOffset - b.CurrentTxnStartOffset) })
 	since = time.UnixMilli(first.LastTimestamp)

@@ -50,8 +50,8 @@ func TxOf(d *longshore.Delivery) *Tx {
 //
 // Publish waits while Transactional.MaxBytes are waiting for a transaction. Errors: CodeNotFound
 // if the topic or the partition does not exist, CodeTooLarge if a message is larger than its topic takes,
-// CodeBlocked if handlers that have not returned hold all of MaxBytes, ErrSettled or ErrLost if
-// the delivery is no longer the handler's.
+// CodeBlocked if handlers that have not returned hold all of MaxBytes, or what they hold up does,
+// ErrSettled or ErrLost if the delivery is no longer the handler's.
 func (t *Tx) Publish(ctx context.Context, dest string, msgs ...*longshore.Message) error {
 	if t.with == nil {
 		return &longshore.Error{Code: longshore.CodeState, Op: "publish in a transaction", Source: dest,
@@ -130,6 +130,7 @@ type outputs struct {
 	box  *outbox            // the account of all partitions; nil without transactions
 	open map[uint64]*output // of records in hand, by their sequence number
 	done []*output          // of records that are done, in the order in which that was; no transaction has carried them
+	left int64              // bytes of done that the last commit could not describe: the next may not either
 }
 
 // add keeps what an attempt has published.
@@ -181,8 +182,35 @@ func (o *outputs) discardOpen() {
 	}
 }
 
+// weigh is how much outputs take in the account of the outbox.
+func weigh(all []*output) (bytes int64) {
+	for _, one := range all {
+		bytes += one.bytes
+	}
+	return bytes
+}
+
+// leave gives those that are gone to a successor, with their place in the account.
+func (o *outputs) leave(gone []*output) {
+	in := make(map[*output]bool, len(gone))
+	for _, one := range gone {
+		in[one] = true
+	}
+	o.done = slices.DeleteFunc(o.done, func(one *output) bool { return in[one] })
+}
+
+// stay says how many bytes a commit has left behind, at most what is still here.
+func (o *outputs) stay(left int64) {
+	left = min(left, weigh(o.done))
+	if o.box != nil && left != o.left {
+		o.box.stays(left - o.left)
+	}
+	o.left = left
+}
+
 // forget drops what waits for a transaction.
 func (o *outputs) forget() {
+	o.stay(0)
 	for _, one := range o.done {
 		o.box.carried(one.bytes)
 	}
@@ -232,6 +260,7 @@ type outbox struct {
 	mu      sync.Mutex    // guards what follows
 	open    int64         // bytes of records in hand: they may be dropped yet
 	done    int64         // bytes that wait for the next transaction
+	left    int64         // bytes of done that the last one could not take: waiting for the next may be in vain
 	changed chan struct{} // closed and replaced when room was made
 }
 
@@ -249,8 +278,14 @@ func (b *outbox) reserve(ctx context.Context, n int64, topic string) error {
 			b.mu.Unlock()
 			return &longshore.Error{Code: longshore.CodeTooLarge, Op: op, Source: topic,
 				Err: fmt.Errorf("%d bytes in one call, and Transactional.MaxBytes is %d", n, b.limit), Hint: "raise Transactional.MaxBytes"}
-		case b.done == 0:
+		case b.done <= b.left:
+			left := b.left
 			b.mu.Unlock()
+			if left > 0 {
+				return &longshore.Error{Code: longshore.CodeBlocked, Op: op, Source: topic,
+					Err:  fmt.Errorf("the %d bytes of Transactional.MaxBytes are taken; %d of them belong to records whose commit waits for earlier ones", b.limit, left),
+					Hint: "raise Transactional.MaxBytes, or the broker's offset.metadata.max.bytes; the record is tried again"}
+			}
 			return &longshore.Error{Code: longshore.CodeBlocked, Op: op, Source: topic,
 				Err:  fmt.Errorf("handlers that have not returned hold %d of the %d bytes of Transactional.MaxBytes", b.limit-free, b.limit),
 				Hint: "raise Transactional.MaxBytes, or lower the number of workers; the record is tried again"}
@@ -280,6 +315,14 @@ func (b *outbox) drop(n int64) {
 	defer b.mu.Unlock()
 	b.open -= n
 	b.wake()
+}
+
+// stays changes by n how many bytes the next transaction may not take.
+func (b *outbox) stays(n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left += n
+	b.wake() // those that wait may do so in vain
 }
 
 // carried gives back n bytes that waited for a transaction.

@@ -122,6 +122,9 @@ func (c *consumer) move(ctx context.Context, ps []*partition, at map[tp]int64) (
 	}
 	defer release()
 	if c.committer.tx != nil { // what is done goes out before its records are moved over
+		for _, p := range ps { // an Ack from here on would be in no commit, and what it has published in no transaction
+			p.release(c.src.taken(p.key, "its position was moved"))
+		}
 		if err := c.committer.commitNow(ctx, ps); err != nil {
 			c.swap(ps, nil)
 			return nil, c.src.b.failure("seek in "+c.src.title(), c.src.name(), err)
@@ -214,7 +217,9 @@ func (p *partition) continued() *partition {
 	n := p.successor(s.Offset, s.Epoch)
 	inherit(&n.t, n.mark, s.Saved, s.Offset)
 	n.t.Touch()
-	n.outputs.done, p.outputs.done = p.outputs.done, nil
+	// What the state of n leaves out is read and handled again, and publishes again.
+	n.outputs.done = p.outputs.covered(&s, p.mark)
+	p.outputs.leave(n.outputs.done)
 	return n
 }
 

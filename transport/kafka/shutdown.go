@@ -98,8 +98,8 @@ func (c *consumer) leaveGroup(ctx context.Context) {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(leaveLate, cancel) })
 	defer stop()
-	c.committer.close()
 	c.committer.member.Leave(leave, c.src.cfg.Protocol == Classic && !c.src.cast, c.kill)
+	c.committer.close(leave) // after leaving, which the others wait for
 	if leave.Err() != nil {
 		c.kill() // or closing waits for the answers that leaving did not get
 	}
