@@ -287,7 +287,7 @@ func (s *situation) blockedPartition() cause {
 			text: fmt.Sprintf("partition %d of %s stands still behind offset %d (key %.64q), which is not done%s; other partitions go on", h.Partition, h.Topic, h.Position, keytext.Of(h.Key), andOthers(full(s.BlockedPartitions[i+1:])))}
 		if h.Cause != "" {
 			c.text = fmt.Sprintf("partition %d of %s stands still at offset %d with %d offsets behind it: %s; other partitions go on", h.Partition, h.Topic, h.Position, h.Behind, h.Cause)
-			c.do = fmt.Sprintf("end it with its producer, or with kafka-transactions.sh abort --topic %s --partition %d --start-offset %d", h.Topic, h.Partition, h.Position)
+			c.do = h.Do
 		}
 		if h.Full() || s.now.Sub(h.Since) >= keptLong {
 			c.weight = odd

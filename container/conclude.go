@@ -163,5 +163,9 @@ func (c *concluder) endCall(w *worker, end time.Time, took time.Duration, failed
 
 // noteQueued notes how much waits for a worker.
 func (c *concluder) noteQueued() {
-	c.load.noteQueued(c.held.sched.Ready(), c.hand.window()-c.pool.target)
+	ready, spare := c.held.sched.Ready(), 0
+	if c.load.waiting(ready) > 0 { // seldom, where workers are free
+		spare = c.hand.window() - c.pool.target
+	}
+	c.load.noteQueued(ready, spare)
 }

@@ -145,10 +145,8 @@ func (t *settler) reject(w *worker, it *item, j judgement) {
 func (t *settler) move(w *worker, it *item, j judgement) {
 	// The old delivery must not be settled by a goroutine the handler left behind while the
 	// copy is on its way.
-	own, err := it.d.Again(it.d.Attempt)
+	own, err := t.again(it)
 	if err == nil {
-		own.Own(t.owner, it.started)
-		t.moved.renew(it, own)
 		if down := t.dead.publish(own, it.copyIdentity(), j.err, it.dead != nil); down != nil {
 			t.stays(w, it, j, down)
 			return

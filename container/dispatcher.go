@@ -25,7 +25,7 @@ type dispatcher struct {
 	count   counters     // what is counted, for Stats and the report of a stop
 }
 
-// common is what every part of a run has: no state but the lock, and no rule of its own.
+// common is what every part of a run has.
 type common struct {
 	reporter           // emits events
 	runClock           // the time on the way of each message

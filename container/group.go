@@ -55,7 +55,9 @@ func NewGroup(h longshore.Handler, cfg GroupConfig, sources ...transport.Source)
 		if cfg.DrainTimeout == -1 {
 			l.Conflict("TwoSteps", nil, "a {DrainTimeout} of 0{? (-1)}", "neither step would wait", "leave {TwoSteps} out, or {DrainTimeout}")
 		}
-		each.DrainTimeout = 2 * cmp.Or(cfg.DrainTimeout, defaultDrain)
+		if cfg.DrainTimeout >= 0 { // others are refused
+			each.DrainTimeout = 2 * cmp.Or(cfg.DrainTimeout, defaultDrain)
+		}
 	}
 	g := &Group{name: cfg.Name}
 	for _, src := range sources {
@@ -86,10 +88,7 @@ func NewGroup(h longshore.Handler, cfg GroupConfig, sources ...transport.Source)
 
 // groupName is the name of the container of a source.
 func groupName(group string, src transport.Source) string {
-	name := "source"
-	if d, ok := src.(transport.Describer); ok {
-		name = d.Describe().Name
-	}
+	name := described(src).Name
 	if group == "" {
 		return name
 	}
@@ -177,18 +176,17 @@ func (g *Group) Resume() {
 
 // Start starts all of them at once. If one fails, those that were started are stopped again.
 func (g *Group) Start(ctx context.Context) error {
-	var ran sync.Map // those that ran before
+	ran := map[*ListenerContainer]bool{} // before; one that drains is started again
 	for _, c := range g.all {
-		if s := c.State(); s != StateStopped && s != StateNew {
-			ran.Store(c, true)
-		}
+		s := c.State()
+		ran[c] = s != StateStopped && s != StateNew && s != StateDraining
 	}
 	err := g.each(func(c *ListenerContainer) error { return c.Start(ctx) })
 	if err != nil {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.grace)
 		defer cancel()
 		return errors.Join(err, g.each(func(c *ListenerContainer) error {
-			if _, before := ran.Load(c); before {
+			if ran[c] {
 				return nil
 			}
 			return c.Stop(stop)
@@ -230,7 +228,8 @@ func (g *Group) DrainReport() (report string) {
 	return report
 }
 
-// DeadLetterRoute implements lifecycle.DeadLetterRouter.
+// DeadLetterRoute implements lifecycle.DeadLetterRouter: with one destination for all sources.
+// For sources on several brokers ask [DeadLetterCycle] with Containers.
 func (g *Group) DeadLetterRoute() (from []string, to string) {
 	for _, c := range g.all {
 		places, dest := c.DeadLetterRoute()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -289,6 +290,48 @@ func TestGroupIsStoppedAgain(t *testing.T) {
 		must(t, g.Destroy(t.Context()))
 		if s := one.State(); s != container.StateStopped {
 			t.Errorf("after the second stop it is %v", s)
+		}
+	})
+}
+
+// A source that is started again between the two steps is stopped by the second, and what still
+// runs after the first is an event like others.
+func TestSecondStepStopsWhatWasStartedBetween(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		p := &perQueue{handled: map[string]int{}, block: map[string]chan struct{}{"slow": make(chan struct{})}}
+		var mu sync.Mutex
+		var told []string
+		g := newGroup(t, b, p, container.GroupConfig{TwoSteps: true, Config: container.Config{DrainTimeout: 5 * time.Second,
+			OnEvent: func(e container.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				if e.Kind == container.EventNotice {
+					told = append(told, e.Container+": "+e.Text)
+				}
+			}}}, "slow", "fast")
+		must(t, g.Start(t.Context()))
+		publish(t, b, "slow", "x")
+		synctest.Wait()
+		begun := time.Now()
+		var unfinished *container.UnfinishedError
+		if err := g.Stop(t.Context()); !errors.As(err, &unfinished) || unfinished.Step != time.Since(begun) {
+			t.Errorf("first step: %v", err)
+		}
+		must(t, g.StartSource(t.Context(), "fast"))
+		time.AfterFunc(time.Second, func() { close(p.block["slow"]) })
+		must(t, g.Destroy(t.Context()))
+		for _, c := range g.Containers() {
+			if s := c.State(); s != container.StateStopped {
+				t.Errorf("%s is %v after the second step", c.Name(), s)
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.ContainsFunc(told, func(line string) bool {
+			return strings.HasPrefix(line, "slow: the first of two steps of the stop is over after 5s: 1 handlers")
+		}) {
+			t.Errorf("told %q", told)
 		}
 	})
 }

@@ -17,7 +17,8 @@ type groupStop struct {
 }
 
 // UnfinishedError is what the first step of a stop in two steps returns if handlers still run.
-// Nothing is lost by it: the second step waits for them.
+// Nothing is lost by it: the second step waits for them. A lifecycle.Manager counts it as a
+// component that did not stop in its time.
 type UnfinishedError struct {
 	Group string         // its name
 	Step  time.Duration  // how long the step has waited
@@ -50,6 +51,7 @@ func (g *Group) Stop(ctx context.Context) error {
 		g.locked(func() { g.report = g.drained() })
 		return err
 	}
+	began := g.clock.Now()
 	s := g.beginStop() //nolint:contextcheck // both steps wait for one drain
 	late, done := after(g.clock, g.step)
 	defer done()
@@ -63,33 +65,42 @@ func (g *Group) Stop(ctx context.Context) error {
 			s.cut()
 		}
 	}
-	err := &UnfinishedError{Group: g.name, Step: g.step, Busy: map[string]int{}, order: g.Names()}
+	err := &UnfinishedError{Group: g.name, Step: g.clock.Now().Sub(began), Busy: map[string]int{}, order: g.Names()}
 	for _, c := range g.all {
 		n := c.Stats().Busy
 		err.Busy[c.Name()] = n
 		if n > 0 {
-			c.hub.log.event(Event{Time: g.clock.Now(), Kind: EventNotice, Text: fmt.Sprintf("the first of two steps of the stop is over after %v: %d handlers still run", round(g.step), n)})
+			reporter{c.hub, g.clock}.notice(nil, fmt.Sprintf("the first of two steps of the stop is over after %v: %d handlers still run", round(err.Step), n))
 		}
 	}
 	g.locked(func() { g.report = err.Error() })
 	return err
 }
 
-// Destroy is the second step: it waits until all of them have ended, at the longest for a
-// second DrainTimeout and CancelGrace, counted from the end of the first step. Without
-// TwoSteps, or before any Stop, it does what Stop does.
+// Destroy is the second step: it waits until all of them have ended, which they have twice
+// DrainTimeout, and CancelGrace, after Stop began, or Destroy where no Stop came before. A source
+// that was started again meanwhile is stopped too. Without TwoSteps it does what Stop does.
 func (g *Group) Destroy(ctx context.Context) error {
 	if g.step == 0 {
 		return g.Stop(ctx)
 	}
 	s := g.beginStop() //nolint:contextcheck // both steps wait for one drain
+	err := s.wait(ctx)
+	if again := g.beginStop(); again != s { //nolint:contextcheck // as above
+		err = errors.Join(err, again.wait(ctx))
+	}
+	g.locked(func() { g.report = "second of two steps: " + g.drained() })
+	return err
+}
+
+// wait waits for the end of the drain, for handlers as long as ctx allows.
+func (s *groupStop) wait(ctx context.Context) error {
 	select {
 	case <-s.over:
 	case <-ctx.Done():
 		s.cut()
 		<-s.over
 	}
-	g.locked(func() { g.report = "second of two steps: " + g.drained() })
 	return s.err
 }
 

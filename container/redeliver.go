@@ -20,7 +20,7 @@ const releaseHere = time.Minute
 // outageShare is the share of failures above which it is not the messages' fault.
 const outageShare = 0.75
 
-// parker is how a settler asks the dispatcher about an item that is to be delivered
+// parker is how a settler asks the concluder about an item that is to be delivered
 // again, and puts it aside.
 type parker interface {
 	// standing is how the item stands now.

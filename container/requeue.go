@@ -16,7 +16,7 @@ type returner struct {
 }
 
 // dropper takes deliveries out of what is held, each call in one piece under the
-// dispatcher's lock. What it returns as open was left open by its handler, and is ended by
+// run's lock. What it returns as open was left open by its handler, and is ended by
 // settler.lost.
 type dropper interface {
 	// takeOrphans takes what a lost delivery left behind in its lane.

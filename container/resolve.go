@@ -106,12 +106,17 @@ func (p *problems) duration(field string, v time.Duration) {
 	}
 }
 
+// described is what a source says of itself.
+func described(src transport.Source) transport.Description {
+	if d, ok := src.(transport.Describer); ok {
+		return d.Describe()
+	}
+	return transport.Description{Name: "source"}
+}
+
 // resolve fills the defaults in. It never looks at a broker.
 func resolve(src transport.Source, cfg Config, batch bool) (*settings, Workers, error) {
-	s := &settings{about: transport.Description{Name: "source"}, gate: cfg.Throttle, stuck: cfg.Stuck, wait: cfg.WaitForBroker, onEvent: cfg.OnEvent}
-	if d, ok := src.(transport.Describer); ok {
-		s.about = d.Describe()
-	}
+	s := &settings{about: described(src), gate: cfg.Throttle, stuck: cfg.Stuck, wait: cfg.WaitForBroker, onEvent: cfg.OnEvent}
 	s.name = first(cfg.Name, s.about.Name)
 	p := problemsOf(s.name)
 	s.deletion = cfg.Deletion.apply(p, src, &cfg, batch)

@@ -243,6 +243,9 @@ func (s *scaler) resize(g *generation, now time.Time) {
 	}
 }
 
+// unknownWorkers is what a transport was told last if the call failed.
+const unknownWorkers = -1
+
 // followWorkers tells a transport that has a consumer per worker how many workers there are.
 func (s *scaler) followWorkers(g *generation) {
 	f, ok := g.c.(transport.WorkerFollower)
@@ -255,7 +258,7 @@ func (s *scaler) followWorkers(g *generation) {
 		return
 	}
 	if err := s.callBriefly(func(ctx context.Context) error { return f.FollowWorkers(ctx, want) }); err != nil {
-		s.locked(func() { g.workers = before })
+		s.locked(func() { g.workers = unknownWorkers }) // whatever they are by the next tick, it is told again
 		if s.opening.Err() == nil {
 			s.notice(err, "the consumers do not follow the workers yet; it will be tried again")
 		}

@@ -33,12 +33,15 @@ type load struct {
 // noteQueued notes whether work waits, while so many may be held beside the workers; called
 // whenever a call ends and at the tick.
 func (l *load) noteQueued(ready, spare int) {
-	if n := ready + l.backlog.buffered; n > 0 {
+	if n := l.waiting(ready); n > 0 {
 		l.calls.queued(n, spare)
 	} else {
 		l.calls.queued(0, 0)
 	}
 }
+
+// waiting is what waits for a worker, here and in the transport.
+func (l *load) waiting(ready int) int { return ready + l.backlog.buffered }
 
 // workload is the handler calls of the current tick, and what the ticks before have shown.
 type workload struct {

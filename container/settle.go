@@ -139,11 +139,19 @@ func (t *settler) ack(w *worker, it *item, j judgement) {
 // discard acks an item although it failed. The ack is a new attempt's, so a transport that
 // keeps what the handler wanted to publish until it succeeds drops it.
 func (t *settler) discard(w *worker, it *item, j judgement) {
-	if own, err := it.d.Again(it.d.Attempt); err == nil {
+	_, _ = t.again(it) // an ack of an old delivery is refused, which ack reports
+	t.ack(w, it, j)
+}
+
+// again makes the item another delivery of the same attempt: what a handler left behind still
+// does with the old one is refused.
+func (t *settler) again(it *item) (*longshore.Delivery, error) {
+	own, err := it.d.Again(it.d.Attempt)
+	if err == nil {
 		own.Own(t.owner, it.started)
 		t.moved.renew(it, own)
 	}
-	t.ack(w, it, j)
+	return own, err
 }
 
 // acked acks a delivery and returns what became of it.

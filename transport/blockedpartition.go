@@ -14,6 +14,7 @@ type BlockedPartition struct {
 	Behind    int       // behind it, in work or done
 	Window    int       // how many there may be, it included
 	Cause     string    // why nothing behind it is received, where it is no message in hand; "" otherwise
+	Do        string    // what ends Cause
 }
 
 // Full reports whether its partition stands still.
