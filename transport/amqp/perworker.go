@@ -151,7 +151,11 @@ func (p *perWorker) next() (next change, victim *crewMember) {
 // putBack makes one that could not be cancelled live again: a pause and the end reach it.
 func (p *perWorker) putBack(m *crewMember) {
 	p.locked(func() {
-		p.crew.leaving = slices.DeleteFunc(slices.Clone(p.crew.leaving), func(x *crewMember) bool { return x == m })
+		i := slices.Index(p.crew.leaving, m)
+		if i < 0 { // it has ended meanwhile
+			return
+		}
+		p.crew.leaving = slices.Delete(slices.Clone(p.crew.leaving), i, i+1)
 		p.crew.live = append(slices.Clone(p.crew.live), m)
 	})
 }
@@ -195,19 +199,21 @@ func (p *perWorker) add(ctx context.Context) error {
 
 // catchUp does what all of them were told while this one opened.
 func (m *crewMember) catchUp(ctx context.Context, stage perWorkerStage, opened, paused, shut bool) error {
+	var err error
 	switch {
 	case stage == perWorkerClosed:
 		return m.Close(ctx)
 	case stage == perWorkerCanceled:
 		return m.Cancel(ctx)
 	case paused && !opened:
-		return m.Pause(ctx)
+		err = m.Pause(ctx)
 	case opened && !paused:
-		return m.Resume(ctx)
-	case shut:
-		return m.Resize(ctx, 0)
+		err = m.Resume(ctx)
 	}
-	return nil
+	if shut {
+		err = errors.Join(err, m.Resize(ctx, 0))
+	}
+	return err
 }
 
 // report says in one line what became of a consumer, and how many there are now.

@@ -10,7 +10,8 @@ import (
 // Backlog counts the records of the assigned partitions that were not handed out yet: what
 // waits here, and what the fetches said of the logs' ends. Only for partitions of which
 // nothing was fetched is the cluster asked. Gaps count as records. While a leader does not
-// answer, the backlog is an error; what waits behind an open transaction counts once that is open for long: no new records does not mean that there are none.
+// answer, the backlog is an error: no new records does not mean that there are none. Offsets
+// behind a transaction that has been open for a while count, too.
 func (c *consumer) Backlog(ctx context.Context) (int64, time.Time, error) {
 	now := time.Now()
 	ps := c.assignments.all()

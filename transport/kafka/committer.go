@@ -220,10 +220,7 @@ func worse(failed, err error) error {
 func parts(batch map[tp]*pending) (all []map[tp]*pending) {
 	size, written := commitBytes, int64(0)
 	for k, one := range batch {
-		n, bytes := len(one.s.Saved)+len(k.Topic)+entryBytes, int64(0)
-		for _, o := range one.outputs {
-			bytes += o.bytes
-		}
+		n, bytes := len(one.s.Saved)+len(k.Topic)+entryBytes, weigh(one.outputs)
 		size, written = size+n, written+bytes
 		if size > commitBytes || written > transactionBytes && written > bytes {
 			all, size, written = append(all, map[tp]*pending{}), n, bytes

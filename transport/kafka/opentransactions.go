@@ -35,11 +35,11 @@ type openTransactions struct {
 	cl      *kgo.Client // asks
 	reports *reports    // takes what is found
 
-	looked time.Time // the last look; the watcher's own
+	looked time.Time       // the last look; the watcher's own
+	seen   map[tp]stableAt // what the last look found; the watcher's own
 
 	mu   sync.Mutex       // guards held
 	held map[tp]*heldBack // partitions whose stable end did not move since the look before
-	seen map[tp]stableAt  // what the last look found; the watcher's own
 }
 
 // stableAt is where a partition's committed records end.
@@ -72,23 +72,15 @@ func (o *openTransactions) look(ctx context.Context, ps []*partition, now time.T
 	ctx, cancel := context.WithTimeout(ctx, quietAfter) // the watcher has other things to look at
 	defer cancel()
 	if len(ask) > 0 {
-		stable, err := cluster.ListOffsets(ctx, o.cl, ask, cluster.Newest, true)
+		waiting, err := behindStable(ctx, o.cl, ask)
 		if err != nil {
 			return
 		}
-		ends, err := cluster.ListOffsets(ctx, o.cl, ask, cluster.Newest, false)
-		if err != nil {
-			return
-		}
-		for k, at := range stable {
-			behind := ends[k] - at
-			if behind <= 0 {
-				continue
-			}
-			one := stableAt{at, now}
-			if before, ok := o.seen[k]; ok && before.offset == at {
+		for k, w := range waiting {
+			one := stableAt{w.offset, now}
+			if before, ok := o.seen[k]; ok && before.offset == w.offset {
 				one = before
-				held[k] = &heldBack{stableAt: one, behind: behind}
+				held[k] = &heldBack{stableAt: one, behind: w.behind}
 			}
 			found[k] = one
 		}
@@ -112,8 +104,8 @@ func (o *openTransactions) keep(ctx context.Context, held map[tp]*heldBack) {
 				h.cause = cause
 			}
 		}
-		o.reports.troubled("transaction "+partitionName(k), fmt.Sprintf("%s: %s is not read beyond offset %d, with %d offsets behind it: %s; end it with its producer, or with kafka-transactions.sh abort --topic %s --partition %d --start-offset %d",
-			o.src.title(), partitionName(k), h.offset, h.behind, or(h.cause, openUnnamed), k.Topic, k.Num, h.offset), nil)
+		o.reports.troubled("transaction "+partitionName(k), fmt.Sprintf("%s: %s is not read beyond offset %d, with %d offsets behind it: %s; %s",
+			o.src.title(), partitionName(k), h.offset, h.behind, or(h.cause, openUnnamed), ending(k, h.offset)), nil)
 	}
 	for k := range before {
 		if held[k] == nil {
@@ -131,9 +123,14 @@ func (o *openTransactions) blocked() (list []transport.BlockedPartition) {
 	defer o.mu.Unlock()
 	for k, h := range o.held {
 		list = append(list, transport.BlockedPartition{Topic: k.Topic, Partition: k.Num, Position: uint64(h.offset), Since: h.since, //nolint:gosec // not negative
-			Behind: int(h.behind), Cause: or(h.cause, openUnnamed)})
+			Behind: int(h.behind), Cause: or(h.cause, openUnnamed), Do: ending(k, h.offset)})
 	}
 	return list
+}
+
+// ending is what ends the transaction that begins at an offset.
+func ending(k tp, offset int64) string {
+	return fmt.Sprintf("end it with its producer, or with kafka-transactions.sh abort --topic %s --partition %d --start-offset %d", k.Topic, k.Num, offset)
 }
 
 // behind is how many offsets wait for transactions.
@@ -190,23 +187,41 @@ func (p *partition) quiet() bool {
 // openTransactionsOf names the transactions that hold up readers of topics, for tools: those whose
 // partitions have records behind the stable end, and that are open for long.
 func openTransactionsOf(ctx context.Context, cl *kgo.Client, nums map[string][]int32, now time.Time) (string, error) {
-	stable, err := cluster.ListOffsets(ctx, cl, nums, cluster.Newest, true)
-	if err != nil {
-		return "", err
-	}
-	ends, err := cluster.ListOffsets(ctx, cl, nums, cluster.Newest, false)
+	waiting, err := behindStable(ctx, cl, nums)
 	if err != nil {
 		return "", err
 	}
 	var all []string
-	for k, at := range stable {
-		if ends[k] <= at {
-			continue
-		}
+	for k, w := range waiting {
 		if text, since := openTransaction(ctx, cl, k); now.Sub(since) >= openLooks {
-			all = append(all, fmt.Sprintf("%s at offset %d, %d behind it: %s", partitionName(k), at, ends[k]-at, text))
+			all = append(all, fmt.Sprintf("%s at offset %d, %d behind it: %s", partitionName(k), w.offset, w.behind, text))
 		}
 	}
 	slices.Sort(all)
 	return strings.Join(all, "; "), nil
+}
+
+// unstable is what readers of committed records do not get yet.
+type unstable struct {
+	offset int64 // the last stable one
+	behind int64 // offsets behind it
+}
+
+// behindStable finds partitions that have records behind their stable ends.
+func behindStable(ctx context.Context, cl *kgo.Client, nums map[string][]int32) (map[tp]unstable, error) {
+	stable, err := cluster.ListOffsets(ctx, cl, nums, cluster.Newest, true)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := cluster.ListOffsets(ctx, cl, nums, cluster.Newest, false)
+	if err != nil {
+		return nil, err
+	}
+	found := map[tp]unstable{}
+	for k, at := range stable {
+		if behind := ends[k] - at; behind > 0 {
+			found[k] = unstable{at, behind}
+		}
+	}
+	return found, nil
 }

@@ -192,11 +192,7 @@ func weigh(all []*output) (bytes int64) {
 
 // leave gives those that are gone to a successor, with their place in the account.
 func (o *outputs) leave(gone []*output) {
-	in := make(map[*output]bool, len(gone))
-	for _, one := range gone {
-		in[one] = true
-	}
-	o.done = slices.DeleteFunc(o.done, func(one *output) bool { return in[one] })
+	o.done = slices.DeleteFunc(o.done, among(gone))
 }
 
 // stay says how many bytes a commit has left behind, at most what is still here.
@@ -210,10 +206,11 @@ func (o *outputs) stay(left int64) {
 
 // forget drops what waits for a transaction.
 func (o *outputs) forget() {
-	o.stay(0)
-	for _, one := range o.done {
-		o.box.carried(one.bytes)
+	if len(o.done) == 0 {
+		return
 	}
+	o.stay(0)
+	o.box.carried(weigh(o.done))
 	o.done = nil
 }
 
@@ -225,13 +222,17 @@ func (o *outputs) covered(s *offsets.Snapshot, mark offsets.Mark) []*output {
 	}
 	saved, _ := offsets.Decode(s.Saved, mark, s.Offset)
 	byOffset := slices.SortedFunc(slices.Values(o.done), func(a, b *output) int { return cmp.Compare(a.offset, b.offset) })
-	in := map[*output]bool{}
-	for _, one := range byOffset {
-		if one.offset < s.Offset || saved.Has(one.offset, one.epoch) {
-			in[one] = true
-		}
+	left := among(slices.DeleteFunc(byOffset, func(one *output) bool { return one.offset < s.Offset || saved.Has(one.offset, one.epoch) }))
+	return slices.DeleteFunc(slices.Clone(o.done), left)
+}
+
+// among reports of an output whether it is one of some.
+func among(some []*output) func(*output) bool {
+	in := make(map[*output]bool, len(some))
+	for _, one := range some {
+		in[one] = true
 	}
-	return slices.DeleteFunc(slices.Clone(o.done), func(one *output) bool { return !in[one] })
+	return func(one *output) bool { return in[one] }
 }
 
 // carried removes those that a transaction has written.
@@ -239,16 +240,9 @@ func (o *outputs) carried(gone []*output) {
 	if len(gone) == 0 {
 		return
 	}
-	in := make(map[*output]bool, len(gone))
-	for _, one := range gone {
-		in[one] = true
-	}
-	o.done = slices.DeleteFunc(o.done, func(one *output) bool {
-		if in[one] {
-			o.box.carried(one.bytes)
-		}
-		return in[one]
-	})
+	before := weigh(o.done)
+	o.done = slices.DeleteFunc(o.done, among(gone))
+	o.box.carried(before - weigh(o.done))
 }
 
 // outbox is the account of what handlers of a consumer have published and no transaction has

@@ -182,7 +182,7 @@ func ownOf(list transport.ConsumerList) (n int) {
 	return n
 }
 
-// hinted checks that an error says what to do, or that nothing can be done here.
+// hinted checks that an error says what is not supported, and why.
 func (e *env) hinted(err error) {
 	e.Helper()
 	var le *longshore.Error
