@@ -166,7 +166,7 @@ func (f *forwarder) send(ctx context.Context, m *longshore.Message, rec ledger.R
 		return f.unwritten(werr)
 	}
 	if err == nil || refused(err) || transport.Permanent(err) {
-		f.failing.note(nil) // the target answers
+		f.failing.clear() // both sides work
 	}
 	unsendable := transport.Permanent(err) || refused(err) && attempt >= f.attempts
 	switch {
@@ -185,7 +185,9 @@ func (f *forwarder) send(ctx context.Context, m *longshore.Message, rec ledger.R
 	case refused(err): // it may be full, or this message may be at fault
 		return err
 	default:
-		f.failing.note(err)
+		if ctx.Err() == nil { // otherwise the delivery has ended, and the target has not failed
+			f.failing.note("target", err)
+		}
 		return breaker.Unavailable(err)
 	}
 }
@@ -206,7 +208,7 @@ func (f *forwarder) begin(rec ledger.Record) (written func(context.Context) erro
 // unwritten holds the route until the ledger can be written again.
 func (f *forwarder) unwritten(err error) error {
 	err = fmt.Errorf("the ledger cannot be written: %w", err)
-	f.failing.note(err)
+	f.failing.note("ledger", err)
 	return breaker.Unavailable(err)
 }
 

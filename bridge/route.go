@@ -297,6 +297,7 @@ func (r *Route) Start(ctx context.Context) error {
 	publishing, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	to := &batches{ctx: publishing, pub: pub, dest: dest}
 	r.f.target.Store(to)
+	r.f.failing.clear() // what failed in an earlier run
 	if err := r.c.Start(ctx); err != nil {
 		giveUp()
 		return errors.Join(err, to.close(ctx))
@@ -372,8 +373,7 @@ func (r *Route) shut(ctx context.Context) error {
 	gone := false
 	if open {
 		asked.Go(func() {
-			if _, err := identify(asking, r.out); errors.Is(err, longshore.CodeNotFound) {
-				gone = true
+			if gone = missing(asking, r.out); gone {
 				giveUp()
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
@@ -48,7 +49,7 @@ func (e *StoppedError) typed() error {
 		SourceRecreated: "run verify to see what was moved, then start the route again for the new one",
 		TargetGone:      "create it again; verify shows what was lost with it",
 		TargetRecreated: "run verify to see what was lost with the old one",
-		TargetMissing:   "create the target, then start the route again",
+		TargetMissing:   "create the target, then start the route again; if it existed before, longshore bridge verify shows what was lost with it",
 		OtherConsumers:  "stop the other consumers, then start the route again",
 		Unsendable:      "correct or remove the message at the source, or let the route park such messages",
 		Guarded:         "correct what differs, then start the route again",
@@ -89,6 +90,23 @@ func identify(ctx context.Context, place any) (string, error) {
 		return "", x.Probe(ctx)
 	}
 	return "", nil
+}
+
+// missing reports whether a place does not exist, by as many answers as check wants.
+func missing(ctx context.Context, place any) bool {
+	for range goneTwice {
+		if _, err := identify(ctx, place); !errors.Is(err, longshore.CodeNotFound) {
+			return false
+		}
+		again := time.NewTimer(200 * time.Millisecond)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return false
+		}
+	}
+	return true
 }
 
 // check compares the place with what it was; nil while it cannot be reached.

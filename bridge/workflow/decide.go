@@ -130,15 +130,18 @@ func empty(s Side, o Observation) Decision {
 	case o.Parked > 0:
 		return Decision{Refuse, messages(o.Parked, " is parked", " are parked"), "remove the cause and run longshore bridge unpark, or move them away"}
 	case o.DeadLetters > 0:
-		return Decision{Wait, fmt.Sprintf("%d dead letters to move", o.DeadLetters), ""}
+		return Decision{Wait, counted(o.DeadLetters, "dead letter", " to move", " to move"), ""}
 	}
 	return Decision{Verdict: Advance}
 }
 
 // messages is "1 message is parked" or "2 messages are parked", with the two endings.
-func messages(n int64, one, more string) string {
+func messages(n int64, one, more string) string { return counted(n, "message", one, more) }
+
+// counted is a number of things, with what follows for one and for several.
+func counted(n int64, what, one, more string) string {
 	if n == 1 {
-		return "1 message" + one
+		return "1 " + what + one
 	}
-	return fmt.Sprintf("%d messages%s", n, more)
+	return fmt.Sprintf("%d %ss%s", n, what, more)
 }

@@ -94,9 +94,4 @@ func (d *deadLetters) countFor(ctx context.Context, src transport.Source, filter
 	return messages(n)
 }
 
-func messages(n int) string {
-	if n == 1 {
-		return "1 message"
-	}
-	return fmt.Sprintf("%d messages", n)
-}
+func messages(n int) string { return counted(n, "message") }
