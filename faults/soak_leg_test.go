@@ -75,9 +75,9 @@ func (l *soakLeg) withGuest() *soakLeg {
 func (l *soakLeg) withEffects() *soakLeg {
 	l.t.Helper()
 	l.effects = newSoakEffects(l.t)
-	l.child.tables = l.effects.prefix
+	l.child.tables = l.effects.Prefix()
 	if l.guest != nil {
-		l.guest.tables = l.effects.prefix
+		l.guest.tables = l.effects.Prefix()
 	}
 	return l
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/container"
+	"github.com/longshore-go/longshore/internal/testkit/effects"
 	"github.com/longshore-go/longshore/internal/testkit/history"
 )
 
@@ -30,7 +31,7 @@ func consume(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	defer e.db.Close() //nolint:errcheck // the process ends
+	defer e.Close()
 	work := &worker{h: h, effects: e}
 	plain := longshore.HandlerFunc(work.handle)
 	behindMutex := once.Wrap(plain)
@@ -68,7 +69,7 @@ func guarded(key string) bool { return crc32.ChecksumIEEE([]byte(key))%2 == 0 }
 // worker handles messages and writes down that it does.
 type worker struct {
 	h       *history.Writer
-	effects *effects
+	effects *effects.Table
 	runs    atomic.Int64
 }
 
@@ -90,7 +91,7 @@ func (w *worker) handle(ctx context.Context, d *longshore.Delivery) error {
 // work takes some milliseconds, and has its effect.
 func (w *worker) work(ctx context.Context, id, key string) error {
 	if guarded(key) {
-		if err := w.effects.add(ctx, id); err != nil {
+		if err := w.effects.Add(ctx, id, key); err != nil {
 			return err
 		}
 	}

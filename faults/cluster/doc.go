@@ -8,8 +8,8 @@
 // Two producers with confirms send messages of twenty keys, numbered by key. Three processes
 // consume them by key through a container that scales itself; half of the keys have their
 // effect in PostgreSQL behind the mutex. A nemesis, whose choices a seed decides, kills,
-// freezes and isolates brokers, cuts the links between them, restarts them in turn, raises
-// alarms, and kills, freezes and restarts consumers. At the end everything is healed and what
+// freezes and isolates brokers, cuts the links between them, restarts them in turn, and
+// kills, freezes and restarts consumers. At the end everything is healed and what
 // is left is read.
 //
 // Reading order: main.go, nodes.go (the brokers and their links), nemesis.go (what is broken),

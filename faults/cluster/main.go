@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/longshore-go/longshore/internal/testkit/effects"
 	"github.com/longshore-go/longshore/internal/testkit/history"
 )
 
@@ -61,25 +62,24 @@ func fire(ctx context.Context, o options) (err error) {
 		return err
 	}
 	fmt.Printf("%s under fire for %s, seed %d, history in %s\n", o.on, o.lasts, o.seed, o.folder)
-	nodes, err := startNodes(ctx, o.on)
+	nodes, err := findNodes(ctx, o.on)
 	if err != nil {
 		return err
 	}
-	defer nodes.stop() //nolint:contextcheck // also when ctx has ended
 	b := newBroker(o.on, nodes, o.unsafe)
 	if err := b.prepare(ctx); err != nil {
 		return fmt.Errorf("prepare: %w", err)
 	}
-	effects, err := newEffects(ctx)
+	table, err := newEffects(ctx)
 	if err != nil {
 		return err
 	}
-	defer effects.close(context.WithoutCancel(ctx))
+	defer table.Drop(context.WithoutCancel(ctx))
 	h, err := history.Create(o.folder, "nemesis")
 	if err != nil {
 		return err
 	}
-	crew := newCrew(o, h, b, effects.prefix)
+	crew := newCrew(o, h, b, table.Prefix())
 	defer crew.end()
 	if err := crew.start(ctx); err != nil {
 		return err
@@ -90,7 +90,7 @@ func fire(ctx context.Context, o options) (err error) {
 	if err := crew.stopAll(); err != nil {
 		return err
 	}
-	if err := leftovers(ctx, o, b, effects); err != nil {
+	if err := leftovers(ctx, o, b, table); err != nil {
 		return err
 	}
 	if err := h.Close(); err != nil {
@@ -130,7 +130,7 @@ func underFire(ctx context.Context, o options, b broker, c *crew, n *nemesis) er
 const patience = 120
 
 // leftovers writes what is still at the broker, and what had an effect.
-func leftovers(ctx context.Context, o options, b broker, e *effects) error {
+func leftovers(ctx context.Context, o options, b broker, table *effects.Table) error {
 	h, err := history.Create(o.folder, "end")
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func leftovers(ctx context.Context, o options, b broker, e *effects) error {
 	for _, id := range left {
 		h.Add(history.Event{Kind: history.Left, ID: id})
 	}
-	if err := e.write(ctx, h, o.folder); err != nil {
+	if err := writeEffects(ctx, table, h, o.folder); err != nil {
 		return err
 	}
 	return h.Close()

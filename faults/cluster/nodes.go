@@ -16,8 +16,7 @@ import (
 type node struct {
 	name  string // of scripts/brokers
 	ip    string
-	space string // its namespace
-	link  string // the other end of its link, on the bridge
+	space string // its namespace; the other end of its link, on the bridge, has the same name
 }
 
 // nodes are a cluster that may be broken. Methods return when it is done.
@@ -29,11 +28,8 @@ type nodes struct {
 
 const script = "scripts/brokers"
 
-// startNodes starts three brokers and what else the run needs.
-func startNodes(ctx context.Context, on string) (*nodes, error) {
-	if err := command(ctx, script, "start", on+"-three", "postgres"); err != nil {
-		return nil, err
-	}
+// findNodes finds the three brokers that scripts/brokers run has started.
+func findNodes(ctx context.Context, on string) (*nodes, error) {
 	n := &nodes{}
 	for i := 1; i <= 3; i++ {
 		name := fmt.Sprintf("%s-n%d", on, i)
@@ -46,7 +42,7 @@ func startNodes(ctx context.Context, on string) (*nodes, error) {
 			_, ip, _ = strings.Cut(env["AMQP_URL"], "@")
 		}
 		ip, _, _ = strings.Cut(ip, ":")
-		n.all = append(n.all, &node{name: name, ip: ip, space: env["NODE_SPACE"], link: env["NODE_SPACE"]})
+		n.all = append(n.all, &node{name: name, ip: ip, space: env["NODE_SPACE"]})
 	}
 	return n, nil
 }
@@ -64,15 +60,6 @@ func environment(ctx context.Context, name string) (map[string]string, error) {
 		}
 	}
 	return env, nil
-}
-
-// stop leaves the machine as it was.
-func (n *nodes) stop() {
-	names := []string{"stop", "postgres"}
-	for _, one := range n.all {
-		names = append(names, one.name)
-	}
-	_ = command(context.Background(), script, names...)
 }
 
 // undo registers what heals the fault that begins now.
@@ -128,8 +115,8 @@ func (n *nodes) freeze(ctx context.Context, one *node) error {
 // isolate takes a broker's link down: neither the others nor clients reach it, and nobody is
 // told.
 func (n *nodes) isolate(ctx context.Context, one *node) error {
-	n.undo(func() error { return command(context.WithoutCancel(ctx), "ip", "link", "set", one.link, "up") })
-	return command(ctx, "ip", "link", "set", one.link, "down")
+	n.undo(func() error { return command(context.WithoutCancel(ctx), "ip", "link", "set", one.space, "up") })
+	return command(ctx, "ip", "link", "set", one.space, "down")
 }
 
 // cut drops what from sends to another broker. Packets the other way arrive, and their

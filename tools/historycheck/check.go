@@ -221,6 +221,9 @@ type queue struct {
 
 // before is the first message with a smaller number that is not done; "" = there is none.
 func (q *queue) before(seq int64, done map[string]bool) string {
+	if q == nil { // all of the key are dead
+		return ""
+	}
 	for len(q.seqs) > 0 && done[q.ids[q.seqs[0]]] {
 		q.seqs = q.seqs[1:]
 	}

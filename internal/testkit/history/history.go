@@ -1,10 +1,3 @@
-// Package history is what producers, consumers and a nemesis write down while a cluster is
-// under fire, and what a checker reads afterwards: one line of JSON for each thing that
-// happened, in one file per process. It knows nothing of what is tested.
-//
-// A line is written, and has left the process, before what it speaks of goes on: a start
-// before the handler's first step, a publish before the message leaves. So the history of a
-// process that is killed ends with what it did last.
 package history
 
 import (
@@ -12,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -126,14 +120,19 @@ func readFile(name string) (all []Event, err error) {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for n := 1; lines.Scan(); n++ {
+	lines := bufio.NewReader(file)
+	for n := 1; ; n++ {
+		line, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) { // the rest is being written
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
 		var e Event
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+		if err := json.Unmarshal(line, &e); err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", name, n, err)
 		}
 		all = append(all, e)
 	}
-	return all, lines.Err()
 }

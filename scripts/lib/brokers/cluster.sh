@@ -18,15 +18,18 @@ node_up() {
   space=$(node_space "$1") bridge=$(node_bridge)
   [ "$(id -u)" -eq 0 ] && command -v ip >/dev/null || impossible "$1" "needs root and iproute2 (a network namespace)"
   (
-    flock -w 60 7 || die "$1: the bridge is locked"
+    flock -w 60 7 || exit 4
     ip link show "$bridge" >/dev/null 2>&1 || {
       ip link add "$bridge" type bridge && ip addr add "$(node_net).1/24" dev "$bridge" && ip link set "$bridge" up
     }
     if ip netns list | grep -q "^$space\b"; then exit 0; fi
-    ip netns add "$space" && ip link add "$space" type veth peer name eth0 netns "$space" &&
+    { ip netns add "$space" && ip link add "$space" type veth peer name eth0 netns "$space" &&
       ip link set "$space" master "$bridge" && ip link set "$space" up &&
-      ip -n "$space" addr add "$(node_ip "$1")/24" dev eth0 && ip -n "$space" link set eth0 up && ip -n "$space" link set lo up
-  ) 7>"$RUN/net.lock" || impossible "$1" "this machine does not allow network namespaces"
+      ip -n "$space" addr add "$(node_ip "$1")/24" dev eth0 && ip -n "$space" link set eth0 up && ip -n "$space" link set lo up; } || { ip netns del "$space" 2>/dev/null; exit 1; }
+  ) 7>"$RUN/net.lock" || case $? in
+    4) die "$1: another start has had the bridge for a minute ($RUN/net.lock)" ;;
+    *) impossible "$1" "this machine does not allow network namespaces" ;;
+  esac
 }
 
 # node_down NAME: what still runs in the namespace (epmd), and the namespace. The bridge goes
@@ -68,9 +71,7 @@ rabbitnode_start() {
 rabbitnode_files() {
   local name=$1 host=$2 node=$3
   RABBIT_NETNS=$(node_space "$name")
-  mkdir -p "$host/home" "$host/data"
-  ( umask 077; [ -s "$host/home/.erlang.cookie" ] || printf 'longshore' >"$host/home/.erlang.cookie" )
-  chmod 400 "$host/home/.erlang.cookie"
+  rabbitmq_home "$host"
   echo '[rabbitmq_management].' >"$host/enabled_plugins"
   cat >"$host/rabbitmq.conf" <<CONF
 loopback_users = none
@@ -80,19 +81,9 @@ log.file.level = info
 disk_free_limit.absolute = 50MB
 cluster_partition_handling = pause_minority
 CONF
-  RABBIT_ENV=(
-    HOME="$node/home"
-    RUNNING_UNDER_SYSTEMD=true
-    RABBITMQ_CONF_ENV_FILE=/dev/null
-    RABBITMQ_USE_LONGNAME=true
-    RABBITMQ_NODENAME="rabbit@$(node_ip "$name")"
-    RABBITMQ_CONFIG_FILE="$node/rabbitmq.conf"
-    RABBITMQ_ENABLED_PLUGINS_FILE="$node/enabled_plugins"
-    RABBITMQ_MNESIA_BASE="$node/data"
-    RABBITMQ_LOG_BASE="$node"
-    # Silence between nodes is noticed after 8 s instead of a minute.
-    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="+sbwt none +sbwtdcpu none +sbwtdio none -kernel net_ticktime 8"
-  )
+  rabbitmq_env "$node" "rabbit@$(node_ip "$name")"
+  # Silence between nodes is noticed after 8 s instead of a minute.
+  RABBIT_ENV+=(RABBITMQ_USE_LONGNAME=true RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="$RABBIT_ERL_ARGS -kernel net_ticktime 8")
   rabbitmq_write_ctl "$name"
 }
 
@@ -100,15 +91,10 @@ rabbitnode_ready() { http_at "$(node_ip "$1")" 15672 /api/whoami "Authorization:
 
 # rabbitnode_join: n2 and n3 to n1, once.
 rabbitnode_join() {
-  local other ctl first
-  first="rabbit@$(node_ip rabbitmq-n1)"
+  local other
   for other in rabbitmq-n2 rabbitmq-n3; do
-    ctl=$RUN/$other/rabbitmqctl
-    if "$ctl" cluster_status --formatter json 2>/dev/null | grep -q "\"$first\""; then continue; fi
-    { "$ctl" -q stop_app && "$ctl" -q reset && "$ctl" -q join_cluster "$first" && "$ctl" -q start_app; } >>"$RUN/$other/log" 2>&1 ||
-      die "$other could not join the cluster; log: $RUN/$other/log"
+    rabbitmq_join "$other" rabbitmq-n1 "rabbit@$(node_ip rabbitmq-n1)"
     await "$other" 60 rabbitnode_ready "$other"
-    say "$other: clustered with rabbitmq-n1"
   done
 }
 
@@ -117,9 +103,9 @@ kafkanode_start() {
   need "$name" java default-jre-headless
   (
     flock -w 900 7 || die "$name: another start gets the jars"
-    jars kafka "$KAFKA_VERSION" "org.apache.kafka:kafka_2.13:$KAFKA_VERSION" "org.apache.kafka:kafka-tools:$KAFKA_VERSION" org.slf4j:slf4j-nop:1.7.36
+    kafka_jars
   ) 7>"$CACHE/kafka.lock" || exit $?
-  JARS=$CACHE/kafka-$KAFKA_VERSION/lib
+  kafka_jars # they are there
   node_up "$name"
   ip=$(node_ip "$name")
   for i in 1 2 3; do voters+=("$i@$(node_ip "kafka-n$i"):9093"); done
@@ -157,14 +143,3 @@ CONF
 # kafkanode_ready NAME: a broker answers only once the controllers have a leader, so each
 # waits for one of the others.
 kafkanode_ready() { (exec 3<>"/dev/tcp/$(node_ip "$1")/9092") 2>/dev/null; }
-
-# http_at HOST PORT PATH [HEADER]: as http_ok, elsewhere than on loopback.
-http_at() {
-  local line
-  line=$(
-    exec 3<>"/dev/tcp/$1/$2" || exit 1
-    printf 'GET %s HTTP/1.0\r\nHost: %s\r\n%s\r\n' "$3" "$1" "${4:+$4$'\r\n'}" >&3
-    timeout 5 head -n 1 <&3
-  ) 2>/dev/null
-  [[ $line == *" 200 "* ]]
-}

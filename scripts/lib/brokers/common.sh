@@ -159,12 +159,13 @@ claim() {
   ) 8>"$CACHE/ports/lock"
 }
 
-# http_ok PORT PATH [HEADER]: status 200, without needing curl.
-http_ok() {
+# http_ok PORT PATH [HEADER]: status 200, without needing curl; http_at HOST ... elsewhere.
+http_ok() { http_at 127.0.0.1 "$@"; }
+http_at() {
   local line
   line=$(
-    exec 3<>"/dev/tcp/127.0.0.1/$1" || exit 1
-    printf 'GET %s HTTP/1.0\r\nHost: 127.0.0.1\r\n%s\r\n' "$2" "${3:+$3$'\r\n'}" >&3
+    exec 3<>"/dev/tcp/$1/$2" || exit 1
+    printf 'GET %s HTTP/1.0\r\nHost: %s\r\n%s\r\n' "$3" "$1" "${4:+$4$'\r\n'}" >&3
     timeout 5 head -n 1 <&3
   ) 2>/dev/null
   [[ $line == *" 200 "* ]]

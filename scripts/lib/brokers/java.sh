@@ -39,10 +39,12 @@ pom() {
   echo '</dependencies></project>'
 }
 
+kafka_jars() { jars kafka "$KAFKA_VERSION" "org.apache.kafka:kafka_2.13:$KAFKA_VERSION" "org.apache.kafka:kafka-tools:$KAFKA_VERSION" org.slf4j:slf4j-nop:1.7.36; }
+
 kafka_start() {
   local name=$1 dir=$RUN/$1 broker controller login='' first=19092
   need "$name" java default-jre-headless
-  jars kafka "$KAFKA_VERSION" "org.apache.kafka:kafka_2.13:$KAFKA_VERSION" "org.apache.kafka:kafka-tools:$KAFKA_VERSION" org.slf4j:slf4j-nop:1.7.36
+  kafka_jars
   [ "$name" = kafka ] || first=19292
   broker=$(port "$name" broker $first)
   controller=$(port "$name" controller $((first + 1)))

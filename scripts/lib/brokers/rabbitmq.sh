@@ -37,9 +37,7 @@ rabbitmq_start() {
 # HOST_DIR as the node sees it (they differ in a chroot).
 rabbitmq_files() {
   local name=$1 host=$2 node=$3
-  mkdir -p "$host/home" "$host/data"
-  ( umask 077; [ -s "$host/home/.erlang.cookie" ] || printf 'longshore' >"$host/home/.erlang.cookie" )
-  chmod 400 "$host/home/.erlang.cookie"
+  rabbitmq_home "$host"
   local plugins=rabbitmq_management
   # Tests of consistent-hash exchanges use this node alone.
   [ "$name" != rabbitmq-faults ] || plugins+=,rabbitmq_consistent_hash_exchange
@@ -53,24 +51,40 @@ log.file = $node/rabbit.log
 log.file.level = info
 disk_free_limit.absolute = 50MB
 CONF
-  RABBIT_ENV=(
-    HOME="$node/home"
-    RUNNING_UNDER_SYSTEMD=true # exec the VM: the pid is the node's, kill -9 is a real crash
-    RABBITMQ_CONF_ENV_FILE=/dev/null
-    RABBITMQ_NODENAME="longshore-$name@localhost"
-    RABBITMQ_CONFIG_FILE="$node/rabbitmq.conf"
-    RABBITMQ_ENABLED_PLUGINS_FILE="$node/enabled_plugins"
-    RABBITMQ_MNESIA_BASE="$node/data"
-    RABBITMQ_LOG_BASE="$node"
+  rabbitmq_env "$node" "longshore-$name@localhost"
+  RABBIT_ENV+=(
     RABBITMQ_DIST_PORT="$DIST_PORT"
     RABBITMQ_CTL_DIST_PORT_MIN="$((DIST_PORT + 10000))"
     RABBITMQ_CTL_DIST_PORT_MAX="$((DIST_PORT + 10020))"
     ERL_EPMD_PORT="$(cat "$RUN/epmd/port.epmd")"
     ERL_EPMD_ADDRESS=127.0.0.1
-    # Two cores are shared with the tests: schedulers sleep instead of spinning.
-    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="+sbwt none +sbwtdcpu none +sbwtdio none"
+    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="$RABBIT_ERL_ARGS"
   )
   rabbitmq_write_ctl "$name"
+}
+
+# rabbitmq_home HOST_DIR: its folders, and the cookie that nodes of a cluster share.
+rabbitmq_home() {
+  mkdir -p "$1/home" "$1/data"
+  ( umask 077; [ -s "$1/home/.erlang.cookie" ] || printf 'longshore' >"$1/home/.erlang.cookie" )
+  chmod 400 "$1/home/.erlang.cookie"
+}
+
+# Two cores are shared with the tests: schedulers sleep instead of spinning.
+RABBIT_ERL_ARGS="+sbwt none +sbwtdcpu none +sbwtdio none"
+
+# rabbitmq_env NODE_DIR NODENAME: what every node gets.
+rabbitmq_env() {
+  RABBIT_ENV=(
+    HOME="$1/home"
+    RUNNING_UNDER_SYSTEMD=true # exec the VM: the pid is the node's, kill -9 is a real crash
+    RABBITMQ_CONF_ENV_FILE=/dev/null
+    RABBITMQ_NODENAME="$2"
+    RABBITMQ_CONFIG_FILE="$1/rabbitmq.conf"
+    RABBITMQ_ENABLED_PLUGINS_FILE="$1/enabled_plugins"
+    RABBITMQ_MNESIA_BASE="$1/data"
+    RABBITMQ_LOG_BASE="$1"
+  )
 }
 
 rabbitmq_write_ctl() {
@@ -108,12 +122,12 @@ rabbitmq_exports() {
   } >"$RUN/$1/env"
 }
 
-# rabbitmq_join NODE OTHER: once; a node that is already a member is left alone.
+# rabbitmq_join NODE OTHER [OTHER_IN_ERLANG]: once; a node that is already a member is left alone.
 rabbitmq_join() {
-  local ctl=$RUN/$1/rabbitmqctl
-  if "$ctl" cluster_status --formatter json 2>/dev/null | grep -q "longshore-$2@localhost"; then return 0; fi
+  local ctl=$RUN/$1/rabbitmqctl other=${3:-longshore-$2@localhost}
+  if "$ctl" cluster_status --formatter json 2>/dev/null | grep -qF "\"$other\""; then return 0; fi
   {
-    "$ctl" -q stop_app && "$ctl" -q reset && "$ctl" -q join_cluster "longshore-$2@localhost" && "$ctl" -q start_app
+    "$ctl" -q stop_app && "$ctl" -q reset && "$ctl" -q join_cluster "$other" && "$ctl" -q start_app
   } >>"$RUN/$1/log" 2>&1 || die "$1 could not join the cluster of $2; log: $RUN/$1/log"
   say "$1: clustered with $2"
 }
