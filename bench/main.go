@@ -35,10 +35,11 @@ func cases() []benchCase {
 		{"poison", "", poison},
 		{"drain", "", drain},
 		{"inflight", "", inFlight},
+		{"telemetry", "", observed},
 		{"scale", "", scale},
 		{"rabbit", "AMQP_URL", rabbit},
 	}
-	return slices.Concat(cs, kafkaCases("kafka", "KAFKA_ADDRS", kafkaGiven), kafkaCases("kafka-fake", "", kafkaEmbedded), sqsCases(), bridgeCases(), jvmCases())
+	return slices.Concat(cs, kafkaCases("kafka", "KAFKA_ADDRS", kafkaGiven), kafkaCases("kafka-fake", "", kafkaEmbedded), sqsCases(), publishCases(), latencyCases(), startCases(), bridgeCases(), jvmCases())
 }
 
 // chosen tells whether a case is to run. Those on kfake are not, unless asked for:
