@@ -46,5 +46,5 @@ func run(url, queue string) error {
 	if err := d.Ack(false); err != nil {
 		return err
 	}
-	select {}
+	return conn.Close()
 }
