@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/bridge"
 )
 
 // Ends is what a move sees and does at its two sides. [NewEnds] makes it of a route.
@@ -175,7 +176,7 @@ func (m *Move) run(ctx context.Context, first func(*State) (Phase, error)) (Stat
 	}
 	unlock, err := m.cfg.Ends.Lock(ctx)
 	if err != nil {
-		return s, err
+		return s, cutShort(ctx, err)
 	}
 	// Again, now that it cannot change: a command that has just ended may have gone another way.
 	if s, err = Load(m.cfg.Ledger, m.cfg.Route); err == nil {
@@ -186,16 +187,28 @@ func (m *Move) run(ctx context.Context, first func(*State) (Phase, error)) (Stat
 	return s, errors.Join(err, unlock(ending))
 }
 
+// cutShort is the error of a command whose context may have ended: what a broker's client says of a
+// call that was cut short is no failure. A refusal, and why a mover stopped, remain.
+func cutShort(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	_, refused := errors.AsType[*PreconditionError](err)
+	_, stopped := errors.AsType[*bridge.StoppedError](err)
+	if err == nil || cause == nil || refused || stopped {
+		return err
+	}
+	return cause
+}
+
 func (m *Move) locked(ctx context.Context, s *State, first func(*State) (Phase, error)) error {
 	if err := m.unchanged(ctx, s); err != nil {
-		return err
+		return cutShort(ctx, err)
 	}
 	goal, err := first(s)
 	if err != nil || s.phase() == goal {
-		return err
+		return cutShort(ctx, err)
 	}
 	w := walk{m: m, s: s, began: m.cfg.Now(), last: m.cfg.Now()}
-	err = w.to(ctx, goal)
+	err = cutShort(ctx, w.to(ctx, goal))
 	return errors.Join(err, w.stop(ctx))
 }
 

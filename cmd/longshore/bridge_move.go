@@ -262,7 +262,7 @@ func (b *bridgeCommand) ended(ctx context.Context, r *config.Route, verb string,
 	default:
 		out.Next, out.Undo = b.again("cutover", r), b.again("rollback", r)
 	}
-	if err != nil && verb == "cutover" && s.At() == workflow.Planned {
+	if err != nil && ctx.Err() == nil && verb == "cutover" && s.At() == workflow.Planned {
 		out.Next = "" // the error says what to do
 	}
 	if b.print.JSON {

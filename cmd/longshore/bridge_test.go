@@ -26,6 +26,7 @@ type site struct {
 	server *amqptest.Server
 	old    *amqp.Broker
 	addrs  []string // of Kafka
+	kafka  *kfake.Cluster
 }
 
 // moving is a site with 20 orders on the old side, one of them with an address for a reply, and
@@ -78,7 +79,7 @@ bridge:
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return &site{file, server, old, k.ListenAddrs()}
+	return &site{file, server, old, k.ListenAddrs(), k}
 }
 
 // bridge runs a verb with the site's file.

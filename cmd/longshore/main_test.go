@@ -31,6 +31,7 @@ type world struct {
 	signals  chan os.Signal
 	source   func(string, urls.Options) (transport.Source, error)
 	wrote    func(stderr string) // hears of everything written to stderr so far
+	printed  func(stdout string) // hears of everything written to stdout so far
 }
 
 type outcome struct {
@@ -40,10 +41,10 @@ type outcome struct {
 
 func (w world) run(t *testing.T, args ...string) outcome {
 	t.Helper()
-	var out bytes.Buffer
+	out := &watched{heard: w.printed}
 	errs := &watched{heard: w.wrote}
 	a := &app{source: w.source, streams: cli.Streams{
-		In: strings.NewReader(w.in), Out: &out, Err: errs,
+		In: strings.NewReader(w.in), Out: out, Err: errs,
 		Env: func(name string) (string, bool) { v, ok := w.env[name]; return v, ok },
 		Environ: func() (all []string) {
 			for name, v := range w.env {
@@ -59,7 +60,7 @@ func (w world) run(t *testing.T, args ...string) outcome {
 		a.streams.In, a.streams.InTerminal = w.typing, true
 	}
 	if w.head != 0 {
-		a.streams.Out = &leaving{Writer: &out, left: w.head}
+		a.streams.Out = &leaving{Writer: out, left: w.head}
 	}
 	code := a.run(args)
 	return outcome{code, out.String(), errs.String()}
