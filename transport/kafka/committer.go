@@ -187,23 +187,41 @@ func (c *committer) commitNow(ctx context.Context, ps []*partition) error {
 		}
 	}
 	c.settled.recent.Store(0)
-	batch := map[tp]*pending{}
+	for {
+		batch, more := c.collect(ps)
+		var failed error
+		for _, part := range parts(batch, c.tx.apart) {
+			failed = worse(failed, c.send(ctx, part))
+			if c.tx.unsettled() {
+				break
+			}
+		}
+		if failed != nil || len(more) == 0 {
+			return failed
+		}
+		ps = more
+	}
+}
+
+// collect takes what partitions have to commit. more are those of which there is more than goes
+// into one transaction.
+func (c *committer) collect(ps []*partition) (batch map[tp]*pending, more []*partition) {
+	batch = map[tp]*pending{}
 	for _, p := range ps {
-		if !c.committable(p) { // it went while others committed
+		if !c.committable(p) { // it went while others committed, or its topic did
+			p.leftOut()
 			continue
 		}
-		if one := p.uncommitted(); one != nil {
-			batch[p.key.tp()] = one
+		one := p.uncommitted()
+		if one == nil {
+			continue
+		}
+		batch[p.key.tp()] = one
+		if one.more {
+			more = append(more, p)
 		}
 	}
-	var failed error
-	for _, part := range parts(batch) {
-		failed = worse(failed, c.send(ctx, part))
-		if c.tx.unsettled() {
-			break
-		}
-	}
-	return failed
+	return batch, more
 }
 
 // worse keeps the error that a retry depends on: one that passes over one that does not.
@@ -217,9 +235,15 @@ func worse(failed, err error) error {
 // parts cuts a commit into those that the coordinator can write.
 //
 // A transaction has its time, too: what handlers have published is written in pieces.
-func parts(batch map[tp]*pending) (all []map[tp]*pending) {
+// One refusal aborts all of a transaction, so a partition that was refused before goes by itself.
+func parts(batch map[tp]*pending, apart func(tp) bool) (all []map[tp]*pending) {
 	size, written := commitBytes, int64(0)
+	var alone []map[tp]*pending
 	for k, one := range batch {
+		if apart(k) {
+			alone = append(alone, map[tp]*pending{k: one})
+			continue
+		}
 		n, bytes := len(one.s.Saved)+len(k.Topic)+entryBytes, weigh(one.outputs)
 		size, written = size+n, written+bytes
 		if size > commitBytes || written > transactionBytes && written > bytes {
@@ -227,7 +251,7 @@ func parts(batch map[tp]*pending) (all []map[tp]*pending) {
 		}
 		all[len(all)-1][k] = one
 	}
-	return all
+	return append(all, alone...)
 }
 
 // close ends the producer of transactions. Nothing can be committed with one afterwards. Where a
@@ -351,7 +375,16 @@ func (p *partition) uncommitted() *pending {
 	one := &pending{p: p, s: p.t.Snapshot(p.ledger.budget, p.mark), acked: len(p.ledger.acked)}
 	one.outputs = p.outputs.covered(&one.s, p.mark)
 	one.left = weigh(p.outputs.done) - weigh(one.outputs)
-	return one
+	first, cut, whole := piece(one.outputs, transactionBytes)
+	if whole {
+		return one
+	}
+	s, ok := p.t.SnapshotBelow(cut, p.ledger.told.saved(p.mark), p.ledger.budget, p.mark)
+	if !ok { // then all of it goes at once
+		return one
+	}
+	s.Version = p.ledger.committed // the rest is still to be committed
+	return &pending{p: p, s: s, outputs: first, left: one.left, more: true}
 }
 
 // committed takes the broker's answer to a commit.
@@ -363,5 +396,15 @@ func (p *partition) committed(one *pending, err error) {
 		p.outputs.carried(one.outputs)
 		p.outputs.stay(one.left)
 		p.unblock() // where too much was uncommitted
+	} else if topicRefused(err) {
+		p.outputs.stay(weigh(p.outputs.done))
 	}
+}
+
+// leftOut notes that no commit takes the partition now: a Publish that waits for room may do so
+// in vain.
+func (p *partition) leftOut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.outputs.stay(weigh(p.outputs.done))
 }

@@ -15,8 +15,21 @@ type ledger struct {
 	budget    int                   // characters that a commit may save; less on brokers that allow less, 0: none
 	committed uint64                // the tracker's version that the broker has
 	at        int64                 // the position that the broker has; -1: none that is known
+	told      told                  // what the broker has been told is done; a commit in pieces takes back none of it
 	forgotten int                   // records that are done and that the last commit could not describe
 	acked     []*longshore.Delivery // those that no commit has carried, oldest first, for the report if none does
+}
+
+// told is a position and the text that was committed with it, as the broker has them.
+type told struct {
+	at   int64  // the position that the text was written for
+	text string // the metadata
+}
+
+// saved is what the text describes.
+func (t told) saved(mark offsets.Mark) offsets.Saved {
+	s, _ := offsets.Decode(t.text, mark, t.at)
+	return s
 }
 
 // pending is one partition in a commit.
@@ -27,6 +40,7 @@ type pending struct {
 
 	outputs []*output // what handlers of the records done have published; the position describes all of them
 	left    int64     // bytes that they have published and that the position cannot describe
+	more    bool      // it is a piece: what handlers have published is too much for one transaction
 }
 
 const (
@@ -49,6 +63,7 @@ func (l *ledger) settled(one *pending, err error) {
 	switch {
 	case err == nil:
 		l.committed, l.forgotten, l.at = one.s.Version, one.s.Forgotten, one.s.Offset
+		l.told = told{one.s.Offset, one.s.Saved}
 		n := min(one.acked, len(l.acked))
 		rest := copy(l.acked, l.acked[n:])
 		clear(l.acked[rest:])

@@ -226,6 +226,20 @@ func (o *outputs) covered(s *offsets.Snapshot, mark offsets.Mark) []*output {
 	return slices.DeleteFunc(slices.Clone(o.done), left)
 }
 
+// piece is what goes into the next transaction if all of some is too much for one: those of the
+// first records, in the order in which they were done. cut is the offset of the first that is
+// left; whole: nothing is.
+func piece(all []*output, most int64) (first []*output, cut int64, whole bool) {
+	byOffset := slices.SortedFunc(slices.Values(all), func(a, b *output) int { return cmp.Compare(a.offset, b.offset) })
+	sum := int64(0)
+	for i, one := range byOffset {
+		if sum += one.bytes; sum > most && i > 0 {
+			return slices.DeleteFunc(slices.Clone(all), func(o *output) bool { return o.offset >= one.offset }), one.offset, false
+		}
+	}
+	return all, 0, true
+}
+
 // among reports of an output whether it is one of some.
 func among(some []*output) func(*output) bool {
 	in := make(map[*output]bool, len(some))

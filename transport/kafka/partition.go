@@ -101,7 +101,7 @@ func newPartition(with *surroundings, topics *topics, key partitionOf, position 
 // committed soon.
 func (p *partition) successor(position int64, epoch int32) *partition {
 	return &partition{key: p.key, with: p.with, sub: p.sub, mark: p.mark, token: p.token,
-		t: offsets.New(position, epoch), buf: fetchBuffer{at: p.buf.at, flow: p.buf.flow}, ledger: ledger{budget: p.ledger.budget, at: p.ledger.at},
+		t: offsets.New(position, epoch), buf: fetchBuffer{at: p.buf.at, flow: p.buf.flow}, ledger: ledger{budget: p.ledger.budget, at: p.ledger.at, told: p.ledger.told},
 		outputs: outputs{box: p.outputs.box},
 		next:    position, logEnd: -1}
 }

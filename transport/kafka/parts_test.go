@@ -18,7 +18,7 @@ func TestCommitOfManyPartitionsGoesInParts(t *testing.T) {
 			batch[tp{Topic: "orders", Num: i}] = &pending{s: offsets.Snapshot{Offset: int64(i), Saved: strings.Repeat("x", offsets.DefaultBudget)}}
 		}
 		seen := map[tp]bool{}
-		all := parts(batch)
+		all := parts(batch, func(tp) bool { return false })
 		for _, part := range all {
 			size := 0
 			for k, one := range part {
@@ -48,7 +48,7 @@ func TestTransactionOfManyBytesGoesInParts(t *testing.T) {
 	}
 	batch[tp{Topic: "orders", Num: 20}] = &pending{outputs: []*output{{bytes: 3 * transactionBytes}}} // alone in its part
 	n := 0
-	for _, part := range parts(batch) {
+	for _, part := range parts(batch, func(tp) bool { return false }) {
 		bytes, most := int64(0), int64(0)
 		for _, one := range part {
 			n++

@@ -84,11 +84,13 @@ func (s *startpoints) resume(key partitionOf, r commitRead, log cluster.Extent) 
 	if !gone {
 		p := newPartition(s.with, s.topics, key, r.offset, r.epoch)
 		p.ledger.at = r.offset
+		p.ledger.told = told{r.offset, r.saved}
 		inherit(&p.t, p.mark, r.saved, r.offset)
 		return p, nil
 	}
 	p := newPartition(s.with, s.topics, key, at, -1)
 	if r.offset < log.Start { // its head was deleted: what was done after that still is
+		p.ledger.told = told{r.offset, r.saved}
 		inherit(&p.t, p.mark, r.saved, r.offset)
 	}
 	p.t.Touch()

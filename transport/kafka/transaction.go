@@ -113,6 +113,7 @@ type transactions struct {
 
 	unknown map[tp]*pending         // a commit that was requested and not confirmed; nil: there is none
 	sent    map[tp]cluster.Position // the positions in it, to tell whether the group has them
+	refused map[tp]bool             // partitions whose topics the broker did not know or allow, until it takes their positions
 }
 
 // newTransactions makes the part, without a client; nil for groups without transactions.
@@ -121,7 +122,7 @@ func newTransactions(s *Group, settled *settlements) *transactions {
 	if t == nil {
 		return nil
 	}
-	return &transactions{src: s, limits: &topicLimits{known: map[string]topicRules{}},
+	return &transactions{src: s, refused: map[tp]bool{}, limits: &topicLimits{known: map[string]topicRules{}},
 		outbox: &outbox{limit: or(t.MaxBytes, int64(defaultTxBytes)), urgent: settled.urgent, changed: make(chan struct{})}}
 }
 
@@ -190,6 +191,7 @@ func (t *transactions) commit(ctx context.Context, batch map[tp]*pending, positi
 		answers := make(map[tp]error, len(positions))
 		for k := range positions {
 			answers[k] = nil
+			delete(t.refused, k)
 		}
 		return answers, nil
 	case txn.Unknown:
@@ -203,9 +205,28 @@ func (t *transactions) commit(ctx context.Context, batch map[tp]*pending, positi
 	for k := range positions {
 		if refused[k] == nil {
 			delete(positions, k)
+		} else if topicRefused(refused[k]) {
+			t.refused[k] = true
 		}
 	}
 	return refused, nil
+}
+
+// apart reports whether a partition is to be committed by itself.
+func (t *transactions) apart(k tp) bool { return t != nil && t.refused[k] }
+
+// topicRefused: the position of a partition is refused for its topic, and again until that is
+// there or allowed. The other partitions are not concerned.
+func topicRefused(err error) bool {
+	var ke *kerr.Error
+	if !errors.As(err, &ke) {
+		return false
+	}
+	switch ke {
+	case kerr.UnknownTopicID, kerr.UnknownTopicOrPartition, kerr.InconsistentTopicID, kerr.TopicAuthorizationFailed:
+		return true
+	}
+	return false
 }
 
 // unsettled reports whether the outcome of a commit is not known.
