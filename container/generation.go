@@ -27,6 +27,7 @@ const (
 	flowOn         flow = iota // it does
 	flowPaused                 // Pauser.Pause is in force
 	flowBornPaused             // paused since it was opened, and until every hold is over
+	flowUnknown                // the last call of Pauser failed: the next tick repeats it
 )
 
 // generation is one subscription. Everything that reports about it holds a pointer to
@@ -47,8 +48,8 @@ type generation struct {
 	err     error                         // why it is down
 	flow    flow                          // whether it takes messages
 	leaving []func(longshore.Origin) bool // what left while a Receive may have had it in hand
-	asked   int                           // the window last requested from the broker
-	workers int                           // the number of workers that the transport was last told
+	window  request                       // the window that the broker is to grant
+	workers request                       // the number of workers that the consumers are to follow
 	since   time.Time                     // when it was opened: one that ends soon is opened again late
 	fresh   time.Time                     // what the transport has buffered came after it
 }
@@ -84,14 +85,11 @@ func (g *generation) rearm() {
 	}
 }
 
-// pause notes that the transport was paused or resumed. A consumer that was opened
-// paused stays one until it is resumed.
-func (g *generation) pause(on bool) {
-	switch {
-	case !on:
-		g.flow = flowOn
-	case g.flow == flowOn:
-		g.flow = flowPaused
+// pause notes that the transport was paused or resumed, or what is known after a call that
+// failed. A consumer that was opened paused stays one until it is resumed.
+func (g *generation) pause(f flow) {
+	if f != flowPaused || g.flow != flowBornPaused {
+		g.flow = f
 	}
 }
 

@@ -281,13 +281,13 @@ func TestStagesGoForward(t *testing.T) {
 
 func TestOpenedPausedUntilTheFirstResume(t *testing.T) {
 	g := &generation{flow: flowBornPaused}
-	if g.pause(true); !g.traits().OpenedPaused {
+	if g.pause(flowPaused); !g.traits().OpenedPaused {
 		t.Error("a pause made it forget how it was opened")
 	}
-	if g.pause(false); g.flow != flowOn {
+	if g.pause(flowOn); g.flow != flowOn {
 		t.Errorf("flow %d after a resume", g.flow)
 	}
-	if g.pause(true); g.flow != flowPaused || g.traits().OpenedPaused {
+	if g.pause(flowPaused); g.flow != flowPaused || g.traits().OpenedPaused {
 		t.Errorf("flow %d after a pause", g.flow)
 	}
 }

@@ -218,50 +218,46 @@ func (s *scaler) retarget(reason string, wanted func() int) {
 // resize passes a new window on to the transport. Growing is urgent; shrinking happens at
 // most once every resizeEvery.
 func (s *scaler) resize(g *generation, now time.Time) {
-	var want, before int
+	z, ok := g.c.(transport.Resizer)
+	var want int
+	var wait bool
 	s.locked(func() {
 		s.pending.resize = false
-		want, before = s.hand.wantedWindow(), g.asked
-		if want < before && now.Sub(s.resized) < resizeEvery {
-			want = before
+		want = s.hand.wantedWindow()
+		if wait = g.window.met(want) || want < g.window.n && now.Sub(s.resized) < resizeEvery; !wait && !ok {
+			g.window.n = want
 		}
-		g.asked = want
 	})
-	if want == before {
-		return
-	}
-	z, ok := g.c.(transport.Resizer)
-	if !ok {
+	if wait || !ok {
 		return
 	}
 	s.resized = now
-	if err := s.callBriefly(func(ctx context.Context) error { return z.Resize(ctx, want) }); err != nil {
-		s.locked(func() { g.asked = before })
-		if s.opening.Err() == nil {
-			s.notice(err, "resizing the broker's window failed; it will be tried again")
-		}
+	err := s.callBriefly(func(ctx context.Context) error { return z.Resize(ctx, want) })
+	s.locked(func() { g.window.answered(want, err) })
+	if err != nil && s.opening.Err() == nil {
+		s.notice(err, "resizing the broker's window failed; it will be tried again")
 	}
 }
-
-// unknownWorkers is what a transport was told last if the call failed.
-const unknownWorkers = -1
 
 // followWorkers tells a transport that has a consumer per worker how many workers there are.
 func (s *scaler) followWorkers(g *generation) {
 	f, ok := g.c.(transport.WorkerFollower)
-	var want, before int
-	s.locked(func() {
-		want, before = s.pool.places(), g.workers
-		g.workers = want
-	})
-	if !ok || want == before {
+	if !ok {
 		return
 	}
-	if err := s.callBriefly(func(ctx context.Context) error { return f.FollowWorkers(ctx, want) }); err != nil {
-		s.locked(func() { g.workers = unknownWorkers }) // whatever they are by the next tick, it is told again
-		if s.opening.Err() == nil {
-			s.notice(err, "the consumers do not follow the workers yet; it will be tried again")
-		}
+	var want int
+	var met bool
+	s.locked(func() {
+		want = s.pool.places()
+		met = g.workers.met(want)
+	})
+	if met {
+		return
+	}
+	err := s.callBriefly(func(ctx context.Context) error { return f.FollowWorkers(ctx, want) })
+	s.locked(func() { g.workers.answered(want, err) })
+	if err != nil && s.opening.Err() == nil {
+		s.notice(err, "the consumers do not follow the workers yet; it will be tried again")
 	}
 }
 

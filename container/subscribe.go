@@ -16,12 +16,12 @@ func (v *supervisor) subscribe() {
 	var g *generation
 	var opts transport.OpenOptions
 	v.locked(func() {
-		g = &generation{id: v.sub.gens + 1, base: v.base, asked: v.hand.wantedWindow(), workers: v.pool.places()}
+		g = &generation{id: v.sub.gens + 1, base: v.base, window: request{n: v.hand.wantedWindow()}, workers: request{n: v.pool.places()}}
 		opts = v.s.wishes(v.pool.max)
 		if v.sub.opensPaused && v.axes.Holds != state.None { // a hold may have begun since it was decided to open
 			g.flow = flowBornPaused
 		}
-		opts.Base, opts.Window, opts.Workers, opts.Paused = v.base, g.asked, g.workers, g.flow == flowBornPaused //nolint:fatcontext // the run's, one for each subscription
+		opts.Base, opts.Window, opts.Workers, opts.Paused = v.base, g.window.n, g.workers.n, g.flow == flowBornPaused //nolint:fatcontext // the run's, one for each subscription
 	})
 	o := v.observe(g)
 	opts.Observer = o
@@ -80,10 +80,9 @@ func (v *supervisor) subscribed(g *generation) {
 		v.closeSoon(g)
 		return
 	}
-	if p, ok := g.c.(transport.Pauser); ok && pause && g.flow == flowOn { // held since it began to open
-		if err := v.callBriefly(p.Pause); err != nil {
-			v.notice(err, "pausing failed")
-		}
+	paused := flowPaused
+	if pause && g.flow == flowOn { // held since it began to open
+		paused = v.callPauser(g, true)
 	}
 	if t, ok := g.c.(transport.Tagged); ok {
 		g.tag = t.ConsumerTag()
@@ -94,7 +93,7 @@ func (v *supervisor) subscribed(g *generation) {
 	}
 	v.locked(func() {
 		if pause {
-			g.pause(true) // a resume is the supervisor's next step
+			g.pause(paused) // a resume is the supervisor's next step
 		}
 		v.enter(g, pause)
 		live, window, took := v.pool.target, v.s.window(v.pool.target), g.since.Sub(v.sub.downAt)

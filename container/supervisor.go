@@ -107,12 +107,14 @@ func (v *supervisor) todo() func() bool {
 		return do(func() { v.closeOld(old) })
 	}
 	switch {
-	case g != nil && (g.flow != flowOn) != v.axes.PausesTransport(g.traits()):
+	case g != nil && g.flow != flowUnknown && (g.flow != flowOn) != v.axes.PausesTransport(g.traits()):
 		return do(func() { v.applyPause(g) })
 	case g != nil && v.pending.resize:
 		return do(func() { v.upkeep.resize(g, now) })
 	case v.pending.stay:
 		return do(v.yieldWhenDue)
+	case v.pending.tick && g != nil && g.flow == flowUnknown:
+		return do(func() { v.applyPause(g); v.upkeep.onTick() })
 	case v.pending.tick:
 		return do(v.upkeep.onTick)
 	}
@@ -174,18 +176,33 @@ func (v *supervisor) applyPause(g *generation) {
 	var want bool
 	v.locked(func() {
 		want = v.axes.PausesTransport(g.traits())
-		g.pause(want)
 		v.pending.stay = want
 	})
+	now := v.callPauser(g, want)
+	v.locked(func() { g.pause(now) })
+}
+
+// callPauser pauses or resumes the transport and returns whether it takes messages now. A
+// resume that failed and was not repeated would leave a container that counts as running and
+// receives nothing.
+func (v *supervisor) callPauser(g *generation, pause bool) flow {
+	result, what := flowOn, "resuming"
+	if pause {
+		result, what = flowPaused, "pausing"
+	}
 	p, ok := g.c.(transport.Pauser)
 	if !ok {
-		return
+		return result
 	}
 	call := p.Resume
-	if want {
+	if pause {
 		call = p.Pause
 	}
-	if err := v.callBriefly(call); err != nil && v.opening.Err() == nil {
-		v.notice(err, "pausing or resuming failed")
+	if err := v.callBriefly(call); err != nil {
+		if v.opening.Err() == nil {
+			v.notice(err, what+" the consumer failed; it will be tried again")
+		}
+		return flowUnknown
 	}
+	return result
 }
