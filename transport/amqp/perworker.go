@@ -52,10 +52,20 @@ type crew struct {
 	leaving []*crewMember // cancelled, with deliveries that are not settled
 	wanted  int           // one for each worker
 	most    int           // as the connection allows channels
-	shut    bool          // nothing may be received
+	shut    bool          // nothing may be received, as Resize said last
+	uneven  bool          // that call failed for some, so the next one goes to all of them again
 	paused  bool          // nothing may be received for now
 	made    int           // so many have been opened
 	first   int           // whose buffer the next Receive looks into first
+}
+
+// follow notes whether the intake is shut and returns those that have to learn it.
+func (c *crew) follow(shut bool) []*crewMember {
+	if c.shut == shut && !c.uneven {
+		return nil
+	}
+	c.shut, c.uneven = shut, false
+	return c.live
 }
 
 // crewMember is one of the consumers.
@@ -420,12 +430,10 @@ func (p *perWorker) Resize(ctx context.Context, window int) error {
 	var live []*crewMember
 	shut := window <= 0
 	p.locked(func() {
-		if p.crew.shut != shut {
-			p.crew.shut, live = shut, p.crew.live
-		}
+		live = p.crew.follow(shut)
 	})
 	if err := eachMember(live, func(m *crewMember) error { return m.Resize(ctx, window) }); err != nil {
-		p.locked(func() { p.crew.shut = !shut })
+		p.locked(func() { p.crew.uneven = true })
 		return err
 	}
 	return p.adjust(ctx)

@@ -24,3 +24,22 @@ func TestNextChangeOfConsumers(t *testing.T) {
 		}
 	}
 }
+
+// A resize that failed for some consumers goes to all of them the next time, also when it is
+// the earlier one again: those that followed the failed one are shut.
+func TestFailedResizeGoesToAllAgain(t *testing.T) {
+	c := crew{live: []*crewMember{{}, {}}}
+	if n := len(c.follow(false)); n != 0 {
+		t.Errorf("%d consumers learn what they know", n)
+	}
+	if n := len(c.follow(true)); n != 2 {
+		t.Errorf("%d of 2 consumers learn that the intake is shut", n)
+	}
+	c.uneven = true // one of them failed
+	if n := len(c.follow(false)); n != 2 || c.shut {
+		t.Errorf("%d of 2 consumers learn that the intake is open again after a failure", n)
+	}
+	if n := len(c.follow(false)); n != 0 {
+		t.Errorf("%d consumers learn it twice", n)
+	}
+}
