@@ -11,7 +11,7 @@ import (
 // processBatch calls the batch handler and carries out a verdict for each delivery.
 func (c *caller) processBatch(w *worker) {
 	start := c.now()
-	c.locked(func() { c.startBatch(w, start) })
+	c.locked(func() { c.startBatchLocked(w, start) })
 	w.busy.Store(start.UnixNano())
 	var err error
 	if len(w.ds) > 0 {
@@ -20,10 +20,9 @@ func (c *caller) processBatch(w *worker) {
 	c.endBatch(w, err, c.now())
 }
 
-// startBatch chooses what of a batch the handler gets. It is the last moment to notice a
+// startBatchLocked chooses what of a batch the handler gets. It is the last moment to notice a
 // loss: what comes behind a lost delivery comes again behind it.
-// mu is held.
-func (c *caller) startBatch(w *worker, start time.Time) {
+func (c *caller) startBatchLocked(w *worker, start time.Time) {
 	w.began = start
 	w.ds = w.ds[:0]
 	for _, it := range w.batch {

@@ -45,7 +45,7 @@ func (s *standIns) add() bool {
 // stack. Guarded by guard.mu.
 type monitor struct {
 	common
-	hand  standInPlacer // who gives a stand-in its place
+	hand  *handout      // who gives a stand-in its place
 	pool  *pool         // whose calls it looks at
 	held  *stock        // whose lanes it looks at
 	sub   *subscription // whether the broker blocks publishers
@@ -56,18 +56,8 @@ type monitor struct {
 	hotTold time.Time  // when a lane that fills half of the window was reported last
 }
 
-// standInPlacer is what follows where a call hangs or is stuck.
-type standInPlacer interface {
-	// setTarget starts workers for the new places.
-	setTarget(n int)
-	// wakeOne finds a worker for a lane that goes on.
-	wakeOne()
-	// window is how many deliveries may be held.
-	window() int
-}
-
-// look is called with mu held.
-func (m *monitor) look(now time.Time) {
+// lookLocked finds what has made no progress since the last tick, and reports it.
+func (m *monitor) lookLocked(now time.Time) {
 	m.lookForHung(now)
 	full := m.held.parkingFull() || m.held.parking.full
 	m.count.vitals.look(now, full, m.sub.blocked)

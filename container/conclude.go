@@ -8,30 +8,21 @@ import (
 )
 
 // concluder makes the changes that follow a verdict, each under the lock at once: it counts
-// the verdict, frees the worker, and lets the item go or wait here. It implements ender,
-// parker, mover and dropper, by which alone the settler and the returner reach what the lock guards.
+// the verdict, frees the worker, and lets the item go or wait here. The
+// settler and the returner, which work without the lock, reach what it guards by this type alone.
 type concluder struct {
 	common
 	log   *eventLog // what the report of a stop counts
 	axes  *axes     // whether a stop has begun: then less is parked here
-	hand  room      // what follows when a place is free
+	hand  *handout  // what follows when a place is free
 	pool  *pool     // whose workers get free
 	held  *stock    // what it changes, each time in one piece
 	load  *load     // what the policy learns of a call
 	count *counters // what Stats shows of it
 }
 
-// room is what follows a change of what is held.
-type room interface {
-	// wakeOne finds a worker for what may start now.
-	wakeOne()
-	// noteParked asks the broker for more where what is parked takes the place of others.
-	noteParked()
-	// window is how many deliveries may be held.
-	window() int
-}
-
-// done implements ender.
+// done counts the verdict and frees the item's place and lane. w is the worker whose call ends
+// with it; nil: none does.
 func (c *concluder) done(w *worker, it *item, j judgement) {
 	c.locked(func() {
 		c.conclude(w, it, j)
@@ -69,7 +60,7 @@ func (c *concluder) tally(j judgement) {
 	}
 }
 
-// standing implements parker.
+// standing is how the item stands now.
 func (c *concluder) standing(it *item) (st standing) {
 	c.locked(func() { st = c.standingNow(it) })
 	return st
@@ -87,7 +78,8 @@ func (c *concluder) standingNow(it *item) standing {
 	return st
 }
 
-// park implements parker.
+// park puts the item aside for the judgement's delay; next is its next attempt. It reports
+// false if the item has to go back to the broker instead: a stop has begun.
 func (c *concluder) park(w *worker, it *item, next *longshore.Delivery, j judgement) (stays bool) {
 	c.locked(func() { stays = c.parkNow(w, it, next, j) })
 	return stays
@@ -112,12 +104,12 @@ func (c *concluder) parkNow(w *worker, it *item, next *longshore.Delivery, j jud
 	return true
 }
 
-// renew implements mover.
+// renew gives the item a new attempt for the same delivery.
 func (c *concluder) renew(it *item, own *longshore.Delivery) {
 	c.locked(func() { it.d = own })
 }
 
-// failedMove implements mover.
+// failedMove notes that a move failed, and returns how often it did.
 func (c *concluder) failedMove(it *item, why, err error) (tries int) {
 	c.locked(func() {
 		if it.dead == nil {

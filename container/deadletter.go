@@ -91,14 +91,6 @@ func (m *deadMoves) next(sched *dispatch.Scheduler[item]) *item {
 	return nil
 }
 
-// mover changes items whose messages are being moved, under the run's lock.
-type mover interface {
-	// renew gives the item a new attempt for the same delivery.
-	renew(it *item, own *longshore.Delivery)
-	// failedMove notes that a move failed, and returns how often it did.
-	failedMove(it *item, why, err error) (tries int)
-}
-
 // deadLetter gives a message up by the policy for those that fail for the last time.
 func (t *settler) deadLetter(w *worker, it *item, j judgement) {
 	j.verdict = longshore.VerdictReject
@@ -162,7 +154,7 @@ func (t *settler) move(w *worker, it *item, j judgement) {
 
 // stays keeps a message that could not be moved, to try the move again.
 func (t *settler) stays(w *worker, it *item, j judgement, err error) {
-	tries := t.moved.failedMove(it, j.err, err)
+	tries := t.concluder.failedMove(it, j.err, err)
 	j.verdict, j.delay = longshore.VerdictNone, t.backoff(tries)
 	e := &longshore.Error{Code: longshore.CodeDeadLetter, Source: t.s.dead.To, Err: err,
 		Op:   fmt.Sprintf("dead-letter %q message %.64s to %q", t.s.name, idOf(it.d), t.s.dead.To),
@@ -179,7 +171,7 @@ func (t *settler) stays(w *worker, it *item, j judgement, err error) {
 		event = &Event{Kind: EventDeadLetterFailed, Err: e, Delay: j.delay, Reason: t.s.dead.To, Delivery: factsOf(it.d), Text: e.Error()}
 	}
 	t.log.deadLetterFailed(event)
-	if st := t.parked.standing(it); st.leaves {
+	if st := t.concluder.standing(it); st.leaves {
 		j.verdict = longshore.VerdictRelease
 		if t.giveBack(w, it, j, it.d.Attempt, false, st) {
 			return

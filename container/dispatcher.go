@@ -37,7 +37,8 @@ type common struct {
 // guard is the one lock of a run. It is never held while user code, a transport or a log is
 // called, except for Gate.TryAcquire and Doubter.Doubts, which do not block.
 //
-// Methods of types that it guards do not lock it: they are called with it held.
+// Methods of types that it guards do not lock it: they are called with it held. Of a type
+// that also works without the lock, the names of methods that need it end in Locked.
 type guard struct {
 	mu sync.Mutex // see pool, intake, stock and the others that name it
 }

@@ -15,7 +15,7 @@ type drain struct {
 	log    *eventLog     // has the counts for the report
 	axes   *axes         // the stop is one of them, and moves on here
 	sub    *subscription // whose consumers it cancels, flushes and closes
-	hand   unfinished    // whether something may still start
+	hand   *handout      // whether something may still start
 	pool   *pool         // whose workers it waits for
 	intake *intake       // a Receive under way may bring something yet
 	gate   *gatekeeper   // its timer ends with the run
@@ -24,20 +24,10 @@ type drain struct {
 	count  *counters     // how many wait at the broker, for the report
 	life   *lifetimes    // how long each step may take
 	recv   *receiver     // sorts what is buffered into the lanes
-	back   requeuer      // gives back what was not started
+	back   *returner     // gives back what was not started
 	dead   *deadLetters  // whose publisher is closed at the end
 
 	report *Report // of the stop that is over; guarded by guard.mu
-}
-
-// unfinished says whether a run that stops has work to start.
-type unfinished interface {
-	// startable says whether a worker would find something.
-	startable() bool
-	// mayReceive says whether more may be received.
-	mayReceive() bool
-	// wakeOne finds a worker for what may start now.
-	wakeOne()
 }
 
 // begin starts the drain. From this moment no handler call starts, unless the broker counts

@@ -60,7 +60,7 @@ func (g *growth) leave(w *growing) bool {
 // Resize implements longshore.Sizer.
 func (c *caller) Resize(ctx context.Context, d *longshore.Delivery, n int64, wait bool) (err error) {
 	var one *growing
-	c.locked(func() { one, err = c.grow(d, n, wait) })
+	c.locked(func() { one, err = c.growLocked(d, n, wait) })
 	if one == nil {
 		return err
 	}
@@ -78,9 +78,9 @@ func (c *caller) Resize(ctx context.Context, d *longshore.Delivery, n int64, wai
 	return err
 }
 
-// grow makes a delivery larger at once, or returns its place in the line; nil: it need not
-// wait, or may not. mu is held.
-func (c *caller) grow(d *longshore.Delivery, n int64, wait bool) (*growing, error) {
+// growLocked makes a delivery larger at once, or returns its place in the line; nil: it need not
+// wait, or may not.
+func (c *caller) growLocked(d *longshore.Delivery, n int64, wait bool) (*growing, error) {
 	w, it := c.pool.find(d)
 	switch {
 	case it == nil: // its handler has returned

@@ -43,22 +43,14 @@ func panicError(p any) error {
 type caller struct {
 	common
 	done    *concluder // ends calls under the lock
-	hand    placer     // fills the place of a worker whose goroutine has ended
+	hand    *handout   // fills the place of a worker whose goroutine has ended
 	pool    *pool      // who works on which delivery
 	held    *stock     // what handlers have, and what grows in their hands
 	calls   *workload  // the time that calls spend waiting is no work
 	settler *settler   // decides what becomes of a delivery, and carries that out
 }
 
-// placer looks after the places of workers.
-type placer interface {
-	// leave takes a worker off the list.
-	leave(*worker)
-	// setTarget starts workers up to the target, or retires some.
-	setTarget(n int)
-}
-
-// process implements handling: it runs the handler on what the worker took and carries
+// process runs the handler on what the worker took and carries
 // the verdict out.
 func (c *caller) process(w *worker) {
 	it, ended := w.it, false
@@ -82,7 +74,7 @@ func (c *caller) process(w *worker) {
 
 var errGoexit = errors.New("the handler ended its goroutine (runtime.Goexit, or FailNow of a test)")
 
-// goexit implements handling: a worker's goroutine has ended in the middle of a handler.
+// goexit looks after a worker whose goroutine has ended in the middle of a handler.
 // The delivery has failed as by a panic, and another worker takes the place.
 func (c *caller) goexit(w *worker) {
 	if p := recover(); p != nil {

@@ -15,21 +15,13 @@ type holds struct {
 	common
 	axes    *axes         // what it moves
 	sub     *subscription // whose Receive a hold interrupts
-	hand    holdFollower  // what follows when a hold ends
+	hand    *handout      // what follows when a hold ends
 	intake  *intake       // called back where the gate's limits have changed
 	gate    *gatekeeper   // the throttle
 	stock   *stock        // a batch that waits to fill waits for the gate too
 	pending *pending      // a limit of the gate moves the broker's window
 
 	held holdReasons // why middlewares hold the intake
-}
-
-// holdFollower is what follows a hold that begins or ends.
-type holdFollower interface {
-	// wakeOne finds a worker for what may start now.
-	wakeOne()
-	// reported is the state that the container reports.
-	reported() State
 }
 
 // watch follows the middlewares that can hold the intake.

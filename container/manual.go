@@ -160,13 +160,13 @@ func (c *caller) Wait(ctx context.Context, d *longshore.Delivery, fn func(contex
 	}
 	defer func() {
 		now := c.now()
-		c.locked(func() { c.waited(w, it, d, start, now) })
+		c.locked(func() { c.waitedLocked(w, it, d, start, now) })
 	}()
 	return fn(ctx)
 }
 
-// waited takes the time off that a handler has spent in Delivery.Wait. mu is held.
-func (c *caller) waited(w *worker, it *item, d *longshore.Delivery, start, now time.Time) {
+// waitedLocked takes the time off that a handler has spent in Delivery.Wait.
+func (c *caller) waitedLocked(w *worker, it *item, d *longshore.Delivery, start, now time.Time) {
 	if now2, _ := c.pool.find(d); now2 != w || w.waits == 0 {
 		return // the handler has returned
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
-	"github.com/longshore-go/longshore/container/internal/dispatch"
 	"github.com/longshore-go/longshore/container/internal/state"
 )
 
@@ -21,17 +20,11 @@ type receiver struct {
 	held   *stock        // what takes the deliveries in
 	count  *counters     // what came
 	cycles *cycles       // whether the policy's count of waiting applies to this receive
-	back   giveBack      // of what has left while a Receive had it in hand
+	back   *returner     // of what has left while a Receive had it in hand
 	dead   *deadLetters  // gives up what the broker would give up at its next return
 }
 
-// giveBack returns deliveries to the broker.
-type giveBack interface {
-	// releaseAll gives back what was taken out of the Scheduler, in order.
-	releaseAll(out []*dispatch.Item[item])
-}
-
-// receive fetches deliveries on the calling goroutine. mu is given up meanwhile.
+// receive fetches deliveries on the calling goroutine. The lock is given up meanwhile.
 func (c *receiver) receive(by receiving) {
 	g, n := c.sub.gen, c.hand.intake.ask(c.hand.free(), c.s.batch)
 	ctx := c.hand.intake.begin(by, g)

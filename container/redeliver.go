@@ -20,16 +20,6 @@ const releaseHere = time.Minute
 // outageShare is the share of failures above which it is not the messages' fault.
 const outageShare = 0.75
 
-// parker is how a settler asks the concluder about an item that is to be delivered
-// again, and puts it aside.
-type parker interface {
-	// standing is how the item stands now.
-	standing(it *item) standing
-	// park puts the item aside for the judgement's delay; next is its next attempt. It
-	// reports false if the item has to go back to the broker instead: a stop has begun.
-	park(w *worker, it *item, next *longshore.Delivery, j judgement) bool
-}
-
 // standing is how an item stands that is to be delivered again.
 type standing struct {
 	leaves   bool // a stop, or a partition that leaves, takes it back to the broker
@@ -101,7 +91,7 @@ func atMost(d, limit time.Duration) time.Duration {
 // broker where it can hold the message and nothing must be overtaken, else parked here.
 // giveUp says that it may be dead-lettered early where there is no room to wait.
 func (t *settler) redeliver(w *worker, it *item, j judgement, attempt int, giveUp bool) {
-	c := comeback{standing: t.parked.standing(it), caps: it.gen.caps, verdict: j.verdict, delay: j.delay,
+	c := comeback{standing: t.concluder.standing(it), caps: it.gen.caps, verdict: j.verdict, delay: j.delay,
 		ordered: it.Ordered(), cannot: t.hold.broken(j.end), giveUp: giveUp}
 	to, held, delay := c.plan()
 	j.delay = t.shorten(it, j.delay, delay)
@@ -139,7 +129,7 @@ func (t *settler) giveBack(w *worker, it *item, j judgement, attempt int, held b
 	}
 	err := t.nack(it, st, j.delay, attempt)
 	if err != nil {
-		st = t.parked.standing(it)                      // a stop may have begun meanwhile
+		st = t.concluder.standing(it)                   // a stop may have begun meanwhile
 		if st.draining && j.delay > 0 && it.d.Owned() { // too early is better than not at all
 			j.delay = 0
 			err = t.nack(it, st, 0, attempt)
@@ -189,7 +179,7 @@ func (t *settler) park(w *worker, it *item, j judgement, attempt int) {
 		return
 	}
 	t.finished(it, j)
-	if !t.parked.park(w, it, next, j) {
+	if !t.concluder.park(w, it, next, j) {
 		t.release(it, attempt)
 	}
 }
@@ -197,10 +187,10 @@ func (t *settler) park(w *worker, it *item, j judgement, attempt int) {
 // release gives back, uncounted, an item that no handler has.
 func (t *settler) release(it *item, attempt int) {
 	j := judgement{verdict: longshore.VerdictRelease, unstarted: true, returned: true}
-	if err := t.nack(it, t.parked.standing(it), 0, attempt); err != nil {
+	if err := t.nack(it, t.concluder.standing(it), 0, attempt); err != nil {
 		j.verdict, j.returned = t.refused(it, longshore.VerbNack, err), false
 	}
-	t.ended.done(nil, it, j)
+	t.concluder.done(nil, it, j)
 }
 
 // releaseAll gives items back in their order.

@@ -11,39 +11,23 @@ import (
 // returner looks after deliveries that do not end by a verdict: it gives back to the
 // broker what no handler has, and ends what the broker took back.
 type returner struct {
-	held    dropper  // takes them out of what is held
-	settler *settler // gives back
+	held    *concluder // takes them out of what is held
+	settler *settler   // gives back
 }
 
-// dropper takes deliveries out of what is held, each call in one piece under the
-// run's lock. What it returns as open was left open by its handler, and is ended by
-// settler.lost.
-type dropper interface {
-	// takeOrphans takes what a lost delivery left behind in its lane.
-	takeOrphans() []*dispatch.Item[item]
-	// takenBack forgets the lost deliveries that no handler has; n of them are reported for
-	// the first time.
-	takenBack(n int) (open []*item)
-	// loseAll marks every delivery of a closed consumer as lost, in case the transport did
-	// not, and forgets those that no handler has.
-	loseAll(g *generation) (open []*item)
-	// abandon forgets what was taken out and goes back by the closing of its consumer.
-	abandon(out []*dispatch.Item[item])
-}
-
-// releaseAll implements giveBack.
+// releaseAll gives back what was taken out of the Scheduler, in order.
 func (b *returner) releaseAll(out []*dispatch.Item[item]) { b.settler.releaseAll(out) }
 
-// releaseOrphans implements requeuer.
+// releaseOrphans gives back what a lost delivery left behind in its lane.
 func (b *returner) releaseOrphans() { b.settler.releaseAll(b.held.takeOrphans()) }
 
 // takenBack ends what the broker took back; so many are reported for the first time.
 func (b *returner) takenBack(n int) { b.settler.lost(b.held.takenBack(n)) }
 
-// loseAll implements requeuer.
+// loseAll ends all deliveries of a closed consumer.
 func (b *returner) loseAll(g *generation) { b.settler.lost(b.held.loseAll(g)) }
 
-// abandonUnstarted implements requeuer.
+// abandonUnstarted forgets what closing the consumer gives back.
 func (b *returner) abandonUnstarted(out []*dispatch.Item[item]) { b.held.abandon(out) }
 
 // lost tells a delivery that the broker took back from one that was settled a moment ago:

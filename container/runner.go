@@ -14,16 +14,7 @@ type runner struct {
 	held   *stock    // where the work is taken from
 	cycles *cycles   // how long workers wait, for policies that ask
 	recv   *receiver // what an idle worker does
-	do     handling  // what a busy worker does
-}
-
-// handling runs handlers and carries out what becomes of their deliveries.
-type handling interface {
-	// process handles what the worker took. mu is held before and after, and given up in
-	// between, so that a message costs one lock.
-	process(*worker)
-	// goexit looks after a worker whose goroutine ended in the middle of a handler.
-	goexit(*worker)
+	do     *caller   // what a busy worker does
 }
 
 // run goes on until the worker retires or the run ends.
@@ -35,12 +26,12 @@ func (u *runner) run(w *worker) {
 			u.do.goexit(w)
 		}
 	}()
-	u.locked(func() { u.work(w) })
+	u.locked(func() { u.workLocked(w) })
 	clean = true
 }
 
-// work takes, receives and rests, with mu held in between.
-func (u *runner) work(w *worker) {
+// workLocked takes, receives and rests; each of them gives the lock up meanwhile.
+func (u *runner) workLocked(w *worker) {
 	for !w.retire && !u.axes.ending() && !u.hand.pool.surplus() {
 		switch {
 		case u.next(w):

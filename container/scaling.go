@@ -70,7 +70,7 @@ type scaler struct {
 
 	axes    *axes         // while it is held or paused, the policy does not move the target
 	sub     *subscription // whose window it moves, and whose backlog it reads
-	hand    scaled        // what follows the target
+	hand    *handout      // what follows the target
 	pool    *pool         // whose target it moves
 	intake  *intake       // whether a worker could take a delivery now
 	gate    *gatekeeper   // whether a permit keeps work from starting
@@ -82,18 +82,6 @@ type scaler struct {
 	policy  autoscale.Scaler // the user's, or ours: called by the supervisor only, without the lock
 	monitor *monitor         // looks for calls and lanes that do not get on
 	resized time.Time        // when the window was moved last
-}
-
-// scaled is what follows the number of workers.
-type scaled interface {
-	// setTarget starts or retires workers.
-	setTarget(n int)
-	// free is how many more deliveries may be held.
-	free() int
-	// window is how many may be held.
-	window() int
-	// wantedWindow is how many the broker should let us hold.
-	wantedWindow() int
 }
 
 // arm makes the supervisor call onTick again.
@@ -124,8 +112,8 @@ func (s *scaler) onTick() {
 	var sample autoscale.Sample
 	s.locked(func() {
 		s.load.backlog.buffered = buffered
-		s.monitor.look(now)
-		sample = s.sample(now)
+		s.monitor.lookLocked(now)
+		sample = s.sampleLocked(now)
 	})
 	d := s.decide(sample)
 	s.locked(func() { s.load.scaling.Limit, s.load.scaling.Knee = d.Limit, d.Knee })
@@ -140,8 +128,8 @@ func (s *scaler) onTick() {
 	s.arm()
 }
 
-// sample is what the policy learns about the tick that ends. mu is held.
-func (s *scaler) sample(now time.Time) autoscale.Sample {
+// sampleLocked is what the policy learns about the tick that ends.
+func (s *scaler) sampleLocked(now time.Time) autoscale.Sample {
 	s.load.noteQueued(s.held.sched.Ready(), s.hand.window()-s.pool.target)
 	a := s.load.calls.close(now, s.pool.workers, s.pool.target)
 	s.load.ahead.adjust(now, s.load.calls.latency)

@@ -28,23 +28,14 @@ type settler struct {
 	permits  *gatekeeper       // gets the permit of a call back
 	owner    longshore.Owner   // what the verbs of deliveries pass through
 
-	ended  ender  // ends the item under the lock
-	parked parker // keeps the item here for a retry
-	moved  mover  // follows the item's move to the dead-letter destination
+	concluder *concluder // ends the item under the lock, keeps it for a retry, and counts failed moves
 }
 
 func newSettler(c *ListenerContainer, log *eventLog, gate *gatekeeper, done *concluder, dead *deadLetters, life *lifetimes) *settler {
 	return &settler{s: c.set, life: life, clock: done.runClock, log: log, dead: dead, permits: gate, asked: &c.asked,
-		handlers: handlers{c.handler, c.batch, life.base},
-		rules:    rules{attempts: c.set.attempts, retry: c.set.retry, classify: log.classifier(c.set.classify)},
-		ended:    done, parked: done, moved: done}
-}
-
-// ender ends items whose verdicts have been carried out.
-type ender interface {
-	// done counts the verdict and frees the item's place and lane. w is the worker whose
-	// call ends with it; nil: none does.
-	done(w *worker, it *item, j judgement)
+		handlers:  handlers{c.handler, c.batch, life.base},
+		rules:     rules{attempts: c.set.attempts, retry: c.set.retry, classify: log.classifier(c.set.classify)},
+		concluder: done}
 }
 
 const ignored = "the handler settled the delivery itself and returned an error, which is ignored"
@@ -149,7 +140,7 @@ func (t *settler) again(it *item) (*longshore.Delivery, error) {
 	own, err := it.d.Again(it.d.Attempt)
 	if err == nil {
 		own.Own(t.owner, it.started)
-		t.moved.renew(it, own)
+		t.concluder.renew(it, own)
 	}
 	return own, err
 }
@@ -177,7 +168,7 @@ func (t *settler) refused(it *item, verb longshore.Verb, err error) longshore.Ve
 // end ends an item whose verdict has been carried out.
 func (t *settler) end(w *worker, it *item, j judgement) {
 	t.finished(it, j)
-	t.ended.done(w, it, j)
+	t.concluder.done(w, it, j)
 }
 
 // finished ends what belongs to the call alone: the observers hear of it, a watch that

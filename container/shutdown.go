@@ -106,16 +106,16 @@ func (d *drain) abandoned() *Report {
 // conclude completes the report and emits it.
 func (d *drain) conclude(rep *Report, flushErr, err error) {
 	failed := false
-	d.locked(func() { failed = d.complete(rep, flushErr, err) })
+	d.locked(func() { failed = d.completeLocked(rep, flushErr, err) })
 	if !failed {
 		d.emit(Event{Kind: EventDrained, Report: rep, Text: rep.String()})
 	}
 	d.emit(Event{Kind: EventState, Text: string(StateStopped)})
 }
 
-// complete fills in the report and ends the run. failed says that the run failed to
-// start, which needs no report. mu is held.
-func (d *drain) complete(rep *Report, flushErr, err error) (failed bool) {
+// completeLocked fills in the report and ends the run. failed says that the run failed to
+// start, which needs no report.
+func (d *drain) completeLocked(rep *Report, flushErr, err error) (failed bool) {
 	now := d.s.clock.Now()
 	rep.Took, rep.Delayed, rep.Err = now.Sub(d.life.begun), d.count.delayed.count(now), err
 	// A settlement that failed before the stop was reported at that time, and its message was

@@ -73,7 +73,7 @@ func (c *ListenerContainer) situation() situation {
 		}
 	}
 	var g *generation
-	r.locked(func() { g = r.situation(&s) })
+	r.locked(func() { g = r.situationLocked(&s) })
 	if g == nil || s.axes.Sub != state.Open || s.axes.Stop >= state.Closing {
 		return s
 	}
@@ -89,8 +89,8 @@ func (c *ListenerContainer) situation() situation {
 	return s
 }
 
-// situation adds what the run knows and returns its subscription. mu is held.
-func (r *engine) situation(s *situation) *generation {
+// situationLocked adds what the run knows and returns its subscription.
+func (r *engine) situationLocked(s *situation) *generation {
 	g := r.sub.gen
 	r.stats(&s.Stats, s.now)
 	s.axes, s.worksOff, s.lastErr, s.downAt = r.axes.Axes, r.hand.provided(), r.sub.lastErr, r.sub.downAt

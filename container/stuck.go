@@ -20,7 +20,7 @@ func (m *monitor) reportStuck(now time.Time) {
 	}
 	var found []Event
 	var ids []int64
-	m.locked(func() { found, ids = m.findStuck(now, limit) })
+	m.locked(func() { found, ids = m.findStuckLocked(now, limit) })
 	if len(found) == 0 {
 		return
 	}
@@ -31,10 +31,9 @@ func (m *monitor) reportStuck(now time.Time) {
 	}
 }
 
-// findStuck marks the handlers that have run for limit and gives each a replacement where
-// that is wanted. It returns their events without the stacks, and their goroutines. mu is
-// held.
-func (m *monitor) findStuck(now time.Time, limit time.Duration) (found []Event, ids []int64) {
+// findStuckLocked marks the handlers that have run for limit and gives each a replacement where
+// that is wanted. It returns their events without the stacks, and their goroutines.
+func (m *monitor) findStuckLocked(now time.Time, limit time.Duration) (found []Event, ids []int64) {
 	for _, w := range m.pool.workers {
 		age := w.runs(now)
 		if w.stuck || age == 0 || age < limit {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/longshore-go/longshore"
-	"github.com/longshore-go/longshore/container/internal/dispatch"
 	"github.com/longshore-go/longshore/container/internal/state"
 	"github.com/longshore-go/longshore/transport"
 )
@@ -21,7 +20,7 @@ type supervisor struct {
 	axes    *axes         // what is wanted, and what is
 	sub     *subscription // which only its goroutine changes
 	pending *pending      // what others want of it
-	hand    workplace     // what follows a subscription
+	hand    *handout      // what follows a subscription
 	pool    *pool         // how many workers a window is for
 	intake  *intake       // the Receive that a cancelled consumer waits for
 	held    *stock        // what a consumer leaves behind
@@ -35,37 +34,8 @@ type supervisor struct {
 	observe func(*generation) *observer // makes what a consumer reports to
 	reports bool                        // a middleware wants to know of the transport's operations
 	recv    *receiver                   // takes in the buffer of a consumer that is cancelled
-	back    requeuer                    // gives back what a lost or cancelled consumer leaves here
-	upkeep  upkeep                      // is called now and then
-}
-
-// workplace is what a subscription feeds.
-type workplace interface {
-	// setTarget starts the workers.
-	setTarget(n int)
-	// wantedWindow is how many deliveries the broker should let us hold.
-	wantedWindow() int
-	// provided says whether what a hold left here must be handled first.
-	provided() bool
-	// reported is the state that the container reports.
-	reported() State
-}
-
-// requeuer gives back deliveries, or ends those that the broker took back.
-type requeuer interface {
-	giveBack
-	// releaseOrphans gives back what a lost delivery left behind in its lane.
-	releaseOrphans()
-	// loseAll ends all deliveries of a closed consumer.
-	loseAll(*generation)
-	// abandonUnstarted forgets what closing the consumer gives back.
-	abandonUnstarted(out []*dispatch.Item[item])
-}
-
-// upkeep is work that the supervisor does now and then besides keeping the subscription.
-type upkeep interface {
-	onTick()
-	resize(g *generation, now time.Time)
+	back    *returner                   // gives back what a lost or cancelled consumer leaves here
+	upkeep  *scaler                     // is called now and then
 }
 
 // run goes on until a stop begins or the first start has failed.
@@ -73,7 +43,7 @@ func (v *supervisor) run() {
 	defer v.stay.end()
 	for {
 		var act func() bool
-		v.locked(func() { act = v.todo() })
+		v.locked(func() { act = v.todoLocked() })
 		if act == nil {
 			<-v.kick
 			continue
@@ -84,9 +54,9 @@ func (v *supervisor) run() {
 	}
 }
 
-// todo returns the next thing to do; nil: nothing now. The function that it returns
-// reports false when the run is to end. mu is held.
-func (v *supervisor) todo() func() bool {
+// todoLocked returns the next thing to do; nil: nothing now. The function that it returns
+// reports false when the run is to end.
+func (v *supervisor) todoLocked() func() bool {
 	g, now := v.sub.gen, v.s.clock.Now()
 	do := func(f func()) func() bool { return func() bool { f(); return true } }
 	switch {
