@@ -3,8 +3,6 @@ package container
 import (
 	"slices"
 	"time"
-
-	"github.com/longshore-go/longshore"
 )
 
 const (
@@ -71,14 +69,6 @@ func (s *scaler) lookAtCapacity() {
 // free says whether a worker has nothing to do.
 func (p *pool) free() bool {
 	return len(p.idle) > 0 || slices.ContainsFunc(p.workers, func(w *worker) bool { return w.d == nil && len(w.batch) == 0 })
-}
-
-// doubted says whether a middleware only tries if work may start.
-func (c *ListenerContainer) doubted() bool {
-	return slices.ContainsFunc(c.watchers, func(w longshore.Watcher) bool {
-		d, ok := w.(longshore.Doubter)
-		return ok && d.Doubts()
-	})
 }
 
 // mayTake says whether a delivery that the broker handed over now would start at once:

@@ -16,17 +16,13 @@ import (
 // keeps the subscription alive until it is stopped. All methods are safe for
 // concurrent use and idempotent.
 type ListenerContainer struct {
-	src       transport.Source              // opened again after each loss
-	set       *settings                     // the checked configuration
-	handler   longshore.Handler             // the chain for single deliveries; nil with batches
-	batch     longshore.BatchHandler        // the chain for batches; nil without them
-	observers []longshore.OutcomeObserver   // middlewares that want every verdict
-	operators []longshore.OperationObserver // middlewares that want every broker operation
-	checks    []longshore.Checker           // middlewares that check what the source can do
-	watchers  []longshore.Watcher           // middlewares that can hold the intake
-	names     []string                      // of the watchers
-	hub       *eventHub                     // delivers events to subscribers and the log
-	asked     requestedVerdict              // verdicts that handlers requested by a verb
+	src     transport.Source       // opened again after each loss
+	set     *settings              // the checked configuration
+	handler longshore.Handler      // the chain for single deliveries; nil with batches
+	batch   longshore.BatchHandler // the chain for batches; nil without them
+	hooks   hooks                  // the middlewares that want more than the handler's calls
+	hub     *eventHub              // delivers events to subscribers and the log
+	asked   requestedVerdict       // verdicts that handlers requested by a verb
 
 	mu      sync.Mutex // guards what follows
 	cur     *engine    // the current or last run; nil before the first
@@ -85,25 +81,11 @@ func build(src transport.Source, cfg Config, noHandler, batch bool) (*ListenerCo
 	if err = errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
-	c := &ListenerContainer{src: src, set: s, workers: w, paused: cfg.StartPaused, done: make(chan struct{})}
+	c := &ListenerContainer{src: src, set: s, hooks: hooksOf(cfg.Middleware), workers: w, paused: cfg.StartPaused, done: make(chan struct{})}
 	if cfg.StartPaused {
 		c.pausedBy.By = "Config.StartPaused"
 	}
 	c.hub = newEventHub(s.name, newLimitedLog(s))
-	for _, m := range cfg.Middleware {
-		if o, ok := m.(longshore.OutcomeObserver); ok {
-			c.observers = append(c.observers, o)
-		}
-		if o, ok := m.(longshore.OperationObserver); ok {
-			c.operators = append(c.operators, o)
-		}
-		if k, ok := m.(longshore.Checker); ok {
-			c.checks = append(c.checks, k)
-		}
-		if x, ok := m.(longshore.Watcher); ok {
-			c.watchers, c.names = append(c.watchers, x), append(c.names, nameOf(m))
-		}
-	}
 	for _, text := range s.warnings {
 		c.hub.log.event(Event{Time: s.clock.Now(), Kind: EventNotice, Text: text})
 	}
@@ -174,7 +156,7 @@ func (c *ListenerContainer) awaitStart(ctx context.Context, r *engine) error {
 	r.locked(func() { last = r.sub.lastErr })
 	r.drain.begin(r.s.clock.Now(), r.s.clock.Now().Add(r.s.grace))
 	<-r.ended
-	return c.notStarted(ctx, last)
+	return notStarted(ctx, c.set, last)
 }
 
 // Stop drains: nothing new starts, running handlers finish, what was not started

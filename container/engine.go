@@ -38,7 +38,7 @@ func newRun(c *ListenerContainer) *engine {
 	}
 	d.sub.opensPaused = c.src.Capabilities().OpensPaused
 	d.axes.Holds = state.None.With(state.Operator, c.paused)
-	d.hand.gate.doubts = c.doubted
+	d.hand.gate.doubts = c.hooks.doubts
 	dead := newDeadLetters(c.set, c.src, life)
 	pool, intake, gate := &d.hand.pool, &d.hand.intake, &d.hand.gate
 	done := &concluder{d.common, d.log, &d.axes, &d.hand, pool, &d.held, &d.load, &d.count}
@@ -57,8 +57,8 @@ func newRun(c *ListenerContainer) *engine {
 		monitor: &monitor{common: d.common, hand: &d.hand, pool: pool, held: &d.held, sub: &d.sub, load: &d.load, count: &d.count}}
 	seen := observer{d.common, d.log, &d.axes, &d.sub, &d.count, r.receiver, r.returner, nil}
 	r.supervisor = &supervisor{common: d.common, calls: r.calls, log: d.log, axes: &d.axes, sub: &d.sub, pending: &d.pending, hand: &d.hand,
-		pool: pool, intake: intake, held: &d.held, src: c.src, dead: dead, base: life.base, checks: c.checks,
-		startup: &startup{done: make(chan struct{})}, reports: len(c.operators) > 0,
+		pool: pool, intake: intake, held: &d.held, src: c.src, dead: dead, base: life.base, checks: c.hooks.checks,
+		startup: &startup{done: make(chan struct{})}, reports: len(c.hooks.operators) > 0,
 		observe: seen.of, recv: r.receiver, back: r.returner, upkeep: r.scaler}
 	pool.run = (&runner{d.common, &d.axes, &d.hand, &d.held, &d.load.cycles, r.receiver, r.caller}).run
 	intake.fetch = r.receiver.fetch
@@ -82,7 +82,7 @@ func (r *engine) start() {
 	stopCalls := r.c.callOnEvent()
 	r.emit(Event{Kind: EventState, Text: string(StateStarting)})
 	go func() {
-		stopHolds, stopGate := r.holds.watch(r.c.watchers, r.c.names), r.hand.gate.watch()
+		stopHolds, stopGate := r.holds.watch(r.c.hooks.watchers, r.c.hooks.names), r.hand.gate.watch()
 		r.scaler.arm()
 		r.scaler.armCapacity()
 		r.supervisor.run()

@@ -45,7 +45,7 @@ type tally struct {
 const mostNamed = 10
 
 func newEventLog(c *ListenerContainer) *eventLog {
-	return &eventLog{reporter: reporter{c.hub, c.set.clock}, s: c.set, observers: c.observers, operators: c.operators}
+	return &eventLog{reporter: reporter{c.hub, c.set.clock}, s: c.set, observers: c.hooks.observers, operators: c.hooks.operators}
 }
 
 // outcome reports a verdict to the middlewares that observe outcomes.

@@ -61,13 +61,21 @@ func (f *fickle) numbers(what string) (ns []int) {
 
 func (f *fickle) Open(ctx context.Context, o transport.OpenOptions) (transport.Consumer, error) {
 	c, err := f.Source.Open(ctx, o)
-	return &fickleConsumer{c, f}, err
+	if err != nil {
+		return nil, err
+	}
+	p, ok := c.(transport.Pauser)
+	if !ok {
+		return nil, errors.New("it cannot pause")
+	}
+	return &fickleConsumer{c, p, f}, nil
 }
 
 type fickleConsumer struct {
 	transport.Consumer
 
-	of *fickle
+	pauser transport.Pauser
+	of     *fickle
 }
 
 func (c *fickleConsumer) FollowWorkers(_ context.Context, n int) error {
@@ -79,14 +87,14 @@ func (c *fickleConsumer) Pause(ctx context.Context) error {
 	if err := c.of.next("pause", 0); err != nil {
 		return err
 	}
-	return c.Consumer.(transport.Pauser).Pause(ctx)
+	return c.pauser.Pause(ctx)
 }
 
 func (c *fickleConsumer) Resume(ctx context.Context) error {
 	if err := c.of.next("resume", 0); err != nil {
 		return err
 	}
-	return c.Consumer.(transport.Pauser).Resume(ctx)
+	return c.pauser.Resume(ctx)
 }
 
 // A call to a transport that failed is repeated, also where by then the number is wanted that

@@ -65,7 +65,7 @@ func (c *ListenerContainer) situation() situation {
 	if r == nil {
 		return s
 	}
-	s.begun, s.doubts, s.now = true, c.doubted(), r.now()
+	s.begun, s.doubts, s.now = true, c.hooks.doubts(), r.now()
 	if gate := c.set.gate; gate != nil {
 		s.Permits, s.Rate = gate.Limits()
 		if g, ok := gate.(longshore.Intervened); ok {

@@ -11,9 +11,9 @@ import (
 // notStarted is the error of a start whose time is over. The broker's last error explains
 // most; without one, there was no response from its address, whatever the transport calls
 // that. The caller finds the end of its own context by errors.Is.
-func (c *ListenerContainer) notStarted(ctx context.Context, last error) error {
+func notStarted(ctx context.Context, set *settings, last error) error {
 	over := &startOver{last: last, ctx: ctx.Err(), cause: context.Cause(ctx)}
-	out := &longshore.Error{Code: longshore.CodeUnreachable, Source: c.set.name, Op: fmt.Sprintf("start container %q", c.set.name), Err: over}
+	out := &longshore.Error{Code: longshore.CodeUnreachable, Source: set.name, Op: fmt.Sprintf("start container %q", set.name), Err: over}
 	var known *longshore.Error
 	switch {
 	case errors.As(last, &known) && known.Code != longshore.CodeTimeout:
@@ -26,7 +26,7 @@ func (c *ListenerContainer) notStarted(ctx context.Context, last error) error {
 	case !errors.Is(over.ctx, context.DeadlineExceeded) && last == nil:
 		out.Code, over.text = longshore.CodeState, over.cause.Error() // called off, and nothing is known of the broker
 	default:
-		over.text = fmt.Sprintf("the broker of %q has not answered in the time for the start", c.set.about.Name)
+		over.text = fmt.Sprintf("the broker of %q has not answered in the time for the start", set.about.Name)
 		if last != nil {
 			over.text += ": " + bare(last)
 		}
