@@ -35,6 +35,9 @@ func TestBlockedKeyHoldsNoOtherKeyUp(t *testing.T) {
 	for name, block := range waysToBlock() {
 		for _, keys := range []int{2, 100} {
 			for _, workers := range []container.Workers{{}, {Min: 4, Max: 4}} {
+				if keys == 100 && workers.Min > 0 {
+					continue // the two others show it
+				}
 				t.Run(fmt.Sprint(name, ", ", keys, " keys, workers ", workers), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) { othersGoOn(t, block, keys, workers) })
 				})
@@ -66,7 +69,7 @@ func othersGoOn(t *testing.T, block func(context.Context) error, keys int, worke
 	for range 5 {
 		second()
 	}
-	for range 3 { // in each 20 s of a minute
+	for range 2 { // in each 20 s
 		before := done.Load()
 		for range 20 {
 			second()

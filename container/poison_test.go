@@ -15,7 +15,7 @@ import (
 // One record in a hundred fails always: the good ones take as long as without
 // them, whatever becomes of the bad ones.
 func TestPoisonCostsNoThroughput(t *testing.T) {
-	const records, workers = 20_000, 10
+	const records, workers = 4_000, 10
 	for _, order := range []container.Order{container.Unordered, container.ByKey} {
 		for name, dl := range map[string]container.DeadLetter{"dead letter": {To: "dead"}, "keep": {Policy: container.DeadLetterKeep}} {
 			t.Run(fmt.Sprint(order, "/", name), func(t *testing.T) {

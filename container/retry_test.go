@@ -206,7 +206,7 @@ func TestRetriesFirstThenDeadLetter(t *testing.T) {
 						return errBad
 					}), container.Config{Order: order, DeadLetter: container.DeadLetter{To: "dead"},
 						Redelivery: container.Redelivery{MaxAttempts: 4, Backoff: container.Backoff{Initial: initial}}})
-					wait(time.Hour)
+					wait(5 * time.Minute)
 					stop(t, c)
 					if runs.Load() != 4 || b.Inspect("dead").Published != 1 {
 						t.Errorf("%d runs, %d dead", runs.Load(), b.Inspect("dead").Published)
@@ -253,7 +253,7 @@ func TestVerdicts(t *testing.T) {
 						}
 						return err
 					}}})
-				wait(time.Hour)
+				wait(5 * time.Minute)
 				stop(t, c)
 				if runs.Load() != tc.runs || b.Inspect("dead").Published != tc.dead || tc.stats(c.Stats()) != 1 {
 					t.Errorf("%d runs, %d dead, %+v", runs.Load(), b.Inspect("dead").Published, c.Stats())
@@ -280,7 +280,7 @@ func TestReleaseIsNotCounted(t *testing.T) {
 				}
 				return nil
 			}), container.Config{Order: order, Redelivery: container.Redelivery{MaxAttempts: 2}})
-			wait(3 * time.Hour)
+			wait(time.Hour)
 			stop(t, c)
 			if runs.Load() != 20 || b.Inspect("dead").Published != 0 {
 				t.Errorf("%d runs, %d dead", runs.Load(), b.Inspect("dead").Published)

@@ -210,7 +210,7 @@ func TestHoldThatOutlastsTheLeaseHandsOn(t *testing.T) {
 					!paused && !strings.Contains(st.Reason, "held by ") {
 					t.Errorf("%+v", st)
 				}
-				wait(2 * time.Hour)
+				wait(time.Hour)
 				if n := b.Inspect("q").Consumers; n != 1 {
 					t.Errorf("%d consumers", n)
 				}
@@ -306,7 +306,7 @@ func TestLongPauseLosesNothing(t *testing.T) {
 			}})
 		wait(3500 * time.Millisecond)
 		c.Pause()
-		wait(3 * time.Hour)
+		wait(time.Hour)
 		if st := c.Stats(); lost.Load() != 0 || b.Inspect("q").Unsettled != 0 || st.State != container.StatePaused || !st.Ready || len(st.Reopens) != 0 {
 			t.Errorf("%d lost, %s, %+v", lost.Load(), held(b, "q"), st)
 		}
