@@ -4,6 +4,7 @@ import (
 	_ "embed" // the text around the tables
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -36,7 +37,8 @@ type FieldDoc struct {
 	Meaning string   `json:"meaning"`
 	Example string   `json:"example,omitempty"`
 
-	none string // a word in place of 0
+	none      string // a word in place of 0
+	described bool   // an earlier mapping of the page has the same keys, and this one's meaning says so
 }
 
 // FieldDocs are all fields, in the order of the page.
@@ -51,10 +53,37 @@ func FieldDocs() (all []FieldDoc) {
 
 // tableOf is the table of one part of the file.
 func tableOf(name string) string {
+	all := docsOf(name)
 	var b strings.Builder
+	rowsOf(&b, slices.DeleteFunc(slices.Clone(all), func(f FieldDoc) bool { return f.onlyOn() != "" }))
+	for _, kind := range []string{onRabbit, onKafka, onSQS, onMemory} {
+		if only := slices.DeleteFunc(slices.Clone(all), func(f FieldDoc) bool { return f.onlyOn() != kind }); len(only) > 0 {
+			fmt.Fprintf(&b, "\n### %s: %s\n\n", name, kind)
+			rowsOf(&b, only)
+		}
+	}
+	return b.String()
+}
+
+// onlyOn is the one kind of broker that has the field, and empty for a field that several have.
+func (f *FieldDoc) onlyOn() string {
+	if len(f.On) == 1 && slices.Contains([]string{onRabbit, onKafka, onSQS, onMemory}, f.On[0]) {
+		return f.On[0]
+	}
+	return ""
+}
+
+// rowsOf writes a table of fields. The keys of a mapping that the page has described before are left out.
+func rowsOf(b *strings.Builder, fields []FieldDoc) {
 	b.WriteString("| key | value | default | meaning |\n|---|---|---|---|\n")
-	for _, f := range docsOf(name) {
+	for _, f := range fields {
+		if f.described {
+			continue
+		}
 		value, doc := f.Value, f.Meaning
+		if f.Value == "true or false" {
+			value = "bool"
+		}
 		if len(f.OneOf) > 0 {
 			value = "`" + strings.Join(f.OneOf, "`, `") + "`"
 		}
@@ -64,15 +93,14 @@ func tableOf(name string) string {
 		if f.Key == "source" {
 			value = "URL or mapping"
 		}
-		if len(f.On) > 0 {
+		if len(f.On) > 1 || len(f.On) == 1 && f.onlyOn() == "" {
 			doc = "*" + strings.Join(f.On, ", ") + "* " + doc
 		}
 		if f.Example != "" {
 			doc += " Example: `" + f.Example + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Key, value, strings.ReplaceAll(f.Default, "|", "\\|"), strings.ReplaceAll(doc, "|", "\\|"))
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", f.Key, value, strings.ReplaceAll(f.Default, "|", "\\|"), strings.ReplaceAll(doc, "|", "\\|"))
 	}
-	return b.String()
 }
 
 // docsOf lists the keys of one part of the reference.
@@ -86,10 +114,12 @@ func docsOf(part string) []FieldDoc {
 
 // rows goes through the fields in the order of the structs, which is the order of the page.
 func rows(all []FieldDoc, t reflect.Type, prefix, page string) []FieldDoc {
+	// These two say in their own meaning which mapping has the same keys.
+	described := prefix == "otlp.tls." || prefix == "reopen."
 	fs := fieldsOf(t)
 	for i := range fs {
 		f := &fs[i]
-		row := FieldDoc{Part: page, Key: prefix + f.key, Value: f.kindName(), Default: f.def, On: f.on, Meaning: f.doc, Example: f.like, none: f.none}
+		row := FieldDoc{Part: page, Key: prefix + f.key, Value: f.kindName(), Default: f.def, On: f.on, Meaning: f.doc, Example: f.like, none: f.none, described: described}
 		if len(f.oneof) > 0 {
 			row.OneOf = f.words()
 		}

@@ -25,70 +25,70 @@ import "time"
 //
 // root is the whole file.
 type root struct {
-	Version    int                          `key:"version" def:"1" doc:"Version of this format; there is only 1."`
-	Brokers    map[string]*brokerSection    `key:"brokers" doc:"Brokers by a name of one's own. Optional: a source may also be one URL."`
+	Version    int                          `key:"version" def:"1" doc:"Version of this format."`
+	Brokers    map[string]*brokerSection    `key:"brokers" doc:"Brokers by name. Optional: a source may be a URL."`
 	Lifecycle  lifecycleSection             `key:"lifecycle" doc:"Start and stop of the whole process."`
-	Admin      *adminSection                `key:"admin" doc:"The admin API, which longshore ctl talks to. Absent: none; admin: {} serves it with its defaults."`
+	Admin      *adminSection                `key:"admin" doc:"The admin API for longshore ctl. admin: {} serves it with its defaults."`
 	Telemetry  telemetrySection             `key:"telemetry" doc:"Metrics and traces of all containers."`
-	Defaults   *containerSection            `key:"defaults" doc:"Any field of a container except source, for all that do not say otherwise."`
-	Containers map[string]*containerSection `key:"containers" doc:"Containers by name. The code gives each its handler by this name."`
-	Bridge     map[string]*routeSection     `key:"bridge" doc:"Routes of longshore bridge by name, usually in a file of their own, bridge.yaml."`
+	Defaults   *containerSection            `key:"defaults" doc:"Fields of a container, except source, for all containers."`
+	Containers map[string]*containerSection `key:"containers" doc:"Containers by name."`
+	Bridge     map[string]*routeSection     `key:"bridge" doc:"Routes of longshore bridge by name."`
 }
 
 // lifecycleSection bounds the stop of the process.
 type lifecycleSection struct {
-	StopTimeout time.Duration `key:"stop_timeout" def:"what the components need, at least 25s" like:"40s" doc:"Bound of the whole stop. If there is less time than the components' budgets, they share it in proportion. The process's kill grace (terminationGracePeriodSeconds) must be longer: longshore config check prints it."`
+	StopTimeout time.Duration `key:"stop_timeout" def:"what the components need, at least 25s" like:"40s" doc:"Bound of the whole stop. With less time than their budgets, components share it in proportion."`
 }
 
 // adminSection mirrors admin.Config; a pointer to it is nil where no API is served.
 type adminSection struct {
 	Listen    string            `key:"listen" def:"127.0.0.1:8391" doc:"Host and port."`
-	Operators map[string]secret `key:"operators" like:"{anna: env:ANNA_TOKEN}" doc:"Who may look and change: names and tokens of at least 16 characters. None, on a loopback address: a token is made at start in token_file."`
+	Operators map[string]secret `key:"operators" like:"{anna: env:ANNA_TOKEN}" doc:"Who may look and change, with tokens of at least 16 characters. None, on loopback: a token is written to token_file."`
 	Viewers   map[string]secret `key:"viewers" like:"{wall: file:secrets/wall}" doc:"Who may look."`
-	Hosts     []string          `key:"hosts" like:"[orders.internal]" doc:"Names under which the API may be reached, besides listen, localhost and plain addresses."`
+	Hosts     []string          `key:"hosts" like:"[orders.internal]" doc:"Host names of the API besides listen, localhost and plain addresses."`
 	TLS       *adminTLSSection  `key:"tls" doc:"Serves https. Absent: http."`
-	TokenFile string            `key:"token_file" def:"in the user's runtime directory" doc:"Where to write the token that is generated when no operator is configured."`
+	TokenFile string            `key:"token_file" def:"in the user's runtime directory" doc:"The token that is generated without operators."`
 }
 
 // adminTLSSection is the certificate of the admin API, which is apart from those of brokers.
 type adminTLSSection struct {
-	CertFile string `key:"cert_file" like:"tls/admin.pem" doc:"PEM file of the server's certificate. Read at each handshake, so that a renewed one is used. Needed, with key_file."`
+	CertFile string `key:"cert_file" like:"tls/admin.pem" doc:"PEM file of the server's certificate, read at each handshake. Required, with key_file."`
 	KeyFile  string `key:"key_file" like:"tls/admin.key" doc:"PEM file of its key."`
 }
 
 // containerSection mirrors container.Config and the middlewares that need no code. Times and numbers are
 // zero where the file says nothing.
 type containerSection struct {
-	Source *sourceSection `key:"source" own:"true" whole:"true" like:"amqp://localhost/?queue=orders" doc:"The source: a URL, or a mapping as below."`
+	Source *sourceSection `key:"source" own:"true" whole:"true" like:"amqp://localhost/?queue=orders" doc:"A URL, or a mapping as below."`
 
 	Workers   workersSection    `key:"workers" doc:"How many handler calls run at once."`
 	Autoscale *autoscaleSection `key:"autoscale" whole:"true" doc:"What moves the count between workers.min and workers.max."`
 	Lookahead int               `key:"lookahead" none:"none" def:"as many as workers, at least 8" doc:"Deliveries held beyond the workers."`
-	MaxBytes  size              `key:"max_bytes" def:"64MiB" doc:"The intake stops while the bodies held are larger in sum; one larger message alone is let through."`
+	MaxBytes  size              `key:"max_bytes" def:"64MiB" doc:"The intake stops while the bodies held exceed it. One larger message alone passes."`
 	Order     order             `key:"order" oneof:"by_key|by_partition|unordered" def:"by_key on Kafka and SQS FIFO, else unordered" doc:"Which messages are handled one after the other. header:NAME: those with the same value of a header."`
 
 	Redelivery redeliverySection  `key:"redelivery" doc:"What happens after a handler failed."`
-	DeadLetter *deadLetterSection `key:"dead_letter" whole:"true" doc:"What happens after it failed for the last time. Needed on Kafka; elsewhere absent is native where the broker's place is known, else keep."`
-	Deletion   string             `key:"deletion" oneof:"on_success|always|never|no_redrive" def:"by redelivery, dead_letter and settle" doc:"One word in place of redelivery.max_attempts, dead_letter and settle: delete what succeeded, everything after one attempt, nothing (the handler does), or what succeeded and, on a queue without a redrive policy, what failed."`
+	DeadLetter *deadLetterSection `key:"dead_letter" whole:"true" doc:"What happens after the last failure. Required on Kafka; elsewhere absent means native if the broker has a known destination, else keep."`
+	Deletion   string             `key:"deletion" oneof:"on_success|always|never|no_redrive" def:"by redelivery, dead_letter and settle" doc:"One word in place of redelivery.max_attempts, dead_letter and settle: see [deletion policies](transports/sqs.md#deletion-policies)."`
 
-	Throttle *throttleSection `key:"throttle" doc:"Limits, changed while it runs by longshore ctl throttle. Absent: no limit, and still changeable."`
-	Breaker  *breakerSection  `key:"breaker" doc:"Takes the container off its broker while what stands behind the handler is down. breaker: {} is one with its defaults."`
-	Dedupe   *dedupeSection   `key:"dedupe" doc:"Acks what this process has handled a moment ago. A convenience, no guarantee. dedupe: {} is one with its defaults."`
-	Timeout  time.Duration    `key:"timeout" def:"none" like:"30s" doc:"Ends the context of a handler call; what fails then is retried."`
-	Decode   bool             `key:"decode" def:"false" doc:"Unpacks bodies by their content encoding (gzip, zstd, deflate …) before the handler."`
+	Throttle *throttleSection `key:"throttle" doc:"Limits that longshore ctl throttle can change, also if absent."`
+	Breaker  *breakerSection  `key:"breaker" doc:"Stops the intake while a dependency of the handler is down. breaker: {} uses the defaults."`
+	Dedupe   *dedupeSection   `key:"dedupe" doc:"Acks messages that this process has just handled. No guarantee. dedupe: {} uses the defaults."`
+	Timeout  time.Duration    `key:"timeout" def:"none" like:"30s" doc:"Ends the context of a handler call."`
+	Decode   bool             `key:"decode" def:"false" doc:"Unpacks bodies by their content encoding before the handler."`
 
-	DecodeMaxBytes size `key:"decode_max_bytes" def:"64MiB" doc:"With decode: the largest body after unpacking. A larger one goes to the dead-letter destination."`
-	DecodeMaxHeld  size `key:"decode_max_held" def:"256MiB" doc:"With decode: the bytes that unpacked bodies may take together while their handlers run; further ones wait. At least decode_max_bytes."`
-	LogEach        bool `key:"log_messages" def:"false" doc:"One log line at level info for each handler call. log_level must let it through."`
+	DecodeMaxBytes size `key:"decode_max_bytes" def:"64MiB" doc:"With decode: the largest unpacked body. A larger one is dead-lettered."`
+	DecodeMaxHeld  size `key:"decode_max_held" def:"256MiB" doc:"With decode: all unpacked bodies together; others wait. At least decode_max_bytes."`
+	LogEach        bool `key:"log_messages" def:"false" doc:"One log line at level info for each handler call."`
 
-	Settle       string        `key:"settle" oneof:"auto|manual" def:"auto" doc:"Who settles: the container by the handler's result, or the handler."`
+	Settle       string        `key:"settle" oneof:"auto|manual" def:"auto" doc:"manual: the handler settles."`
 	Batch        *batchSection `key:"batch" doc:"Messages come in batches, to a handler made with config.Batch."`
 	Stuck        stuckSection  `key:"stuck" doc:"Handlers that do not return."`
 	DrainTimeout time.Duration `key:"drain_timeout" none:"none" def:"20s" doc:"How long a stop waits for running handlers before their contexts are cancelled."`
-	CancelGrace  time.Duration `key:"cancel_grace" def:"2s" doc:"Time after that to return messages, flush settlements and close."`
-	Reopen       reopenSection `key:"reopen" doc:"Delays between attempts to subscribe again."`
+	CancelGrace  time.Duration `key:"cancel_grace" def:"2s" doc:"Time after that to return messages and close."`
+	Reopen       reopenSection `key:"reopen" doc:"Delays between attempts to subscribe: the keys of redelivery.backoff, with initial 250ms and max 30s."`
 
-	StartPaused   bool   `key:"start_paused" def:"false" doc:"Connects and declares, and takes nothing until it is resumed."`
-	WaitForBroker bool   `key:"wait_for_broker" def:"false" doc:"The start waits for a broker that cannot be reached, instead of going on to try in the background."`
+	StartPaused   bool   `key:"start_paused" def:"false" doc:"Connects and declares, but takes nothing until resumed."`
+	WaitForBroker bool   `key:"wait_for_broker" def:"false" doc:"The start waits for an unreachable broker."`
 	LogLevel      string `key:"log_level" oneof:"debug|info|warn|error" def:"warn, or what the logger given in code has" doc:"Least level of log lines."`
 }

@@ -10,23 +10,23 @@ type workersSection struct {
 
 // autoscaleSection chooses the policy that moves the number of workers, and its settings.
 type autoscaleSection struct {
-	Policy        string        `key:"policy" oneof:"adaptive|consecutive|spring|fixed" def:"adaptive" doc:"adaptive follows the load and finds the knee; consecutive is Spring's rule without its defects, spring that rule exactly; fixed stays at workers.min."`
+	Policy        string        `key:"policy" oneof:"adaptive|consecutive|spring|fixed" def:"adaptive" doc:"See [autoscaling](../explanation/autoscaling.md)."`
 	Hold          time.Duration `key:"hold" def:"45s" on:"adaptive" doc:"How long a demand is remembered before workers leave."`
-	Util          float64       `key:"util" def:"0.75" on:"adaptive" doc:"Share of the time that workers are to be busy, 0.1 to 0.85."`
-	Drain         time.Duration `key:"drain" def:"5s" on:"adaptive" doc:"Time in which what waits is to be cleared."`
+	Util          float64       `key:"util" def:"0.75" on:"adaptive" doc:"Target share of busy time, 0.1 to 0.85."`
+	Drain         time.Duration `key:"drain" def:"5s" on:"adaptive" doc:"Time to clear the backlog."`
 	Growth        float64       `key:"growth" def:"2" on:"adaptive" doc:"Factor of one step up, 1.1 to 4."`
-	NoProbe       bool          `key:"no_probe" def:"false" on:"adaptive" doc:"Leaves a knee alone once it was found."`
-	StartInterval time.Duration `key:"start_interval" def:"10s" on:"consecutive spring" doc:"Least time between two workers that are added."`
-	StopInterval  time.Duration `key:"stop_interval" def:"60s" on:"consecutive spring" doc:"Least time between two that are taken away."`
+	NoProbe       bool          `key:"no_probe" def:"false" on:"adaptive" doc:"No probes once a knee is found."`
+	StartInterval time.Duration `key:"start_interval" def:"10s" on:"consecutive spring" doc:"Least time between two added workers."`
+	StopInterval  time.Duration `key:"stop_interval" def:"60s" on:"consecutive spring" doc:"Least time between two removed workers."`
 	ActiveTrigger int           `key:"active_trigger" def:"10" on:"consecutive spring" doc:"Active cycles in a row that add a worker."`
-	IdleTrigger   int           `key:"idle_trigger" def:"10" on:"consecutive spring" doc:"Idle cycles in a row that take one away."`
+	IdleTrigger   int           `key:"idle_trigger" def:"10" on:"consecutive spring" doc:"Idle cycles in a row that remove one."`
 	ReceiveWait   time.Duration `key:"receive_timeout" def:"1s" on:"consecutive spring" doc:"Time without work that is one idle cycle."`
 	BatchSize     int           `key:"batch_size" def:"1" on:"spring" doc:"Messages in a cycle."`
 }
 
 // redeliverySection is what becomes of a message whose handler fails.
 type redeliverySection struct {
-	MaxAttempts int            `key:"max_attempts" def:"5" doc:"How often a handler sees a message before dead_letter applies; 1 means no retries."`
+	MaxAttempts int            `key:"max_attempts" def:"5" doc:"Handler calls before dead_letter applies; 1 means no retries."`
 	Backoff     backoffSection `key:"backoff" doc:"Delay before the next attempt."`
 	Parked      int            `key:"parked" def:"16 × (workers + lookahead)" doc:"Most retries that wait in this process."`
 }
@@ -53,9 +53,9 @@ type reopenSection struct {
 // of the other would contradict each other.
 type deadLetterSection struct {
 	To      string `key:"to" like:"orders.dlq" doc:"Queue or topic to publish to, confirmed before the message is acked. On RabbitMQ also EXCHANGE/ROUTING.KEY."`
-	MaxHops int    `key:"max_hops" def:"8" doc:"Moves to a dead-letter destination, and replays, after which a message stays with its reason: dead letters do not go round for ever."`
-	Via     string `key:"via" like:"kafka" def:"the source's own broker" doc:"A name of brokers: dead letters are published there, where the place must exist."`
-	Policy  string `key:"policy" oneof:"native|keep|discard" doc:"Without to: native leaves it to the broker (dead-letter exchange, redrive policy), keep retries at backoff.max for ever, discard loses the message with a log line."`
+	MaxHops int    `key:"max_hops" def:"8" doc:"Moves to a dead-letter destination, and replays, after which a message stays: see [hops](errors.md#hops)."`
+	Via     string `key:"via" like:"kafka" def:"the source's own broker" doc:"Name of another broker to publish to, where the destination must exist."`
+	Policy  string `key:"policy" oneof:"native|keep|discard" doc:"Without to: native uses the broker's dead-letter exchange or redrive policy, keep retries for ever, discard drops the message with a log line."`
 }
 
 // throttleSection has pointers, since 0 permits hold everything and an absent key limits nothing.
@@ -67,22 +67,22 @@ type throttleSection struct {
 
 // perKeySection limits each key by itself, so that one busy customer does not hold up the others.
 type perKeySection struct {
-	Header  string   `key:"header" like:"tenant" def:"the message's key" doc:"Header whose value is the key. Messages without it are not limited."`
+	Header  string   `key:"header" like:"tenant" def:"the message's key" doc:"Header with the key. Messages without it are unlimited."`
 	Permits *int     `key:"permits" doc:"Handler calls of one key that run at once. Either permits or rate."`
 	Rate    *float64 `key:"rate" doc:"Handler calls of one key that start per second."`
 }
 
 // breakerSection stops the intake while a dependency is down.
 type breakerSection struct {
-	Name        string        `key:"name" def:"dependency" doc:"What stands behind it, for logs."`
-	Ratio       float64       `key:"ratio" def:"0.5" doc:"Share of failures in window at which it opens, from min_requests on."`
+	Name        string        `key:"name" def:"dependency" doc:"The dependency, for logs."`
+	Ratio       float64       `key:"ratio" def:"0.5" doc:"Share of failures in window that opens it, from min_requests on."`
 	MinRequests int           `key:"min_requests" def:"10" doc:"Finished calls below which ratio does not count."`
 	Window      time.Duration `key:"window" def:"30s" doc:"Time over which ratio is taken."`
 	Consecutive int           `key:"consecutive" none:"never" def:"10" doc:"Failures in a row that open it whatever the ratio."`
-	OpenFor     time.Duration `key:"open_for" def:"5s" doc:"How long it stays open before the first trial, doubled with each that fails."`
-	OpenMax     time.Duration `key:"open_max" def:"1m" doc:"Up to this."`
-	Trials      int           `key:"trials" def:"1" doc:"Messages that must work in a row before it closes."`
-	Ramp        time.Duration `key:"ramp" none:"none" def:"10s" doc:"Time over which the handlers that run at once rise again."`
+	OpenFor     time.Duration `key:"open_for" def:"5s" doc:"Time open before the first trial, doubled with each failed one."`
+	OpenMax     time.Duration `key:"open_max" def:"1m" doc:"Longest such time."`
+	Trials      int           `key:"trials" def:"1" doc:"Successes in a row that close it."`
+	Ramp        time.Duration `key:"ramp" none:"none" def:"10s" doc:"Time until all workers may run again."`
 }
 
 // dedupeSection remembers messages in memory, for one process.
@@ -100,6 +100,6 @@ type batchSection struct {
 
 // stuckSection reports handlers that do not return.
 type stuckSection struct {
-	After  time.Duration `key:"after" none:"never" def:"5m" doc:"Age at which a running handler is reported, with its stack."`
-	Action string        `key:"action" oneof:"wait|replace" def:"wait" doc:"wait leaves its worker to it, replace starts another one."`
+	After  time.Duration `key:"after" none:"never" def:"5m" doc:"Age at which a handler is reported, with its stack."`
+	Action string        `key:"action" oneof:"wait|replace" def:"wait" doc:"replace starts another worker."`
 }

@@ -22,19 +22,19 @@ import (
 
 // telemetrySection says where metrics and traces go, for all containers of the file.
 type telemetrySection struct {
-	Metrics string       `key:"metrics" oneof:"prometheus|otel|otlp" def:"none" doc:"prometheus is a page at /metrics of the admin API, otel the process's OpenTelemetry meter provider, otlp sends them to a collector."`
-	Traces  string       `key:"traces" oneof:"otel|otlp" def:"none" doc:"Spans through the process's OpenTelemetry tracer provider, or sent to a collector by OTLP."`
-	OTLP    *otlpSection `key:"otlp" doc:"Where metrics: otlp and traces: otlp go, as protobuf over HTTP. What cannot be sent is a line in the log and no failure."`
+	Metrics string       `key:"metrics" oneof:"prometheus|otel|otlp" def:"none" doc:"prometheus: /metrics of the admin API; otel: the process's meter provider; otlp: a collector."`
+	Traces  string       `key:"traces" oneof:"otel|otlp" def:"none" doc:"otel: the process's tracer provider; otlp: a collector."`
+	OTLP    *otlpSection `key:"otlp" doc:"The collector, by protobuf over HTTP."`
 }
 
 // otlpSection is the collector. What is left out comes from OpenTelemetry's own variables.
 type otlpSection struct {
-	Endpoint string            `key:"endpoint" def:"OTEL_EXPORTER_OTLP_ENDPOINT, else http://localhost:4318" like:"https://otel.internal:4318" doc:"URL of the collector; /v1/traces and /v1/metrics are appended."`
-	Headers  map[string]secret `key:"headers" like:"{x-api-key: env:OTEL_KEY}" doc:"Headers of each request. Asked for each time."`
-	Service  string            `key:"service" def:"OTEL_SERVICE_NAME, else unknown_service and the program's name" like:"orders" doc:"The service.name of all that is sent."`
-	Sample   float64           `key:"sample" def:"1" like:"0.1" doc:"Share of new traces that are recorded. Those that come with a message follow whoever began them."`
+	Endpoint string            `key:"endpoint" def:"OTEL_EXPORTER_OTLP_ENDPOINT, else http://localhost:4318" like:"https://otel.internal:4318" doc:"URL without /v1/traces and /v1/metrics."`
+	Headers  map[string]secret `key:"headers" like:"{x-api-key: env:OTEL_KEY}" doc:"Headers of each request."`
+	Service  string            `key:"service" def:"OTEL_SERVICE_NAME, else unknown_service and the program's name" like:"orders" doc:"The attribute service.name."`
+	Sample   float64           `key:"sample" def:"1" like:"0.1" doc:"Share of new traces that are recorded. Traces that come with a message keep their decision."`
 	Interval time.Duration     `key:"interval" def:"1m" doc:"Time between two collections of metrics."`
-	TLS      *tlsSection       `key:"tls" doc:"Certificates, with an https endpoint."`
+	TLS      *tlsSection       `key:"tls" doc:"Certificates for an https endpoint: the keys of tls of a broker."`
 }
 
 // flushLimit is how long the last traces and metrics may hold up a stop, where it has
