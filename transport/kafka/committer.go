@@ -56,6 +56,7 @@ func (c *committer) run() {
 	for {
 		select {
 		case <-tick.C:
+		// Many acknowledgements at once do not wait for the tick, or a crash would repeat all of them.
 		case <-c.settled.urgent:
 		case <-c.life.over.Done():
 			return
@@ -88,6 +89,7 @@ func (c *committer) flush(ctx context.Context) error {
 	if err := c.persist(ctx, c.assignments.all, mayHelp); err != nil {
 		return brokerError(op, c.src.name(), err)
 	}
+	// Swapped and not read: a loss is reported by one flush.
 	n := c.settled.lost.Swap(0)
 	if n == 0 {
 		return nil
@@ -208,6 +210,7 @@ func (c *committer) commitNow(ctx context.Context, ps []*partition) error {
 func (c *committer) collect(ps []*partition) (batch map[tp]*pending, more []*partition) {
 	batch = map[tp]*pending{}
 	for _, p := range ps {
+		// Asked again for each batch: a revocation may have ended the assignment since the list was made.
 		if !c.committable(p) { // it went while others committed, or its topic did
 			p.leftOut()
 			continue
@@ -246,6 +249,8 @@ func parts(batch map[tp]*pending, apart func(tp) bool) (all []map[tp]*pending) {
 		}
 		n, bytes := len(one.s.Saved)+len(k.Topic)+entryBytes, weigh(one.outputs)
 		size, written = size+n, written+bytes
+		// A position that alone is too large goes in a part of its own: it cannot be cut, and the broker's
+		// answer for it is then its own.
 		if size > commitBytes || written > transactionBytes && written > bytes {
 			all, size, written = append(all, map[tp]*pending{}), n, bytes
 		}
@@ -263,6 +268,8 @@ func (c *committer) close(ctx context.Context) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		// The producer must not end under a commit, or its transaction would stay open until the broker's
+		// transaction timeout and hold up everyone who reads committed records.
 		c.turn <- struct{}{} // a commit in progress ends with the consumer
 		defer func() { <-c.turn }()
 		c.tx.close()
@@ -303,6 +310,7 @@ func (c *committer) send(ctx context.Context, batch map[tp]*pending) error {
 	if failed == nil {
 		failed = c.answered(batch, positions, answers)
 	}
+	// A commit during a rebalance is held back by us (cluster/commitduringjoin.go).
 	if !errors.Is(failed, cluster.ErrJoining) { // otherwise nothing was sent
 		c.operations.End(longshore.OperationAck, began, codeOr(failed))
 	}
@@ -334,6 +342,7 @@ func (c *committer) answered(batch map[tp]*pending, sent map[tp]cluster.Position
 			}
 			continue
 		}
+		// Each for itself: one topic that was deleted must not keep the others from counting as committed.
 		one.p.committed(one, err)
 		if errors.Is(err, kerr.UnknownTopicID) || errors.Is(err, kerr.UnknownTopicOrPartition) {
 			c.health.markBroken(k.Topic)
@@ -369,6 +378,8 @@ func (c *committer) reportRepeats(ps []*partition) {
 func (p *partition) uncommitted() *pending {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	// The version counts every change of the tracker, so an ack above a gap, which moves no offset, is
+	// committed too: it is in the metadata.
 	if p.t.Version() == p.ledger.committed || p.t.Base() < 0 {
 		return nil
 	}

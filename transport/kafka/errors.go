@@ -37,9 +37,12 @@ func brokerError(op, source string, err error) error {
 	)
 	switch {
 	case errors.As(err, &ke):
+		// An answer of the broker says more than anything that the client has wrapped around it.
 		out.Code, out.Hint = codeOf(ke)
 		out.Err = kafkaText(ke)
 	case tlsFailed(err, out):
+	// franz-go has no error value for this one: an HTTP or TLS answer is read as a length of some
+	// hundred megabytes. The text is that of kgo 1.x; a changed one falls through to CodeConnLost.
 	case strings.Contains(err.Error(), "invalid large response size"):
 		out.Code, out.Err = longshore.CodeUnreachable, errors.New("what answers there is not Kafka")
 		out.Hint = "check host and port, and whether the port is that of a TLS listener"
@@ -47,11 +50,13 @@ func brokerError(op, source string, err error) error {
 		return longshore.ErrClosed
 	case errors.Is(err, kgo.ErrRecordTimeout), errors.Is(err, kgo.ErrRecordRetries):
 		out.Code, out.Hint = longshore.CodeTimeout, "check that the partition's leader responds, or raise Timeout"
+	// Before the plain deadline below: the time for a dial is the client's, and the cure another one.
 	case errors.Is(err, context.DeadlineExceeded) && strings.Contains(err.Error(), "unable to dial"):
 		out.Code, out.Hint = longshore.CodeUnreachable, "check host and port, and whether TLS is used on both sides or on none"
 		out.Err = errors.New("no connection within the time for it")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		out.Code, out.Err = longshore.CodeTimeout, fmt.Errorf("no answer from the cluster: %w", err)
+	// The client's guess (kgo.ErrFirstReadEOF has its kinds unexported): the first read ended at once.
 	case strings.Contains(err.Error(), "is SASL missing"):
 		out.Code, out.Hint = longshore.CodeAuth, "set SASL (in a URL a user, its password and sasl), if the port is that of a listener for logins"
 		out.Err = errors.New("it hung up on a client that does not log in")
@@ -77,6 +82,7 @@ func (b *Broker) failure(op, source string, err error) error {
 	case e.Code == longshore.CodeForbidden && user != "":
 		e.Fields = append(e.Fields, longshore.Field{Name: "user", Value: user})
 		e.Hint = fmt.Sprintf("give user %q the permission: Read and Describe on the topic and Read on the group to consume, Write to publish", user)
+	// Only an answer of the broker proves that it refused the login; the rest stays as it is.
 	case e.Code != longshore.CodeAuth || !known:
 	case ke.Code == kerr.IllegalSaslState.Code:
 		e.Err, e.Hint = &wireError{text: "it takes no login on this port", kafka: ke}, "use the port of a listener for logins, or leave SASL out"
@@ -124,6 +130,7 @@ func (s *SASL) name() string {
 // opened is failure for a first request. A broker that hangs up then, where a
 // login is configured, has most likely refused it: not all say so.
 func (b *Broker) opened(op, source string, err error) error {
+	// ErrFirstReadEOF is the client's sign that TLS or SASL do not match, and has its own hints.
 	var first *kgo.ErrFirstReadEOF
 	if err != nil && errors.Is(err, io.EOF) && !errors.As(err, &first) && b.cfg.SASL.mechanism() != nil {
 		return b.refusedLogin(&longshore.Error{Code: longshore.CodeAuth, Op: op, Source: source, Fields: []longshore.Field{{Name: "address", Value: b.address()}}},
@@ -161,6 +168,8 @@ func tlsFailed(err error, out *longshore.Error) bool {
 		alert   tls.AlertError
 	)
 	switch {
+	// The order is from the special to the general: a CertificateVerificationError wraps the first
+	// three.
 	case errors.As(err, &name):
 		out.Hint = "the certificate is for another name: the address that the broker advertises must be in it"
 	case errors.As(err, &unknown):
@@ -236,6 +245,7 @@ func codeOf(e *kerr.Error) (code longshore.Code, hint string) {
 	case kerr.BrokerNotAvailable.Code, kerr.CoordinatorNotAvailable.Code, kerr.LeaderNotAvailable.Code, kerr.NotLeaderForPartition.Code:
 		return longshore.CodeUnreachable, ""
 	}
+	// After the list: some that are worth a code of their own are retriable too.
 	if kerr.IsRetriable(e) { // a node that is not ready for it, or no longer responsible
 		return longshore.CodeUnreachable, ""
 	}

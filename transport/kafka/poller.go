@@ -43,6 +43,8 @@ func (o *poller) run() {
 	for o.waitNeeded() {
 		var errs []kgo.FetchError
 		records := 0
+		// The gate keeps polls and changes of assignments apart: records of a poll that began before a seek
+		// must not reach the state after it.
 		o.assignments.gate.poll(o.life.stop, func(ctx context.Context) {
 			began := o.operations.Begin()
 			fs := o.cl.PollFetches(ctx)
@@ -51,6 +53,7 @@ func (o *poller) run() {
 				o.operations.End(longshore.OperationReceive, began, codeOr(fs.Err()))
 			}
 			records = o.accept(fs)
+			// From here on the decompressed batches are counted as the partitions' and no longer as the client's.
 			o.unpack.Polled()
 		})
 		for _, e := range errs {
@@ -86,10 +89,12 @@ func (o *poller) waitNeeded() bool {
 // mayPoll reports whether a partition needs records, and keeps the client from fetching for
 // those that have enough. waited is for how long it has said no because of them.
 func (o *poller) mayPoll(waited time.Duration) (ok bool, again time.Duration) {
+	// The client goes on fetching up to its own buffer; what is not polled stays there, bounded.
 	if o.turns.isPaused() || o.flow.full() {
 		return false, 0
 	}
 	ps := o.assignments.all()
+	// Without partitions a poll must run: it is where the client reports that the group failed.
 	needed := len(ps) == 0
 	var hold []*partition
 	for _, p := range ps {
@@ -104,6 +109,8 @@ func (o *poller) mayPoll(waited time.Duration) (ok bool, again time.Duration) {
 	if !needed {
 		return false, 0
 	}
+	// The partitions with little wait for holdAfter, in which those with much may be worked off:
+	// then nothing has to be paused and resumed.
 	if len(hold) > 0 && waited < holdAfter {
 		return false, holdAfter - waited
 	}
@@ -153,6 +160,8 @@ func (o *poller) acceptPartition(topic string, fp *kgo.FetchPartition, at time.T
 		o.oversized(p, big, at)
 		return 1
 	}
+	// Offsets only grow in a log that is whole. A smaller one is the only sign that the client gives of
+	// an unclean election or a topic that was made again under its name.
 	if len(fp.Records) > 0 && fp.Records[0].Offset < p.expected() {
 		if p = o.rewound(p, fp.Records[0].Offset); p.expected() < fp.Records[0].Offset {
 			return 0 // they come once more, after what is read again
@@ -199,6 +208,7 @@ func (p *partition) accept(fp *kgo.FetchPartition, at time.Time) {
 	if fp.Err == nil || len(fp.Records) > 0 {
 		p.logEnd = fp.HighWatermark
 		if p.with.src.cfg.Isolation == ReadCommitted {
+			// With open transactions the log ends later than what may be read; the difference is no backlog.
 			p.logEnd = fp.LastStableOffset
 		}
 	}

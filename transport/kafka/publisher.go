@@ -18,12 +18,16 @@ import (
 )
 
 const (
+	// As long as the Java client's request.timeout.ms, so that one lost leader election fits in.
 	defaultTimeout = 30 * time.Second
-	defaultBatch   = 1000012
+	// The client's own default, which is the message.max.bytes of old brokers; newer ones take
+	// 48,576 bytes more.
+	defaultBatch = 1000012
 	// unanswered is how long a Publish whose time is over waits for the client to hand
 	// its records back, which says which of them were written.
 	unanswered = 500 * time.Millisecond
-	closeTime  = 1500 * time.Millisecond
+	// The client's Close waits up to a second for its connections; the rest is for the resends.
+	closeTime = 1500 * time.Millisecond
 )
 
 // Publisher writes records. A destination is a topic, or a partition of one: see
@@ -73,6 +77,7 @@ func (b *Broker) Publisher(cfg PublisherConfig) (*Publisher, error) {
 	if cfg.MaxBatchBytes == 0 {
 		p.large = &largeRecords{opts: opts}
 	}
+	// It dials nothing: the first Publish does.
 	cl, err := kgo.NewClient(opts...)
 	if err != nil {
 		return nil, badConfig("PublisherConfig or Options", firstLine(err.Error()), "")
@@ -198,6 +203,7 @@ func (b *batch) produce(ctx context.Context, limit time.Duration, cl *kgo.Client
 	if b.left == 0 {
 		return
 	}
+	// Not a child of ctx: see above, its end would take back the records of other calls.
 	limited, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	b.mu.Lock()
 	b.after, b.end = limit, cancel
@@ -240,6 +246,7 @@ func (b *batch) promised(i int, err error) {
 		b.timer.Stop()
 		close(b.done)
 		b.end()
+		// Each confirmation shows that the leader answers, so the time begins again for the rest.
 	} else if b.timer.Stop() {
 		b.timer.Reset(b.after)
 	}
@@ -258,6 +265,7 @@ func (b *batch) wait(ctx context.Context, refused func() error) error {
 			return b.unconfirmed(kgo.ErrRecordTimeout)
 		case <-ctx.Done():
 			return b.unconfirmed(ctx.Err())
+		// A client that was refused an identity fails nothing and sends nothing; only asking shows it.
 		case <-look.C:
 			if why := refused(); why != nil {
 				b.end()

@@ -36,6 +36,7 @@ func fateOf(err error, over bool) fate {
 	case errors.Is(err, kerr.MessageTooLarge), errors.Is(err, kerr.RecordListTooLarge), errors.Is(err, kerr.InvalidTimestamp),
 		errors.Is(err, kerr.InvalidRecord), errors.Is(err, kerr.CorruptMessage):
 		return refused
+	// Not the record's own context: over is false. So it went with another record, or with a dial.
 	case errors.Is(err, context.Canceled), errors.As(err, &op) && !op.Timeout(): // the client itself goes on dialling
 		return late
 	}
@@ -90,6 +91,7 @@ func (r *resends) add(p parcel) {
 	at := lane{p.rec.Topic, p.rec.Partition}
 	r.mu.Lock()
 	queue, busy := r.lanes[at]
+	// A lane that is busy still ends what it has: its records were accepted before the close.
 	if r.closed && !busy {
 		r.mu.Unlock()
 		p.done(kgo.ErrClientClosed)
@@ -226,7 +228,9 @@ func (r *resends) send(cl *kgo.Client, group []parcel) (back []parcel, written b
 			return back, written
 		}
 	}
+	// Halving finds one bad record of 500 with 9 refusals, where one by one would be 500 requests.
 	half := (len(again) + 1) / 2
+	// The first half before the second, and each until it has an outcome: that keeps the order.
 	for _, part := range [][]parcel{again[:half], again[half:]} {
 		if len(part) > 0 {
 			b, w := r.send(cl, part)
@@ -284,9 +288,11 @@ func (r *resends) weighed(rec *kgo.Record, err error) {
 	defer r.mu.Unlock()
 	known, some := r.heavy[rec.Topic]
 	switch n := weight(rec); {
+	// The topic's limit was raised since.
 	case err == nil && some && n >= known:
 		delete(r.heavy, rec.Topic)
 	case errors.Is(err, kerr.MessageTooLarge) && (!some || n < known) && (some || len(r.heavy) < mostHeavy):
+		// Bounded, because topics come from the caller: beyond it, heavy records cost one refusal each.
 		r.heavy[rec.Topic] = n
 	}
 }
@@ -312,6 +318,7 @@ func (r *resends) close(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	r.mu.Lock()
+	// After ctx the rest fails by the end of its client, so that this never hangs on a silent leader.
 	r.end() // no client is made after it
 	with := r.with
 	r.mu.Unlock()

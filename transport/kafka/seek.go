@@ -19,6 +19,7 @@ func (c *consumer) Partitions() int { return c.assignments.count() }
 // Seek moves the position of this member's own partitions. The member stays in the group,
 // whose generation guards the commit: one that lost its partitions meanwhile moves nothing.
 func (c *consumer) Seek(ctx context.Context, to transport.Position, drain time.Duration, fenced func()) ([]transport.Moved, error) {
+	// The position of a broadcast is in memory only, and every instance has its own.
 	if c.src.cast {
 		return nil, unsupported("seek in "+c.src.title(), c.src.name(), "a broadcast has no position in common", "")
 	}
@@ -58,6 +59,8 @@ func (c *consumer) targets(ctx context.Context, nums map[string][]int32, to tran
 		}
 		return found, err
 	}
+	// Both ends are asked for, also where an offset was given: a position outside of the log would make
+	// the client start over at its reset policy, silently.
 	starts, err := list(cluster.Oldest)
 	if err != nil {
 		return nil, err
@@ -139,6 +142,7 @@ func (c *consumer) move(ctx context.Context, ps []*partition, at map[tp]int64) (
 			continue
 		}
 		// -1: the epoch of the record there is not known, and the client does without.
+		// Touch makes the new state one that has to be committed though nothing is done in it yet.
 		n := p.successor(at[k], -1)
 		n.t.Touch()
 		next[p], batch[k] = n, n.uncommitted()
@@ -146,10 +150,13 @@ func (c *consumer) move(ctx context.Context, ps []*partition, at map[tp]int64) (
 		moved = append(moved, transport.Moved{Topic: k.Topic, Partition: k.Num, From: max(p.t.Base(), 0), To: at[k]})
 		p.mu.Unlock()
 	}
+	// Where some have left and some have not, the rest is moved: the answer lists what was.
 	if len(next) == 0 {
 		return nil, &longshore.Error{Code: longshore.CodeFenced, Op: "seek in " + c.src.title(), Source: c.src.name(),
 			Err: errors.New("the partitions went to other members meanwhile"), Hint: "try again there"}
 	}
+	// The commit is the point of no return. Before it everything goes on where it was; after it even a
+	// crash finds the new position.
 	if err := c.committer.send(ctx, batch); err != nil {
 		c.swap(ps, nil)
 		return nil, c.src.b.failure("seek in "+c.src.title(), c.src.name(), err)
@@ -195,6 +202,7 @@ func (c *consumer) swap(ps []*partition, next map[*partition]*partition) {
 		}
 		offsets[p.key.topic][p.key.num] = kgo.EpochOffset{Epoch: n.t.Epoch(), Offset: n.t.Base()}
 	}
+	// The client drops what it has buffered of these partitions and fetches from here.
 	if len(offsets) > 0 {
 		c.cl.SetOffsets(offsets)
 	}
@@ -202,6 +210,7 @@ func (c *consumer) swap(ps []*partition, next map[*partition]*partition) {
 		p.endHold()
 	}
 	// What handlers still have of the old position is lost: its records may be read again.
+	// Last, so that a delivery that is lost now finds the successor in place: its record comes from it.
 	for _, p := range olds {
 		p.release(c.src.taken(p.key, "its position was moved"))
 		p.forfeit()

@@ -51,6 +51,8 @@ func (s *ShareGroup) Open(ctx context.Context, o transport.OpenOptions) (transpo
 	if c.base == nil {
 		c.base = context.Background()
 	}
+	// The client comes first, since topics and settings are read through it. What fails from here on
+	// has to end it, or its connections would stay.
 	unpack, err := c.connect() //nolint:contextcheck // the client outlives the opening
 	if err != nil {
 		return nil, err
@@ -81,6 +83,8 @@ func (c *shareConsumer) connect() (kgo.Decompressor, error) {
 		return nil, badOptions(err)
 	}
 	c.cl, c.kill = cl, kill
+	// The member decompresses what it fetches itself: it sends share fetches past the client, which
+	// knows nothing of them.
 	unpack, ok := cl.OptValue(kgo.WithDecompressor).(kgo.Decompressor)
 	if !ok {
 		unpack = kgo.DefaultDecompressor()
@@ -103,6 +107,8 @@ func (c *shareConsumer) prepare(ctx context.Context, o transport.OpenOptions) er
 	for _, f := range found.topics {
 		c.parts += f.partitions
 	}
+	// The group's settings belong to all of its members. They are changed only where Declare says that
+	// this program may create things.
 	settings := settingsCheck
 	if s.cfg.Declare.Partitions > 0 {
 		settings = settingsSet
@@ -116,6 +122,8 @@ func (c *shareConsumer) prepare(ctx context.Context, o transport.OpenOptions) er
 			c.reports.Event(transport.Event{Kind: transport.EventDeclared, Text: text})
 		}
 	}
+	// A user without permission to describe the group can still consume from it, so this is a notice
+	// and not an error.
 	if c.facts.unread != nil {
 		c.reports.notice(fmt.Sprintf("the settings of share group %q may not be read: it may begin at the latest record, show uncommitted records or not renew locks", s.group), c.facts.unread)
 	}
@@ -135,6 +143,8 @@ func (c *shareConsumer) Capabilities() transport.Capabilities {
 // Receive waits for records that the member acquires.
 func (c *shareConsumer) Receive(ctx context.Context, limit int) ([]*longshore.Delivery, error) {
 	limit = max(limit, 1)
+	// Records that nobody waits for are not acquired: each acquisition counts as a delivery at the
+	// broker and locks the record for the other members.
 	defer c.member.Want(0)
 	for {
 		c.mu.Lock()
@@ -145,6 +155,7 @@ func (c *shareConsumer) Receive(ctx context.Context, limit int) ([]*longshore.De
 			return ds, err
 		}
 		if !paused {
+			// A member that has left for a pause must not acquire; Resume wakes this loop.
 			c.member.Want(limit)
 		}
 		select {
@@ -157,6 +168,7 @@ func (c *shareConsumer) Receive(ctx context.Context, limit int) ([]*longshore.De
 // take hands out what is ready, or says why there is nothing. The caller holds mu.
 func (c *shareConsumer) take(ctx context.Context, limit int) ([]*longshore.Delivery, error) {
 	switch {
+	// Close comes before what is ready: those records were given back to the broker.
 	case c.closed():
 		return nil, c.ended
 	case len(c.ready) > 0 && !c.paused:
@@ -164,6 +176,7 @@ func (c *shareConsumer) take(ctx context.Context, limit int) ([]*longshore.Deliv
 		ds := slices.Clone(c.ready[:n])
 		c.ready = slices.Delete(c.ready, 0, n)
 		return ds, nil
+	// After Cancel what is ready is still handed out, hence behind the case above.
 	case c.ended != nil:
 		return nil, c.ended
 	}
@@ -184,6 +197,7 @@ func (c *shareConsumer) Cancel(ctx context.Context) error {
 	err := c.member.Cancel(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// A consumer that is cancelled while it is paused is drained like any other.
 	c.paused = false // what is ready is handed out
 	if c.ended == nil {
 		c.ended = longshore.ErrCanceled
@@ -264,6 +278,7 @@ func (c *shareConsumer) Backlog(ctx context.Context) (int64, time.Time, error) {
 	if err != nil {
 		return 0, time.Time{}, c.src.at.b.failure("read the backlog of "+c.src.at.title(), c.src.at.name(), err)
 	}
+	// The lag of the group includes records that members hold, which are no backlog any more.
 	sum := -int64(c.member.Held() - c.Buffered())
 	for _, n := range lags {
 		sum += n
@@ -304,6 +319,7 @@ func (c *shareConsumer) Close(ctx context.Context) error {
 	c.ended, c.ready = longshore.ErrClosed, nil
 	c.announce()
 	c.mu.Unlock()
+	// The member goes first: its last acknowledgements need the client's connections.
 	c.member.Close(ctx)
 	c.kill()
 	c.cl.Close()

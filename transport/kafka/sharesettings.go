@@ -63,6 +63,8 @@ func (s *ShareGroup) examine(ctx context.Context, cl *kgo.Client, adm *kadm.Clie
 		}
 		return facts, nil
 	}
+	// Kafka's own defaults (latest, read_uncommitted) would skip what was published before the first
+	// member joined, and show records of aborted transactions.
 	want := s.wantedSettings(have)
 	switch {
 	case len(want) == 0 || mode == settingsIgnore:
@@ -88,6 +90,8 @@ func (s *ShareGroup) supported(ctx context.Context, cl *kgo.Client) error {
 	if err != nil {
 		return err
 	}
+	// ShareFetch 2 came with Kafka 4.2 and KIP-1222. Without renewals a handler that takes longer than
+	// the lock would lose its record while it works on it.
 	resp := answer.(*kmsg.ApiVersionsResponse) //nolint:errcheck,forcetypeassert // the answer to this request
 	versions := map[int16]int16{}
 	for _, k := range resp.ApiKeys {
@@ -97,6 +101,8 @@ func (s *ShareGroup) supported(ctx context.Context, cl *kgo.Client) error {
 	if v, known := versions[int16(kmsg.ShareFetch)]; !known || v < 2 {
 		return unsupported(op, s.at.name(), "the broker has no share groups with renewed locks (KIP-932 and KIP-1222)", "use Kafka 4.2 or later, or a consumer group")
 	}
+	// A broker of the right version may run in a cluster whose feature level is older: it then lists
+	// the requests and refuses them.
 	for _, f := range resp.SupportedFeatures {
 		if f.Name == "share.version" && f.MaxVersion > 0 && !slices.ContainsFunc(resp.FinalizedFeatures, func(f kmsg.ApiVersionsResponseFinalizedFeature) bool {
 			return f.Name == "share.version" && f.MaxVersionLevel > 0
@@ -148,6 +154,7 @@ func (s *ShareGroup) wantedSettings(have map[string]string) map[string]string {
 	if s.cfg.Isolation == ReadUncommitted {
 		want[shareIsolation] = "read_uncommitted"
 	}
+	// Brokers that do not list it have no switch for it, and renew.
 	if v, known := have[shareRenew]; known && v != "true" {
 		want[shareRenew] = "true"
 	}
@@ -193,6 +200,8 @@ func (s *ShareGroup) setGroup(ctx context.Context, cl *kgo.Client, want map[stri
 			return err
 		}
 		select {
+		// The controller has the change before the brokers: a member that joined at once could begin with
+		// the old settings.
 		case <-time.After(20 * time.Millisecond):
 		case <-ctx.Done():
 			return ctx.Err()
@@ -202,6 +211,8 @@ func (s *ShareGroup) setGroup(ctx context.Context, cl *kgo.Client, want map[stri
 
 // readLimits takes the group's limits, or the broker's where the group has none of its own.
 func (f *shareFacts) readLimits(ctx context.Context, adm *kadm.Client, group map[string]string) {
+	// A group without settings of its own is not described with the broker's values, so those are read
+	// from a broker. Any will do: they are the same in a cluster that is kept in order.
 	limits := map[string]string{}
 	if brokers, err := adm.ListBrokers(ctx); err == nil && len(brokers) > 0 {
 		if configs, err := adm.DescribeBrokerConfigs(ctx, brokers[0].NodeID); err == nil { // else Kafka's defaults stand
