@@ -22,6 +22,7 @@ type broker interface {
 	address() string                            // of all three, as a source takes it
 	source() transport.Source                   // for a consuming process
 	prepare(ctx context.Context) error          // makes the place
+	faults(n *nodes, a, b *node) []fault        // what the nemesis can do to this broker only
 	sender(confirms bool) sender                // for one key
 	left(ctx context.Context) ([]string, error) // ids that nobody has done, as the broker sees it
 }

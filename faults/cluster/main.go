@@ -84,7 +84,7 @@ func fire(ctx context.Context, o options) (err error) {
 	if err := crew.start(ctx); err != nil {
 		return err
 	}
-	if err := underFire(ctx, o, b, crew, newNemesis(o, nodes, crew, h)); err != nil {
+	if err := underFire(ctx, o, b, crew, newNemesis(o, nodes, b, crew, h)); err != nil {
 		return err
 	}
 	if err := crew.stopAll(); err != nil {

@@ -22,20 +22,21 @@ type fault struct {
 // nemesis breaks one thing after another, chosen by a seed.
 type nemesis struct {
 	nodes *nodes
+	b     broker
 	crew  *crew
 	h     *history.Writer
 	dice  *rand.Rand
 	only  string
 }
 
-func newNemesis(o options, n *nodes, c *crew, h *history.Writer) *nemesis {
-	return &nemesis{nodes: n, crew: c, h: h, dice: rand.New(rand.NewPCG(o.seed, 1)), only: o.only} //nolint:gosec // a seed
+func newNemesis(o options, n *nodes, b broker, c *crew, h *history.Writer) *nemesis {
+	return &nemesis{nodes: n, b: b, crew: c, h: h, dice: rand.New(rand.NewPCG(o.seed, 1)), only: o.only} //nolint:gosec // a seed
 }
 
 // rage breaks things until the time is over, and heals them.
 func (n *nemesis) rage(ctx context.Context, lasts time.Duration) error {
 	until := time.Now().Add(lasts)
-	for time.Now().Before(until) {
+	for halfway := time.Now().Add(lasts / 2); time.Now().Before(until); {
 		if err := pause(ctx, n.between(3*time.Second, 8*time.Second)); err != nil {
 			return err
 		}
@@ -43,21 +44,32 @@ func (n *nemesis) rage(ctx context.Context, lasts time.Duration) error {
 		if err != nil {
 			return err
 		}
-		answers := int64(0)
-		if f.majority {
-			answers = 1
+		if n.nodes.old != "" && time.Now().After(halfway) {
+			f = fault{"brokers are upgraded in turn, from " + n.nodes.old, true, n.nodes.upgrade}
 		}
-		fmt.Printf("%s  %s\n", time.Now().UTC().Format("15:04:05"), f.name)
-		n.h.Add(history.Event{Kind: history.Fault, Text: f.name, N: answers})
-		err = f.begin(ctx)
-		if err == nil {
-			err = pause(ctx, n.between(5*time.Second, 20*time.Second))
-		}
-		if err := errors.Join(err, n.nodes.heal()); err != nil {
+		if err := n.inflict(ctx, f); err != nil {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
-		n.h.Add(history.Event{Kind: history.Healed, Text: f.name})
 	}
+	return nil
+}
+
+// inflict lets a fault last for a while, and heals it.
+func (n *nemesis) inflict(ctx context.Context, f fault) error {
+	answers := int64(0)
+	if f.majority {
+		answers = 1
+	}
+	fmt.Printf("%s  %s\n", time.Now().UTC().Format("15:04:05"), f.name)
+	n.h.Add(history.Event{Kind: history.Fault, Text: f.name, N: answers})
+	err := f.begin(ctx)
+	if err == nil {
+		err = pause(ctx, n.between(5*time.Second, 20*time.Second))
+	}
+	if err := errors.Join(err, n.nodes.heal()); err != nil {
+		return err
+	}
+	n.h.Add(history.Event{Kind: history.Healed, Text: f.name})
 	return nil
 }
 
@@ -93,6 +105,10 @@ func (n *nemesis) draw() (fault, error) {
 		{"a consumer is frozen", true, func(context.Context) error { return n.crew.freeze(n.dice.IntN(consumers), n.nodes) }},
 		{"consumers are restarted in turn", true, func(ctx context.Context) error { return n.crew.restart(ctx) }},
 	}
+	if n.nodes.tracer {
+		all = append(all, fault{"a broker has a slow disk: " + a.name, true, func(ctx context.Context) error { return n.nodes.slowDisk(ctx, a) }})
+	}
+	all = append(all, n.b.faults(n.nodes, a, b)...)
 	if n.only == "" {
 		return all[n.dice.IntN(len(all))], nil
 	}

@@ -17,11 +17,14 @@ type node struct {
 	name  string // of scripts/brokers
 	ip    string
 	space string // its namespace; the other end of its link, on the bridge, has the same name
+	ctl   string // RabbitMQ's own tool for it
 }
 
 // nodes are a cluster that may be broken. Methods return when it is done.
 type nodes struct {
 	all    []*node
+	tracer bool   // there is strace, which slows a disk down
+	old    string // the version that Kafka nodes have until they are upgraded; "": they have the newest
 	mu     sync.Mutex
 	broken []func() error // what heals what is broken, the latest last
 }
@@ -30,7 +33,11 @@ const script = "scripts/brokers"
 
 // findNodes finds the three brokers that scripts/brokers run has started.
 func findNodes(ctx context.Context, on string) (*nodes, error) {
-	n := &nodes{}
+	_, err := exec.LookPath("strace")
+	n := &nodes{tracer: err == nil}
+	if on == "kafka" {
+		n.old = os.Getenv(versionVariable)
+	}
 	for i := 1; i <= 3; i++ {
 		name := fmt.Sprintf("%s-n%d", on, i)
 		env, err := environment(ctx, name)
@@ -42,7 +49,7 @@ func findNodes(ctx context.Context, on string) (*nodes, error) {
 			_, ip, _ = strings.Cut(env["AMQP_URL"], "@")
 		}
 		ip, _, _ = strings.Cut(ip, ":")
-		n.all = append(n.all, &node{name: name, ip: ip, space: env["NODE_SPACE"]})
+		n.all = append(n.all, &node{name: name, ip: ip, space: env["NODE_SPACE"], ctl: env["RABBITMQCTL"]})
 	}
 	return n, nil
 }

@@ -98,14 +98,16 @@ rabbitnode_join() {
   done
 }
 
+# kafkanode_start NAME: KAFKA_NODE_VERSION is another version than the usual one, to be
+# upgraded from.
 kafkanode_start() {
-  local name=$1 dir=$RUN/$1 ip voters=() i
+  local version=${KAFKA_NODE_VERSION:-$KAFKA_VERSION} name=$1 dir=$RUN/$1 ip voters=() i
   need "$name" java default-jre-headless
   (
     flock -w 900 7 || die "$name: another start gets the jars"
-    kafka_jars
+    kafka_jars "$version"
   ) 7>"$CACHE/kafka.lock" || exit $?
-  kafka_jars # they are there
+  kafka_jars "$version" # they are there
   node_up "$name"
   ip=$(node_ip "$name")
   for i in 1 2 3; do voters+=("$i@$(node_ip "kafka-n$i"):9093"); done
@@ -114,10 +116,12 @@ kafkanode_start() {
     -e "s/^controller.quorum.voters=.*/controller.quorum.voters=$(IFS=,; echo "${voters[*]}")/" \
     -e "/^\(advertised.\)*listeners=/s/127.0.0.1/$ip/g" -e 's/replication.factor=1$/replication.factor=3/; s/min.isr=1$/min.isr=2/' >"$dir/server.properties"
   { kafka_quick_groups; kafkanode_quick_cluster; } >>"$dir/server.properties"
-  if [ ! -s "$dir/data/meta.properties" ]; then
+  # A version cannot read what a later one has written.
+  if [ ! -s "$dir/data/meta.properties" ] || [ "$(printf '%s\n' "$(cat "$dir/version" 2>/dev/null || echo "$KAFKA_VERSION")" "$version" | sort -V | tail -n 1)" != "$version" ]; then
     rm -rf "$dir/data"
     java -cp "$JARS/*" kafka.tools.StorageTool format -t bG9uZ3Nob3JlLWNsdXN0ZQ -c "$dir/server.properties" >>"$dir/log" 2>&1 || die "$name: format failed; log: $dir/log"
   fi
+  echo "$version" >"$dir/version"
   launch "$name" ip netns exec "$(node_space "$name")" java -Xms128m -Xmx512m -XX:+UseSerialGC -cp "$JARS/*" kafka.Kafka "$dir/server.properties"
   await "$name" 240 kafkanode_ready "$name"
   {

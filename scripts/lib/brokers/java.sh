@@ -12,6 +12,7 @@ jars() {
   JARS=$dir/lib
   [ ! -d "$JARS" ] || return 0
   need "$name" mvn maven
+  mkdir -p "$RUN/$name" # where nodes of another name are started, it has none
   say "$name: getting the jars"
   work=$(mktemp -d "$CACHE/$name.XXXXXX")
   pom "$@" >"$work/pom.xml"
@@ -39,7 +40,8 @@ pom() {
   echo '</dependencies></project>'
 }
 
-kafka_jars() { jars kafka "$KAFKA_VERSION" "org.apache.kafka:kafka_2.13:$KAFKA_VERSION" "org.apache.kafka:kafka-tools:$KAFKA_VERSION" org.slf4j:slf4j-nop:1.7.36; }
+# kafka_jars [VERSION]
+kafka_jars() { jars kafka "${1:-$KAFKA_VERSION}" "org.apache.kafka:kafka_2.13:${1:-$KAFKA_VERSION}" "org.apache.kafka:kafka-tools:${1:-$KAFKA_VERSION}" org.slf4j:slf4j-nop:1.7.36; }
 
 kafka_start() {
   local name=$1 dir=$RUN/$1 broker controller login='' first=19092
