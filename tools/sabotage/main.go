@@ -17,7 +17,7 @@ import (
 func main() {
 	only := flag.String("only", "", "faults with this in their name")
 	commit := flag.Bool("commit", false, "break the last commit, not the files as they are")
-	within := flag.String("timeout", "5m", "for the tests of a package; more where much else runs")
+	within := flag.String("timeout", "20m", "for the tests of a package; more where much else runs")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "sabotage: %q is not a flag\n", flag.Args())
