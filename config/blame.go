@@ -103,7 +103,7 @@ func (rp *reporter) locate(base, fallback string, found *problem.Problem) (at sp
 	if e, ok := rp.at[full]; ok {
 		return rp.spotOfEntry(e), full
 	}
-	if source := join(base, "source"); parent(base) == "containers" && rp.has(source) {
+	if _, source := sourceOf(base); source != "" && rp.has(source) {
 		if at := rp.inURL(source, key, spot{}); at.length > 0 {
 			return at, source
 		}
@@ -118,12 +118,22 @@ func (rp *reporter) locate(base, fallback string, found *problem.Problem) (at sp
 // base is.
 func (doc *document) fieldAt(base, key string) string {
 	below := strings.ReplaceAll(key, ".", sep)
-	if parent(base) == "containers" && !doc.has(join(base, below)) {
-		if source := joinAll(base, "source", below); doc.has(source) {
-			return source
-		}
+	base, source := sourceOf(base)
+	if source != "" && !doc.has(join(base, below)) && doc.has(join(source, below)) {
+		return join(source, below)
 	}
 	return join(base, below)
+}
+
+// sourceOf is the container that base is or is a source of, and its source; "" elsewhere.
+func sourceOf(base string) (container, source string) {
+	switch in := parent(base); {
+	case in == "containers":
+		return base, join(base, "source")
+	case last(in) == "sources" && parent(parent(in)) == "containers":
+		return parent(in), base
+	}
+	return base, ""
 }
 
 // keyOf is the key of a setting, or the word for a constant, by Go's name.
@@ -139,7 +149,7 @@ func keyOf(goName string) string {
 // renamed are the settings whose key is not their Go name in snake_case.
 func renamed() []struct{ goName, key string } {
 	return []struct{ goName, key string }{
-		{"Addr", "listen"}, {"DialTimeout", "connect_timeout"}, {"PublisherConfig.MaxBatchBytes", "publish.batch_bytes"}, {"PublisherConfig", "publish"},
+		{"Addr", "listen"}, {"TwoSteps", "two_step_stop"}, {"DialTimeout", "connect_timeout"}, {"PublisherConfig.MaxBatchBytes", "publish.batch_bytes"}, {"PublisherConfig", "publish"},
 		{"SettleAuto", "auto"}, {"SettleManual", "manual"}, {"StuckWait", "wait"}, {"StuckReplace", "replace"},
 		{"DeadLetterNative", "native"}, {"DeadLetterKeep", "keep"}, {"DeadLetterDiscard", "discard"},
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/longshore-go/longshore/middleware/throttle"
 )
 
-// Handlers are handlers by the names of their containers.
+// Handlers are handlers by the names of their containers in the file.
 type Handlers map[string]longshore.Handler
 
 // Code is what a file cannot say, for all containers that are built with it. The zero
@@ -64,10 +64,19 @@ func (b batch) Handle(ctx context.Context, d *longshore.Delivery) error {
 // Settings are the container.Config that the file and code make for a container. What
 // [Config.Shared] has is to run with it.
 func (c *Config) Settings(name string, code Code) (container.Config, error) {
-	s, ok := c.loader.file.Containers[name]
-	if !ok {
-		return container.Config{}, c.noContainer(name)
+	s, err := c.find(name)
+	if err != nil {
+		return container.Config{}, err
 	}
+	cfg, err := c.settingsOf(name, s, code)
+	if err == nil && code.Adjust != nil {
+		code.Adjust(name, &cfg)
+	}
+	return cfg, err
+}
+
+// settingsOf are those of the file and the code, without what Adjust says.
+func (c *Config) settingsOf(name string, s *containerSection, code Code) (container.Config, error) {
 	cfg := c.settings(name, s)
 	cfg.Logger = s.logger(code.Logger)
 	chain, err := s.chain(code.Middleware, cfg.Logger)
@@ -79,9 +88,6 @@ func (c *Config) Settings(name string, code Code) (container.Config, error) {
 		return container.Config{}, err
 	}
 	cfg.Middleware = append(slices.Clone(at.middlewares), chain...)
-	if code.Adjust != nil {
-		code.Adjust(name, &cfg)
-	}
 	return cfg, nil
 }
 
@@ -89,7 +95,11 @@ func (c *Config) Settings(name string, code Code) (container.Config, error) {
 // of its own. With dead_letter.via, or telemetry that is sent, the components of
 // [Config.Shared] start and stop with it.
 func (c *Config) Container(name string, h longshore.Handler, code Code) (*container.ListenerContainer, error) {
-	src, err := c.Source(name)
+	s, err := c.find(name)
+	if err != nil {
+		return nil, err
+	}
+	src, err := c.sources.source(s.Source)
 	if err != nil {
 		return nil, err
 	}
@@ -97,12 +107,21 @@ func (c *Config) Container(name string, h longshore.Handler, code Code) (*contai
 	if err != nil {
 		return nil, err
 	}
-	return makeContainer(src, h, cfg, c.loader.file.Containers[name].Batch != nil)
+	return makeContainer(src, h, cfg, s.Batch != nil)
 }
 
-// Containers makes all containers, in the order of the file. The error joins what is
-// wrong with each, a container without a handler and a handler without a container.
+// Containers makes all containers, in the order of the file, one for each source. The error
+// joins what is wrong with each, a container without a handler and a handler without a
+// container. Where sources share a container in the file, [Config.Components] stops them
+// together.
 func (c *Config) Containers(handlers Handlers, code Code) ([]*container.ListenerContainer, error) {
+	_, made, err := c.parts(handlers, code)
+	return made, err
+}
+
+// parts makes what the sections say, and all containers in them.
+func (c *Config) parts(handlers Handlers, code Code) ([]part, []*container.ListenerContainer, error) {
+	var parts []part
 	var made []*container.ListenerContainer
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(handlers)) {
@@ -118,29 +137,29 @@ func (c *Config) Containers(handlers Handlers, code Code) ([]*container.Listener
 			errs = append(errs, e)
 			continue
 		}
-		one, err := c.Container(name, h, code)
+		one, err := c.partOf(name, h, code)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		made = append(made, one)
+		parts, made = append(parts, one), append(made, one.containers...)
 	}
 	if err := errors.Join(append(errs, container.DeadLetterCycle(made...))...); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return made, nil
+	return parts, made, nil
 }
 
 // Components makes the containers and, where the file has an admin section, the admin
 // API with them in it: for lifecycle.New, with c.Lifecycle().
 func (c *Config) Components(handlers Handlers, code Code) ([]lifecycle.Component, error) {
-	made, err := c.Containers(handlers, code)
+	sections, made, err := c.parts(handlers, code)
 	if err != nil {
 		return nil, err
 	}
 	var parts []lifecycle.Component
-	for _, one := range made {
-		parts = append(parts, one)
+	for _, one := range sections {
+		parts = append(parts, one.components()...)
 	}
 	shared, err := c.shared(made, code)
 	if err != nil {

@@ -182,8 +182,15 @@ func (o Options) parse(name string, text []byte, check bool) (*Config, []Problem
 	return c, problems
 }
 
-// Names are the containers in the order of the file.
-func (c *Config) Names() []string { return slices.Clone(c.loader.order) }
+// Names are the containers in the order of the file. One with several sources is a container
+// for each: CONTAINER/SOURCE.
+func (c *Config) Names() []string {
+	var names []string
+	for _, name := range c.loader.order {
+		names = append(names, c.loader.file.Containers[name].members(name)...)
+	}
+	return names
+}
 
 // Warnings are what works and is a mistake anyway, such as a password that is
 // written into the file.
@@ -197,9 +204,9 @@ func (c *Config) Lifecycle() lifecycle.Config {
 
 // Source is what a container consumes. A transport.Outlet of it publishes there.
 func (c *Config) Source(name string) (transport.Source, error) {
-	s, ok := c.loader.file.Containers[name]
-	if !ok {
-		return nil, c.noContainer(name)
+	s, err := c.find(name)
+	if err != nil {
+		return nil, err
 	}
 	return c.sources.source(s.Source)
 }
@@ -211,13 +218,14 @@ const mostNamed = 10
 func (c *Config) noContainer(name string) error {
 	e := &longshore.Error{Code: CodeMissing, Op: "configuration " + c.loader.name, Source: name,
 		Err: fmt.Errorf("no container named %q", name), Hint: "add it below containers"}
-	if known := c.loader.order; len(known) > 0 {
+	known := c.Names()
+	if len(known) > 0 {
 		e.Hint += ", which has " + strings.Join(known[:min(len(known), mostNamed)], ", ")
 		if len(known) > mostNamed {
 			e.Hint += fmt.Sprintf(" and %d more", len(known)-mostNamed)
 		}
 	}
-	if near := closest(name, c.loader.order); near != "" {
+	if near := closest(name, known); near != "" {
 		e.Hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	return e

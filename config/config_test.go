@@ -295,7 +295,10 @@ containers:
 	}
 }
 
-func publish(t *testing.T, c *Config, name string) {
+func publish(t *testing.T, c *Config, name string) { t.Helper(); send(t, c, name, name) }
+
+// send sends to what a container consumes.
+func send(t *testing.T, c *Config, name, body string) {
 	t.Helper()
 	src, err := c.Source(name)
 	if err != nil {
@@ -309,7 +312,7 @@ func publish(t *testing.T, c *Config, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Publish(t.Context(), self, &longshore.Message{Body: []byte(name)}); err != nil {
+	if err := p.Publish(t.Context(), self, &longshore.Message{Body: []byte(body)}); err != nil {
 		t.Error(err)
 	}
 	if err := p.Close(t.Context()); err != nil {

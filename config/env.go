@@ -123,6 +123,9 @@ func (l *loader) named(n *yaml.Node, t reflect.Type, path []string, all map[stri
 		if len(named) > manyNames && !l.anyVariable(variable(p...)) {
 			continue
 		}
+		if t == reflect.TypeFor[sourceSection]() { // as a whole
+			all[variable(p...)] = append(all[variable(p...)], target{p, &field{key: e.key.Value, typ: reflect.TypeFor[*sourceSection]()}})
+		}
 		l.targets(e.value, fieldsOf(t), p, all)
 	}
 }

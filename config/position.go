@@ -28,9 +28,9 @@ type Place struct {
 
 // Queue is what a container consumes.
 func (c *Config) Queue(name string, o urls.Options) (Place, error) {
-	s, ok := c.loader.file.Containers[name]
-	if !ok {
-		return Place{}, c.noContainer(name)
+	s, err := c.find(name)
+	if err != nil {
+		return Place{}, err
 	}
 	if s.Source.URL != "" {
 		o.Memory, o.Password = c.sources.memory, s.Source.Password.Secret
@@ -46,9 +46,9 @@ func (c *Config) Queue(name string, o urls.Options) (Place, error) {
 // DeadLetters is where a container's dead letters are: dead_letter.to. It is longshore.CodeConfig
 // where the file does not say that.
 func (c *Config) DeadLetters(name string, o urls.Options) (Place, error) {
-	s, ok := c.loader.file.Containers[name]
-	if !ok {
-		return Place{}, c.noContainer(name)
+	s, err := c.find(name)
+	if err != nil {
+		return Place{}, err
 	}
 	if s.DeadLetter == nil || s.DeadLetter.To == "" {
 		return Place{}, c.noPlace(name, "has no dead_letter.to")
@@ -79,8 +79,8 @@ func (c *Config) DeadLetters(name string, o urls.Options) (Place, error) {
 // OwnDeadLetters reports whether the file says what a container does with its dead letters
 // itself: dead_letter.to, wherever that is, or a policy that leaves nothing to the broker.
 func (c *Config) OwnDeadLetters(name string) bool {
-	s, ok := c.loader.file.Containers[name]
-	if !ok || s.DeadLetter == nil {
+	s, err := c.find(name)
+	if err != nil || s.DeadLetter == nil {
 		return false
 	}
 	return s.DeadLetter.To != "" || s.DeadLetter.Policy == "keep" || s.DeadLetter.Policy == "discard"

@@ -61,6 +61,9 @@ type adminTLSSection struct {
 type containerSection struct {
 	Source *sourceSection `key:"source" own:"true" whole:"true" like:"amqp://localhost/?queue=orders" doc:"A URL, or a mapping as below."`
 
+	Sources     map[string]*sourceSection `key:"sources" own:"true" whole:"true" like:"{orders: \"sqs://orders\", returns: {broker: aws, queue: returns}}" doc:"Several sources by name, in place of source: a container of these settings for each, called CONTAINER/NAME, with one handler, one breaker and one throttle for all. Each can be paused and stopped alone; workers are per source. {source} in dead_letter.to stands for NAME."`
+	TwoStepStop bool                      `key:"two_step_stop" own:"true" def:"false" doc:"With sources: the stop waits drain_timeout, lets go on what has a phase between containers and relays, and waits the same time again before it cancels handlers."`
+
 	Workers   workersSection    `key:"workers" doc:"How many handler calls run at once."`
 	Autoscale *autoscaleSection `key:"autoscale" whole:"true" doc:"What moves the count between workers.min and workers.max."`
 	Lookahead int               `key:"lookahead" none:"none" def:"as many as workers, at least 8" doc:"Deliveries held beyond the workers."`

@@ -62,7 +62,7 @@ func (s *show) field(path string, v reflect.Value, f *field) {
 		}
 		for _, name := range names {
 			e := v.MapIndex(reflect.ValueOf(name)).Elem()
-			s.section(join(path, name), e, s.kind(e))
+			s.below(join(path, name), e)
 		}
 	case sectionOf(t) != nil:
 		if t.Kind() == reflect.Pointer {
@@ -71,12 +71,8 @@ func (s *show) field(path string, v reflect.Value, f *field) {
 			}
 			v = v.Elem()
 		}
-		if src, ok := v.Interface().(sourceSection); ok && src.URL != "" && src.Password.IsZero() {
-			s.add(path, text(maskURL(src.URL)), "")
-			return
-		}
 		before := len(s.values)
-		s.section(path, v, s.kind(v))
+		s.below(path, v)
 		if _, said := s.l.at[path]; said && len(s.values) == before {
 			s.add(path, "{}", "")
 		}
@@ -88,6 +84,15 @@ func (s *show) field(path string, v reflect.Value, f *field) {
 	default:
 		s.scalar(path, v, f)
 	}
+}
+
+// below shows a section, a source that is a URL in one line.
+func (s *show) below(path string, v reflect.Value) {
+	if src, ok := v.Interface().(sourceSection); ok && src.URL != "" && src.Password.IsZero() {
+		s.add(path, text(maskURL(src.URL)), "")
+		return
+	}
+	s.section(path, v, s.kind(v))
 }
 
 // scalar leaves out long defaults: they are sentences, not values.

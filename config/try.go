@@ -39,13 +39,13 @@ func (t *trial) try() {
 	for _, name := range slices.Sorted(maps.Keys(l.file.Brokers)) {
 		t.tryBroker(name, l.file.Brokers[name])
 	}
-	parts := map[string]lifecycle.Component{}
+	parts := map[string]part{}
 	for _, name := range l.order {
 		s := l.file.Containers[name]
-		if s == nil || parts[name] != nil {
+		if _, twice := parts[name]; s == nil || twice {
 			continue
 		}
-		if made := t.tryContainer(name, s); made != nil {
+		if made, ok := t.trySection(name, s); ok {
 			parts[name] = made
 		}
 	}
@@ -78,13 +78,23 @@ type stub struct{}
 func (stub) Handle(context.Context, *longshore.Delivery) error        { return nil }
 func (stub) HandleBatch(context.Context, []*longshore.Delivery) error { return nil }
 
+// trySection makes what a section of containers says.
+func (t *trial) trySection(name string, s *containerSection) (p part, ok bool) {
+	path := joinAll("containers", name)
+	t.loader.goTogether(path, s)
+	if s.isGroup() {
+		return t.tryGroup(name, s)
+	}
+	made := t.tryContainer(name, s, placed{path, join(path, "source"), path})
+	return part{component: made}, made != nil
+}
+
 // tryContainer makes a container with a handler that does nothing: the checks of the container and of
 // its transport are those that a start runs.
-func (t *trial) tryContainer(name string, s *containerSection) lifecycle.Component {
-	l, path := t.loader, joinAll("containers", name)
-	at := join(path, "source")
+func (t *trial) tryContainer(name string, s *containerSection, in placed) lifecycle.Component {
+	l, path, at := t.loader, in.path, in.source
 	if s.Source == nil {
-		if !l.broken[at] && !l.broken[path] {
+		if !l.broken[at] && !l.broken[path] && !l.broken[join(path, "sources")] {
 			l.report(l.spotOf(l.at[path].key), Problem{Code: CodeMissing, Path: at, Text: "container `" + name + "` has no source",
 				Hint: "add source: \"amqp://localhost/?queue=" + name + "\", or a mapping with broker"})
 		}
@@ -98,7 +108,6 @@ func (t *trial) tryContainer(name string, s *containerSection) lifecycle.Compone
 	src, err := t.made.sources.source(said)
 	err = t.checked(said, src, err)
 	l.blame(at, at, err)
-	l.goTogether(path, s)
 	useless := src == nil || !complete || err != nil || len(t.told[s.Source.Broker]) > 0
 	if useless {
 		src = t.made.sources.instead(name, said, src)
@@ -110,7 +119,7 @@ func (t *trial) tryContainer(name string, s *containerSection) lifecycle.Compone
 		l.blame(join(path, "breaker"), join(path, "breaker"), err)
 	}
 	made, err := makeContainer(src, stub{}, cfg, s.Batch != nil)
-	l.blame(path, path, err)
+	l.blame(in.base, path, err)
 	if err != nil { // how long it takes to stop does not depend on the rest
 		made, err = container.New(t.made.sources.instead(name, &sourceSection{}, nil), stub{}, container.Config{Name: name, DrainTimeout: s.DrainTimeout, CancelGrace: s.CancelGrace, Logger: zap.NewNop()})
 	}
@@ -143,7 +152,12 @@ func makeContainer(src transport.Source, h longshore.Handler, cfg container.Conf
 	if b, ok := h.(longshore.BatchHandler); ok {
 		return container.NewBatch(src, b.HandleBatch, cfg)
 	}
-	return nil, &longshore.Error{Code: longshore.CodeConfig, Op: "container \"" + cfg.Name + "\"", Source: cfg.Name,
+	return nil, noBatch(cfg.Name)
+}
+
+// noBatch is the error about a handler of single messages for a container of batches.
+func noBatch(name string) error {
+	return &longshore.Error{Code: longshore.CodeConfig, Op: "container \"" + name + "\"", Source: name,
 		Err: errors.New("its configuration has a batch, and its handler takes single messages"), Hint: "make the handler with config.Batch, or leave batch out"}
 }
 
@@ -199,9 +213,12 @@ func (s *adminSection) settings(cs []*container.ListenerContainer, metrics http.
 }
 
 // tryStop finds the bound of the stop.
-func (t *trial) tryStop(parts map[string]lifecycle.Component) {
+func (t *trial) tryStop(parts map[string]part) {
 	l := t.loader
-	all := slices.Collect(maps.Values(parts))
+	var all []lifecycle.Component
+	for _, p := range parts {
+		all = append(all, p.components()...)
+	}
 	if l.file.Admin != nil {
 		all = append(all, lifecycle.Hook("admin", lifecycle.PhaseAdmin, nil, nil))
 	}
@@ -222,12 +239,16 @@ func (t *trial) tryStop(parts map[string]lifecycle.Component) {
 }
 
 // slowestStop is the longest stop of all components, from which the grace of the process follows.
-func slowestStop(parts map[string]lifecycle.Component) time.Duration {
+func slowestStop(parts map[string]part) time.Duration {
 	var most time.Duration
 	for _, p := range parts {
-		if b, ok := p.(lifecycle.Budgeter); ok {
-			most = max(most, b.StopBudget())
+		var whole time.Duration
+		for _, c := range p.components() {
+			if b, ok := c.(lifecycle.Budgeter); ok {
+				whole += b.StopBudget()
+			}
 		}
+		most = max(most, whole)
 	}
 	return most
 }

@@ -1,5 +1,7 @@
 package config
 
+import "strings"
+
 // This file finds what a section lacks, and settings of the file that exclude each other but
 // have no counterpart in Go. The constructors find the rest.
 
@@ -79,6 +81,14 @@ func (l *loader) alone(path string, s *sourceSection, kind string) {
 
 // goTogether reports settings that exclude each other.
 func (l *loader) goTogether(path string, s *containerSection) {
+	if s.TwoStepStop && !s.isGroup() {
+		at := join(path, "two_step_stop")
+		l.report(l.spotOfEntry(l.at[at]), Problem{Code: CodeMissing, Path: at, Text: "two_step_stop is set without sources", Hint: "write sources: {NAME: …}, also for one, or leave two_step_stop out"})
+	}
+	if d := s.DeadLetter; d != nil && !s.isGroup() && strings.Contains(d.To, sourceWord) {
+		at := joinAll(path, "dead_letter", "to")
+		l.report(l.place(at), Problem{Code: CodeBadValue, Path: at, Text: "dead_letter.to has " + sourceWord + ", and the container has one source", Hint: "write the name out; " + sourceWord + " is for containers with sources"})
+	}
 	if d := s.DeadLetter; d != nil && d.Via != "" && d.To == "" {
 		at := joinAll(path, "dead_letter", "via")
 		l.report(l.spotOfEntry(l.at[at]), Problem{Code: CodeMissing, Path: at, Text: "dead_letter.via is set without to", Hint: "add to: NAME, the place on that broker, or leave via out"})

@@ -23,7 +23,7 @@ type Group struct {
 	name  string               // Config.Name, else the names of all
 	all   []*ListenerContainer // in the order of the sources
 	step  time.Duration        // of each step of a stop in two steps; 0: it has one
-	grace time.Duration        // of each container
+	grace time.Duration        // the longest of the containers
 	clock longshore.Clock      // of the steps
 
 	mu     sync.Mutex // guards what follows
@@ -42,43 +42,51 @@ type GroupConfig struct {
 	// twice DrainTimeout after Stop began, whenever Destroy is called. Between the two others
 	// can stop. Both steps report what still runs.
 	TwoSteps bool
+	// Each changes the configuration of one source, whose name and copy it gets: DeadLetter,
+	// Workers, Name. With TwoSteps DrainTimeout is the same for all.
+	Each func(source string, cfg *Config)
 }
 
 // NewGroup makes a container for each source. Errors are those of [New], for all sources.
 func NewGroup(h longshore.Handler, cfg GroupConfig, sources ...transport.Source) (*Group, error) {
+	return newGroup(cfg, sources, func(src transport.Source, each Config) (*ListenerContainer, error) { return New(src, h, each) })
+}
+
+// NewBatchGroup is NewGroup for a handler of several deliveries at once, which are all of one
+// source.
+func NewBatchGroup(h longshore.BatchHandlerFunc, cfg GroupConfig, sources ...transport.Source) (*Group, error) {
+	return newGroup(cfg, sources, func(src transport.Source, each Config) (*ListenerContainer, error) { return NewBatch(src, h, each) })
+}
+
+func newGroup(cfg GroupConfig, sources []transport.Source, one func(transport.Source, Config) (*ListenerContainer, error)) (*Group, error) {
 	l := &problem.List{Op: "make a group of containers", Source: cfg.Name}
 	if len(sources) == 0 {
 		l.Add(problem.Bad("sources", "name at least one", "are missing").OfKind(problem.Missing))
 	}
-	each := cfg.Config
-	if cfg.TwoSteps {
-		if cfg.DrainTimeout == -1 {
-			l.Conflict("TwoSteps", nil, "a {DrainTimeout} of 0{? (-1)}", "neither step would wait", "leave {TwoSteps} out, or {DrainTimeout}")
-		}
-		if cfg.DrainTimeout >= 0 { // others are refused
-			each.DrainTimeout = 2 * cmp.Or(cfg.DrainTimeout, defaultDrain)
-		}
+	if cfg.TwoSteps && cfg.DrainTimeout == -1 {
+		l.Conflict("TwoSteps", nil, "a {DrainTimeout} of 0{? (-1)}", "neither step would wait", "leave {TwoSteps} out, or {DrainTimeout}")
 	}
 	g := &Group{name: cfg.Name}
 	for _, src := range sources {
-		each.Name = groupName(cfg.Name, src)
-		c, err := New(src, h, each)
+		c, err := one(src, cfg.of(src))
 		if err != nil {
 			l.Join(err)
 			continue
 		}
-		if _, err := g.Container(each.Name); err == nil {
-			l.Bad("sources", "give sources of one name groups of their own", "have %q twice", each.Name)
+		if _, err := g.Container(c.Name()); err == nil {
+			l.Bad("sources", "give them names of their own by {Each}, or groups of their own", "have %q twice", c.Name())
 		}
 		g.all = append(g.all, c)
 	}
 	if err := l.Err(); err != nil {
 		return nil, err
 	}
-	first := g.all[0].set
-	g.clock, g.grace = first.clock, first.grace
+	g.clock = g.all[0].set.clock
+	for _, c := range g.all {
+		g.grace = max(g.grace, c.set.grace)
+	}
 	if cfg.TwoSteps {
-		g.step = first.drain / 2
+		g.step = g.all[0].set.drain / 2
 	}
 	if g.name == "" {
 		g.name = strings.Join(g.Names(), ",")
@@ -86,13 +94,23 @@ func NewGroup(h longshore.Handler, cfg GroupConfig, sources ...transport.Source)
 	return g, nil
 }
 
-// groupName is the name of the container of a source.
-func groupName(group string, src transport.Source) string {
-	name := described(src).Name
-	if group == "" {
-		return name
+// of is the configuration of the container of a source.
+func (cfg GroupConfig) of(src transport.Source) Config {
+	each, name := cfg.Config, described(src).Name
+	each.Name = name
+	if cfg.Name != "" {
+		each.Name = cfg.Name + "/" + name
 	}
-	return group + "/" + name
+	if cfg.Each != nil {
+		cfg.Each(name, &each)
+	}
+	if cfg.TwoSteps {
+		each.DrainTimeout = cfg.DrainTimeout
+		if cfg.DrainTimeout >= 0 { // others are refused
+			each.DrainTimeout = 2 * cmp.Or(cfg.DrainTimeout, defaultDrain)
+		}
+	}
+	return each
 }
 
 // Name returns GroupConfig.Name, or the names of the containers.
@@ -219,7 +237,11 @@ func (g *Group) StopBudget() time.Duration {
 	if g.step > 0 {
 		return g.step
 	}
-	return g.all[0].StopBudget()
+	var most time.Duration
+	for _, c := range g.all {
+		most = max(most, c.StopBudget())
+	}
+	return most
 }
 
 // DrainReport says in one line how the last step of the stop went.
@@ -228,12 +250,10 @@ func (g *Group) DrainReport() (report string) {
 	return report
 }
 
-// DeadLetterRoute implements lifecycle.DeadLetterRouter: with one destination for all sources.
-// For sources on several brokers ask [DeadLetterCycle] with Containers.
-func (g *Group) DeadLetterRoute() (from []string, to string) {
+// DeadLetterRoutes implements lifecycle.DeadLetterRouters: each source has its own.
+func (g *Group) DeadLetterRoutes(each func(name string, from []string, to string)) {
 	for _, c := range g.all {
-		places, dest := c.DeadLetterRoute()
-		from, to = append(from, places...), dest
+		from, to := c.DeadLetterRoute()
+		each(c.Name(), from, to)
 	}
-	return from, to
 }

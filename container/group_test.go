@@ -25,7 +25,7 @@ var _ interface {
 	lifecycle.Component
 	lifecycle.Budgeter
 	lifecycle.Reporter
-	lifecycle.DeadLetterRouter
+	lifecycle.DeadLetterRouters
 } = (*container.Group)(nil)
 
 var _ interface {
@@ -332,6 +332,44 @@ func TestSecondStepStopsWhatWasStartedBetween(t *testing.T) {
 			return strings.HasPrefix(line, "slow: the first of two steps of the stop is over after 5s: 1 handlers")
 		}) {
 			t.Errorf("told %q", told)
+		}
+	})
+}
+
+// Each source has what Each says of it: a name, workers, and a place for its dead letters, which
+// must not lead back into the group.
+func TestEachSourceOfAGroupHasItsOwnDeadLetters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		sources := []transport.Source{b.Queue("orders", memory.QueueConfig{}), b.Queue("returns", memory.QueueConfig{})}
+		to := map[string]string{"orders": "orders.dlq", "returns": "returns.dlq"}
+		cfg := container.GroupConfig{Config: container.Config{Name: "shop", Logger: zap.NewNop()}, Each: func(source string, c *container.Config) {
+			c.DeadLetter.To = to[source]
+			c.Name = "shop-" + source
+			c.Workers.Min = len(source)
+		}}
+		batch := func(_ context.Context, ds []*longshore.Delivery) error { return longshore.Reject(errors.New("no")) }
+		g, err := container.NewBatchGroup(batch, cfg, sources...)
+		must(t, err)
+		must(t, g.Start(t.Context()))
+		publish(t, b, "orders", "x")
+		publish(t, b, "returns", "x")
+		<-time.After(time.Second)
+		synctest.Wait()
+		for source, dead := range to {
+			if q := b.Inspect(dead); q.Ready != 1 {
+				t.Errorf("%s holds %+v", dead, q)
+			}
+			if s, err := g.Stats("shop-" + source); err != nil || s.Workers != len(source) {
+				t.Errorf("%s: %+v, %v", source, s, err)
+			}
+		}
+		must(t, g.Stop(t.Context()))
+		to["orders"], to["returns"] = "returns", "orders"
+		round, err := container.NewBatchGroup(batch, cfg, sources...)
+		must(t, err)
+		if _, err := lifecycle.New(lifecycle.Config{Logger: zap.NewNop()}, round); err == nil || !strings.Contains(err.Error(), "shop-orders") || !strings.Contains(err.Error(), "shop-returns") {
+			t.Errorf("dead letters that go round inside a group: %v", err)
 		}
 	})
 }

@@ -51,6 +51,12 @@ type DeadLetterRouter interface {
 	DeadLetterRoute() (from []string, to string)
 }
 
+// DeadLetterRouters is a component of several that each have a route of their own: each is
+// called with them.
+type DeadLetterRouters interface {
+	DeadLetterRoutes(each func(name string, from []string, to string))
+}
+
 // defaultBudget is for components that only close something.
 const defaultBudget = time.Second
 

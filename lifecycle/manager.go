@@ -155,10 +155,16 @@ func checkNames(parts []Component) error {
 // checkDeadLetters refuses containers between which a failing message would circulate.
 func checkDeadLetters(parts []Component) error {
 	var routes []hops.Route
+	add := func(name string, from []string, to string) {
+		routes = append(routes, hops.Route{Name: name, From: from, To: to})
+	}
 	for _, c := range parts {
 		if r, ok := c.(DeadLetterRouter); ok {
 			from, to := r.DeadLetterRoute()
-			routes = append(routes, hops.Route{Name: c.Name(), From: from, To: to})
+			add(c.Name(), from, to)
+		}
+		if r, ok := c.(DeadLetterRouters); ok {
+			r.DeadLetterRoutes(add)
 		}
 	}
 	return hops.Cycle(routes)

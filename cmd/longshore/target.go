@@ -41,9 +41,9 @@ func (a *app) place(target string, o urls.Options) (p config.Place, err error) {
 	return p, nil
 }
 
-// isContainer separates names from addresses that lack their scheme, which may hold a
-// password and are not to be shown.
-func isContainer(target string) bool { return !strings.ContainsAny(target, ":/@?%") }
+// isContainer separates names, with a slash where a container has several sources, from
+// addresses that lack their scheme, which may hold a password and are not to be shown.
+func isContainer(target string) bool { return !strings.ContainsAny(target, ":@?%") }
 
 // ofContainer is the place of a container of the configuration file, as the service itself reads it:
 // environment, defaults and secrets included.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -151,6 +153,27 @@ func TestKafkaTargetThatIsAnotherServer(t *testing.T) {
 	server := amqptest.New(t)
 	got := world{in: "a"}.run(t, "publish", "kafka://"+server.Addr+"/orders", "--timeout", "10s")
 	if got.code != 6 || !strings.Contains(got.err, "error[unreachable]: ") || !strings.Contains(got.err, "help: ") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A source of a container with several is a TARGET by CONTAINER/NAME.
+func TestTargetIsOneOfSeveralSources(t *testing.T) {
+	target := declared(t, "orders", nil)
+	path := filepath.Join(t.TempDir(), "longshore.yaml")
+	if err := os.WriteFile(path, []byte("containers: {shop: {sources: {in: \""+target+"\", out: mem://out}}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := world{in: "x"}
+	if got := w.run(t, "publish", "shop/in", "-", "-c", path); got.code != 0 || !strings.Contains(got.out, `queue "orders"`) {
+		t.Errorf("%+v", got)
+	}
+	for _, name := range []string{"shop", "shop/inn"} {
+		if got := w.run(t, "publish", name, "-", "-c", path); got.code != 2 || !strings.Contains(got.err, "shop/in") {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if got := w.run(t, "config", "check", "-c", path); got.code != 0 || !strings.Contains(got.out, "2 containers: shop/in, shop/out") {
 		t.Errorf("%+v", got)
 	}
 }
