@@ -33,8 +33,15 @@
 //     gives back partitions that leave, requeue.go and drop.go end what the broker took back.
 //   - A stop: lifetimes.go has the deadlines and calls.go keeps the transport to them;
 //     drain.go ends the work, shutdown.go closes and reports.
+//   - What the transport is asked for can fail: request.go and generation.go keep what was
+//     asked for and not done, supervisor.go and scaling.go repeat it.
 //   - How many workers: scaling.go and its neighbours sample the run and ask the policy
 //     (autoscale); stuck.go and blockedlanes.go look for calls and lanes without progress.
-//   - What people see: eventlog.go and events.go, inflight.go (what is held), situation.go
+//   - Configuration: config.go (public), resolve*.go and validate.go (checked once, into
+//     settings); hooks.go finds what middlewares want besides the handler's calls.
+//   - Several sources: group.go is a container for each of them, groupstop.go stops them in
+//     two steps.
+//   - What operators do: operator.go (one record), reconnect.go, seek.go, Scale and Pause.
+//   - What people see: observer.go hears the transport, eventlog.go and events.go, inflight.go (what is held), situation.go
 //     and diagnosis.go (state, health and the bottleneck are derived only there), stats.go.
 package container

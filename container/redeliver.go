@@ -39,8 +39,8 @@ const (
 	routeDeadLetter              // nowhere: it is given up early
 )
 
-// comeback is what the route of a delivery depends on.
-type comeback struct {
+// redelivery is what the route of a delivery depends on.
+type redelivery struct {
 	standing                        // how things stand with the delivery
 	caps     longshore.Capabilities // of its consumer
 	verdict  longshore.Verdict      // retry or release
@@ -52,7 +52,7 @@ type comeback struct {
 
 // plan chooses the route; held says that the broker is to hold the message for the
 // delay, which is limited to what it, or the lease, allows.
-func (c *comeback) plan() (to route, held bool, delay time.Duration) {
+func (c *redelivery) plan() (to route, held bool, delay time.Duration) {
 	held = !c.ordered && c.caps.Delay && (c.full || c.leaves || !c.cannot)
 	if c.caps.CountsReturns && c.verdict == longshore.VerdictRelease && c.delay <= releaseHere && !c.leaves {
 		held = false // a return may cost what a release must not, however many wait here
@@ -91,7 +91,7 @@ func atMost(d, limit time.Duration) time.Duration {
 // broker where it can hold the message and nothing must be overtaken, else parked here.
 // giveUp says that it may be dead-lettered early where there is no room to wait.
 func (t *settler) redeliver(w *worker, it *item, j judgement, attempt int, giveUp bool) {
-	c := comeback{standing: t.concluder.standing(it), caps: it.gen.caps, verdict: j.verdict, delay: j.delay,
+	c := redelivery{standing: t.concluder.standing(it), caps: it.gen.caps, verdict: j.verdict, delay: j.delay,
 		ordered: it.Ordered(), cannot: t.hold.broken(j.end), giveUp: giveUp}
 	to, held, delay := c.plan()
 	j.delay = t.shorten(it, j.delay, delay)

@@ -15,38 +15,38 @@ func TestRoutes(t *testing.T) {
 	returns := longshore.Capabilities{Delay: true, Attempts: true, CountsReturns: true}
 	for _, tc := range []struct {
 		name  string
-		c     comeback
+		c     redelivery
 		to    route
 		held  bool
 		delay time.Duration // 0: as it was
 	}{
-		{"nothing holds", comeback{}, routePark, false, 0},
-		{"the broker holds", comeback{caps: delays}, routeBroker, true, 0},
-		{"too short for a journey", comeback{caps: delays, delay: s / 2}, routePark, true, 0},
-		{"an order", comeback{caps: delays, ordered: true}, routePark, false, 0},
-		{"attempts would be lost", comeback{caps: longshore.Capabilities{Delay: true}}, routePark, true, 0},
-		{"a release has none to lose", comeback{caps: longshore.Capabilities{Delay: true}, verdict: longshore.VerdictRelease}, routeBroker, true, 0},
-		{"the broker could not", comeback{caps: delays, standing: standing{}, cannot: true}, routePark, false, 0},
-		{"a release where returns count", comeback{caps: returns, verdict: longshore.VerdictRelease}, routePark, false, 0},
-		{"a long one", comeback{caps: returns, verdict: longshore.VerdictRelease, delay: 2 * time.Minute}, routeBroker, true, 0},
-		{"a retry where returns count", comeback{caps: returns}, routeBroker, true, 0},
+		{"nothing holds", redelivery{}, routePark, false, 0},
+		{"the broker holds", redelivery{caps: delays}, routeBroker, true, 0},
+		{"too short for a journey", redelivery{caps: delays, delay: s / 2}, routePark, true, 0},
+		{"an order", redelivery{caps: delays, ordered: true}, routePark, false, 0},
+		{"attempts would be lost", redelivery{caps: longshore.Capabilities{Delay: true}}, routePark, true, 0},
+		{"a release has none to lose", redelivery{caps: longshore.Capabilities{Delay: true}, verdict: longshore.VerdictRelease}, routeBroker, true, 0},
+		{"the broker could not", redelivery{caps: delays, standing: standing{}, cannot: true}, routePark, false, 0},
+		{"a release where returns count", redelivery{caps: returns, verdict: longshore.VerdictRelease}, routePark, false, 0},
+		{"a long one", redelivery{caps: returns, verdict: longshore.VerdictRelease, delay: 2 * time.Minute}, routeBroker, true, 0},
+		{"a retry where returns count", redelivery{caps: returns}, routeBroker, true, 0},
 
-		{"a stop", comeback{standing: standing{leaves: true}}, routeBroker, false, 0},
-		{"a stop with an order", comeback{caps: delays, ordered: true, standing: standing{leaves: true}}, routeBroker, false, 0},
-		{"a stop where returns count", comeback{caps: returns, verdict: longshore.VerdictRelease, standing: standing{leaves: true}}, routeBroker, true, 0},
-		{"a stop though the broker could not", comeback{caps: delays, standing: standing{leaves: true}, cannot: true}, routeBroker, true, 0},
-		{"one before it is lost", comeback{ordered: true, standing: standing{torn: true}}, routeBroker, false, 0},
+		{"a stop", redelivery{standing: standing{leaves: true}}, routeBroker, false, 0},
+		{"a stop with an order", redelivery{caps: delays, ordered: true, standing: standing{leaves: true}}, routeBroker, false, 0},
+		{"a stop where returns count", redelivery{caps: returns, verdict: longshore.VerdictRelease, standing: standing{leaves: true}}, routeBroker, true, 0},
+		{"a stop though the broker could not", redelivery{caps: delays, standing: standing{leaves: true}, cannot: true}, routeBroker, true, 0},
+		{"one before it is lost", redelivery{ordered: true, standing: standing{torn: true}}, routeBroker, false, 0},
 
-		{"no room, the broker holds", comeback{caps: delays, delay: s / 2, standing: standing{full: true}, giveUp: true}, routeBroker, true, 0},
-		{"no room, though the broker could not", comeback{caps: delays, standing: standing{full: true}, cannot: true, giveUp: true}, routeBroker, true, 0},
-		{"no room", comeback{standing: standing{full: true}, giveUp: true}, routeDeadLetter, false, 0},
-		{"no room in an outage", comeback{standing: standing{full: true, outage: true}, giveUp: true}, routePark, false, 0},
-		{"no room and no place", comeback{standing: standing{full: true}}, routePark, false, 0},
-		{"no room for a release", comeback{verdict: longshore.VerdictRelease, standing: standing{full: true}, giveUp: true}, routePark, false, 0},
+		{"no room, the broker holds", redelivery{caps: delays, delay: s / 2, standing: standing{full: true}, giveUp: true}, routeBroker, true, 0},
+		{"no room, though the broker could not", redelivery{caps: delays, standing: standing{full: true}, cannot: true, giveUp: true}, routeBroker, true, 0},
+		{"no room", redelivery{standing: standing{full: true}, giveUp: true}, routeDeadLetter, false, 0},
+		{"no room in an outage", redelivery{standing: standing{full: true, outage: true}, giveUp: true}, routePark, false, 0},
+		{"no room and no place", redelivery{standing: standing{full: true}}, routePark, false, 0},
+		{"no room for a release", redelivery{verdict: longshore.VerdictRelease, standing: standing{full: true}, giveUp: true}, routePark, false, 0},
 
-		{"longer than the broker holds", comeback{caps: longshore.Capabilities{Delay: true, Attempts: true, MaxDelay: 5 * s}}, routeBroker, true, 5 * s},
-		{"longer than the lease", comeback{caps: longshore.Capabilities{Lease: 8 * s}}, routePark, false, 4 * s},
-		{"cut below what is worth a journey", comeback{caps: longshore.Capabilities{Delay: true, Attempts: true, MaxDelay: s / 2}}, routePark, true, s / 2},
+		{"longer than the broker holds", redelivery{caps: longshore.Capabilities{Delay: true, Attempts: true, MaxDelay: 5 * s}}, routeBroker, true, 5 * s},
+		{"longer than the lease", redelivery{caps: longshore.Capabilities{Lease: 8 * s}}, routePark, false, 4 * s},
+		{"cut below what is worth a journey", redelivery{caps: longshore.Capabilities{Delay: true, Attempts: true, MaxDelay: s / 2}}, routePark, true, s / 2},
 	} {
 		c := tc.c
 		if c.verdict == longshore.VerdictNone {
@@ -70,7 +70,7 @@ func TestRoutes(t *testing.T) {
 func TestRoutesAreSound(t *testing.T) {
 	for i := range 1 << 10 {
 		bit := func(n int) bool { return i>>n&1 == 1 }
-		c := comeback{standing: standing{leaves: bit(0), torn: bit(1), full: bit(2), outage: bit(3)}, ordered: bit(4), cannot: bit(5), giveUp: bit(6),
+		c := redelivery{standing: standing{leaves: bit(0), torn: bit(1), full: bit(2), outage: bit(3)}, ordered: bit(4), cannot: bit(5), giveUp: bit(6),
 			caps:    longshore.Capabilities{Delay: bit(7), CountsReturns: bit(8), Attempts: i%3 == 0, MaxDelay: time.Duration(i%5) * time.Second},
 			verdict: longshore.VerdictRetry, delay: 3 * time.Second}
 		if bit(9) {

@@ -35,7 +35,7 @@ func (a *adaptive) slower() bool {
 }
 
 // noteFew keeps what calls cost while there are a few workers: the first ones that
-// end, and anew whenever the pool rests at its minimum.
+// end, and again whenever the pool rests at its minimum.
 func (a *adaptive) noteFew(s Sample) {
 	switch {
 	case a.few.execs < leastRef:

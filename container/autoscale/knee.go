@@ -87,7 +87,7 @@ func (a *adaptive) probe(s Sample) (d Decision, probing bool) {
 	switch {
 	case !slow:
 		k.slow = false
-	case !k.slow: // the world has changed: measure anew, since while latency rises any step looks bad
+	case !k.slow: // the world has changed: measure again, since while latency rises any step looks bad
 		k.slow = true
 		a.forgetLevel(s)
 		a.proven = 0

@@ -78,7 +78,7 @@ func run(t testing.TB, s Subject, p *play) any {
 		}
 	}
 	start()
-	calm := 0
+	idleLooks := 0
 	poll(idleWait, func() bool {
 		idle, err := c.Idle(t.Context())
 		select {
@@ -88,10 +88,10 @@ func run(t testing.TB, s Subject, p *play) any {
 			idle = false
 		default:
 		}
-		if calm++; !idle {
-			calm = 0
+		if idleLooks++; !idle {
+			idleLooks = 0
 		}
-		return calm > 2 || err != nil // one look can miss a message on its way from the broker
+		return idleLooks > 2 || err != nil // one look can miss a message on its way from the broker
 	})
 	WaitIdle(t, c)
 	if err := c.Stop(context.Background()); err != nil {

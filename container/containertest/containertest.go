@@ -74,15 +74,15 @@ func PublishMessages(t testing.TB, c *container.ListenerContainer, msgs ...*long
 func WaitIdle(t testing.TB, c *container.ListenerContainer) {
 	t.Helper()
 	var last error
-	calm := 0
+	idleLooks := 0
 	idle := poll(idleWait, func() bool {
 		ok, err := c.Idle(t.Context())
 		if last = err; !ok || err != nil {
-			calm = 0
+			idleLooks = 0
 			return false
 		}
-		calm++ // twice: a message can be on its way from the broker
-		return calm > 1
+		idleLooks++ // twice: a message can be on its way from the broker
+		return idleLooks > 1
 	})
 	if !idle {
 		t.Fatalf("container %q is not idle after %v: %+v (%v)", c.Name(), idleWait, c.Stats(), last)

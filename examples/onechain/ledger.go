@@ -108,8 +108,8 @@ func (l *ledger) Handle(ctx context.Context, d *longshore.Delivery) error {
 	return err
 }
 
-// bury is the handler of the dead-letter destination.
-func (l *ledger) bury(_ context.Context, d *longshore.Delivery) error {
+// takeDead is the handler of the dead-letter destination.
+func (l *ledger) takeDead(_ context.Context, d *longshore.Delivery) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if r := l.rows[d.Headers.String("case")]; r != nil {

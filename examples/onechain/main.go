@@ -79,7 +79,7 @@ func consume(ctx context.Context, cfg container.Config, l *leg, led *ledger) err
 		return err
 	}
 	// The dead letters have a plain container of their own.
-	dead, err := container.New(l.dead, longshore.HandlerFunc(led.bury), container.Config{Name: l.name + " dead", Logger: cfg.Logger, DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}})
+	dead, err := container.New(l.dead, longshore.HandlerFunc(led.takeDead), container.Config{Name: l.name + " dead", Logger: cfg.Logger, DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}})
 	if err != nil {
 		return err
 	}
@@ -106,9 +106,9 @@ func idle(ctx context.Context, c *container.ListenerContainer, n int) error {
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for calm := 0; calm < 10; calm++ { // half a second: a message may be on its way
+	for idleLooks := 0; idleLooks < 10; idleLooks++ { // half a second: a message may be on its way
 		if ok, err := c.Idle(ctx); err != nil || !ok || c.Stats().Received == 0 {
-			calm = -1
+			idleLooks = -1
 		}
 		select {
 		case <-tick.C:

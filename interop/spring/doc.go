@@ -7,5 +7,5 @@
 //	go test ./interop/spring               # with what the JVM wrote before
 //
 // What it wrote is kept in testdata as it lay in the broker, so that the default run
-// reads it from embedded servers, without Java. LONGSHORE_WRITE_GOLDEN=1 writes it anew.
+// reads it from embedded servers, without Java. LONGSHORE_WRITE_GOLDEN=1 writes it again.
 package interop

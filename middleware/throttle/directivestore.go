@@ -290,7 +290,7 @@ func (b *book) share(d *Directive, container string, now time.Time) (Override, b
 // live names the instances that have such a container, sorted.
 func (b *book) live(container string, now time.Time) []string {
 	if !b.frozen.IsZero() {
-		now = b.frozen // others come and go unheard: what was divided stays divided
+		now = b.frozen // others come and go unnoticed: what was divided stays divided
 	}
 	var ids []string
 	for id, p := range b.members {

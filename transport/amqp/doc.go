@@ -20,7 +20,7 @@
 //   - unreachable, tls: no response from the broker, or the peer could not be verified.
 //   - auth, vhost, forbidden: login refused; no such virtual host; no permission.
 //   - not-found: the queue or an exchange does not exist.
-//   - differs: it exists with other properties; the error wraps a [*Mismatch].
+//   - mismatch: it exists with other properties; the error wraps a [*Mismatch].
 //   - exclusive: another connection holds the queue or consumes from it exclusively.
 //   - window: Prefetch is smaller than what the container wants to hold.
 //
@@ -59,7 +59,7 @@
 //   - delayqueue.go publishes copies, keepalive.go keeps the queues they wait in; limit.go
 //     knows when the broker gives a message up; stream.go keeps the place in a stream.
 //   - liveness.go notices a forgotten consumer; failure.go explains why a consumer ended;
-//     notify.go reports in order. management.go and policies.go read what AMQP does not show.
+//     management.go and policies.go read what AMQP does not show.
 //
 // Below them: internal/tags (delivery tags, pure), internal/codec (message and frame),
 // internal/conn (one connection's life) and internal/wire (below the client library).

@@ -279,7 +279,7 @@ func show(m *longshore.Message) string {
 	return s
 }
 
-// What was received can be published again, also what was mended because it was
+// What was received can be published again, also what was repaired because it was
 // nested too deep for the client: else such a message could never be dead-lettered.
 func TestMendedHeadersCanBePublished(t *testing.T) {
 	onBrokers(t, func(t *testing.T, s *site) {

@@ -114,12 +114,12 @@ type prefetch struct {
 	queues  []string                               // as the broker calls them; set when they are declared
 
 	// Only the settle writer's goroutine uses these.
-	calm    time.Time // since when the window is far too large; zero: it is not
-	again   time.Time // when a cancel that was put off is tried again; zero: none was
-	others  int       // consumers of the queue that are not ours; -1: not known
-	tagStem string    // of the consumer tags
-	made    int       // consumers made on the channel, cancelled ones included
-	stale   uint64    // tags below it came from consumers that were all cancelled
+	shrinkSince time.Time // since when the window is far too large; zero: it is not
+	again       time.Time // when a cancel that was put off is tried again; zero: none was
+	others      int       // consumers of the queue that are not ours; -1: not known
+	tagStem     string    // of the consumer tags
+	made        int       // consumers made on the channel, cancelled ones included
+	stale       uint64    // tags below it came from consumers that were all cancelled
 
 	mu     sync.Mutex // guards what follows
 	wanted int        // as Resize said
@@ -291,7 +291,7 @@ func (w *prefetch) adjust(ctx context.Context) error {
 	w.again = time.Time{}
 	switch {
 	case goal == 0:
-		w.calm = time.Time{}
+		w.shrinkSince = time.Time{}
 		gone, err := w.dropAll(ctx)
 		if err == nil && !gone {
 			w.again = time.Now().Add(putOff)
@@ -317,20 +317,20 @@ func (w *prefetch) adjust(ctx context.Context) error {
 // shrink cancels the newest consumers of a window that was too large for a while.
 func (w *prefetch) shrink(ctx context.Context, goal int) error {
 	if w.size() < 4*goal || len(w.steps) < 2 {
-		w.calm = time.Time{}
+		w.shrinkSince = time.Time{}
 		return nil
 	}
-	if w.calm.IsZero() {
-		w.calm = time.Now()
+	if w.shrinkSince.IsZero() {
+		w.shrinkSince = time.Now()
 	}
-	if time.Since(w.calm) < shrinkAfter {
+	if time.Since(w.shrinkSince) < shrinkAfter {
 		return nil
 	}
-	w.calm = time.Time{}
+	w.shrinkSince = time.Time{}
 	for len(w.steps) > 1 && w.size()-w.steps[len(w.steps)-1].size >= goal {
 		if quiet, answers := w.quiet(ctx); !quiet || !answers {
 			w.again = time.Now().Add(putOff)
-			w.calm = time.Now().Add(-shrinkAfter)
+			w.shrinkSince = time.Now().Add(-shrinkAfter)
 			return nil
 		}
 		if err := w.cancelNewest(); err != nil {
@@ -345,8 +345,8 @@ func (w *prefetch) due() time.Time {
 	switch {
 	case !w.again.IsZero():
 		return w.again
-	case !w.calm.IsZero():
-		return w.calm.Add(shrinkAfter)
+	case !w.shrinkSince.IsZero():
+		return w.shrinkSince.Add(shrinkAfter)
 	}
 	return time.Time{}
 }

@@ -94,7 +94,7 @@ func (a *assignments) install(made []*partition) {
 		}
 		if old != nil { // an assignment that was repeated before it began
 			old.release(old.with.src.taken(old.key, "it was assigned again"))
-			old.forfeit()
+			old.reportUncommitted()
 		}
 		signal(p.with.settled.urgent) // a position that was not committed before
 	}
@@ -178,9 +178,9 @@ func (p *partition) endHold() {
 	p.buf.release()
 }
 
-// forfeit reports acknowledgements that no commit has carried: those records are
+// reportUncommitted reports acknowledgements that no commit has carried: those records are
 // redelivered.
-func (p *partition) forfeit() {
+func (p *partition) reportUncommitted() {
 	p.mu.Lock()
 	acked := p.ledger.close()
 	p.outputs.forget()

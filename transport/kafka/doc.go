@@ -60,11 +60,18 @@
 //     rebalances apart. membership.go is what the group calls, startpoint.go where a new
 //     assignment begins, topics.go the identities of topics, broadcast.go the same without
 //     a group.
-//   - committer.go: commits.
+//   - committer.go: commits. With transactions, outputs.go keeps what handlers publish until
+//     transaction.go commits it together with the positions; opentransactions.go watches
+//     those of others that hold readers up. seek.go moves a position.
+//   - members.go: several members behind one consumer, each with connections of its own.
 //   - watcher.go: whether the cluster answers; leaderliveness.go, whether each leader does.
 //   - topichealth.go: deleted, recreated and forbidden topics; fetcherror.go sorts what a
 //     fetch complains of.
 //   - reports.go: everything reported to the container.
+//
+// sharegroup.go is the other public face, of share groups: shareconsumer.go is an opened one,
+// sharesettle.go and shareattempts.go its verdicts and attempts, sharesettings.go the group's
+// settings; the protocol is in internal/share.
 //
 // publisher.go publishes: resend.go repeats what failed for the sake of another record,
 // largerecord.go what is too large for a batch of several, producerswap.go and

@@ -185,7 +185,7 @@ func (m *membership) revoked(_ context.Context, _ *kgo.Client, parts map[string]
 	_ = m.committer.last(ctx, ps) //nolint:contextcheck // the client's context is no limit; what was not committed is reported next
 	m.committer.reportRepeats(ps)
 	for _, p := range ps {
-		p.forfeit()
+		p.reportUncommitted()
 	}
 	m.assignments.remove(ps)
 	m.reports.notice(fmt.Sprintf("%s: %d partitions went to other members after %s", m.src.title(), len(ps), time.Since(started).Round(time.Millisecond)), nil)
@@ -210,7 +210,7 @@ func (m *membership) lost(_ context.Context, _ *kgo.Client, parts map[string][]i
 	taken := 0
 	for _, p := range ps {
 		taken += p.release(cause)
-		p.forfeit()
+		p.reportUncommitted()
 	}
 	m.assignments.remove(ps)
 	m.reports.ended(conditionSession)

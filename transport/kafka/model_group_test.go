@@ -126,7 +126,7 @@ func (m *modelled) leave(commit bool) {
 			m.answer()
 		}
 	}
-	m.forfeited(m.p.forfeit)
+	m.forfeited(m.p.reportUncommitted)
 	m.c.assignments.remove([]*partition{m.p})
 }
 

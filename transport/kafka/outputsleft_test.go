@@ -114,7 +114,7 @@ func TestOutboxOfADeletedTopicIsNoWait(t *testing.T) {
 		if batch, more := gone.collect([]*partition{p}); len(batch)+len(more) > 0 || box.left != 80 {
 			t.Errorf("%d in a commit, %d bytes left out, want none and 80", len(batch), box.left)
 		}
-		p.forfeit()
+		p.reportUncommitted()
 		if err := box.reserve(ctx, 100, "out"); err != nil || box.left != 0 {
 			t.Errorf("after its end: %v, %d left", err, box.left)
 		}

@@ -19,7 +19,7 @@ import (
 type poller struct {
 	src         *Group               // for names in errors
 	cl          *kgo.Client          // polled by this goroutine alone
-	life        *lifetime            // ended by an error that no retry mends
+	life        *lifetime            // ended by an error that no retry cures
 	turns       *turns               // whether a pause stops it
 	flow        *flow                // which partitions have enough
 	assignments *assignments         // where records go; those of a partition that left are dropped
@@ -190,7 +190,7 @@ func (o *poller) rewound(p *partition, to int64) *partition {
 	o.reports.Event(transport.Event{Kind: transport.EventSkipped, Skipped: transport.SkippedTruncated,
 		Text: fmt.Sprintf("%s: the log of %s ends before offset %d, which was to be read next; reading on at %d", o.src.title(), p.key, p.expected(), next.next)})
 	p.release(o.src.taken(p.key, "the log was cut off below it"))
-	p.forfeit()
+	p.reportUncommitted()
 	o.assignments.replace(p, next)
 	if next.next < to {
 		o.cl.SetOffsets(map[string]map[int32]kgo.EpochOffset{p.key.topic: {p.key.num: {Epoch: next.t.Epoch(), Offset: next.next}}})

@@ -213,7 +213,7 @@ func (c *consumer) swap(ps []*partition, next map[*partition]*partition) {
 	// Last, so that a delivery that is lost now finds the successor in place: its record comes from it.
 	for _, p := range olds {
 		p.release(c.src.taken(p.key, "its position was moved"))
-		p.forfeit()
+		p.reportUncommitted()
 		p.supersede()
 	}
 }

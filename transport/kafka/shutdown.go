@@ -50,7 +50,7 @@ func (c *consumer) Close(ctx context.Context) error {
 	}
 	c.committer.reportRepeats(ps)
 	for _, p := range ps {
-		p.forfeit()
+		p.reportUncommitted()
 	}
 	c.assignments.remove(ps)
 	c.life.finish()

@@ -23,7 +23,7 @@ import (
 type topicHealth struct {
 	src         *Group       // which topics, and whether it declares them
 	cl          *kgo.Client  // asks for their metadata
-	life        *lifetime    // ended where a topic stays away in a way that no waiting mends
+	life        *lifetime    // ended where a topic stays away in a way that no waiting cures
 	topics      *topics      // identities, which change when a topic is made again
 	assignments *assignments // whose partitions of a deleted topic are abandoned
 	subscribe   subscriber   // takes a topic out of the subscription and back, which makes the client forget what it knew
@@ -257,7 +257,7 @@ func (h *topicHealth) abandon(topic string) {
 		p.mu.Unlock()
 		p.release(&longshore.Error{Code: longshore.CodeLeaseLost, Op: "handle a record of " + p.key.String() + " for " + h.src.title(), Source: h.src.name(),
 			Err: fmt.Errorf("its topic was deleted: %w", longshore.ErrLost), Hint: "nothing of it is committed; the record no longer exists"})
-		p.forfeit()
+		p.reportUncommitted()
 		h.src.starts.forget(p.key)
 	}
 	h.assignments.gate.leave()

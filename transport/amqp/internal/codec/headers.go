@@ -56,7 +56,7 @@ func fromField(v any) any {
 // float that is not a number goes as text too: RabbitMQ ends the connection over it.
 func toField(v any, depth int) (any, error) {
 	switch v.(type) {
-	case []any, longshore.Headers: // depth counts tables and arrays, like mendHeader
+	case []any, longshore.Headers: // depth counts tables and arrays, like repairHeader
 		if depth > wire.MaxDepth {
 			return nil, fmt.Errorf("nested deeper than %d", wire.MaxDepth)
 		}

@@ -103,7 +103,7 @@ func (c *Conn) begin() error {
 	}
 	c.left = size + frameOverhead
 	if kind == frameHeader {
-		return c.mend()
+		return c.repair()
 	}
 	if kind != frameMethod || size < 4 {
 		return nil
@@ -131,22 +131,22 @@ func (c *Conn) begin() error {
 	return nil
 }
 
-// mend makes the headers of a message readable, in the buffer if they fit into it.
-func (c *Conn) mend() error {
+// repair makes the headers of a message readable, in the buffer if they fit into it.
+func (c *Conn) repair() error {
 	if c.left <= c.in.Size() {
 		frame, err := c.in.Peek(c.left)
 		if err != nil {
 			c.raw = true
 			return nil
 		}
-		mendHeader(frame[frameHead : len(frame)-1])
+		repairHeader(frame[frameHead : len(frame)-1])
 		return nil
 	}
 	frame, err := c.take()
 	if err != nil {
 		return err
 	}
-	mendHeader(frame[frameHead : len(frame)-1])
+	repairHeader(frame[frameHead : len(frame)-1])
 	c.out = append(c.out, frame...)
 	return nil
 }

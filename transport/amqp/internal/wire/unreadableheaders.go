@@ -33,8 +33,8 @@ const (
 	fixedHeader         = 14 // class, weight, body size, flags
 )
 
-// mendHeader makes the headers in the payload of a content header frame readable.
-func mendHeader(b []byte) {
+// repairHeader makes the headers in the payload of a content header frame readable.
+func repairHeader(b []byte) {
 	if len(b) < fixedHeader {
 		return
 	}
@@ -53,7 +53,7 @@ func mendHeader(b []byte) {
 		return
 	}
 	if table, _, ok := lengthed(b); ok {
-		mendTable(table, 0)
+		repairTable(table, 0)
 	}
 }
 
@@ -69,8 +69,8 @@ func lengthed(b []byte) (content, rest []byte, ok bool) {
 	return b[4 : 4+n], b[4+n:], true
 }
 
-// mendTable makes a table readable. It returns false where it cannot read on.
-func mendTable(b []byte, depth int) bool {
+// repairTable makes a table readable. It returns false where it cannot read on.
+func repairTable(b []byte, depth int) bool {
 	for n := 0; len(b) > 0; n++ {
 		name := 1 + int(b[0])
 		if len(b) <= name {
@@ -80,7 +80,7 @@ func mendTable(b []byte, depth int) bool {
 			b[name] = 'x' // all that follows
 			binary.BigEndian.PutUint32(rest, uint32(len(rest)-4))
 		}
-		rest, ok := mendField(b[name:], depth)
+		rest, ok := repairField(b[name:], depth)
 		if !ok {
 			return false
 		}
@@ -89,18 +89,18 @@ func mendTable(b []byte, depth int) bool {
 	return true
 }
 
-// mendArray returns false where it cannot read on.
-func mendArray(b []byte, depth int) (ok bool) {
+// repairArray returns false where it cannot read on.
+func repairArray(b []byte, depth int) (ok bool) {
 	ok = true
 	for len(b) > 0 && ok {
-		b, ok = mendField(b, depth)
+		b, ok = repairField(b, depth)
 	}
 	return ok
 }
 
-// mendField mends the field at the beginning of b, type first, and returns what
+// repairField repairs the field at the beginning of b, type first, and returns what
 // comes after it.
-func mendField(b []byte, depth int) (rest []byte, ok bool) {
+func repairField(b []byte, depth int) (rest []byte, ok bool) {
 	kind, v := b[0], b[1:]
 	size := 0
 	switch kind {
@@ -128,9 +128,9 @@ func mendField(b []byte, depth int) (rest []byte, ok bool) {
 		case depth >= MaxDepth, kind == 'A' && fields(content) > MaxElements:
 			b[0] = 'x'
 		case kind == 'A':
-			return rest, mendArray(content, depth+1)
+			return rest, repairArray(content, depth+1)
 		default:
-			return rest, mendTable(content, depth+1)
+			return rest, repairTable(content, depth+1)
 		}
 		return rest, true
 	default:
@@ -149,7 +149,7 @@ func fields(b []byte) (n int) {
 	}
 	c := append([]byte(nil), b...)
 	for ok := true; len(c) > 0 && ok; n++ {
-		c, ok = mendField(c, MaxDepth)
+		c, ok = repairField(c, MaxDepth)
 	}
 	return n
 }

@@ -184,11 +184,11 @@ func deepest(v any) int {
 func TestBrokenHeadersPass(t *testing.T) {
 	whole := header(field("name", 'F', long('F', field("l", 'L', make([]byte, 8)))[1:]))
 	for n := range len(whole) {
-		mendHeader(append([]byte{}, whole[:n]...))
+		repairHeader(append([]byte{}, whole[:n]...))
 	}
 	for kind := range 256 {
 		for _, rest := range []string{"", "\x00", "\xff\xff\xff\xff", strings.Repeat("\x00", 9)} {
-			mendHeader(header(field("k", byte(kind), []byte(rest))))
+			repairHeader(header(field("k", byte(kind), []byte(rest))))
 		}
 	}
 }
@@ -198,11 +198,11 @@ func FuzzMendHeader(f *testing.F) {
 	f.Add(header(append([]byte{1, 'a'}, nested(40)...)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		n := len(b)
-		mendHeader(b)
+		repairHeader(b)
 		again := append([]byte{}, b...)
-		mendHeader(again)
+		repairHeader(again)
 		if len(b) != n || !bytes.Equal(b, again) {
-			t.Errorf("mending twice changes %x to %x", b, again)
+			t.Errorf("repairing twice changes %x to %x", b, again)
 		}
 	})
 }
