@@ -18,6 +18,9 @@ import (
 // -run means the tests that name it, wherever they are: those of other packages
 // run first, in processes of their own.
 func runTests(m *testing.M) {
+	// Most of these tests wait most of their time, some for a broker that one test at a time
+	// may break; -parallel on the command line wins.
+	_ = flag.Set("test.parallel", "8")
 	flag.Parse()
 	wanted := flag.Lookup("test.run").Value.String()
 	if regexp.MustCompile(`^\^?F-[A-Z](\d\d?)?(\b|$)`).MatchString(wanted) {

@@ -161,14 +161,15 @@ claim() {
 
 # http_ok PORT PATH [HEADER]: status 200, without needing curl; http_at HOST ... elsewhere.
 http_ok() { http_at 127.0.0.1 "$@"; }
-http_at() {
-  local line
-  line=$(
+http_at() { [[ $(http_status "$@") == *" 200 "* ]]; }
+
+# http_status HOST PORT PATH [HEADER]: the first line of the answer.
+http_status() {
+  (
     exec 3<>"/dev/tcp/$1/$2" || exit 1
     printf 'GET %s HTTP/1.0\r\nHost: %s\r\n%s\r\n' "$3" "$1" "${4:+$4$'\r\n'}" >&3
     timeout 5 head -n 1 <&3
   ) 2>/dev/null
-  [[ $line == *" 200 "* ]]
 }
 
 export_line() { printf "export %s='%s'\n" "$1" "$2"; }
