@@ -149,7 +149,7 @@ func keyOf(goName string) string {
 // renamed are the settings whose key is not their Go name in snake_case.
 func renamed() []struct{ goName, key string } {
 	return []struct{ goName, key string }{
-		{"Addr", "listen"}, {"TwoSteps", "two_step_stop"}, {"DialTimeout", "connect_timeout"}, {"PublisherConfig.MaxBatchBytes", "publish.batch_bytes"}, {"PublisherConfig", "publish"},
+		{"Addr", "listen"}, {"TwoSteps", "two_step_stop"}, {"DialTimeout", "connect_timeout"}, {"PublisherConfig.MaxBatchBytes", "publish.batch_bytes"}, {"PublisherConfig", "publish"}, {"Outlet", "publish"},
 		{"SettleAuto", "auto"}, {"SettleManual", "manual"}, {"StuckWait", "wait"}, {"StuckReplace", "replace"},
 		{"DeadLetterNative", "native"}, {"DeadLetterKeep", "keep"}, {"DeadLetterDiscard", "discard"},
 	}

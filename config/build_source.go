@@ -86,6 +86,9 @@ func (s *sourceSection) group() kafka.GroupConfig {
 	if s.OversizedBatch == "stop" {
 		cfg.OversizedBatch = kafka.StopAtBatch
 	}
+	if t := s.Transactional; t != nil {
+		cfg.Transactional = &kafka.Transactional{ID: t.ID, Timeout: t.Timeout, Records: t.Records, MaxBytes: int64(t.MaxBytes)}
+	}
 	cfg.OutOfRange = map[string]kafka.OutOfRange{"latest": kafka.ToLatest, "fail": kafka.Fail}[s.OutOfRange]
 	if d := s.Declare; d != nil {
 		cfg.Declare = kafka.Declare{Partitions: int32(min(d.Partitions, math.MaxInt32)), //nolint:gosec // bounded

@@ -106,6 +106,8 @@ type sourceSection struct {
 	RebalanceTimeout time.Duration `key:"rebalance_timeout" on:"kafka" def:"60s" doc:"How long a rebalance waits for a member."`
 	SessionTimeout   time.Duration `key:"session_timeout" on:"kafka" def:"45s" doc:"Silence after which a member is removed."`
 
+	Transactional *transactionalSection `key:"transactional" on:"kafka" def:"off" doc:"[Transactions](transports/kafka.md#transactions); {} is enough. settle_linger is 100ms then."`
+
 	BrowseCounts bool `key:"browse_counts" on:"rabbitmq sqs" def:"false" doc:"Allows browsing where it counts as a delivery: quorum queues, SQS queues that are FIFO or have a redrive policy."`
 
 	VisibilityTimeout time.Duration `key:"visibility_timeout" on:"sqs" def:"the queue's" doc:"Lease in whole seconds up to 12h, extended until the message is settled."`
@@ -116,6 +118,14 @@ type sourceSection struct {
 	DeadLetter string `key:"dead_letter" on:"memory" doc:"Queue that takes rejected messages."`
 	FIFO       bool   `key:"fifo" on:"memory" def:"false" doc:"Holds back a key while one of its messages is unsettled."`
 	Partitions int    `key:"partitions" on:"memory" def:"0" doc:"Partitions messages by key."`
+}
+
+// transactionalSection is kafka.Transactional.
+type transactionalSection struct {
+	ID       string        `key:"id" def:"random" like:"pricing-0" doc:"Different for each instance, the same after a restart."`
+	Timeout  time.Duration `key:"timeout" def:"10s" doc:"The broker aborts a transaction after it."`
+	Records  int           `key:"records" def:"500" doc:"Finished records that do not wait for settle_linger."`
+	MaxBytes size          `key:"max_bytes" def:"64MiB" doc:"The most published by handlers and not written yet."`
 }
 
 // declareSection is a pointer in its source: present and empty means "create it with defaults".

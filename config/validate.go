@@ -61,9 +61,9 @@ func (l *loader) alone(path string, s *sourceSection, kind string) {
 	}
 	switch {
 	case s.Broadcast && kind == onKafka:
-		refuse("broadcast", "every instance reads everything, without a group", "group", "share", "protocol", "instance_id", "pattern", "settle_linger", "rebalance_drain", "rebalance_timeout", "session_timeout")
+		refuse("broadcast", "every instance reads everything, without a group", "group", "share", "protocol", "instance_id", "pattern", "settle_linger", "transactional", "rebalance_drain", "rebalance_timeout", "session_timeout")
 	case s.Share != "" && kind == onKafka:
-		refuse("share", "the consumers of a share group share each partition", "group", "protocol", "instance_id", "pattern", "window", "out_of_range", "oversized_batch", "rebalance_drain", "rebalance_timeout", "session_timeout")
+		refuse("share", "the consumers of a share group share each partition", "group", "protocol", "instance_id", "pattern", "window", "out_of_range", "oversized_batch", "transactional", "rebalance_drain", "rebalance_timeout", "session_timeout")
 	case s.Broadcast:
 		refuse("broadcast", "every instance has a queue of its own on the exchange", "queue", "queues", "declare", "consumers", "exclusive", "single_active", "priority", "tag", "arguments", "pull", "pull_interval", "dead_lettered", "browse_counts")
 	case kind == onRabbit:

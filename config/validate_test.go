@@ -3,8 +3,10 @@ package config
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/longshore-go/longshore/transport"
+	"github.com/longshore-go/longshore/transport/kafka"
 )
 
 // F-K04: settings that exclude each other are refused with their line, all of them at
@@ -153,5 +155,69 @@ containers:
 	want := transport.Description{Transport: "kafka", Kind: "share group", Name: "orders,returns", Address: "k1:9092", Place: "topic"}
 	if d := src.(transport.Describer).Describe(); d != want { //nolint:errcheck // it is one
 		t.Errorf("%+v, want %+v", d, want)
+	}
+}
+
+// `transactional` in a kafka source: {} is enough, and the constructor's mistakes are at their keys.
+func TestTransactions(t *testing.T) {
+	c := load(t, nowhere(), `
+brokers: {k: {url: "kafka://k1:9092"}}
+containers:
+  few:
+    source: {broker: k, topics: [orders], group: few, transactional: {}}
+    dead_letter: {to: dead}
+  all:
+    source: {broker: k, topics: [orders], group: all, settle_linger: 50ms, transactional: {id: pricing-0, timeout: 5s, records: 100, max_bytes: 8MiB}}
+    dead_letter: {to: dead}
+`)
+	for name, want := range map[string]kafka.Transactional{"few": {}, "all": {ID: "pricing-0", Timeout: 5 * time.Second, Records: 100, MaxBytes: 8 << 20}} {
+		if _, err := c.Source(name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := c.loader.file.Containers[name].Source.group().Transactional; got == nil || *got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+	ps := problems(t, nowhere(), `
+brokers: {k: {url: "kafka://k1:9092"}, quick: {url: "kafka://k1:9092", publish: {acks: leader}}}
+containers:
+  a:
+    source: {broker: k, topics: [orders], group: g, isolation: read_uncommitted, settle_linger: 5s, transactional: {records: -1}}
+    dead_letter: {to: dead}
+  b:
+    source: {broker: k, topics: [orders], share: g, transactional: {}}
+    dead_letter: {to: dead}
+  c:
+    source: {broker: k, topics: [orders], group: g, transactional: {timeout: 20m, idd: x}}
+    dead_letter: {to: dead}
+  d:
+    source: {broker: k, topics: [orders], group: g, transactional: true}
+    dead_letter: {to: dead}
+  e:
+    source: {broker: quick, topics: [orders], group: g, transactional: {}}
+    dead_letter: {to: dead}
+  f:
+    source: "kafka://k1:9092/orders?group=g&transactional=pricing-0&acks=leader"
+    dead_letter: {to: dead}
+  g:
+    source: "kafka://k1:9092/orders?share=g&transactional=true"
+    dead_letter: {to: dead}
+`)
+	for i, want := range []string{
+		"5:53 isolation ReadUncommitted does not go with transactional",
+		"5:82 settle_linger 5s does not go with a transactional.timeout of 10s",
+		"5:126 source.transactional.records is negative",
+		"8:53 transactional does not go with share",
+		"11:69 transactional.timeout is 20m0s",
+		"11:83 unknown key `idd`; did you mean `id`?",
+		"14:68 source.transactional is one value, not a mapping",
+		"17:57 transactional does not go with publish.acks",
+		"20:5 transactional does not go with publish.acks",
+		`23:45 parameter "transactional" does not go with a share group`,
+	} {
+		place, text, _ := strings.Cut(want, " ")
+		if i >= len(ps) || ps[i].Where != "longshore.yaml:"+place || !strings.Contains(ps[i].Text, text) && !strings.Contains(ps[i].Text+"; "+ps[i].Hint, text) {
+			t.Errorf("want %s, got\n%s", want, lines(ps))
+		}
 	}
 }

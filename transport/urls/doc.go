@@ -10,6 +10,7 @@
 //	amqp://user@host/vhost?exchange=prices   everything of an exchange, to each instance
 //	kafka://h1,h2/orders?group=billing       Kafka, kafkas for TLS
 //	kafka://h1,h2/orders?share=billing       Kafka, a share group
+//	kafka://h1/orders?group=a&transactional=a-0   Kafka, with transactions; true for a random id
 //	sqs://orders?region=eu-west-1            SQS
 //	mem://orders                             in this process
 //

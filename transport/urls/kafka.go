@@ -15,7 +15,7 @@ import (
 // TLS. Without a group it takes broadcast=true.
 func kafkaScheme() scheme {
 	return scheme{names: []string{"kafka", "kafkas"}, form: "kafka://host,host/orders?group=billing",
-		params: []string{"group", "share", "broadcast", "start", "protocol", "sasl", "window", "partitions", "compression", "acks", "batch_bytes", "partitioner"}, open: openKafka}
+		params: []string{"group", "share", "broadcast", "start", "protocol", "sasl", "window", "transactional", "partitions", "compression", "acks", "batch_bytes", "partitioner"}, open: openKafka}
 }
 
 func openKafka(a *address, o Options) (transport.Source, error) {
@@ -61,15 +61,18 @@ func openKafka(a *address, o Options) (transport.Source, error) {
 	}
 	shared := a.take("share")
 	everybody := a.choice("broadcast", "true", "false") == "true"
-	window := a.number("window")
+	window, tx := a.number("window"), a.transactional()
 	if o.DeadLetters && len(topics) > 0 {
 		if len(topics) > 1 {
 			a.problems.Bad("", "name one", "dead letters are read from one topic, not from several")
 		}
-		group, everybody, shared = DeadLetterGroup(topics[0]), false, ""
+		group, everybody, shared, tx = DeadLetterGroup(topics[0]), false, "", nil
 	}
 	declare := kafka.Declare{Partitions: int32(min(a.number("partitions"), 1<<20))} //nolint:gosec // bounded
 	b := kafka.New(strings.Split(hosts, ","), cfg)
+	if tx != nil && (shared != "" || everybody) {
+		a.bad(problem.Conflicting, "transactional", "does not go with a share group or a broadcast", "use a group, whose positions are a part of the transaction")
+	}
 	switch {
 	case shared != "" && (group != "" || everybody):
 		a.bad(problem.Conflicting, "share", "does not go with a group or a broadcast", "leave one of them out")
@@ -82,11 +85,23 @@ func openKafka(a *address, o Options) (transport.Source, error) {
 	case group == "":
 		return b.Broadcast(topics, kafka.BroadcastConfig{Start: start, Window: window, Declare: declare}), nil
 	}
-	consume := kafka.GroupConfig{Start: start, Protocol: protocol, Window: window, Declare: declare}
+	consume := kafka.GroupConfig{Start: start, Protocol: protocol, Window: window, Transactional: tx, Declare: declare}
 	if o.DeadLetters {
 		consume.Start, consume.SessionTimeout = kafka.Earliest, replaySession
 	}
 	return b.Group(group, topics, consume), nil
+}
+
+// transactional is true, or a transactional id.
+func (a *address) transactional() *kafka.Transactional {
+	switch id := a.take("transactional"); id {
+	case "", "false":
+		return nil
+	case "true":
+		return &kafka.Transactional{}
+	default:
+		return &kafka.Transactional{ID: id}
+	}
 }
 
 // kafkaOutlet takes what concerns publishing: what others read is for them to choose.
