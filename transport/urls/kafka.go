@@ -70,9 +70,7 @@ func openKafka(a *address, o Options) (transport.Source, error) {
 	}
 	declare := kafka.Declare{Partitions: int32(min(a.number("partitions"), 1<<20))} //nolint:gosec // bounded
 	b := kafka.New(strings.Split(hosts, ","), cfg)
-	if tx != nil && (shared != "" || everybody) {
-		a.bad(problem.Conflicting, "transactional", "does not go with a share group or a broadcast", "use a group, whose positions are a part of the transaction")
-	}
+	a.onlyInGroup(tx, shared != "" || everybody)
 	switch {
 	case shared != "" && (group != "" || everybody):
 		a.bad(problem.Conflicting, "share", "does not go with a group or a broadcast", "leave one of them out")
@@ -101,6 +99,13 @@ func (a *address) transactional() *kafka.Transactional {
 		return &kafka.Transactional{}
 	default:
 		return &kafka.Transactional{ID: id}
+	}
+}
+
+// onlyInGroup refuses transactions where there is no group.
+func (a *address) onlyInGroup(tx *kafka.Transactional, other bool) {
+	if tx != nil && other {
+		a.bad(problem.Conflicting, "transactional", "does not go with a share group or a broadcast", "use a group, whose positions are a part of the transaction")
 	}
 }
 
