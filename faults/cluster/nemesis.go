@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"github.com/longshore-go/longshore/internal/testkit/history"
@@ -27,6 +28,8 @@ type nemesis struct {
 	h     *history.Writer
 	dice  *rand.Rand
 	only  string
+
+	failedOver bool // the database has no standby any more
 }
 
 func newNemesis(o options, n *nodes, b broker, c *crew, h *history.Writer) *nemesis {
@@ -107,6 +110,12 @@ func (n *nemesis) draw() (fault, error) {
 	}
 	if n.nodes.tracer {
 		all = append(all, fault{"a broker has a slow disk: " + a.name, true, func(ctx context.Context) error { return n.nodes.slowDisk(ctx, a) }})
+	}
+	if !n.failedOver && os.Getenv(pairVariable) != "" {
+		all = append(all, fault{"the database fails over to its standby", true, func(ctx context.Context) error {
+			n.failedOver = true
+			return failOver(ctx)
+		}})
 	}
 	all = append(all, n.b.faults(n.nodes, a, b)...)
 	if n.only == "" {

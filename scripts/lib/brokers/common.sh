@@ -17,6 +17,7 @@ kind_of() {
     rabbitmq4?) echo chroot ;;
     rabbitmq-n?) echo rabbitnode ;;
     kafka-n?) echo kafkanode ;;
+    postgres-?) echo pgpair ;;
     rabbitmq*) echo rabbitmq ;;
     kafka*) echo kafka ;;
     *) echo "$1" ;;
@@ -190,6 +191,9 @@ write_env() {
     if given rabbitmq && [ -n "${AMQP_MANAGEMENT:-}" ]; then export_line AMQP_MANAGEMENT "$AMQP_MANAGEMENT"; fi
     if [ -s "$RUN/rabbitmq-a/env" ] && [ -s "$RUN/rabbitmq-b/env" ]; then
       export_line AMQP_CLUSTER "$(value_of rabbitmq-a AMQP_URL),$(value_of rabbitmq-b AMQP_URL)"
+    fi
+    if [ -s "$RUN/postgres-a/env" ] && [ -s "$RUN/postgres-b/env" ]; then
+      export_line PG_PAIR "postgres://longshore@127.0.0.1:$(cat "$RUN/postgres-a/port.sql"),127.0.0.1:$(cat "$RUN/postgres-b/port.sql")/longshore?sslmode=disable&target_session_attrs=read-write"
     fi
   } >"$RUN/env.$$"
   mv "$RUN/env.$$" "$RUN/env"
