@@ -44,13 +44,15 @@ screenshots: ## take the pictures of the docs again, from the demo's page
 test-mysql: ## the tests of the mutex on MySQL, from a newer Debian in a folder (root)
 	@scripts/mysql $(MYSQLFLAGS)
 
-.PHONY: faults jepsen soak-faults sabotage endurance
+.PHONY: faults jepsen soak-faults sabotage endurance endurance-cluster
 faults: ## every requirement of the fault suite on real brokers; writes docs/faults.md (RUN=F-C01: one of them)
 	@scripts/brokers run -- go run ./tools/faultsreport $(if $(RUN),-run "$(RUN)") $(FAULTSFLAGS)
 soak-faults: ## random faults over all three brokers for minutes; prints its seed (LONGSHORE_SOAK_FOR=10m, LONGSHORE_SOAK_SEED=n)
 	LONGSHORE_BROKERS=required LONGSHORE_SOAK_FOR=$${LONGSHORE_SOAK_FOR:-10m} scripts/brokers run -- go test -race -count=1 -timeout 120m -v -run 'TestSoak' ./faults
 jepsen: ## three brokers and three consumers under fire for ten minutes, judged by tools/historycheck (ON=kafka; root; LONGSHORE_JEPSEN_FOR=2m, LONGSHORE_JEPSEN_SEED=n, FLAGS='-only "a broker is killed"')
 	go build -o .cache/cluster ./faults/cluster && LONGSHORE_BROKERS=required scripts/brokers run $(or $(ON),rabbitmq)-three postgres-pair -- .cache/cluster -on $(or $(ON),rabbitmq) -for $${LONGSHORE_JEPSEN_FOR:-10m} -seed $${LONGSHORE_JEPSEN_SEED:-0} $(FLAGS)
+endurance-cluster: ## three brokers and three consumers for an hour, one restarted and one rescaled each minute: nothing may grow (ON=kafka; root; LONGSHORE_ENDURE_FOR=10m)
+	go build -o .cache/cluster ./faults/cluster && LONGSHORE_BROKERS=required scripts/brokers run $(or $(ON),rabbitmq)-three postgres-pair -- .cache/cluster -endure -on $(or $(ON),rabbitmq) -for $${LONGSHORE_ENDURE_FOR:-1h} -picture docs/explanation/clusters/endurance-$(or $(ON),rabbitmq).svg $(FLAGS)
 endurance: ## the README's program against a million messages of 10 KB with 0.1 % poison on each broker (N=20000, ON=kafka)
 	LONGSHORE_BROKERS=required ELASTICMQ_HEAP=$${ELASTICMQ_HEAP:-4g} LONGSHORE_ENDURANCE=$(or $(N),1000000) scripts/brokers run rabbitmq kafka elasticmq -- go test -count=1 -timeout 0 -v -run 'TestEndurance/$(ON)' ./faults
 sabotage: ## break the code in ten ways in a copy of the tree: each must turn the fault suite red

@@ -19,12 +19,13 @@ const place = "jepsen"
 // broker is what differs between RabbitMQ and Kafka. Producers and the reading of what is left
 // use the brokers' plain clients: they judge, and are not judged.
 type broker interface {
-	address() string                            // of all three, as a source takes it
-	source() transport.Source                   // for a consuming process
-	prepare(ctx context.Context) error          // makes the place
-	faults(n *nodes, a, b *node) []fault        // what the nemesis can do to this broker only
-	sender(confirms bool) sender                // for one key
-	left(ctx context.Context) ([]string, error) // ids that nobody has done, as the broker sees it
+	address() string                             // of all three, as a source takes it
+	source() transport.Source                    // for a consuming process
+	prepare(ctx context.Context) error           // makes the place
+	faults(n *nodes, a, b *node) []fault         // what the nemesis can do to this broker only
+	sender(confirms bool) sender                 // for one key
+	memory(ctx context.Context) (float64, error) // bytes that the broker has for the place; 0: it has none
+	left(ctx context.Context) ([]string, error)  // ids that nobody has done, as the broker sees it
 }
 
 func newBroker(on string, n *nodes, unsafe bool) broker {

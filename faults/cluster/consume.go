@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,13 +36,17 @@ func consume(ctx context.Context, o options) error {
 	work := &worker{h: h, effects: e}
 	plain := longshore.HandlerFunc(work.handle)
 	behindMutex := once.Wrap(plain)
+	workers := container.Workers{Min: 2, Max: 16}
+	if o.endure {
+		workers = rescaled()[0]
+	}
 	c, err := container.New(fromEnvironment(o.on).source(), longshore.HandlerFunc(func(ctx context.Context, d *longshore.Delivery) error {
 		if guarded(string(d.Key)) {
 			return behindMutex.Handle(ctx, d)
 		}
 		return plain.Handle(ctx, d)
 	}), container.Config{
-		Workers: container.Workers{Min: 2, Max: 16}, Order: container.ByKey, WaitForBroker: true, DrainTimeout: drainTimeout,
+		Workers: workers, Order: container.ByKey, WaitForBroker: true, DrainTimeout: drainTimeout,
 		DeadLetter: container.DeadLetter{Policy: container.DeadLetterKeep}, Redelivery: container.Redelivery{MaxAttempts: 1000},
 		Reopen: container.Backoff{Initial: 100 * time.Millisecond, Max: 2 * time.Second},
 	})
@@ -52,7 +57,14 @@ func consume(ctx context.Context, o options) error {
 		return errors.Join(err, h.Close())
 	}
 	h.Add(history.Event{Kind: history.Joined})
+	var beside sync.WaitGroup
+	var failed [2]error
+	if o.endure {
+		beside.Go(func() { failed[0] = rescale(ctx, c) })
+		beside.Go(func() { failed[1] = takeSamples(ctx, samplesOf(o.folder, o.consume), ofThisProcess) })
+	}
 	<-ctx.Done()
+	beside.Wait()
 	h.Add(history.Event{Kind: history.Draining, N: drainTimeout.Milliseconds()})
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*drainTimeout)
 	defer cancel()
@@ -60,7 +72,7 @@ func consume(ctx context.Context, o options) error {
 		fmt.Println(o.consume, "stop:", err)
 	}
 	h.Add(history.Event{Kind: history.Drained})
-	return h.Close()
+	return errors.Join(failed[0], failed[1], h.Close())
 }
 
 // guarded says whether a key's messages have an effect behind the mutex: half of them have.

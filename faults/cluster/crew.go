@@ -46,7 +46,11 @@ func (c *crew) launch(ctx context.Context, i int) error {
 	}
 	c.starts++
 	c.name[i] = fmt.Sprintf("consumer-%d-%d", i, c.starts)
-	cmd := exec.CommandContext(context.WithoutCancel(ctx), exe, "-on", c.o.on, "-history", c.o.folder, "-consume", c.name[i]) //nolint:gosec // this very binary; it ends by signals
+	args := []string{"-on", c.o.on, "-history", c.o.folder, "-consume", c.name[i]}
+	if c.o.endure {
+		args = append(args, "-endure")
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(ctx), exe, args...) //nolint:gosec // this very binary; it ends by signals
 	cmd.Env = c.env
 	log, err := os.Create(c.o.folder + "/" + c.name[i] + ".log")
 	if err != nil {

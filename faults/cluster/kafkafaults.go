@@ -25,6 +25,9 @@ func (b kafkaCluster) faults(n *nodes, a, other *node) []fault {
 	}
 }
 
+// memory is none: a topic is on disk.
+func (kafkaCluster) memory(context.Context) (float64, error) { return 0, nil }
+
 // id is the broker's own.
 func (o *node) id() int32 { return int32(o.name[len(o.name)-1] - '0') }
 

@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -29,6 +30,8 @@ type options struct {
 	only    string // of the nemesis, for a single fault
 	folder  string // of the history
 	consume string // the name of a consuming process: this is one
+	endure  bool   // nothing is broken; what the consumers take is measured
+	picture string // where that is drawn
 }
 
 func main() {
@@ -41,6 +44,8 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "one fault of the nemesis, by name")
 	flag.StringVar(&o.folder, "history", "", "where the folder of the history is made, which is kept when a promise is broken; default: the system's folder for temporary files")
 	flag.StringVar(&o.consume, "consume", "", "be a consuming process of this name (internal)")
+	flag.BoolVar(&o.endure, "endure", false, "break nothing, restart and rescale each minute, and fail if memory, goroutines or descriptors grow")
+	flag.StringVar(&o.picture, "picture", "", "with -endure: where what is measured is drawn (SVG)")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -87,6 +92,7 @@ func fire(ctx context.Context, o options) (err error) {
 	if err := underFire(ctx, o, b, crew, newNemesis(o, nodes, b, crew, h)); err != nil {
 		return err
 	}
+	measured := crew.name[0]
 	if err := crew.stopAll(); err != nil {
 		return err
 	}
@@ -96,7 +102,11 @@ func fire(ctx context.Context, o options) (err error) {
 	if err := h.Close(); err != nil {
 		return err
 	}
-	return judge(ctx, o)
+	var grown error
+	if o.endure {
+		grown = flat(o, measured)
+	}
+	return errors.Join(grown, judge(ctx, o))
 }
 
 // underFire lets producers and nemesis work, heals what is broken, and waits until the
@@ -107,12 +117,17 @@ func underFire(ctx context.Context, o options, b broker, c *crew, n *nemesis) er
 	var (
 		all    sync.WaitGroup
 		sent   counter
-		failed = make(chan error, producers)
+		failed = make(chan error, producers+1)
 	)
 	for p := range producers {
 		all.Go(func() { failed <- produce(producing, o, b, p, &sent) })
 	}
-	err := n.rage(ctx, o.lasts)
+	work := n.rage
+	if o.endure {
+		work = n.endure
+		all.Go(func() { failed <- watchQueue(producing, o, b) })
+	}
+	err := work(ctx, o.lasts)
 	enough()
 	all.Wait()
 	close(failed)
