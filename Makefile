@@ -44,6 +44,10 @@ screenshots: ## take the pictures of the docs again, from the demo's page
 test-mysql: ## the tests of the mutex on MySQL, from a newer Debian in a folder (root)
 	@scripts/mysql $(MYSQLFLAGS)
 
+.PHONY: coming-from
+coming-from: ## the tests that the pages for people from other systems name, with real brokers
+	@scripts/brokers run -- scripts/coming-from $(FLAGS)
+
 .PHONY: faults jepsen soak-faults sabotage endurance endurance-cluster
 faults: ## every requirement of the fault suite on real brokers; writes docs/faults.md (RUN=F-C01: one of them)
 	@scripts/brokers run -- go run ./tools/faultsreport $(if $(RUN),-run "$(RUN)") $(FAULTSFLAGS)
