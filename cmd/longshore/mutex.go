@@ -37,7 +37,7 @@ func newMutexDDL(a *app) *cobra.Command {
 		Args: atMost(0),
 		RunE: func(*cobra.Command, []string) error {
 			if dialect == "" {
-				return &cli.UsageError{Text: "--dialect is missing", Hint: "use postgres, mysql (for MariaDB too), sqlite or oracle"}
+				return &cli.UsageError{Text: "--dialect is missing", Hint: "use postgres, mysql (for MariaDB too) or sqlite"}
 			}
 			d, err := mutex.ParseDialect(dialect)
 			if err != nil {
@@ -57,7 +57,7 @@ func newMutexDDL(a *app) *cobra.Command {
 			return a.print.Printf("%s", text)
 		},
 	}
-	cmd.Flags().StringVar(&dialect, "dialect", "", "database: postgres, mysql (MariaDB too), sqlite or oracle")
+	cmd.Flags().StringVar(&dialect, "dialect", "", "database: postgres, mysql (MariaDB too) or sqlite")
 	db.names(cmd)
 	cmd.Flags().StringVar(&db.tables.Inbox, "inbox-table", "", "inbox table (default longshore_inbox)")
 	cmd.Flags().StringVar(&db.tables.Sequence, "sequence", "", "also a sequence of this name for numeric ids (mutex.SequenceID)")

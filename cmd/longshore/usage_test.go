@@ -35,7 +35,7 @@ func TestWrongValuesOfFlags(t *testing.T) {
 		"no permits":    {[]string{"ctl", "throttle", "orders", "--permits", "-3"}, "--permits, --rate and --burst must be 0 or more", "0 holds everything; --add -2 takes two permits away; --clear returns to the configured limit"},
 		"least > most":  {[]string{"ctl", "scale", "orders", "--workers", "9:3"}, `--workers "9:3" is not possible`, "the most is at least 1 and not less than the least; pause stops a container"},
 		"no workers":    {[]string{"ctl", "scale", "orders", "--workers", "0"}, `--workers "0" is not possible`, "the most is at least 1 and not less than the least; pause stops a container"},
-		"dialect":       {[]string{"mutex", "ddl"}, "--dialect is missing", "use postgres, mysql (for MariaDB too), sqlite or oracle"},
+		"dialect":       {[]string{"mutex", "ddl"}, "--dialect is missing", "use postgres, mysql (for MariaDB too) or sqlite"},
 		"empty name":    {[]string{"ctl", "pause", ""}, "CONTAINER is empty", "usage: longshore ctl pause CONTAINER [flags]"},
 		"no name":       {[]string{"ctl", "drain"}, "CONTAINER is missing", "usage: longshore ctl drain CONTAINER [flags]"},
 		"no record":     {[]string{"ctl", "release", "orders"}, "RECORD is missing", "usage: longshore ctl release CONTAINER RECORD [flags]"},
@@ -51,7 +51,7 @@ func TestWrongValuesOfFlags(t *testing.T) {
 		})
 	}
 	if got := (world{}).run(t, "mutex", "ddl", "--dialect", "pg"); got.code != 2 || got.out != "" ||
-		got.err != "error[config]: dialect \"pg\": is not known\nhelp: use postgres, mysql (for MariaDB too), sqlite or oracle\n" {
+		got.err != "error[config]: dialect \"pg\": is not known\nhelp: use postgres, mysql (for MariaDB too) or sqlite\n" {
 		t.Errorf("%+v", got)
 	}
 	if got := (world{}).run(t, "publish", "sqs://q?visibility=30"); !strings.Contains(got.err, "help: "+unit("30")) {

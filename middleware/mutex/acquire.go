@@ -64,10 +64,6 @@ SELECT (SELECT count(*) FROM i), NOT (SELECT got FROM l)`, n.Inbox, d.now())
 	case SQLite:
 		s.insert = fmt.Sprintf("INSERT INTO %s (consumer, id, at) VALUES (?, ?, %s) ON CONFLICT DO NOTHING", n.Inbox, d.now())
 		s.purge = fmt.Sprintf("DELETE FROM %[1]s WHERE rowid IN (SELECT rowid FROM %[1]s WHERE consumer = ? AND at < %[2]s - ? ORDER BY at LIMIT ?)", n.Inbox, d.now())
-	case Oracle:
-		s.lock = fmt.Sprintf("SELECT 1 FROM %s WHERE %s = :1 FOR UPDATE NOWAIT", n.Mutex, n.ID)
-		s.insert = fmt.Sprintf("INSERT INTO %s (consumer, id, at) VALUES (:1, :2, %s)", n.Inbox, d.now())
-		s.purge = fmt.Sprintf("DELETE FROM %s WHERE consumer = :1 AND at < %s - :2 AND ROWNUM <= :3", n.Inbox, d.now())
 	}
 	return s
 }

@@ -102,9 +102,6 @@ AND lower(column_name) = lower(?) AND seq_in_index = 1 AND non_unique = 0`
 	case SQLite:
 		return `SELECT (SELECT count(*) FROM pragma_table_info(?1) WHERE lower(name) = lower(?2) AND pk = 1)
 + (SELECT count(*) FROM pragma_index_list(?1) l, pragma_index_info(l.name) c WHERE l."unique" AND c.seqno = 0 AND lower(c.name) = lower(?2))`
-	case Oracle:
-		return `SELECT count(*) FROM all_indexes i JOIN all_ind_columns c ON c.index_owner = i.owner AND c.index_name = i.index_name
-WHERE i.table_name = upper(:1) AND i.uniqueness = 'UNIQUE' AND c.column_position = 1 AND c.column_name = upper(:2)`
 	}
 	return ""
 }
@@ -162,7 +159,7 @@ func (m *Mutex) checkServer(ctx context.Context, tx Tx) error {
 			return &longshore.Error{Code: longshore.CodeMismatch, Op: "mutex: table " + m.cfg.Tables.Mutex, Source: m.cfg.Tables.Mutex,
 				Err: fmt.Errorf("engine %s has no row locks", *engine), Hint: "use ENGINE=InnoDB"}
 		}
-	case SQLite, Oracle: // a file that cannot be written says so at the first claim
+	case SQLite: // a file that cannot be written says so at the first claim
 	}
 	if standby {
 		return readOnly("", errors.New("it is a standby"))

@@ -335,12 +335,6 @@ func TestErrorsAreKnownByCodeWhateverTheTextSays(t *testing.T) {
 		{mutex.MySQL, &myError{Number: 3101}, mutex.ClassRolledBack},
 		{mutex.MySQL, &myError{Number: 1021}, mutex.ClassExhausted},
 		{mutex.MySQL, &myError{Number: 1040}, mutex.ClassExhausted},
-		{mutex.Oracle, &oraError{ErrCode: 54}, mutex.ClassBusy},
-		{mutex.Oracle, &oraError{ErrCode: 30006}, mutex.ClassBusy},
-		{mutex.Oracle, &oraError{ErrCode: 60}, mutex.ClassRolledBack},
-		{mutex.Oracle, &oraError{ErrCode: 1}, mutex.ClassDuplicate},
-		{mutex.Oracle, &oraError{ErrCode: 3113}, mutex.ClassLost},
-		{mutex.Oracle, &oraError{ErrCode: 942}, mutex.ClassSchema},
 		{mutex.SQLite, codeError(5), mutex.ClassBusy},
 		{mutex.SQLite, codeError(261), mutex.ClassBusy},
 		{mutex.SQLite, codeError(517), mutex.ClassRolledBack},
@@ -371,10 +365,6 @@ func (e pgError) SQLState() string { return string(e) }
 type myError struct{ Number uint16 }
 
 func (e *myError) Error() string { return "nonsens" }
-
-type oraError struct{ ErrCode int }
-
-func (e *oraError) Error() string { return "deadlock 40001 duplicate key" }
 
 type codeError int
 

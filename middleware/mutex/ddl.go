@@ -72,21 +72,12 @@ func statementsOf(d Dialect, t Tables) []string {
 		add("CREATE INDEX %s ON %s (msg_key, seq) WHERE attempts > 0", t.index(d, n.Outbox, "poison"), n.Outbox)
 		add("CREATE TABLE %s (\n  shard INTEGER PRIMARY KEY,\n  owner TEXT,\n  until INTEGER NOT NULL DEFAULT 0\n)", n.Shards)
 		add("CREATE TABLE %s (\n  consumer TEXT NOT NULL,\n  id TEXT NOT NULL,\n  at INTEGER NOT NULL,\n  PRIMARY KEY (consumer, id)\n)", n.Inbox)
-	case Oracle:
-		add("CREATE TABLE %s (\n  %s VARCHAR2(64) PRIMARY KEY%s\n)", n.Mutex, n.ID, column(n, "TIMESTAMP DEFAULT SYSTIMESTAMP NOT NULL"))
-		add(oraOutbox, n.Outbox)
-		add("CREATE INDEX %s ON %s (shard, seq)", t.index(d, n.Outbox, "next"), n.Outbox)
-		add("CREATE INDEX %s ON %s (msg_key, seq)", t.index(d, n.Outbox, "poison"), n.Outbox)
-		add("CREATE TABLE %s (\n  shard NUMBER(5) PRIMARY KEY,\n  owner VARCHAR2(64),\n  until NUMBER(19) DEFAULT 0 NOT NULL\n)", n.Shards)
-		add("CREATE TABLE %s (\n  consumer VARCHAR2(64) NOT NULL,\n  id VARCHAR2(128) NOT NULL,\n  at NUMBER(19) NOT NULL,\n  PRIMARY KEY (consumer, id)\n)", n.Inbox)
 	}
 	if d != MySQL {
 		add("CREATE INDEX %s ON %s (consumer, at)", t.index(d, n.Inbox, "at"), n.Inbox)
 	}
 	switch {
 	case n.Sequence == "":
-	case d == Oracle:
-		add("CREATE SEQUENCE %s NOCYCLE", n.Sequence)
 	case d == MySQL: // MariaDB only
 		add("CREATE SEQUENCE %s NOCYCLE", n.Sequence)
 	default:
@@ -166,18 +157,4 @@ const liteOutbox = `CREATE TABLE %s (
   due_at INTEGER NOT NULL,
   attempts INTEGER NOT NULL DEFAULT 0,
   last_error TEXT
-)`
-
-const oraOutbox = `CREATE TABLE %s (
-  seq NUMBER(19) GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  id VARCHAR2(64) NOT NULL UNIQUE,
-  dest VARCHAR2(255) NOT NULL,
-  msg_key VARCHAR2(64),
-  shard NUMBER(5) NOT NULL,
-  meta CLOB NOT NULL,
-  body BLOB,
-  created_at NUMBER(19) NOT NULL,
-  due_at NUMBER(19) NOT NULL,
-  attempts NUMBER(10) DEFAULT 0 NOT NULL,
-  last_error VARCHAR2(2000)
 )`

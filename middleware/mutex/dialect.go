@@ -12,14 +12,11 @@ import (
 // Dialect is a kind of database.
 type Dialect uint8
 
-// The dialects. MySQL is MariaDB too. Oracle is written after its documentation
-// and tested by its statements and error numbers only: it has not been run on a
-// server.
+// The dialects. MySQL is MariaDB too.
 const (
 	Postgres Dialect = iota + 1
 	MySQL
 	SQLite
-	Oracle
 )
 
 // String returns the name that [ParseDialect] reads.
@@ -31,13 +28,11 @@ func (d Dialect) String() string {
 		return "mysql"
 	case SQLite:
 		return "sqlite"
-	case Oracle:
-		return "oracle"
 	}
 	return ""
 }
 
-// ParseDialect reads postgres, mysql (also mariadb), sqlite or oracle. Error:
+// ParseDialect reads postgres, mysql (also mariadb) or sqlite. Error:
 // [longshore.CodeConfig].
 func ParseDialect(name string) (Dialect, error) {
 	switch strings.ToLower(name) {
@@ -47,11 +42,9 @@ func ParseDialect(name string) (Dialect, error) {
 		return MySQL, nil
 	case "sqlite":
 		return SQLite, nil
-	case "oracle":
-		return Oracle, nil
 	}
 	return 0, &longshore.Error{Code: longshore.CodeConfig, Op: fmt.Sprintf("dialect %.32q", name), Err: errors.New("is not known"),
-		Hint: "use postgres, mysql (for MariaDB too), sqlite or oracle"}
+		Hint: "use postgres, mysql (for MariaDB too) or sqlite"}
 }
 
 // arg is the n-th placeholder, counted from 1.
@@ -59,8 +52,6 @@ func (d Dialect) arg(n int) string {
 	switch d {
 	case Postgres:
 		return "$" + strconv.Itoa(n)
-	case Oracle:
-		return ":" + strconv.Itoa(n)
 	case MySQL, SQLite:
 	}
 	return "?"
@@ -87,8 +78,6 @@ func (d Dialect) now() string {
 		return "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)"
 	case MySQL:
 		return "CAST(unix_timestamp(current_timestamp(3)) * 1000 AS SIGNED)"
-	case Oracle:
-		return "ROUND((CAST(SYS_EXTRACT_UTC(SYSTIMESTAMP) AS DATE) - DATE '1970-01-01') * 86400000)"
 	case SQLite:
 	}
 	return "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
@@ -102,8 +91,6 @@ func (d Dialect) timestamp() string {
 		return "clock_timestamp()"
 	case MySQL:
 		return "current_timestamp(6)"
-	case Oracle:
-		return "SYSTIMESTAMP"
 	case SQLite:
 	}
 	return "strftime('%Y-%m-%dT%H:%M:%fZ','now')"

@@ -65,7 +65,7 @@ func (c Class) String() string {
 }
 
 // Classify reports what an error of the dialect's drivers means: pgx and lib/pq,
-// go-sql-driver, modernc and mattn, go-ora and godror.
+// go-sql-driver, modernc and mattn.
 func Classify(d Dialect, err error) Class {
 	if err == nil {
 		return ClassOther
@@ -110,13 +110,6 @@ func codeClass(d Dialect, err error) Class {
 	case SQLite:
 		if n, ok := codeNumber(err); ok {
 			return sqliteClass(n)
-		}
-	case Oracle:
-		if n, ok := codeNumber(err); ok { // godror
-			return oracleClass(n)
-		}
-		if n, ok := fieldNumber(err, "ErrCode"); ok { // go-ora
-			return oracleClass(n)
 		}
 	}
 	return ClassOther
@@ -194,31 +187,6 @@ func sqliteClass(n int64) Class {
 	case 1:
 		return ClassSchema
 	case 7, 10, 13, 14: // memory, disk, or the file is gone
-		return ClassExhausted
-	}
-	return ClassOther
-}
-
-func oracleClass(n int64) Class {
-	switch n {
-	case 54, 30006:
-		return ClassBusy
-	case 8177, 60:
-		return ClassRolledBack
-	case 1:
-		return ClassDuplicate
-	case 16000, 16456:
-		return ClassReadOnly
-	case 28, 1012, 1033, 1034, 1089, 1090, 1092, 2396, 3113, 3114, 3135, 12153, 12170, 12514, 12528, 12537, 12541, 12547, 12570, 12571,
-		25401, 25402, 25403, 25404, 25405, 25407, 25408, 25409: // the last of a failover
-		return ClassLost
-	case 1005, 1017, 28000, 28001:
-		return ClassRefused
-	case 1086:
-		return ClassAborted
-	case 942, 904, 1031:
-		return ClassSchema
-	case 18, 20, 257, 1536, 1652, 1653, 1654, 4030, 4031:
 		return ClassExhausted
 	}
 	return ClassOther

@@ -25,7 +25,7 @@ var (
 func checkDialect(d Dialect) error {
 	if d.String() == "" {
 		return &longshore.Error{Code: longshore.CodeConfig, Op: "mutex", Err: errors.New("no dialect"),
-			Hint: "use mutex.Postgres, MySQL, SQLite or Oracle"}
+			Hint: "use mutex.Postgres, MySQL or SQLite"}
 	}
 	return nil
 }

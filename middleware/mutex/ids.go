@@ -77,8 +77,6 @@ func (d Dialect) nextValue(name string) string {
 		return "SELECT CAST(nextval('" + name + "') AS text)"
 	case MySQL:
 		return "SELECT NEXTVAL(" + name + ")"
-	case Oracle:
-		return "SELECT TO_CHAR(" + name + ".NEXTVAL) FROM dual"
 	case SQLite:
 	}
 	return ""

@@ -33,11 +33,7 @@ func outboxSQLFor(d Dialect, t Tables, passParked bool) outboxSQL {
 	s.due = fmt.Sprintf(`SELECT %s FROM %s o WHERE shard = %s AND due_at >= %s AND due_at <= %s
 AND (msg_key IS NULL OR NOT EXISTS (SELECT 1 FROM %[2]s p WHERE p.attempts > 0 AND p.msg_key = o.msg_key AND p.seq < o.seq%[6]s))
 ORDER BY seq`, recordColumns, n.Outbox, d.arg(1), d.arg(2), d.now(), parked)
-	if d == Oracle {
-		s.due = "SELECT * FROM (" + s.due + ") WHERE ROWNUM <= " + d.arg(3)
-	} else {
-		s.due += " LIMIT " + d.arg(3)
-	}
+	s.due += " LIMIT " + d.arg(3)
 	s.busy = fmt.Sprintf("SELECT shard FROM %s s WHERE EXISTS (SELECT 1 FROM %s o WHERE o.shard = s.shard AND o.due_at <= %s)",
 		n.Shards, n.Outbox, d.now())
 	failed := "UPDATE %s SET attempts = attempts + 1, due_at = %s, last_error = %s WHERE seq = %s"
@@ -48,7 +44,7 @@ ORDER BY seq`, recordColumns, n.Outbox, d.arg(1), d.arg(2), d.now(), parked)
 	switch d {
 	case Postgres:
 		s.lockShard = "SELECT shard FROM " + n.Shards + " WHERE shard = $1 FOR UPDATE SKIP LOCKED"
-	case MySQL, Oracle:
+	case MySQL:
 		s.lockShard = "SELECT shard FROM " + n.Shards + " WHERE shard = " + d.arg(1) + " FOR UPDATE NOWAIT"
 	case SQLite: // a lease instead: a lock would keep all writers out while the broker confirms
 		s.lockShard = fmt.Sprintf("UPDATE %s SET owner = ?, until = %[2]s + ? WHERE shard = ? AND (until < %[2]s OR owner = ?)", n.Shards, d.now())

@@ -96,8 +96,7 @@ func small(text string) uint8 {
 	return uint8(n)
 }
 
-// keyText is the key in a column that all databases can compare and index. Never
-// empty: Oracle takes an empty text for NULL.
+// keyText is the key in a column that all databases can compare and index.
 func keyText(key []byte) any {
 	if key == nil {
 		return nil

@@ -59,8 +59,6 @@ func ageOf(d Dialect, column string) string {
 		return "timestampdiff(MICROSECOND, m." + column + ", current_timestamp(6)) / 1000000.0"
 	case SQLite:
 		return "(julianday('now') - julianday(m." + column + ")) * 86400.0"
-	case Oracle:
-		return "(CAST(SYSTIMESTAMP AS DATE) - CAST(m." + column + " AS DATE)) * 86400"
 	}
 	return "0.0"
 }
@@ -98,10 +96,6 @@ LEFT JOIN pg_stat_activity a ON a.pid = l.pid`
 		s.args = append(s.args, age.Seconds())
 		s.query += " ORDER BY 2 DESC"
 	}
-	if d == Oracle {
-		s.query = fmt.Sprintf("SELECT * FROM (%s) WHERE ROWNUM <= %d", s.query, limit)
-	} else {
-		s.query += fmt.Sprintf(" LIMIT %d", limit)
-	}
+	s.query += fmt.Sprintf(" LIMIT %d", limit)
 	return s
 }

@@ -60,7 +60,7 @@ func closedByDriver(c any, d Dialect) bool {
 			return !v.IsValid()
 		}
 		return pgxClosed(reflect.ValueOf(c))
-	case SQLite, Oracle: // a file has no session; go-ora and godror say nothing
+	case SQLite: // a file has no session
 	}
 	return false
 }

@@ -57,9 +57,9 @@ func (t *sqlTx) begin(ctx context.Context) (err error) {
 }
 
 // optionsOf asks for READ COMMITTED, except of drivers that refuse any wish:
-// SQLite is serializable, Oracle READ COMMITTED by itself.
+// SQLite is serializable by itself.
 func optionsOf(d Dialect) *sql.TxOptions {
-	if d == SQLite || d == Oracle {
+	if d == SQLite {
 		return nil
 	}
 	return &sql.TxOptions{Isolation: sql.LevelReadCommitted}

@@ -29,7 +29,7 @@ type Tables struct {
 	// Sequence makes numeric ids for mutex rows; see [SequenceID]. Zero: [DDL] creates none.
 	Sequence string
 	// Quote puts the dialect's quotes around every name. Without them PostgreSQL
-	// folds names to lower case and Oracle to upper case.
+	// folds names to lower case.
 	Quote bool
 }
 
