@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,7 +34,7 @@ type Config struct {
 	// both sides while messages without an id of their own are in two hands.
 	Identity IdentityRule
 	// Park is where messages go that the target refuses for good, on the source's broker.
-	// Zero: the source's name with ".parked", on SQS with "-parked".
+	// Zero: the source's name with ".parked", on SQS with "-parked" (see [Beside]).
 	Park string
 	// DeadLetterPlace is where the service's own dead letters are, on the source's broker:
 	// Route.Remaining counts them too. Zero: none. Move them with a route of their own.
@@ -152,7 +153,7 @@ func New(cfg Config) (*Route, error) {
 	if cfg.Ledger != nil {
 		f.ledger = cfg.Ledger.l
 	}
-	r := &Route{name: cfg.Name, f: f, from: cfg.From, out: out, park: parkOf(&cfg, from), deadLetters: cfg.DeadLetterPlace,
+	r := &Route{name: cfg.Name, f: f, from: cfg.From, out: out, park: cmp.Or(cfg.Park, Beside(from, "parked")), deadLetters: cfg.DeadLetterPlace,
 		alone: cfg.Alone, refused: make(chan *StoppedError, 1), ready: make(chan struct{})}
 	if cfg.OnUnsendable == StopRoute {
 		f.stop = r.refused
@@ -232,14 +233,18 @@ func (r *Route) notesStandby(next func(container.Event)) func(container.Event) {
 	}
 }
 
-func parkOf(cfg *Config, from transport.Description) string {
-	switch {
-	case cfg.Park != "":
-		return cfg.Park
-	case from.Transport == "aws_sqs":
-		return from.Name + "-parked"
+// Beside names a place next to a queue or topic: "orders" and "parked" are "orders.parked", on SQS
+// "orders-parked" and "orders-parked.fifo", since a name there has no dots and a FIFO queue's dead
+// letters go to a FIFO queue.
+func Beside(place transport.Description, word string) string {
+	if place.Transport != "aws_sqs" {
+		return place.Name + "." + word
 	}
-	return from.Name + ".parked"
+	name, fifo := strings.CutSuffix(place.Name, ".fifo")
+	if name += "-" + word; fifo {
+		name += ".fifo"
+	}
+	return name
 }
 
 // place describes one end.

@@ -17,8 +17,11 @@ import (
 	"github.com/longshore-go/longshore/bridge"
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/internal/testkit/brokertest"
+	"github.com/longshore-go/longshore/transport"
 	"github.com/longshore-go/longshore/transport/amqp/amqptest"
 	"github.com/longshore-go/longshore/transport/memory"
+	"github.com/longshore-go/longshore/transport/sqs"
+	"github.com/longshore-go/longshore/transport/sqs/sqstest"
 )
 
 // F-M04: what a target cannot take is parked at the source with the reason, and its neighbours
@@ -197,5 +200,42 @@ func TestChainsRingsAndVhostsOnRabbitMQ(t *testing.T) {
 	until(t, "the answer goes one lap", func() bool { return ring[2].Stats().Looped == 1 })
 	if s := ring[3].Stats(); s.Forwarded != 1 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// The parking place of a FIFO queue is a FIFO queue, and keeps the order of its groups.
+func TestAFIFOQueueParksInAFIFOQueue(t *testing.T) {
+	srv := sqstest.New(t)
+	srv.CreateQueue(t, "orders.fifo", nil)
+	srv.CreateQueue(t, "orders-parked.fifo", nil)
+	b := sqs.New(srv.Config())
+	from, to := b.Queue("orders.fifo", sqs.QueueConfig{}), memory.New(memory.Config{}).Queue("orders", memory.QueueConfig{})
+	put(t, from, number(20, "k")...) // keys k0 to k4
+	r := run(t, bridge.Config{From: from, To: &refusing{Source: to, body: "7"}, Ledger: openLedger(t, t.TempDir())})
+	until(t, "all are moved or parked", func() bool { return r.Stats().Forwarded == 17 && r.Stats().Parked == 3 })
+	stop(t, r)
+	var parked []string
+	c, err := b.Queue("orders-parked.fifo", sqs.QueueConfig{}).Open(t.Context(), transport.OpenOptions{Window: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for len(parked) < 3 {
+		ds, err := c.Receive(t.Context(), 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parked = append(parked, texts(ds)...)
+	}
+	if !slices.Equal(parked, []string{"7", "12", "17"}) {
+		t.Errorf("parked: %v", parked)
+	}
+	if err := c.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, like := range [][3]string{{"rabbitmq", "a.b", "a.b.parked"}, {"kafka", "orders.fifo", "orders.fifo.parked"},
+		{"aws_sqs", "orders", "orders-parked"}, {"aws_sqs", "orders.fifo", "orders-parked.fifo"}} {
+		if got := bridge.Beside(transport.Description{Transport: like[0], Name: like[1]}, "parked"); got != like[2] {
+			t.Errorf("next to %q on %s: %q, want %q", like[1], like[0], got, like[2])
+		}
 	}
 }

@@ -150,11 +150,11 @@ func (o *sources) route(name string, s *routeSection) (r Route, err error) {
 		r.LettersFrom, r.LettersTo = o.near(s.From, d.From, nil), o.near(s.To, d.To, nil)
 	}
 	if r.Park == "" {
-		r.Park = parkedName(o.kindBehind(s.From), describe(r.From).Name)
+		r.Park = bridge.Beside(describe(r.From), "parked")
 	}
 	r.Parked = o.near(s.From, r.Park, nil)
 	r.Declare, r.Spare = o.declared(s, r.Park)
-	r.Tap, r.Shadow = o.mirror(s)
+	r.Tap, r.Shadow = o.mirror(s, describe(r.To))
 	r.Lock = o.lock(name, s)
 	if d := s.From.Declare; d != nil {
 		r.HeadersExchange = slices.ContainsFunc(d.Bindings, func(b bindingSection) bool { return b.Kind == "headers" })
@@ -173,14 +173,6 @@ func (o *sources) route(name string, s *routeSection) (r Route, err error) {
 		r.Quiet = time.Minute
 	}
 	return r, nil
-}
-
-// parkedName is where a route parks without a word in the file; package bridge has the same.
-func parkedName(kind, name string) string {
-	if kind == onSQS {
-		return name + "-parked"
-	}
-	return name + ".parked"
 }
 
 // identity is the rule that id names; nil: the bridge's own.
@@ -293,15 +285,11 @@ func (s *sourceSection) place() string {
 }
 
 // mirror makes the ends of a mirror. The tap goes away with its consumer.
-func (o *sources) mirror(s *routeSection) (tap, shadow transport.Source) {
+func (o *sources) mirror(s *routeSection, to transport.Description) (tap, shadow transport.Source) {
 	if d := s.From.Declare; o.kindBehind(s.From) == onRabbit && d != nil && len(d.Bindings) > 0 {
 		tap = o.near(s.From, s.From.Queue+".bridge-tap", &declareSection{Type: "classic", Bindings: d.Bindings, AutoDelete: true})
 	}
-	suffix := ".shadow"
-	if o.kindBehind(s.To) == onSQS {
-		suffix = "-shadow"
-	}
-	return tap, o.near(s.To, s.To.place()+suffix, plainDeclare(o.kindBehind(s.To), s.To.Declare))
+	return tap, o.near(s.To, bridge.Beside(to, "shadow"), plainDeclare(o.kindBehind(s.To), s.To.Declare))
 }
 
 // plainDeclare makes a place like another one that is declared, without its bindings.
