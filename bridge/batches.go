@@ -4,32 +4,45 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/transport"
 )
 
 const (
-	// flights is how many batches may be on their way to the target at once. A message leaves at
-	// once if none is; while one is, a further one leaves with ten messages or more.
-	flights = 8
+	// flights is how many batches may be on their way to the target at once: enough for a window of
+	// 256 in batches of ten. A message leaves at once if none is; while one is, a further one leaves
+	// with ten messages or more.
+	flights = 32
 	// mostInBatch bounds a batch, and a full one is whole tens: SQS sends ten in a call.
 	mostInBatch = 100
 	tens        = 10
+	// linger is how long a few messages wait for others at a broker that is paid by the call, while
+	// messages come in company: one that comes alone, as of a single key, does not wait.
+	linger = 5 * time.Millisecond
 )
 
 // batches publishes the messages of many workers together: one call for several messages costs
 // a broker, and on SQS the bill, far less. A worker has one message here at a time, and a key
 // one worker, so batches keep the order of each key.
 type batches struct {
-	ctx  context.Context //nolint:containedctx // ends when the route closes the target: a worker's context must not end others' messages
-	pub  transport.Publisher
-	dest string
+	ctx   context.Context //nolint:containedctx // ends when the route closes the target: a worker's context must not end others' messages
+	pub   transport.Publisher
+	dest  string
+	calls bool // the broker takes so few messages in a call that full ones are worth a wait
 
 	wg      sync.WaitGroup
 	mu      sync.Mutex
 	waiting []*parcel
-	flying  int // goroutines that publish
+	flying  int           // goroutines that publish
+	company bool          // the batch before was of several messages
+	full    chan struct{} // one of them lingers; closed when ten wait
+}
+
+// newBatches publishes to dest of a broker with these abilities, until ctx ends.
+func newBatches(ctx context.Context, pub transport.Publisher, dest string, c longshore.Capabilities) *batches {
+	return &batches{ctx: ctx, pub: pub, dest: dest, calls: c.MaxPublishBatch > 0}
 }
 
 // parcel is one message on its way. Its outcome is sent once.
@@ -51,6 +64,10 @@ func (b *batches) publish(ctx context.Context, m *longshore.Message) error {
 		b.flying++
 		b.wg.Go(b.fly)
 	}
+	if b.full != nil && len(b.waiting) >= tens {
+		close(b.full)
+		b.full = nil
+	}
 	b.mu.Unlock()
 	select {
 	case err := <-p.outcome:
@@ -63,11 +80,37 @@ func (b *batches) publish(ctx context.Context, m *longshore.Message) error {
 // fly publishes batches until nothing waits.
 func (b *batches) fly() {
 	for {
+		b.wait()
 		batch := b.take()
 		if batch == nil {
 			return
 		}
 		b.send(batch)
+	}
+}
+
+// wait lets a call fill up.
+func (b *batches) wait() {
+	b.mu.Lock()
+	n := len(b.waiting)
+	if !b.calls || !b.company || b.full != nil || n == 0 || n >= tens {
+		b.mu.Unlock()
+		return
+	}
+	full := make(chan struct{})
+	b.full = full
+	b.mu.Unlock()
+	t := time.NewTimer(linger)
+	defer t.Stop()
+	select {
+	case <-full:
+	case <-t.C:
+	case <-b.ctx.Done():
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.full == full {
+		b.full = nil
 	}
 }
 
@@ -83,6 +126,7 @@ func (b *batches) take() []*parcel {
 		b.flying--
 		return nil
 	}
+	b.company = n > 1
 	batch := b.waiting[:n:n]
 	b.waiting = b.waiting[n:]
 	return batch

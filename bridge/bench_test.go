@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/longshore-go/longshore"
 	"github.com/longshore-go/longshore/bridge"
 	"github.com/longshore-go/longshore/bridge/internal/ledger"
 	"github.com/longshore-go/longshore/container"
@@ -72,19 +73,25 @@ func TestCallsFromSQSToSQS(t *testing.T) {
 	srv.CreateQueue(t, "from", nil)
 	srv.CreateQueue(t, "to", nil)
 	b := sqs.New(srv.Config())
-	const messages = 2000
-	publish(t, b.Queue("from", sqs.QueueConfig{}), messages)
-	before := srv.Count()
+	const messages = 4000
+	for from := 0; from < messages; from += 100 {
+		msgs := make([]*longshore.Message, 100) // a key each
+		for i := range msgs {
+			msgs[i] = &longshore.Message{ID: strconv.Itoa(from + i), Key: []byte(strconv.Itoa(i)), Body: make([]byte, 1024)}
+		}
+		put(t, b.Queue("from", sqs.QueueConfig{}), msgs...)
+	}
+	srv.ForgetCalls()
 	r := newRoute(t, bridge.Config{From: b.Queue("from", sqs.QueueConfig{}), To: b.Queue("to", sqs.QueueConfig{}),
-		Container: container.Config{Workers: container.Workers{Min: 64, Max: 64}, Logger: zap.NewNop()}})
+		Ledger: openLedger(t, t.TempDir()), Container: container.Config{Workers: container.Workers{Min: 64, Max: 64}, Logger: zap.NewNop()}})
 	if err := r.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "all are moved", func() bool { return r.Stats().Forwarded == messages })
 	stop(t, r)
-	calls := float64(srv.Count()-before) / messages
+	calls := float64(srv.Count()) / messages
 	t.Logf("%.3f calls for each message: receive %d, send %d, delete %d", calls, srv.Count("ReceiveMessage"), srv.Count("SendMessage", "SendMessageBatch"), srv.Count("DeleteMessage", "DeleteMessageBatch"))
-	if calls > 0.5 { // about 0.37 with a server that answers at once; the slower it answers the fuller are the batches
+	if calls > 0.34 { // 0.305 on a quiet machine; bench/ has the bar of 0.31
 		t.Errorf("%.3f calls for each message", calls)
 	}
 }

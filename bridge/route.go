@@ -96,8 +96,9 @@ type Route struct {
 	c           *container.ListenerContainer
 	from        transport.Source // for counting what remains there
 	out         transport.Outlet
-	park        string // name of the parking place
-	deadLetters string // Config.DeadLetterPlace
+	target      longshore.Capabilities // of out's broker
+	park        string                 // name of the parking place
+	deadLetters string                 // Config.DeadLetterPlace
 	watch       *watch
 	locked      bool        // one instance at a time: the source has a lock
 	standby     atomic.Bool // another instance has it
@@ -153,7 +154,7 @@ func New(cfg Config) (*Route, error) {
 	if cfg.Ledger != nil {
 		f.ledger = cfg.Ledger.l
 	}
-	r := &Route{name: cfg.Name, f: f, from: cfg.From, out: out, park: cmp.Or(cfg.Park, Beside(from, "parked")), deadLetters: cfg.DeadLetterPlace,
+	r := &Route{name: cfg.Name, f: f, from: cfg.From, out: out, target: cfg.To.Capabilities(), park: cmp.Or(cfg.Park, Beside(from, "parked")), deadLetters: cfg.DeadLetterPlace,
 		alone: cfg.Alone, refused: make(chan *StoppedError, 1), ready: make(chan struct{})}
 	if cfg.OnUnsendable == StopRoute {
 		f.stop = r.refused
@@ -300,7 +301,7 @@ func (r *Route) Start(ctx context.Context) error {
 	default:
 	}
 	publishing, giveUp := context.WithCancel(context.WithoutCancel(ctx))
-	to := &batches{ctx: publishing, pub: pub, dest: dest}
+	to := newBatches(publishing, pub, dest, r.target)
 	r.f.target.Store(to)
 	r.f.failing.clear() // what failed in an earlier run
 	if err := r.c.Start(ctx); err != nil {
