@@ -27,8 +27,8 @@ soak-mutex: ## kill -9 of producers and consumers, 50 times over 20 000 messages
 	LONGSHORE_BROKERS=required LONGSHORE_MUTEX_SOAK=$${LONGSHORE_MUTEX_SOAK:-20000} scripts/brokers run rabbitmq kafka postgres -- go test -count=1 -timeout 60m -v -run SoakOnReal ./middleware/mutex/soak
 move-bridge: ## a service at 500/s is moved from RabbitMQ to Kafka, turned back halfway and moved again (LONGSHORE_MOVE=30s between two steps)
 	LONGSHORE_BROKERS=required LONGSHORE_MOVE=$${LONGSHORE_MOVE:-30s} scripts/brokers run rabbitmq kafka -- go test -race -count=1 -timeout 60m -v -run TestMoveOnRealBrokers ./examples/bridge
-soak-bridge: ## kill -9 of bridges, 50 times over 20 000 messages for each of 18 pairs, then with cuts, a target that is away and a restarted source for 4 (LONGSHORE_BRIDGE_N, _KILLS, _SEED, _CUTS, _AWAY seconds; RUN=real/kafka_to_sqs)
-	LONGSHORE_BROKERS=required LONGSHORE_BRIDGE_N=$${LONGSHORE_BRIDGE_N:-20000} LONGSHORE_BRIDGE_KILLS=$${LONGSHORE_BRIDGE_KILLS:-50} scripts/brokers run rabbitmq kafka elasticmq -- go test -count=1 -timeout 180m -v -run 'TestKilledBridgesLoseNothing/$(RUN)' ./bridge
+soak-bridge: ## kill -9 of bridges, 50 times over 20 000 messages for each of 28 pairs, then with cuts, a target that is away and a restarted source for 4 (LONGSHORE_BRIDGE_N, _KILLS, _SEED, _CUTS, _AWAY seconds; RUN=real/kafka_to_sqs)
+	LONGSHORE_BROKERS=required LONGSHORE_BRIDGE_N=$${LONGSHORE_BRIDGE_N:-20000} LONGSHORE_BRIDGE_KILLS=$${LONGSHORE_BRIDGE_KILLS:-50} scripts/brokers run rabbitmq kafka elasticmq -- go test -count=1 -timeout 180m -v -run 'TestKilledBridges(LoseNothing|KeepTheOrderOfFIFOQueues)/$(RUN)' ./bridge
 	LONGSHORE_BROKERS=required LONGSHORE_BRIDGE_N=$${LONGSHORE_BRIDGE_N:-20000} LONGSHORE_BRIDGE_KILLS=$${LONGSHORE_BRIDGE_KILLS:-50} LONGSHORE_BRIDGE_CUTS=$${LONGSHORE_BRIDGE_CUTS:-10} LONGSHORE_BRIDGE_AWAY=$${LONGSHORE_BRIDGE_AWAY:-60} scripts/brokers run rabbitmq kafka elasticmq -- go test -count=1 -timeout 180m -v -run TestFaultsOfBothSidesLoseNothing ./bridge
 cover: ## test coverage by package, embedded servers only; coverage.txt
 	go test -coverprofile=coverage.txt ./...

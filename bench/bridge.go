@@ -1,239 +1,210 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	amqp091 "github.com/rabbitmq/amqp091-go"
-	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore/bridge"
 	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/transport"
-	"github.com/longshore-go/longshore/transport/amqp"
-	"github.com/longshore-go/longshore/transport/kafka"
 )
 
 // bridgeCases compare routes with loops written by hand: consume, publish with at most
 // bridgeWindow unconfirmed messages, and settle each after its confirmation. The loops keep no
 // order by key where a publish fails, no ledger and no identities. 1 KiB, 1,000 keys; the route
 // writes its ledger, and both have the same window.
-func bridgeCases() []benchCase {
-	return []benchCase{
-		{"bridge/rabbit-kafka", "AMQP_URL", kafkaGiven.run(rabbitToKafka)},
-		{"bridge/kafka-rabbit", "AMQP_URL", kafkaGiven.run(kafkaToRabbit)},
+func bridgeCases() (cs []benchCase) {
+	ends := []bridgeKind{{"rabbit", "RabbitMQ", "AMQP_URL", newRabbitEnd}, {"kafka", "Kafka", "KAFKA_ADDRS", newKafkaEnd}, {"sqs", "SQS", "SQS_ENDPOINT", newQueueEnd}}
+	for _, from := range ends {
+		for _, to := range ends {
+			needs := from.needs
+			if to.needs != from.needs {
+				needs = to.needs // the other is checked when it runs
+			}
+			cs = append(cs, benchCase{"bridge/" + from.short + "-" + to.short, needs, func(o options, r *report) error { return comparePair(from, to, o, r) }})
+		}
 	}
+	return cs
+}
+
+// bridgeKind makes ends of one broker.
+type bridgeKind struct {
+	short, name, needs string
+	make               func() (bridgeEnd, error)
 }
 
 const (
 	bridgeWindow = 256
 	bridgeKeys   = 1000
-	bridgeQueue  = "longshore-bench-bridge"
 )
 
-func rabbitToKafka(k *kafkaBroker, o options, r *report) error {
-	url, n := os.Getenv("AMQP_URL"), o.count(20_000)
-	t, err := k.created(4)
-	if err != nil {
-		return err
+// comparePair measures one pair of brokers. From RabbitMQ to itself its own shovel takes part, and
+// from SQS to itself calls are counted.
+func comparePair(from, to bridgeKind, o options, r *report) error {
+	for _, k := range []bridgeKind{from, to} {
+		if os.Getenv(k.needs) == "" {
+			return fmt.Errorf("%s is not set", k.needs)
+		}
 	}
-	fill := func(f func() (sample, error)) func() (sample, error) {
-		return onQueue(url, func(ch *amqp091.Channel) error { return fillBridge(ch, n) }, f)
-	}
+	n, calls := o.count(20_000)/10*10, []float64(nil)
 	vs := []variant{
-		{"hand-written loop, window 256", fill(func() (sample, error) { return handRabbitKafka(url, k.addrs, t.name, n) })},
-		{"longshore bridge, 256 workers, ledger", fill(func() (sample, error) {
-			return route(n, amqp.New(url, amqp.Config{}).Queue(bridgeQueue, amqp.QueueConfig{Key: "key"}), kafka.New(k.addrs, kafka.Config{}).Group("bench", []string{t.name}, kafka.GroupConfig{}))
+		{"hand-written loop, window 256", onEnds(from, to, n, byHand)},
+		{"longshore bridge, 256 workers, ledger", onEnds(from, to, n, func(a, b bridgeEnd, n int) (sample, error) {
+			count := callsOf(a, b)
+			s, err := route(n, a.source(), b.source())
+			calls = append(calls, float64(callsOf(a, b)-count)/float64(n))
+			return s, err
 		})},
 	}
-	return compareRoutes(o, r, "RabbitMQ to Kafka", vs)
-}
-
-func kafkaToRabbit(k *kafkaBroker, o options, r *report) error {
-	url, n := os.Getenv("AMQP_URL"), o.count(20_000)
-	t, err := k.created(4)
-	if err != nil {
-		return err
+	if management := os.Getenv("AMQP_MANAGEMENT"); from.short == "rabbit" && to.short == "rabbit" && shovels(management) {
+		vs = append(vs, variant{"RabbitMQ's shovel, on-confirm, prefetch 256", onEnds(from, to, n, func(a, b bridgeEnd, n int) (sample, error) { return shovel(management, a, b, n) })})
 	}
-	body := make([]byte, 1024)
-	if err := t.fill(n, func(i int) *kgo.Record {
-		return &kgo.Record{Key: fmt.Appendf(nil, "key-%d", i%bridgeKeys), Value: body, Partition: int32(i % 4)} //nolint:gosec // few
-	}); err != nil {
-		return err
-	}
-	group := func() string {
-		name := fmt.Sprintf("longshore-bench-%d", time.Now().UnixNano())
-		k.groups = append(k.groups, name)
-		return name
-	}
-	empty := func(f func() (sample, error)) func() (sample, error) {
-		return onQueue(url, func(*amqp091.Channel) error { return nil }, f)
-	}
-	vs := []variant{
-		{"hand-written loop, window 256", empty(func() (sample, error) { return handKafkaRabbit(url, k.addrs, t.name, group(), n) })},
-		{"longshore bridge, 256 workers, ledger", empty(func() (sample, error) {
-			return route(n, kafka.New(k.addrs, kafka.Config{}).Group(group(), []string{t.name}, kafka.GroupConfig{}), amqp.New(url, amqp.Config{}).Queue(bridgeQueue, amqp.QueueConfig{}))
-		})},
-	}
-	return compareRoutes(o, r, "Kafka to RabbitMQ", vs)
-}
-
-func compareRoutes(o options, r *report, name string, vs []variant) error {
 	ss, err := interleave(o.rounds, vs)
 	if err != nil {
 		return err
 	}
+	name := from.name + " to " + to.name
 	rabbitTable(r, name+", 1 KiB, "+fmt.Sprint(bridgeKeys)+" keys", vs, ss)
 	ratio := median(ratios(ss[1], ss[0], sample.rate))
 	r.bar("bridge "+name, fmt.Sprintf("%.2f × hand-written", ratio), "≥ 0.9 ×", ratio >= 0.9)
+	if from.short == "sqs" && to.short == "sqs" {
+		r.bar("bridge "+name+", calls", fmt.Sprintf("%.3f for each message", median(calls)), "≤ 0.31", median(calls) <= 0.31)
+	}
 	return nil
 }
 
-// onQueue runs f with a fresh queue.
-func onQueue(url string, prepare func(ch *amqp091.Channel) error, f func() (sample, error)) func() (sample, error) {
+// callsOf are the calls of Longshore's clients so far.
+func callsOf(ends ...bridgeEnd) (n int64) {
+	for _, e := range ends {
+		if q, ok := e.(*queueEnd); ok {
+			n += q.calls.calls.Load()
+		}
+	}
+	return n
+}
+
+// onEnds runs f between a filled and an empty end of their own.
+func onEnds(from, to bridgeKind, n int, f func(a, b bridgeEnd, n int) (sample, error)) func() (sample, error) {
 	return func() (s sample, err error) {
-		conn, err := amqp091.Dial(url)
+		a, err := from.make()
 		if err != nil {
 			return s, err
 		}
-		defer func() { _ = conn.Close() }() // the queue is deleted before
-		ch, err := conn.Channel()
+		defer func() { err = errors.Join(err, a.remove()) }()
+		b, err := to.make()
 		if err != nil {
 			return s, err
 		}
-		if _, err := ch.QueueDeclare(bridgeQueue, true, false, false, false, nil); err != nil {
+		defer func() { err = errors.Join(err, b.remove()) }()
+		if err := fillEnd(a, n); err != nil {
 			return s, err
 		}
-		if err = prepare(ch); err == nil {
-			s, err = f()
-		}
-		_, derr := ch.QueueDelete(bridgeQueue, false, false, false)
-		return s, errors.Join(err, derr)
+		return f(a, b, n)
 	}
 }
 
-func fillBridge(ch *amqp091.Channel, n int) error {
-	if err := ch.Confirm(false); err != nil {
-		return err
-	}
-	body := make([]byte, 1024)
-	for sent := 0; sent < n; {
-		var batch []*amqp091.DeferredConfirmation
-		for ; sent < n && len(batch) < bridgeWindow; sent++ {
-			c, err := ch.PublishWithDeferredConfirm("", bridgeQueue, true, false, amqp091.Publishing{Body: body, MessageId: fmt.Sprint(sent), DeliveryMode: amqp091.Persistent,
-				Headers: amqp091.Table{"key": fmt.Sprintf("key-%d", sent%bridgeKeys)}})
-			if err != nil {
-				return err
-			}
-			batch = append(batch, c)
-		}
-		for _, c := range batch {
-			c.Wait()
-		}
-	}
-	return nil
-}
-
-// handRabbitKafka consumes, produces and acks each delivery when its record is confirmed.
-func handRabbitKafka(url string, addrs []string, topic string, n int) (s sample, err error) {
-	conn, err := amqp091.Dial(url)
-	if err != nil {
-		return s, err
-	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	ch, err := conn.Channel()
-	if err != nil {
-		return s, err
-	}
-	if err := ch.Qos(bridgeWindow, 0, false); err != nil {
-		return s, err
-	}
-	cl, err := kgo.NewClient(kgo.SeedBrokers(addrs...), kgo.DefaultProduceTopic(topic))
-	if err != nil {
-		return s, err
-	}
-	defer cl.Close()
+// byHand moves n messages with a loop as one writes it for the purpose.
+func byHand(a, b bridgeEnd, n int) (sample, error) {
 	w := startWatch()
-	in, err := ch.Consume(bridgeQueue, "", false, false, false, false, nil)
+	send, stop, err := b.writer()
 	if err != nil {
-		return s, err
+		return sample{}, err
 	}
+	window := make(chan struct{}, bridgeWindow)
 	var failed atomic.Pointer[error]
 	var open sync.WaitGroup
-	for range n {
-		d, ok := <-in
-		if !ok {
-			return s, errors.New("the consumer ended")
-		}
-		key, _ := d.Headers["key"].(string)
+	err = a.read(n, func(m handMessage, settle func() error) {
+		window <- struct{}{}
 		open.Add(1)
-		cl.Produce(context.Background(), &kgo.Record{Key: []byte(key), Value: d.Body, Headers: []kgo.RecordHeader{{Key: "id", Value: []byte(d.MessageId)}}}, func(_ *kgo.Record, err error) {
+		send(m, func(err error) {
 			defer open.Done()
 			if err == nil {
-				err = d.Ack(false)
+				err = settle()
 			}
 			if err != nil {
 				failed.Store(&err)
 			}
+			<-window
 		})
-	}
+	})
 	open.Wait()
+	s := w.stop(n)
+	stop()
 	if e := failed.Load(); e != nil {
-		return s, *e
+		err = errors.Join(err, *e)
 	}
-	return w.stop(n), nil
+	return s, err
 }
 
-// handKafkaRabbit polls, publishes with confirms, and commits what was confirmed after each poll.
-func handKafkaRabbit(url string, addrs []string, topic, group string, n int) (s sample, err error) {
-	conn, err := amqp091.Dial(url)
+// shovels reports whether the broker has its shovel plugin.
+func shovels(management string) bool {
+	if management == "" {
+		return false
+	}
+	resp, err := http.Get(management + "/api/parameters/shovel") //nolint:noctx // a bench
 	if err != nil {
-		return s, err
+		return false
 	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	ch, err := conn.Channel()
-	if err != nil {
-		return s, err
+	return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK && put(http.MethodPut, management+"/api/parameters/shovel/%2F/longshore-bench-probe", nil) == http.StatusBadRequest
+}
+
+// shovel has the broker move the messages by itself.
+func shovel(management string, a, b bridgeEnd, n int) (s sample, err error) {
+	from, okA := a.(*rabbitEnd)
+	to, okB := b.(*rabbitEnd)
+	if !okA || !okB {
+		return s, errors.New("not on RabbitMQ")
 	}
-	if err := ch.Confirm(false); err != nil {
-		return s, err
-	}
+	at := management + "/api/parameters/shovel/%2F/" + from.queue
 	w := startWatch()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(addrs...), kgo.ConsumeTopics(topic), kgo.ConsumerGroup(group), kgo.DisableAutoCommit(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if code := put(http.MethodPut, at, map[string]any{"value": map[string]any{"src-protocol": "amqp091", "src-uri": "amqp://", "src-queue": from.queue, "src-prefetch-count": bridgeWindow,
+		"dest-protocol": "amqp091", "dest-uri": "amqp://", "dest-queue": to.queue, "ack-mode": "on-confirm"}}); code/100 != 2 {
+		return s, fmt.Errorf("the shovel is refused: %d", code)
+	}
+	for end := time.Now().Add(5 * time.Minute); ; {
+		moved, err := to.count()
+		if err != nil || moved == n {
+			break
+		}
+		if time.Now().After(end) {
+			return s, fmt.Errorf("the shovel has moved %d of %d", moved, n)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	s = w.stop(n)
+	if code := put(http.MethodDelete, at, nil); code/100 != 2 {
+		err = fmt.Errorf("the shovel is not removed: %d", code)
+	}
+	return s, err
+}
+
+// put sends a request to the management API; 0 = no answer.
+func put(method, url string, body any) int {
+	text, err := json.Marshal(body)
 	if err != nil {
-		return s, err
+		return 0
 	}
-	defer cl.Close()
-	for done := 0; done < n; {
-		records := cl.PollRecords(context.Background(), 10_000).Records()
-		var open []*amqp091.DeferredConfirmation
-		for _, rec := range records {
-			if len(open) == bridgeWindow { // the oldest first, as they are confirmed
-				open[0].Wait()
-				open = open[1:]
-			}
-			c, err := ch.PublishWithDeferredConfirm("", bridgeQueue, true, false, amqp091.Publishing{Body: rec.Value, DeliveryMode: amqp091.Persistent,
-				Headers: amqp091.Table{"key": rec.Key}, MessageId: fmt.Sprint(rec.Partition, "-", rec.Offset)})
-			if err != nil {
-				return s, err
-			}
-			open = append(open, c)
-		}
-		for _, c := range open {
-			c.Wait()
-		}
-		if err := cl.CommitRecords(context.Background(), records...); err != nil {
-			return s, err
-		}
-		done += len(records)
+	req, err := http.NewRequest(method, url, bytes.NewReader(text)) //nolint:noctx // a bench
+	if err != nil {
+		return 0
 	}
-	return w.stop(n), nil
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0
+	}
+	_ = resp.Body.Close() // the code is all that counts
+	return resp.StatusCode
 }
 
 // route runs a bridge until it has forwarded n messages.

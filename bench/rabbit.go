@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -189,4 +190,30 @@ func longshoreRabbit(url string, n, workers int, work time.Duration, linger time
 	<-done
 	s := w.stop(n)
 	return s, c.Stop(context.Background())
+}
+
+// bridgeQueue is the queue of onQueue.
+const bridgeQueue = "longshore-bench-bridge"
+
+// onQueue runs f with a fresh queue.
+func onQueue(url string, prepare func(ch *amqp091.Channel) error, f func() (sample, error)) func() (sample, error) {
+	return func() (s sample, err error) {
+		conn, err := amqp091.Dial(url)
+		if err != nil {
+			return s, err
+		}
+		defer func() { _ = conn.Close() }() // the queue is deleted before
+		ch, err := conn.Channel()
+		if err != nil {
+			return s, err
+		}
+		if _, err := ch.QueueDeclare(bridgeQueue, true, false, false, false, nil); err != nil {
+			return s, err
+		}
+		if err = prepare(ch); err == nil {
+			s, err = f()
+		}
+		_, derr := ch.QueueDelete(bridgeQueue, false, false, false)
+		return s, errors.Join(err, derr)
+	}
 }

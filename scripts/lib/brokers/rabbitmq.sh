@@ -38,7 +38,7 @@ rabbitmq_start() {
 rabbitmq_files() {
   local name=$1 host=$2 node=$3
   rabbitmq_home "$host"
-  local plugins=rabbitmq_management
+  local plugins=rabbitmq_management,rabbitmq_shovel # the shovel is measured in bench/
   # Tests of consistent-hash exchanges use this node alone.
   [ "$name" != rabbitmq-faults ] || plugins+=,rabbitmq_consistent_hash_exchange
   echo "[$plugins]." >"$host/enabled_plugins"
