@@ -34,7 +34,7 @@ func bridgeCases() (cs []benchCase) {
 			cs = append(cs, benchCase{"bridge/" + from.short + "-" + to.short, needs, func(o options, r *report) error { return comparePair(from, to, o, r) }})
 		}
 	}
-	return cs
+	return append(cs, benchCase{"bridge/backlog", "KAFKA_ADDRS", bridgeBacklog})
 }
 
 // bridgeKind makes ends of one broker.
@@ -106,7 +106,7 @@ func onEnds(from, to bridgeKind, n int, f func(a, b bridgeEnd, n int) (sample, e
 			return s, err
 		}
 		defer func() { err = errors.Join(err, b.remove()) }()
-		if err := fillEnd(a, n); err != nil {
+		if err := fillEnd(a, n, 1024); err != nil {
 			return s, err
 		}
 		return f(a, b, n)
@@ -224,7 +224,7 @@ func route(n int, from, to transport.Source) (s sample, err error) {
 	if err != nil {
 		return s, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(n)*time.Millisecond*2+5*time.Minute)
 	defer cancel()
 	if err := r.Start(ctx); err != nil {
 		return s, err

@@ -47,8 +47,8 @@ func bridgeName() string {
 	return fmt.Sprintf("longshore-bench-%d-%d", time.Now().UnixNano(), bridgeNames.Add(1))
 }
 
-// fillEnd publishes n messages of 1 KiB and 1,000 keys.
-func fillEnd(e bridgeEnd, n int) (err error) {
+// fillEnd publishes n messages of 1,000 keys.
+func fillEnd(e bridgeEnd, n, size int) (err error) {
 	out, ok := e.source().(transport.Outlet)
 	if !ok {
 		return errors.New("no publisher")
@@ -59,7 +59,7 @@ func fillEnd(e bridgeEnd, n int) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, pub.Close(ctx)) }()
-	body := []byte(strings.Repeat("x", 1024))
+	body := []byte(strings.Repeat("x", size))
 	for sent := 0; sent < n; {
 		var batch []*longshore.Message
 		for ; sent < n && len(batch) < 500; sent++ {

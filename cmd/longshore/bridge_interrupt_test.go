@@ -172,3 +172,36 @@ func (s *site) ids(t *testing.T, topics ...string) (ids []string) {
 	slices.Sort(ids)
 	return ids
 }
+
+// Credentials of the old side that are revoked in the middle of a cut-over end it with exit code 6. It
+// reports the state and the next command, which goes on once they are valid again.
+func TestCredentialsRevokedDuringACutover(t *testing.T) {
+	t.Parallel()
+	s := moving(t, amqp.Classic)
+	cutover := []string{"cutover", "--yes", "--json", "--accept", "REPLY-TO"}
+	w := doing(map[string]func(){})
+	revoked := false
+	w.printed = func(stdout string) {
+		var now step
+		if json.Unmarshal([]byte(lastLine(stdout)), &now) == nil && now.Step == 4 && !revoked {
+			revoked = true
+			s.server.SetPassword("guest", "another one")
+			s.server.Cut(nil)
+		}
+	}
+	got := s.bridge(t, w, 6, `"code":"auth"`, cutover...)
+	next, undo := s.nexts()
+	var end moveResult
+	if err := json.Unmarshal([]byte(lastLine(got.out)), &end); err != nil || !reflect.DeepEqual(end, moveResult{Route: "orders", Phase: "flows", Next: next, Undo: undo}) {
+		t.Errorf("%v: %+v", err, end)
+	}
+	s.bridge(t, world{}, 6, "auth", cutover...)
+	s.server.SetPassword("guest", "guest")
+	endNew := consuming(t, s.newSide())
+	s.bridge(t, world{}, 0, `"phase":"drained"`, cutover...)
+	s.bridge(t, world{}, 0, "missing 0, extra 0, changed 0", "verify")
+	endNew()
+	if ids := s.ids(t, "orders", "orders-dlq"); len(slices.Compact(slices.Clone(ids))) != 22 {
+		t.Errorf("%d records arrived: %v", len(ids), ids)
+	}
+}
