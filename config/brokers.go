@@ -59,6 +59,7 @@ func (l *loader) brokerWith(s *brokerSection, config *tls.Config, shared *memory
 	switch kindOf(s.URL) {
 	case onRabbit:
 		var err error
+		// The address is printed by status and doctor.
 		if strings.Contains(s.Management, "@") { // a password would be printed
 			err = bad("management", "leave the login out: the broker's own is used, and its user needs the tag management", "has a login in its address")
 		}
@@ -83,6 +84,7 @@ func (l *loader) kafka(s *brokerSection, config *tls.Config) (broker, error) {
 	if s.TLS != nil && !cfg.TLS {
 		errs = append(errs, problem.Conflict("tls", nil, "a url that begins with kafka", "the connection would not be encrypted", "write kafkas://, or leave tls out").Of("", ""))
 	}
+	// The last one: a password may contain an @ that nobody has encoded, hosts cannot.
 	if at := strings.LastIndexByte(place, '@'); at >= 0 {
 		user, password, _ := strings.Cut(place[:at], ":")
 		place = place[at+1:]
@@ -93,6 +95,7 @@ func (l *loader) kafka(s *brokerSection, config *tls.Config) (broker, error) {
 		}
 		cfg.SASL = kafka.SASL{User: u, Password: transport.Static(p)}
 	}
+	// net/url takes no list of hosts, so the address is taken apart by hand.
 	hosts, path, _ := strings.Cut(place, "/")
 	if path != "" || strings.Contains(hosts, "?") {
 		errs = append(errs, bad("url", "put topics and group into the source, and other settings into keys next to url", "has something after its hosts"))
@@ -102,6 +105,7 @@ func (l *loader) kafka(s *brokerSection, config *tls.Config) (broker, error) {
 		if s.SASL.User != "" {
 			cfg.SASL.User = s.SASL.User
 		}
+		// Keys next to url win over the login in it: they may come from a secret store.
 		if !s.SASL.Password.IsZero() {
 			cfg.SASL.Password = s.SASL.Password.Secret
 		}
@@ -129,11 +133,13 @@ func (s *sendSection) outlet() (kafka.PublisherConfig, error) {
 		}
 		cfg.Compression = append(cfg.Compression, c)
 	}
+	// The client takes an int32; a larger number would become a negative one.
 	if s.BatchBytes < 0 || s.BatchBytes > 1<<30 {
 		errs = append(errs, problem.Range("publish.batch_bytes", s.BatchBytes, "from 1 to %d", 1<<30).Of("", ""))
 	} else {
 		cfg.MaxBatchBytes = int32(s.BatchBytes)
 	}
+	// Anything else stays at all replicas in sync: losing records takes a word in the file.
 	if s.Acks == "leader" {
 		cfg.Acks = kafka.AcksLeader
 	}
@@ -202,6 +208,7 @@ func (on *surroundings) certificate(cfg *tls.Config, s *tlsSection) error {
 	if s.CertFile == "" {
 		return nil
 	}
+	// Read at each handshake: certificates are renewed by other programs while this one runs.
 	load := func() (*tls.Certificate, error) {
 		c, err := tls.LoadX509KeyPair(on.beside(s.CertFile), on.beside(s.KeyFile))
 		if err != nil {

@@ -20,6 +20,7 @@ func (l *loader) value(path string, n *yaml.Node, v reflect.Value, f *field, kin
 		l.source(path, n, v)
 	case t == reflect.TypeFor[table]():
 		l.table(path, n, v, f)
+	// Names are the exception: "orders:" alone is a container, whose source is missing and is reported.
 	case isNull(n) && f != nil && f.named() == nil && f.holds():
 		l.empty(path, n, t)
 	case sectionOf(t) != nil:
@@ -67,6 +68,7 @@ func (l *loader) section(path string, n *yaml.Node, v reflect.Value, kind string
 	fs := l.fieldsOf(v.Type())
 	if n.Kind != yaml.MappingNode {
 		l.hideAll(n, maxAliases)
+		// The usual mistakes here are ones of indentation, so the hint guesses what was meant.
 		hint := "its keys are " + strings.Join(keys(fs, kind), ", ")
 		if name := last(path); v.Type() == reflect.TypeFor[containerSection]() && path != "defaults" {
 			hint = "write " + name + ": {source: …}"
@@ -80,6 +82,7 @@ func (l *loader) section(path string, n *yaml.Node, v reflect.Value, kind string
 		l.notA(path, n, "a mapping", hint)
 		return
 	}
+	// The kind narrows which keys are known, so it has to be read before the keys are.
 	if kind == "" && v.Type() == reflect.TypeFor[brokerSection]() {
 		kind = l.kindOfBroker(path, n)
 	}
@@ -94,6 +97,7 @@ func (l *loader) section(path string, n *yaml.Node, v reflect.Value, kind string
 		switch {
 		case f == nil:
 			l.unknownKey(path, key, value, fs, kind)
+		// A key of another broker is told from a typing error: the text says where it belongs.
 		case !f.has(kind) && knownKind(fs, kind):
 			l.hideAll(value, maxAliases)
 			l.report(l.spotOf(key), Problem{Code: CodeUnknownKey, Path: p, Text: fmt.Sprintf("`%s` is for %s, this is %s", key.Value, strings.Join(f.on, " and "), kind),
@@ -130,6 +134,7 @@ func (rp *reporter) entries(path string, n *yaml.Node, visit func(path string, k
 			continue
 		}
 		seen[e.key.Value] = e.key
+		// Later checks find the line of a value here, so it is kept also where the value is wrong.
 		rp.at[p] = e
 		visit(p, e.key, e.value)
 	}
@@ -159,6 +164,7 @@ func (l *loader) mapping(path string, n *yaml.Node, v reflect.Value, f *field, k
 		}
 		e := reflect.New(elem).Elem()
 		if sectionOf(elem) != nil && elem.Kind() == reflect.Pointer {
+			// Not nil, so that what goes through all containers needs no check for it.
 			e.Set(reflect.New(elem.Elem())) // also where nothing is in it
 		}
 		l.value(p, value, e, f, kind)
@@ -191,6 +197,7 @@ func (l *loader) list(path string, n *yaml.Node, v reflect.Value, f *field, kind
 // array takes items as they are.
 func (l *loader) itemsOf(n *yaml.Node) []*yaml.Node {
 	name := l.env[n]
+	// A comma in a file may belong to a name; a variable has no other way to separate.
 	if name == "" {
 		return []*yaml.Node{n}
 	}
@@ -203,6 +210,7 @@ func (l *loader) itemsOf(n *yaml.Node) []*yaml.Node {
 	}
 	items := make([]*yaml.Node, 0, len(parts))
 	for _, part := range parts {
+		// Each item gets a node of its own, so that a mistake in one is reported with its text.
 		one := *n
 		one.Value = part
 		l.env[&one] = name
@@ -276,11 +284,13 @@ func (l *loader) set(path string, n *yaml.Node, v reflect.Value, f *field) error
 		s, err := parseSize(text)
 		v.SetInt(int64(s))
 		return err
+	// The header's name is free, so it cannot be in the list of words.
 	case order:
 		if name, ok := strings.CutPrefix(text, headerPrefix); ok && name != "" {
 			v.SetString(text)
 			return nil
 		}
+	// A time is the other form of start that is no word.
 	case start:
 		if _, err := time.Parse(time.RFC3339, text); err == nil {
 			v.SetString(text)
@@ -290,6 +300,7 @@ func (l *loader) set(path string, n *yaml.Node, v reflect.Value, f *field) error
 	switch v.Kind() { //nolint:exhaustive // those that are in the schema
 	case reflect.Int:
 		i, err := parseInt(text, f.none)
+		// RabbitMQ takes negative consumer priorities; everything else that is negative is a slip.
 		if err == nil && i < 0 && text != f.none && f.key != "priority" {
 			l.report(l.spotOf(n), Problem{Code: CodeOutOfRange, Path: path, Text: relative(path) + " is negative", Hint: zeroHint("0", f)})
 			return nil
@@ -305,6 +316,7 @@ func (l *loader) set(path string, n *yaml.Node, v reflect.Value, f *field) error
 		v.SetBool(b)
 		return err
 	}
+	// Other spellings of a word ("scram-sha-256") are taken, and the file's own is what is stored.
 	if text = f.spelled(text); len(f.oneof) > 0 && !slices.Contains(f.oneof, text) {
 		l.unknownWord(path, n, f)
 		return nil

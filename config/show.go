@@ -58,6 +58,7 @@ func (s *show) field(path string, v reflect.Value, f *field) {
 	case f.named() != nil:
 		names := slices.Sorted(maps.Keys(keysOf(v)))
 		if f.key == "containers" {
+			// In the order of the file, in which people look for them.
 			names = s.l.order
 		}
 		for _, name := range names {
@@ -88,6 +89,7 @@ func (s *show) field(path string, v reflect.Value, f *field) {
 
 // below shows a section, a source that is a URL in one line.
 func (s *show) below(path string, v reflect.Value) {
+	// A source given by a URL alone is shown as it was written: as text, with the password masked.
 	if src, ok := v.Interface().(sourceSection); ok && src.URL != "" && src.Password.IsZero() {
 		s.add(path, text(maskURL(src.URL)), "")
 		return
@@ -150,6 +152,7 @@ func (doc *document) origin(path string) string {
 	}
 	n := resolved(e.value)
 	at := doc.spotOf(n)
+	// A value that was not written, as that of "orders:", has no place; its key has.
 	if at.env == "" && at.line == 0 {
 		at = doc.spotOf(e.key)
 	}
@@ -157,6 +160,7 @@ func (doc *document) origin(path string) string {
 		return "env " + at.env
 	}
 	where := fmt.Sprintf("%s:%d", doc.name, at.line)
+	// Merged from the section defaults: the line alone would puzzle who looks into the container's own.
 	if doc.defaults[n] {
 		return "defaults, " + where
 	}
@@ -247,6 +251,7 @@ func Format(values []Value) string {
 	width := 0
 	for _, v := range values {
 		same := 0
+		// Only the part of the path that differs from the last value is opened, as in a file.
 		for same < len(open) && same < len(v.Path)-1 && open[same] == v.Path[same] {
 			same++
 		}
@@ -259,6 +264,7 @@ func Format(values []Value) string {
 			origin = v.Secret + ", " + origin
 		}
 		l := line{left: strings.Repeat("  ", len(open)) + text(v.Path[len(open)]) + ": " + v.Value, right: origin}
+		// One very long value must not push the origins of all others off the screen.
 		if n := len([]rune(l.left)); n > width && n <= 60 {
 			width = n
 		}

@@ -64,6 +64,7 @@ func (t *trial) makeMeters() {
 	l := t.loader
 	s := l.file.Telemetry
 	out := l.otlp(&s)
+	// After otlp above, which also reports an otlp section that nothing uses.
 	if s.Metrics == "" && s.Traces == "" {
 		return
 	}
@@ -90,6 +91,7 @@ func (l *loader) otlp(s *telemetrySection) *otlp.Config {
 	if o == nil {
 		o = &otlpSection{}
 	}
+	// A key that has no effect is a mistake: its author believes that it has.
 	alone := func(key, text, hint string) {
 		if at := join(path, key); l.has(at) {
 			l.report(l.spotOfEntry(l.at[at]), Problem{Code: CodeOutOfRange, Path: at, Text: text, Hint: hint})

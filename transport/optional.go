@@ -183,7 +183,8 @@ type (
 
 // Optional on a Consumer. Only the supervisor of a container calls them.
 type (
-	// Resizer follows the container's wish for more or fewer deliveries.
+	// Resizer follows the container's wish for more or fewer deliveries. After an error the
+	// container calls it again, also with the number from before: a part may have followed.
 	Resizer interface {
 		Resize(ctx context.Context, window int) error
 	}
@@ -207,7 +208,8 @@ type (
 	Tagged interface{ ConsumerTag() string }
 
 	// Pauser stops fetching but keeps membership and leases, with Capabilities.KeepsPlace
-	// also its role. The wanted state is kept over reopens by the container.
+	// also its role. The wanted state is kept over reopens by the container. After an error
+	// the container repeats the call, or the opposite one if that is wanted by then.
 	Pauser interface {
 		Pause(ctx context.Context) error
 		Resume(ctx context.Context) error
