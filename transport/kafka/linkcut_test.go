@@ -35,9 +35,14 @@ func TestLinkCutAfterSoManyBytes(t *testing.T) {
 			return kafka.New([]string{p.Addr()}, cfg)
 		}
 		var all sync.WaitGroup
+		places := make(chan struct{}, 8) // all at once would be a test of the processor
 		for _, n := range []int{0, 1, 20, 40, 60, 90, 130, 200, 300, 500, 800, 1300, 2000} {
 			for _, cut := range []faultproxy.ByteCut{{N: n, FromServer: true}, {N: n, FromServer: true, Reset: true}, {N: n}} {
-				all.Go(func() { cutKafka(t, what, c, cut, broker) })
+				places <- struct{}{}
+				all.Go(func() {
+					defer func() { <-places }()
+					cutKafka(t, what, c, cut, broker)
+				})
 			}
 		}
 		all.Wait()

@@ -10,6 +10,6 @@ import (
 // Most of these tests wait most of their time, for heartbeats, sessions and timeouts:
 // more of them run at a time than there are processors, unless -parallel says so.
 func TestMain(m *testing.M) {
-	_ = flag.Set("test.parallel", "4")
+	_ = flag.Set("test.parallel", "8")
 	brokertest.Main(m, brokertest.KafkaNodes)
 }

@@ -85,16 +85,20 @@ func nacksWithDelay(e *env) {
 	start := time.Now()
 	e.must("Nack with a delay", func(ctx context.Context) error { return d.Nack(ctx, e.h.Delay) })
 	e.publish(s.src, "meanwhile")
-	other := s.take(1)[0]
-	if string(other.Body) != "meanwhile" {
-		e.Errorf("nacked with a delay of %s, it was back after %s, before another message", e.h.Delay, time.Since(start))
+	published := time.Since(start)
+	for n := range 2 {
+		next := s.take(1)[0]
+		if string(next.Body) == "later" {
+			took := time.Since(start)
+			if took < e.h.Delay-20*time.Millisecond {
+				e.Errorf("nacked with a delay of %s, it was back after %s", e.h.Delay, took)
+			}
+			if n == 0 && published < e.h.Delay/2 { // on a busy machine the other may come late
+				e.Errorf("nacked with a delay of %s, it was back after %s, before another message of %s", e.h.Delay, took, published)
+			}
+		}
+		s.ack(next)
 	}
-	s.ack(other)
-	again := s.take(1)[0]
-	if took := time.Since(start); took < e.h.Delay-20*time.Millisecond {
-		e.Errorf("nacked with a delay of %s, it was back after %s", e.h.Delay, took)
-	}
-	s.ack(again)
 	s.finish()
 	e.holds(s.src, "after a delayed message was acked")
 }
