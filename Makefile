@@ -62,11 +62,14 @@ endurance: ## the README's program against a million messages of 10 KB with 0.1 
 sabotage: ## break the code in ten ways in a copy of the tree: each must turn the fault suite red
 	@scripts/brokers run -- go run ./tools/sabotage $(SABOTAGEFLAGS)
 
-.PHONY: bench bench-jvm scale
+.PHONY: bench bench-bridge bench-jvm scale
 bench: ## measure against hand-written loops, Watermill and gocloud; prints the tables and writes docs/benchmarks.md
 	@scripts/brokers run rabbitmq kafka elasticmq -- bash -c 'cd bench && go run . -page ../docs/benchmarks.md $(BENCHFLAGS)'
 scale: ## what partitions, queues, lanes and deliveries in flight cost; writes the tables of docs/explanation/scale.md (10 minutes)
 	@scripts/brokers run rabbitmq kafka -- bash -c 'cd bench && go run . -case scale -into ../docs/explanation/scale.md $(BENCHFLAGS)'
+bench-bridge: ## measure routes of the bridge against hand-written loops and RabbitMQ's shovel, their memory with a backlog of 1 000 000, and verify of 1 000 000 entries (BENCHFLAGS='-rounds 2')
+	go test -run '^$$' -bench BenchmarkVerify -benchtime 1x -timeout 30m ./bridge
+	@scripts/brokers run rabbitmq kafka elasticmq -- bash -c 'cd bench && go run . -case bridge $(BENCHFLAGS)'
 bench-jvm: ## measure against Spring and Confluent's Parallel Consumer, built by Maven (BENCHFLAGS='-case jvm/kafka -rounds 2')
 	@scripts/bench-jvm $(BENCHFLAGS)
 

@@ -345,10 +345,10 @@ func TestKilledBridgesLoseNothing(t *testing.T) {
 
 // The same of FIFO queues of SQS, where the order of each group holds at the other end too.
 func TestKilledBridgesKeepTheOrderOfFIFOQueues(t *testing.T) {
-	pairs := [][2]string{{"sqs-fifo", "rabbitmq"}, {"kafka", "sqs-fifo"}, {"sqs-fifo", "sqs-fifo"}, {"sqs-fifo", "kafka"}, {"rabbitmq", "sqs-fifo"}}
+	pairs := [][2]string{{"sqs-fifo", "sqs-fifo"}, {"sqs-fifo", "rabbitmq"}, {"kafka", "sqs-fifo"}, {"sqs-fifo", "kafka"}, {"rabbitmq", "sqs-fifo"}}
 	sides := map[string]func(*testing.T) map[string]broker{"embedded": func(t *testing.T) map[string]broker { return fifo(embedded(t)) }, "real": func(t *testing.T) map[string]broker { return fifo(real(t)) }}
 	if os.Getenv("LONGSHORE_BRIDGE_N") == "" { // a lease of 5 s must end after each kill: make soak-bridge has the others
-		pairs = pairs[:2]
+		pairs = pairs[:1]
 		delete(sides, "real")
 	}
 	for side, places := range sides {
