@@ -80,6 +80,7 @@ func (v *view) broken(rule string, at int64, format string, args ...any) {
 // read goes through the history once, and finds what contradicts itself.
 func (v *view) read() {
 	open := map[string]map[int64]*run{} // by process
+	stopped := map[string]int64{}       // when a process was last killed or frozen
 	end := func(e history.Event) {
 		if one := open[e.Process][e.Run]; one != nil {
 			one.to = e.At
@@ -97,6 +98,9 @@ func (v *view) read() {
 		case history.Started:
 			v.starts(e)
 			one := &run{process: e.Process, id: e.ID, key: e.Key, from: e.At}
+			if at, is := stopped[e.Process]; is && e.At <= at+told { // between the word and the deed
+				one.over = e.At
+			}
 			v.runs = append(v.runs, one)
 			if open[e.Process] == nil {
 				open[e.Process] = map[int64]*run{}
@@ -122,6 +126,7 @@ func (v *view) read() {
 		case history.Left:
 			v.of(e, func(m *message) { m.left++ })
 		case history.Killed, history.Frozen: // written before it is done: what the process still says counts
+			stopped[e.Of] = e.At
 			for _, one := range open[e.Of] {
 				one.over = cmp.Or(one.over, e.At)
 			}
@@ -233,7 +238,8 @@ func (q *queue) before(seq int64, done map[string]bool) string {
 	return ""
 }
 
-// told is how late a process may write that a context has ended: it is busy with other things.
+// told is how late a process may write that a context has ended, since it is busy with other
+// things, and how long a kill or a freeze may take after it was written down.
 const told = int64(50 * time.Millisecond)
 
 // overlap: a handler of a key starts only when the one before it has ended, or its context

@@ -95,6 +95,22 @@ func TestGoodHistoryBreaksNothing(t *testing.T) {
 	}
 }
 
+// A process is frozen a moment after that was written down: what it starts in between could not
+// be told either, and what it starts later could.
+func TestStartBetweenTheWordAndTheFreeze(t *testing.T) {
+	t.Parallel()
+	for late, want := range map[int64]int{2 * int64(time.Millisecond): 0, 80 * int64(time.Millisecond): 1} {
+		h := good()
+		frozen := slices.IndexFunc(h, func(e history.Event) bool { return e.Kind == history.Frozen })
+		started := h[frozen-1]
+		started.At = h[frozen].At + late
+		h[frozen-1], h[frozen] = h[frozen], started
+		if found := check(h, all); len(found) != want || want > 0 && found[0].Rule != "overlap" {
+			t.Errorf("started %s after the freeze: found %+v", time.Duration(late), found)
+		}
+	}
+}
+
 // The checker names each of twelve faults that are put into a good history.
 func TestPlantedFaultsAreNamed(t *testing.T) {
 	t.Parallel()
