@@ -34,7 +34,7 @@ func (b rabbitCluster) faults(n *nodes, a, other *node) []fault {
 		}},
 		{"a disk alarm: " + a.name, true, func(ctx context.Context) error {
 			n.undo(func() error { return n.ctl(context.WithoutCancel(ctx), a, "set_disk_free_limit", "50MB") })
-			return n.ctl(ctx, a, "set_disk_free_limit", "900TB")
+			return n.ctl(ctx, a, "set_disk_free_limit", "100000GB")
 		}},
 	}
 }
