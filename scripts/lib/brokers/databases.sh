@@ -63,6 +63,10 @@ pgpair_start() {
   need "$name" '/usr/lib/postgresql/*/bin/initdb' postgresql
   port=$(port "$name" sql 15434)
   postgres_home "$name"
+  if running "$name"; then
+    kill -KILL "$(cat "$RUN/$name/pid")"
+    await_exit "$name" 10 || die "$name did not die"
+  fi
   postgres_as rm -rf "$PG_HOME/data"
   if [ "$name" = postgres-a ]; then
     postgres_init "$name"
@@ -77,7 +81,11 @@ pgpair_start() {
   export_line PG_NODE_DSN "postgres://longshore@127.0.0.1:$port/longshore?sslmode=disable" >"$RUN/$name/env"
 }
 
-pgpair_ready() { postgres_ready "$1"; }
+# pgpair_ready NAME: the standby only if it follows postgres-a; one that was promoted does not.
+pgpair_ready() {
+  postgres_ready "$1" || return 1
+  [ "$1" = postgres-a ] || [ "$("$(pg_bin)/psql" -h 127.0.0.1 -p "$(cat "$RUN/postgres-a/port.sql")" -U longshore -d postgres -qAt -c 'SELECT count(*) FROM pg_stat_replication' 2>/dev/null)" = 1 ]
+}
 
 # await_start NAME SECONDS: another start, beside this one, is done.
 await_start() {
