@@ -95,7 +95,7 @@ planted: ## put fixed faults of eight commits and faults 2, 5, 6 and 38 back, on
 model: ## random sequences of operations against simple models, thousands (LONGSHORE_MODEL=n for others)
 	LONGSHORE_MODEL=$${LONGSHORE_MODEL:-3000} go test -count=1 -timeout 60m -run '^TestModel' ./container ./middleware/breaker ./transport/kafka
 test-transactions: ## 60,000 records through transactions on a real Kafka that restarts, a process killed every 5 s, foreign transactions aborted and left open: one result of each record
-	@LONGSHORE_BROKERS=$${LONGSHORE_BROKERS:-required} LONGSHORE_TX_PROOF=1 scripts/brokers run kafka-faults -- go test -count=1 -timeout 15m -v -run '^TestTransactionsOfKilledProcesses$$' ./transport/kafka
+	@LONGSHORE_BROKERS=$${LONGSHORE_BROKERS:-required} LONGSHORE_TX_PROOF=1 scripts/brokers run kafka -- go test -count=1 -timeout 15m -v -run '^TestTransactionsOfKilledProcesses$$' ./transport/kafka
 fuzz: ## each fuzz target for a minute (LONGSHORE_FUZZTIME=10s for another time)
 	@scripts/fuzz
 

@@ -21,6 +21,10 @@ func kafkaCases(prefix, needs string, c kafkaCluster) []benchCase {
 		{prefix + "/poison", needs, c.run(kafkaPoison)},
 		{prefix + "/held", needs, c.run(kafkaHeld)},
 		{prefix + "/idle", needs, c.run(kafkaIdle)},
+		{prefix + "/transactions", needs, c.run(kafkaTransactions)},
+		{prefix + "/share", needs, c.run(kafkaShare)},
+		{prefix + "/share-slow", needs, c.run(kafkaShareSlow)},
+		{prefix + "/share-scale", needs, c.run(kafkaShareScale)},
 	}
 }
 

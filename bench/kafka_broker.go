@@ -109,7 +109,9 @@ func (t *kafkaTopic) fill(n int, record func(i int) *kgo.Record) error {
 	var failed atomic.Pointer[error]
 	for i := range n {
 		r := record(i)
-		r.Value = body
+		if r.Value == nil {
+			r.Value = body
+		}
 		cl.Produce(context.Background(), r, func(_ *kgo.Record, err error) {
 			if err != nil {
 				failed.Store(&err)

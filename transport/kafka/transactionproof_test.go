@@ -3,6 +3,7 @@ package kafka_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -205,37 +206,60 @@ func (u *upstream) positions() string {
 }
 
 // agree compares positions and results: what the positions describe has results, and what has
-// results is described.
+// results is described. The broker ends a transaction in each partition by itself, so that the one
+// may show a moment before the other.
 func (u *upstream) agree(out string) {
 	u.t.Helper()
 	adm, ctx := admin(u.t, u.c.addrs), context.Background()
-	before, err := adm.FetchOffsets(kadm.RequireStable(ctx), u.c.topic)
-	if err != nil {
+	before, ok := u.stable()
+	if !ok {
 		return // the group does not exist yet, or the broker is away
 	}
 	results, ok := u.written(out)
-	after, err := adm.FetchOffsets(kadm.RequireStable(ctx), u.c.topic)
-	meta, err2 := adm.Metadata(ctx, u.c.topic)
-	if err != nil || err2 != nil || !ok {
+	after, ok2 := u.stable()
+	meta, err := adm.Metadata(ctx, u.c.topic)
+	if err != nil || !ok || !ok2 {
 		return
 	}
-	mark := offsets.MarkOf(meta.Cluster, meta.Topics[u.c.topic].ID, u.c.topic)
-	u.mu.Lock()
-	defer u.mu.Unlock()
 	u.t.Logf("%d results compared with the positions", len(results))
+	mark := offsets.MarkOf(meta.Cluster, meta.Topics[u.c.topic].ID, u.c.topic)
+	missing := map[[2]int64]bool{}
+	u.mu.Lock()
 	for num, all := range u.at {
 		was, _ := before.Lookup(u.c.topic, num)
 		now, _ := after.Lookup(u.c.topic, num)
 		saved, _ := offsets.Decode(now.Metadata, mark, now.At)
 		for _, o := range all {
-			switch has := results[[2]int64{int64(num), o}]; {
-			case o < was.At && !has:
-				u.t.Errorf("partition %d is at %d, and record %d has no result", num, was.At, o)
-			case has && o >= now.At && !saved.Has(o, -1):
+			switch k := [2]int64{int64(num), o}; {
+			case o < was.At && !results[k]:
+				missing[k] = true
+			case results[k] && o >= now.At && !saved.Has(o, -1):
 				u.t.Errorf("record %d of partition %d has a result, and position %d %q says nothing of it", o, num, now.At, now.Metadata)
 			}
 		}
 	}
+	u.mu.Unlock()
+	for until := time.Now().Add(20 * time.Second); len(missing) > 0; {
+		if results, ok := u.written(out); ok {
+			maps.DeleteFunc(missing, func(k [2]int64, _ bool) bool { return results[k] })
+			if len(missing) > 0 && time.Now().After(until) {
+				u.t.Errorf("the positions are beyond %d records without a result: %v", len(missing), missing)
+				return
+			}
+		} else if time.Now().After(until) {
+			return // the broker is away
+		}
+	}
+}
+
+// stable are the group's positions once no transaction has any of them.
+func (u *upstream) stable() (kadm.OffsetResponses, bool) {
+	for until := time.Now().Add(20 * time.Second); time.Now().Before(until); wait(20 * time.Millisecond) {
+		if all, err := admin(u.t, u.c.addrs).FetchOffsets(kadm.RequireStable(context.Background()), u.c.topic); err == nil && all.Ok() {
+			return all, true
+		}
+	}
+	return nil, false
 }
 
 // written are the records, by partition and offset, whose results are committed now.
