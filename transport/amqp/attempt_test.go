@@ -19,7 +19,10 @@ import (
 func onVersions(t *testing.T, f func(t *testing.T, s *site)) {
 	onBrokers(t, f)
 	for _, like := range []amqptest.Flavor{amqptest.V4_0, amqptest.V4_3} {
-		t.Run("embedded "+like.String(), func(t *testing.T) { f(t, embeddedSite(t, amqptest.Config{Flavor: like})) })
+		t.Run("embedded "+like.String(), func(t *testing.T) {
+			t.Parallel()
+			f(t, embeddedSite(t, amqptest.Config{Flavor: like}))
+		})
 	}
 }
 

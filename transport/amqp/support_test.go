@@ -32,8 +32,12 @@ type site struct {
 
 // onBrokers runs f on the embedded broker and, where there is one, on RabbitMQ.
 func onBrokers(t *testing.T, f func(t *testing.T, s *site)) {
-	t.Run("embedded", func(t *testing.T) { f(t, embeddedSite(t, amqptest.Config{})) })
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		f(t, embeddedSite(t, amqptest.Config{}))
+	})
 	t.Run("rabbitmq", func(t *testing.T) {
+		t.Parallel()
 		direct := brokertest.AMQP(t)
 		p, through := proxied(t, direct)
 		f(t, &site{direct: direct, url: through, proxy: p})
