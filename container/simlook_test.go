@@ -226,6 +226,7 @@ func (w *simWorld) rest() error {
 func (w *simWorld) calm() {
 	w.b.DelayAll(0)
 	w.slow, w.fastFrom = 0, time.Now()
+	w.src.fail(0)
 	w.b.FailOpen("q", 0, nil)
 	w.b.FailPublish("dead", 0, nil)
 	if w.armed {

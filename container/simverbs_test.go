@@ -55,6 +55,7 @@ var simFaults = []simFault{
 	{"refuse dead letters", 2, (*simWorld).refuseDead},
 	{"fail settlements", 2, (*simWorld).failSettle},
 	{"slow calls", 2, (*simWorld).slowCalls},
+	{"fail calls", 2, func(w *simWorld, a, _ int) { w.src.fail(1 + a%4) }},
 	{"partition leaves", 2, (*simWorld).leave},
 }
 

@@ -35,16 +35,73 @@ type simSource struct {
 	b   *memory.Broker
 	mu  sync.Mutex
 	obs transport.Observer // nil: never opened
+
+	failing int // calls of Pause, Resume and Resize that are still to fail
+}
+
+// simConsumer is the broker's consumer, with calls that fail.
+type simConsumer struct {
+	simAbilities
+	src *simSource
+}
+
+// simAbilities is everything that a consumer of package memory can do.
+type simAbilities interface {
+	transport.Consumer
+	transport.Pauser
+	transport.Resizer
+	transport.Backlogger
+	transport.Bufferer
+	transport.CapabilityReporter
+}
+
+func (c *simConsumer) Pause(ctx context.Context) error {
+	return c.src.try(func() error { return c.simAbilities.Pause(ctx) })
+}
+
+func (c *simConsumer) Resume(ctx context.Context) error {
+	return c.src.try(func() error { return c.simAbilities.Resume(ctx) })
+}
+
+func (c *simConsumer) Resize(ctx context.Context, window int) error {
+	return c.src.try(func() error { return c.simAbilities.Resize(ctx, window) })
+}
+
+// try makes a call, or fails it: every other one after it has been carried out.
+func (s *simSource) try(call func() error) error {
+	s.mu.Lock()
+	left := s.failing
+	s.failing = max(left-1, 0)
+	s.mu.Unlock()
+	if left%2 == 1 {
+		return errSimRefused
+	}
+	if err := call(); err != nil || left == 0 {
+		return err
+	}
+	return errSimRefused
+}
+
+// fail makes the next n calls fail; 0: none any more.
+func (s *simSource) fail(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failing = n
 }
 
 func (s *simSource) Open(ctx context.Context, o transport.OpenOptions) (transport.Consumer, error) {
 	c, err := s.Source.Open(ctx, o)
-	if err == nil {
-		s.mu.Lock()
-		s.obs = o.Observer
-		s.mu.Unlock()
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	s.mu.Lock()
+	s.obs = o.Observer
+	s.mu.Unlock()
+	all, ok := c.(simAbilities)
+	if !ok {
+		return nil, errors.New("the consumer of package memory has lost an ability")
+	}
+	return &simConsumer{all, s}, nil
 }
 
 func (s *simSource) Publisher(context.Context) (transport.Publisher, string, error) {
