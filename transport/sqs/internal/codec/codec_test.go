@@ -80,6 +80,13 @@ func TestMessagesComeBackAsTheyWere(t *testing.T) {
 				{Name: headerTypes, Value: `{"price":"Number.EUR","raw":"Binary.png"}`}}
 		},
 	}
+	for n := 6; n <= 11; n++ { // around the room that the envelope and two properties leave
+		cases[fmt.Sprint(n, " headers")] = func(m *longshore.Message) {
+			for i := range n {
+				m.Headers = append(m.Headers, longshore.Header{Name: fmt.Sprintf("h%02d", i), Value: "v"})
+			}
+		}
+	}
 	for name, change := range cases {
 		for _, o := range []Options{{}, {FIFO: true}, {NoGroup: true}, {Reserve: 3}, {FIFO: true, Reserve: 9}} {
 			in := full()
@@ -90,7 +97,7 @@ func TestMessagesComeBackAsTheyWere(t *testing.T) {
 				continue
 			}
 			entry := e.Entry("1")
-			if n := len(entry.MessageAttributes); n > MaxAttributes-o.Reserve && n > MaxAttributes {
+			if n := len(entry.MessageAttributes); n > MaxAttributes {
 				t.Errorf("%s %+v: %d attributes", name, o, n)
 			}
 			size := len(*entry.MessageBody)
@@ -365,6 +372,10 @@ func TestAttributesOfOthers(t *testing.T) {
 	}
 	if m := typesOf(longshore.Headers{{Name: headerTypes, Value: `{"a":"String.x","b":"Other","c":"Number.` + strings.Repeat("x", 250) + `","d":"Binary.\u0000"}`}}); !reflect.DeepEqual(m, map[string]string{"a": "String.x"}) {
 		t.Errorf("types: %v", m)
+	}
+	longest := "String." + strings.Repeat("x", 249)
+	if m := typesOf(longshore.Headers{{Name: headerTypes, Value: `{"a":"` + longest + `"}`}}); m["a"] != longest {
+		t.Errorf("a type of 256 characters: %v", m)
 	}
 	if m := typesOf(longshore.Headers{{Name: headerTypes, Value: "{"}}); m != nil {
 		t.Errorf("types out of broken text: %v", m)
