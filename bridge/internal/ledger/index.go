@@ -1,27 +1,38 @@
 package ledger
 
-import "slices"
+import (
+	"hash/maphash"
+	"slices"
+)
 
-// entry is what is remembered of one message.
+// entry is what is remembered of one message. It has no pointers: there are half a million, and the
+// garbage collector would visit each.
 type entry struct {
+	id     uint64 // hash of the identity
 	digest [16]byte
-	places []uint64 // where it was and is, in the order in which it came there
-	done   passed   // its last confirmation, if its position at the source is known
+	pos    uint64 // at the source, of its last confirmation; 0: not known
+	places uint32 // where it was and is: a number of index.lists
+	way    uint32 // of that confirmation: a number of index.ways
 }
 
-// passed is a confirmed way.
-type passed struct{ from, to, pos uint64 }
+// passed is a way between two places.
+type passed struct{ from, to uint64 }
 
-// index remembers the messages that were taken last, by identity and up to a limit.
+// index remembers the messages that were taken last, by a hash of the identity and up to a limit. Two
+// identities with one hash are harmless: their contents differ, so the second is forwarded under an
+// identity of its own.
 type index struct {
-	limit  int
-	byID   map[string]*entry
-	oldest []string // a ring of the identities, in the order in which they came
-	next   int      // where the ring goes on
+	limit   int
+	seed    maphash.Seed
+	byID    map[uint64]uint32 // where the entry is in entries
+	entries []entry           // a ring, in the order in which they came
+	next    int               // where the ring goes on
+	lists   [][]uint64        // lists of places in the order in which a message came there; few differ
+	ways    []passed          // of the routes that share the ledger
 }
 
 func newIndex(limit int) index {
-	return index{limit: limit, byID: map[string]*entry{}}
+	return index{limit: limit, seed: maphash.MakeSeed(), byID: map[uint64]uint32{}, lists: [][]uint64{nil}}
 }
 
 // put notes that the message is at both places of the record. Messages without an identity
@@ -30,33 +41,60 @@ func (x *index) put(r *Record) {
 	if r.ID == "" {
 		return
 	}
-	e := x.byID[r.ID]
-	if e == nil {
-		e = &entry{}
-		x.byID[r.ID] = e
-		if len(x.oldest) < x.limit {
-			x.oldest = append(x.oldest, r.ID)
-		} else {
-			delete(x.byID, x.oldest[x.next])
-			x.oldest[x.next] = r.ID
-			x.next = (x.next + 1) % x.limit
-		}
-	}
+	e := x.entry(maphash.String(x.seed, r.ID))
 	if e.digest != r.Digest {
-		*e = entry{digest: r.Digest}
+		*e = entry{id: e.id, digest: r.Digest}
 	}
 	if (r.Kind == Confirmed || r.Kind == Returned) && r.Pos != 0 {
-		e.done = passed{r.From, r.To, r.Pos}
+		e.pos, e.way = r.Pos, x.wayOf(passed{r.From, r.To})
 	}
 	if r.Kind == Returned { // from there it may be forwarded again
-		e.places = []uint64{r.To}
+		e.places = x.listOf([]uint64{r.To})
 		return
 	}
 	for _, place := range []uint64{r.From, r.To} {
-		if !slices.Contains(e.places, place) {
-			e.places = append(e.places, place)
+		if at := x.lists[e.places]; !slices.Contains(at, place) {
+			e.places = x.listOf(append(slices.Clip(at), place))
 		}
 	}
+}
+
+// entry is that of an identity. A new one takes the place of the oldest.
+func (x *index) entry(id uint64) *entry {
+	if i, known := x.byID[id]; known {
+		return &x.entries[i]
+	}
+	if len(x.entries) < x.limit {
+		x.byID[id] = uint32(len(x.entries)) //nolint:gosec // below the limit
+		x.entries = append(x.entries, entry{id: id})
+		return &x.entries[len(x.entries)-1]
+	}
+	e := &x.entries[x.next]
+	delete(x.byID, e.id)
+	x.byID[id] = uint32(x.next) //nolint:gosec // below the limit
+	x.next = (x.next + 1) % x.limit
+	*e = entry{id: id}
+	return e
+}
+
+// listOf is the number of a list of places.
+func (x *index) listOf(places []uint64) uint32 {
+	i := slices.IndexFunc(x.lists, func(l []uint64) bool { return slices.Equal(l, places) })
+	if i < 0 {
+		i = len(x.lists)
+		x.lists = append(x.lists, places)
+	}
+	return uint32(i) //nolint:gosec // few
+}
+
+// wayOf is the number of a way.
+func (x *index) wayOf(way passed) uint32 {
+	i := slices.Index(x.ways, way)
+	if i < 0 {
+		i = len(x.ways)
+		x.ways = append(x.ways, way)
+	}
+	return uint32(i) //nolint:gosec // few
 }
 
 // Known is what the ledger says of a message that arrived.
@@ -73,18 +111,23 @@ const (
 // ask tells whether a message that arrived at from and is for to came from there, or is there
 // already.
 func (x *index) ask(r *Record) Known {
-	e := x.byID[ShortID(r.ID)]
-	switch {
-	case e == nil || r.ID == "":
+	if r.ID == "" {
 		return Unknown
-	case e.digest != r.Digest:
+	}
+	i, known := x.byID[maphash.String(x.seed, ShortID(r.ID))]
+	if !known {
+		return Unknown
+	}
+	e := &x.entries[i]
+	if e.digest != r.Digest {
 		return Differs
 	}
-	from, to := slices.Index(e.places, r.From), slices.Index(e.places, r.To)
+	at := x.lists[e.places]
+	from, to := slices.Index(at, r.From), slices.Index(at, r.To)
 	if to >= 0 && to < from {
 		return Loops
 	}
-	if r.Pos != 0 && e.done == (passed{r.From, r.To, r.Pos}) {
+	if r.Pos != 0 && e.pos == r.Pos && x.ways[e.way] == (passed{r.From, r.To}) {
 		return Done
 	}
 	return Unknown

@@ -14,7 +14,7 @@ import (
 )
 
 // Remembered is how many messages a ledger recognises when they come back. One
-// entry takes about 100 bytes.
+// entry takes about 80 bytes.
 const Remembered = 1 << 19
 
 // Ledger is an open ledger: what this process appends, and an index of the messages that were
