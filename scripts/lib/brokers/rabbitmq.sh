@@ -29,6 +29,12 @@ rabbitmq_start() {
   rabbitmq_ports "$name"
   rabbitmq_files "$name" "$RUN/$name" "$RUN/$name"
   launch "$name" env "${RABBIT_ENV[@]}" "$RABBIT_BIN/rabbitmq-server"
+  # RabbitMQ 3.10 ends when it asks the other node of its cluster for feature flags while that
+  # one is starting, too (badmap in rabbit_feature_flags): the next start finds it ready.
+  if ! (await "$name" 240 rabbitmq_ready "$name") && ! running "$name"; then
+    say "$name: once more"
+    launch "$name" env "${RABBIT_ENV[@]}" "$RABBIT_BIN/rabbitmq-server"
+  fi
   await "$name" 240 rabbitmq_ready "$name"
   rabbitmq_exports "$name"
 }
