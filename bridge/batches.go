@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 
 const (
 	// flights is how many batches may be on their way to the target at once: enough for a window of
-	// 256 in batches of ten. A message leaves at once if none is; while one is, a further one leaves
+	// 256 in batches of ten. A message leaves at once if none is (in company and at SQS after linger); while one is, a further one leaves
 	// with ten messages or more.
 	flights = 32
 	// mostInBatch bounds a batch, and a full one is whole tens: SQS sends ten in a call.
@@ -73,7 +74,18 @@ func (b *batches) publish(ctx context.Context, m *longshore.Message) error {
 	case err := <-p.outcome:
 		return err
 	case <-ctx.Done():
+		b.withdraw(p)
 		return context.Cause(ctx)
+	}
+}
+
+// withdraw takes back a parcel that has not left: its message goes back to the source, and sent
+// later it would be a copy behind those that come after it.
+func (b *batches) withdraw(p *parcel) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if i := slices.Index(b.waiting, p); i >= 0 {
+		b.waiting = slices.Delete(slices.Clone(b.waiting), i, i+1) // batches on their way share the array
 	}
 }
 

@@ -91,7 +91,7 @@ func TestCallsFromSQSToSQS(t *testing.T) {
 	stop(t, r)
 	calls := float64(srv.Count()) / messages
 	t.Logf("%.3f calls for each message: receive %d, send %d, delete %d", calls, srv.Count("ReceiveMessage"), srv.Count("SendMessage", "SendMessageBatch"), srv.Count("DeleteMessage", "DeleteMessageBatch"))
-	if calls > 0.34 { // 0.305 on a quiet machine; bench/ has the bar of 0.31
+	if calls > 0.45 { // 0.305 on a quiet machine, where bench/ has the bar of 0.31; one call each would be 1.2
 		t.Errorf("%.3f calls for each message", calls)
 	}
 }

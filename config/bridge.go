@@ -29,7 +29,7 @@ type routeSection struct {
 
 	ID         string   `key:"id" def:"longshore-id, the broker's own id, or message-id" like:"header:order-id" doc:"What identifies a message: message-id, header:NAME or body. Two messages must not have one identity."`
 	Unsendable string   `key:"on_unsendable" oneof:"park|stop" def:"park" doc:"What happens to a message that the target refuses for good: it goes to park, or the route stops and it stays."`
-	Park       string   `key:"park" def:"the queue's name with .parked, on SQS with -parked" doc:"Where messages go that the target refuses for good, on the source's broker."`
+	Park       string   `key:"park" def:"the queue's name with .parked, on SQS with -parked, before .fifo" doc:"Where messages go that the target refuses for good, on the source's broker."`
 	Accept     []string `key:"accept" like:"[PRIORITY]" doc:"Findings of longshore bridge check that are accepted."`
 	Ledger     string   `key:"ledger" def:"./ledger" doc:"Directory of the record of what was moved, and of the state of the move; relative to the file. off: no record, so nothing can be verified."`
 

@@ -117,7 +117,7 @@ func (cfg GroupConfig) of(src transport.Source) Config {
 func (g *Group) Name() string { return g.name }
 
 // Names returns the names of the containers: GroupConfig.Name and the name of the source with
-// a slash between, or the name of the source.
+// a slash between, or the name of the source, or what GroupConfig.Each has made of it.
 func (g *Group) Names() []string {
 	names := make([]string, len(g.all))
 	for i, c := range g.all {
@@ -129,7 +129,8 @@ func (g *Group) Names() []string {
 // Containers returns all of them, for the admin API, telemetry and tests.
 func (g *Group) Containers() []*ListenerContainer { return slices.Clone(g.all) }
 
-// Container returns the one of a source, by the source's name or its own.
+// Container returns the one of a name as Names has it, with or without GroupConfig.Name and the
+// slash before it. A source that Each has given another name is found by that one only.
 func (g *Group) Container(name string) (*ListenerContainer, error) {
 	for _, c := range g.all {
 		if own := c.Name(); own == name || strings.TrimPrefix(own, g.name+"/") == name {

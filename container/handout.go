@@ -138,7 +138,7 @@ func (h *handout) wantedWindow() int {
 // noteParked requests a larger window if parked deliveries have nearly used up the current
 // one.
 func (h *handout) noteParked() {
-	if g := h.sub.gen; g != nil && !h.pending.resize && h.held.sched.Beside()+h.window()*5/4 > g.window.n {
+	if g := h.sub.gen; g != nil && !h.pending.resize && h.held.sched.Beside()+h.window()*5/4 > max(g.window.n, g.window.asked) {
 		h.pending.resize = true
 		h.wake()
 	}

@@ -4,7 +4,8 @@ package container
 // have changed nothing, a part, or everything after all (it may even still run), so what the
 // transport does is not known then. It is asked again, also for the number that it had before.
 type request struct {
-	n      int  // what was asked for last, and is in force as far as is known
+	n      int  // what is in force as far as is known
+	asked  int  // what was asked for last, also while the call runs and after it has failed
 	failed bool // the last call failed
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,7 @@ type fickle struct {
 
 	mu    sync.Mutex
 	fails string     // the kind of call that fails next
+	hangs bool       // each Resize lasts until its time is over
 	calls []fickCall // all of them
 }
 
@@ -81,7 +83,14 @@ type fickleConsumer struct {
 func (c *fickleConsumer) FollowWorkers(_ context.Context, n int) error {
 	return c.of.next("follow", n)
 }
-func (c *fickleConsumer) Resize(_ context.Context, n int) error { return c.of.next("resize", n) }
+
+func (c *fickleConsumer) Resize(ctx context.Context, n int) error {
+	if c.of.hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return c.of.next("resize", n)
+}
 
 func (c *fickleConsumer) Pause(ctx context.Context) error {
 	if err := c.of.next("pause", 0); err != nil {
@@ -103,8 +112,8 @@ func TestFailedCallsAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := memory.New(memory.Config{})
 		f := &fickle{Source: b.Queue("orders", memory.QueueConfig{})}
-		var handled int
-		c, err := container.New(f, longshore.HandlerFunc(func(context.Context, *longshore.Delivery) error { handled++; return nil }),
+		var handled atomic.Int64
+		c, err := container.New(f, longshore.HandlerFunc(func(context.Context, *longshore.Delivery) error { handled.Add(1); return nil }),
 			container.Config{Workers: container.Workers{Min: 3, Max: 3}})
 		must(t, err)
 		containertest.Start(t, c)
@@ -128,8 +137,29 @@ func TestFailedCallsAreRepeated(t *testing.T) {
 		if paused, resumed := f.numbers("pause"), f.numbers("resume"); len(paused) != 2 || len(resumed) != 2 {
 			t.Errorf("%d calls of Pause and %d of Resume, want 2 of each: one failed", len(paused), len(resumed))
 		}
-		if handled != 3 {
-			t.Errorf("%d of 3 messages handled after a resume that failed once", handled)
+		if n := handled.Load(); n != 3 {
+			t.Errorf("%d of 3 messages handled after a resume that failed once", n)
+		}
+	})
+}
+
+// A transport that takes its time to resize, and is asked for more by each parked retry, does
+// not keep the container from what it looks after at each tick.
+func TestSlowResizeStarvesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.New(memory.Config{})
+		f := &fickle{Source: b.Queue("orders", memory.QueueConfig{}), hangs: true}
+		c, err := container.New(f, longshore.HandlerFunc(func(context.Context, *longshore.Delivery) error { return errors.New("not yet") }),
+			container.Config{Workers: container.Workers{Min: 3, Max: 3},
+				Redelivery: container.Redelivery{MaxAttempts: 1000, Backoff: container.Backoff{Initial: 500 * time.Millisecond, Max: 500 * time.Millisecond}}})
+		must(t, err)
+		containertest.Start(t, c)
+		publish(t, b, "orders", numbered(20)...)
+		<-time.After(5 * time.Second)
+		must(t, c.Scale(5, 5))
+		<-time.After(10 * time.Second)
+		if ns := f.numbers("follow"); len(ns) == 0 || ns[len(ns)-1] != 5 {
+			t.Errorf("the transport was told of %v workers within ten seconds, want 5", ns)
 		}
 	})
 }

@@ -215,6 +215,9 @@ func (s *scaler) resize(g *generation, now time.Time) {
 		if wait = g.window.met(want) || want < g.window.n && now.Sub(s.resized) < resizeEvery; !wait && !ok {
 			g.window.n = want
 		}
+		if !wait {
+			g.window.asked = want
+		}
 	})
 	if wait || !ok {
 		return

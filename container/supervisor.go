@@ -79,14 +79,16 @@ func (v *supervisor) todoLocked() func() bool {
 	switch {
 	case g != nil && g.flow != flowUnknown && (g.flow != flowOn) != v.axes.PausesTransport(g.traits()):
 		return do(func() { v.applyPause(g) })
-	case g != nil && v.pending.resize:
-		return do(func() { v.upkeep.resize(g, now) })
 	case v.pending.stay:
 		return do(v.yieldWhenDue)
 	case v.pending.tick && g != nil && g.flow == flowUnknown:
 		return do(func() { v.applyPause(g); v.upkeep.onTick() })
 	case v.pending.tick:
 		return do(v.upkeep.onTick)
+	// Behind the ticks, which resize too: a transport that is slow to resize must not keep them
+	// from everything else that they look after.
+	case g != nil && v.pending.resize:
+		return do(func() { v.upkeep.resize(g, now) })
 	}
 	return nil
 }

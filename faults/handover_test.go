@@ -67,7 +67,7 @@ func TestSuccessiveHandOversKeepTheOrderOfAKey(t *testing.T) {
 		args = maps.Clone(args)
 		args["x-single-active-consumer"] = true
 		q := newRabbitQueue(t, url, "orders", args)
-		const total, keys = 3000, 50
+		const total, keys = 5000, 50
 		q.publish(l, 0, total, keys)
 		proxy, purl := proxied(t, url)
 		var instances []*container.ListenerContainer
@@ -82,10 +82,14 @@ func TestSuccessiveHandOversKeepTheOrderOfAKey(t *testing.T) {
 				t.Errorf("stop: %v", err)
 			}
 		}
+		before := 0
 		for range 4 { // and the link of the last one is cut
-			before := l.Done()
+			before = l.Done()
 			eventually(t, 20*time.Second, "some were handled", func() bool { return l.Done() > before+4 || l.Done() == total })
 			proxy.CutAll()
+		}
+		if before == total {
+			t.Error("all were done before the last cut: it shows nothing")
 		}
 		eventually(t, 60*time.Second, "all are done", func() bool { return l.Done() == total })
 		check(t, l, oracle.Allow{Ordered: true, Twice: 4 * 64})

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -66,6 +67,11 @@ func fire(ctx context.Context, o options) (err error) {
 	if o.folder, err = os.MkdirTemp(o.folder, "longshore-history-"); err != nil {
 		return err
 	}
+	if o.picture != "" {
+		if err := os.MkdirAll(filepath.Dir(o.picture), 0o755); err != nil { //nolint:gosec // of the documentation
+			return err
+		}
+	}
 	fmt.Printf("%s under fire for %s, seed %d, history in %s\n", o.on, o.lasts, o.seed, o.folder)
 	nodes, err := findNodes(ctx, o.on)
 	if err != nil {
@@ -106,7 +112,11 @@ func fire(ctx context.Context, o options) (err error) {
 	if o.endure {
 		grown = flat(o, measured)
 	}
-	return errors.Join(grown, judge(ctx, o))
+	if err := judge(ctx, o); err != nil || grown != nil {
+		return errors.Join(grown, err)
+	}
+	fmt.Println("no promise is broken")
+	return os.RemoveAll(o.folder) // made by this run
 }
 
 // underFire lets producers and nemesis work, heals what is broken, and waits until the
@@ -163,13 +173,12 @@ func leftovers(ctx context.Context, o options, b broker, table *effects.Table) e
 	return h.Close()
 }
 
-// judge runs the checker. A history that breaks nothing is removed.
+// judge runs the checker.
 func judge(ctx context.Context, o options) error {
 	cmd := exec.CommandContext(ctx, "go", "run", "./tools/historycheck", "-ordered", "-effects", o.folder) //nolint:gosec // our own checker
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("promises are broken, or the checker failed: %w; seed %d, history in %s", err, o.seed, o.folder)
 	}
-	fmt.Println("no promise is broken")
-	return os.RemoveAll(o.folder) // made by this run
+	return nil
 }

@@ -54,6 +54,9 @@ func (n *nemesis) rage(ctx context.Context, lasts time.Duration) error {
 			return fmt.Errorf("%s: %w", f.name, err)
 		}
 	}
+	if n.nodes.old != "" {
+		return errors.New("the brokers were not upgraded: the run was too short")
+	}
 	return nil
 }
 
@@ -111,8 +114,11 @@ func (n *nemesis) draw() (fault, error) {
 	if n.nodes.tracer {
 		all = append(all, fault{"a broker has a slow disk: " + a.name, true, func(ctx context.Context) error { return n.nodes.slowDisk(ctx, a) }})
 	}
-	if !n.failedOver && os.Getenv(pairVariable) != "" {
+	if (!n.failedOver || n.only != "") && os.Getenv(pairVariable) != "" {
 		all = append(all, fault{"the database fails over to its standby", true, func(ctx context.Context) error {
+			if n.failedOver {
+				return errors.New("it has no standby any more")
+			}
 			n.failedOver = true
 			return failOver(ctx)
 		}})

@@ -51,6 +51,9 @@ func (b rabbitCluster) memory(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	defer func() { _ = res.Body.Close() }() // it was read
+	if res.StatusCode != http.StatusOK {
+		return 0, fmt.Errorf("the memory of queue %q: %s", place, res.Status)
+	}
 	var queue struct {
 		Memory float64 `json:"memory"`
 	}

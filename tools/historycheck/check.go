@@ -130,7 +130,9 @@ func (v *view) read() {
 			for _, one := range open[e.Of] {
 				one.over = cmp.Or(one.over, e.At)
 			}
-		case history.Unconfirmed, history.Joined, history.Thawed, history.Draining, history.Drained, history.Fault, history.Healed:
+		case history.Thawed:
+			delete(stopped, e.Of)
+		case history.Unconfirmed, history.Joined, history.Draining, history.Drained, history.Fault, history.Healed:
 		}
 	}
 }

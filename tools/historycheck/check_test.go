@@ -111,7 +111,7 @@ func TestStartBetweenTheWordAndTheFreeze(t *testing.T) {
 	}
 }
 
-// The checker names each of twelve faults that are put into a good history.
+// The checker names each of sixteen faults that are put into a good history.
 func TestPlantedFaultsAreNamed(t *testing.T) {
 	t.Parallel()
 	for name, plant := range map[string]struct {
