@@ -66,16 +66,18 @@ func newGroup(cfg GroupConfig, sources []transport.Source, one func(transport.So
 	if cfg.TwoSteps && cfg.DrainTimeout == -1 {
 		l.Conflict("TwoSteps", nil, "a {DrainTimeout} of 0{? (-1)}", "neither step would wait", "leave {TwoSteps} out, or {DrainTimeout}")
 	}
-	g := &Group{name: cfg.Name}
+	g, seen := &Group{name: cfg.Name}, map[string]bool{}
 	for _, src := range sources {
 		c, err := one(src, cfg.of(src))
 		if err != nil {
 			l.Join(err)
 			continue
 		}
-		if _, err := g.Container(c.Name()); err == nil {
+		short := strings.TrimPrefix(c.Name(), g.name+"/") // Container finds it by that, too
+		if seen[short] {
 			l.Bad("sources", "give them names of their own by {Each}, or groups of their own", "have %q twice", c.Name())
 		}
+		seen[short] = true
 		g.all = append(g.all, c)
 	}
 	if err := l.Err(); err != nil {

@@ -46,7 +46,7 @@ rabbitmq_files() {
   rabbitmq_home "$host"
   local plugins=rabbitmq_management,rabbitmq_shovel # the shovel is measured in bench/
   # Tests of consistent-hash exchanges use this node alone.
-  [ "$name" != rabbitmq-faults ] || plugins+=,rabbitmq_consistent_hash_exchange
+  case $name in rabbitmq-faults | rabbitmq4?) plugins+=,rabbitmq_consistent_hash_exchange ;; esac # 4.x takes its place in the matrix
   echo "[$plugins]." >"$host/enabled_plugins"
   cat >"$host/rabbitmq.conf" <<CONF
 listeners.tcp.1 = 127.0.0.1:$AMQP_PORT
