@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -189,6 +190,7 @@ func (c *committer) commitNow(ctx context.Context, ps []*partition) error {
 		}
 	}
 	c.settled.recent.Store(0)
+	var all error
 	for {
 		batch, more := c.collect(ps)
 		var failed error
@@ -198,8 +200,16 @@ func (c *committer) commitNow(ctx context.Context, ps []*partition) error {
 				break
 			}
 		}
-		if failed != nil || len(more) == 0 {
-			return failed
+		all = worse(all, failed)
+		if failed != nil {
+			// A partition whose topic is refused does not hold up the pieces of the others.
+			more = slices.DeleteFunc(more, func(p *partition) bool { return c.tx.apart(p.key.tp()) })
+			if !topicRefused(failed) || c.tx.unsettled() || len(more) == len(ps) {
+				return all
+			}
+		}
+		if len(more) == 0 {
+			return all
 		}
 		ps = more
 	}

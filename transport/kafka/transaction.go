@@ -63,7 +63,7 @@ func (g *GroupConfig) linger() time.Duration {
 // commitLimit bounds the commits of one round; each transaction in it has a limit of its own.
 func (g *GroupConfig) commitLimit() time.Duration {
 	if g.Transactional != nil {
-		return max(commitTimeout, 2*g.Transactional.timeout())
+		return max(commitTimeout, 3*g.Transactional.timeout())
 	}
 	return commitTimeout
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,7 +81,12 @@ func (p proof) run(t *testing.T, c *cluster, protocol kafka.Protocol) {
 	}
 	in.wait()
 	eventuallyIn(t, 4*time.Minute, func() string { return "all is committed; at " + in.positions() }, in.allCommitted)
-	in.agree(out)
+	if !in.agree(out) {
+		t.Error("positions and results could not be compared at the end")
+	}
+	if in.aborted.Load() == 0 {
+		t.Error("no transaction upstream was aborted")
+	}
 	recs := c.results(out, p.records)
 	if len(recs) != p.records {
 		t.Errorf("%d results of %d records", len(recs), p.records)
@@ -94,6 +100,7 @@ type upstream struct {
 	c    *cluster
 	done sync.WaitGroup
 
+	aborted atomic.Int64 // transactions
 	mu sync.Mutex        // guards at
 	at map[int32][]int64 // offsets of the numbered records, by partition
 }
@@ -144,7 +151,9 @@ func (u *upstream) abort(ctx context.Context, n int, every time.Duration) {
 			for i := range 6 {
 				_ = cl.ProduceSync(ctx, &kgo.Record{Key: fmt.Appendf(nil, "k%d", i), Value: []byte("aborted")})
 			}
-			_ = cl.EndTransaction(ctx, kgo.TryAbort)
+			if cl.EndTransaction(ctx, kgo.TryAbort) == nil {
+				u.aborted.Add(1)
+			}
 		}
 		wait(every)
 	}
@@ -193,7 +202,7 @@ func (u *upstream) allCommitted() bool {
 }
 
 func (u *upstream) positions() string {
-	at, err := admin(u.t, u.c.addrs).FetchOffsets(context.Background(), u.c.topic)
+	at, err := admin(u.t, u.c.addrs).FetchOffsets(kadm.RequireStable(context.Background()), u.c.topic)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	last := map[int32]int64{}
@@ -201,25 +210,25 @@ func (u *upstream) positions() string {
 		last[num] = all[len(all)-1]
 	}
 	text := fmt.Sprint(err, " want ", last)
-	at.Each(func(o kadm.OffsetResponse) { text += fmt.Sprint(" ", o.Partition, ":", o.At) })
+	at.Each(func(o kadm.OffsetResponse) { text += fmt.Sprint(" ", o.Partition, ":", o.At, " ", o.Err) })
 	return text
 }
 
 // agree compares positions and results: what the positions describe has results, and what has
 // results is described. The broker ends a transaction in each partition by itself, so that the one
 // may show a moment before the other.
-func (u *upstream) agree(out string) {
+func (u *upstream) agree(out string) (compared bool) {
 	u.t.Helper()
 	adm, ctx := admin(u.t, u.c.addrs), context.Background()
 	before, ok := u.stable()
 	if !ok {
-		return // the group does not exist yet, or the broker is away
+		return false // the group does not exist yet, or the broker is away
 	}
 	results, ok := u.written(out)
 	after, ok2 := u.stable()
 	meta, err := adm.Metadata(ctx, u.c.topic)
 	if err != nil || !ok || !ok2 {
-		return
+		return false
 	}
 	u.t.Logf("%d results compared with the positions", len(results))
 	mark := offsets.MarkOf(meta.Cluster, meta.Topics[u.c.topic].ID, u.c.topic)
@@ -244,12 +253,13 @@ func (u *upstream) agree(out string) {
 			maps.DeleteFunc(missing, func(k [2]int64, _ bool) bool { return results[k] })
 			if len(missing) > 0 && time.Now().After(until) {
 				u.t.Errorf("the positions are beyond %d records without a result: %v", len(missing), missing)
-				return
+				return true
 			}
 		} else if time.Now().After(until) {
-			return // the broker is away
+			return false // the broker is away
 		}
 	}
+	return true
 }
 
 // stable are the group's positions once no transaction has any of them.

@@ -62,14 +62,14 @@ var (
 // Commit writes the records and the positions. Where the broker refused positions, refused has
 // the reasons and failed is nil.
 func (p *Producer) Commit(ctx context.Context, b Batch) (refused map[cluster.Partition]error, o Outcome, failed error) {
-	ctx, cancel := context.WithTimeout(ctx, p.Limit)
-	defer cancel()
 	if id, _ := p.Member(); id == "" {
 		return nil, Aborted, cluster.ErrJoining
 	}
-	if err := p.Open(ctx); err != nil {
+	if err := p.openIn(ctx, p.Limit); err != nil {
 		return nil, Aborted, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, p.Limit)
+	defer cancel()
 	refused, o, failed = p.transact(ctx, b)
 	if o != Committed {
 		p.abandon()
@@ -81,9 +81,15 @@ func (p *Producer) Commit(ctx context.Context, b Batch) (refused map[cluster.Par
 // renew makes the next client at once: readers of the topics wait until the broker has ended the
 // transaction. A failure is met again by the next call.
 func (p *Producer) renew(ctx context.Context) {
-	brief, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(p.Limit, 2*time.Second))
+	_ = p.openIn(context.WithoutCancel(ctx), min(p.Limit, 2*time.Second))
+}
+
+// openIn is Open with a time of its own, which a transaction would miss: after a failure each one
+// begins with a new client, and a slow broker would never let one end.
+func (p *Producer) openIn(ctx context.Context, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	_ = p.Open(brief)
+	return p.Open(ctx)
 }
 
 // transact runs one transaction on the client.
@@ -231,12 +237,12 @@ func refusals(resp *kmsg.TxnOffsetCommitResponse, names map[[16]byte]string, sen
 // transaction once another producer has the transactional id, and its positions, which are
 // written together with its records, show how.
 func (p *Producer) Landed(ctx context.Context, sent map[cluster.Partition]cluster.Position) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.Limit)
-	defer cancel()
 	p.abandon()
-	if err := p.Open(ctx); err != nil {
+	if err := p.openIn(ctx, p.Limit); err != nil {
 		return false, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, p.Limit)
+	defer cancel()
 	found, err := kadm.NewClient(p.client).FetchOffsets(kadm.RequireStable(ctx), p.Group)
 	if err != nil {
 		return false, fmt.Errorf("read the positions of the group: %w", err)
