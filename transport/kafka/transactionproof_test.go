@@ -100,9 +100,9 @@ type upstream struct {
 	c    *cluster
 	done sync.WaitGroup
 
-	aborted atomic.Int64 // transactions
-	mu sync.Mutex        // guards at
-	at map[int32][]int64 // offsets of the numbered records, by partition
+	aborted atomic.Int64      // transactions
+	mu      sync.Mutex        // guards at
+	at      map[int32][]int64 // offsets of the numbered records, by partition
 }
 
 func (u *upstream) start(p proof) {
