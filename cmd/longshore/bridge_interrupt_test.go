@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/zap"
@@ -37,13 +39,13 @@ func TestCtrlCAtEachStepOfACutover(t *testing.T) {
 		}
 		s.interrupted(t, step, hold(), moveResult{Route: "orders", Phase: phase, Next: next, Undo: undo}, cutover...)
 	}
-	at(1, s.holds(kmsg.CreateTopics), "planned")
+	at(1, s.standsStill, "planned")
 	at(2, s.holdsFirst(t, s.old.Queue("orders", amqp.QueueConfig{Declare: amqp.Declare{Type: amqp.Classic}})), "seeded")
-	at(3, s.holds(kmsg.Produce), "old-ended")
+	at(3, s.lacksReplicas, "old-ended")
 	at(4, nothing, "flows")
 	endNew := consuming(t, s.newSide())
 	at(5, nothing, "new-runs")
-	at(6, s.holds(kmsg.Produce), "quiet") // the dead letters are on their way
+	at(6, s.lacksReplicas, "quiet") // the dead letters are on their way
 	s.bridge(t, world{}, 0, `"phase":"drained"`, cutover...)
 	s.bridge(t, world{}, 0, "missing 0, extra 0, changed 0", "verify")
 	endNew()
@@ -64,7 +66,7 @@ func TestCtrlCAtEachStepOfARollback(t *testing.T) {
 		s.interrupted(t, step, hold(), moveResult{Route: "orders", Phase: phase, Next: next}, rollback...)
 	}
 	at(1, s.holdsFirst(t, s.newSide()), "returning")
-	at(2, s.holds(kmsg.Fetch), "new-ended")
+	at(2, s.hasNothing, "new-ended")
 	at(3, nothing, "flows-back")
 	handled := make(chan string, 100)
 	c, err := container.New(s.old.Queue("orders", amqp.QueueConfig{}), longshore.HandlerFunc(func(_ context.Context, d *longshore.Delivery) error { handled <- d.ID; return nil }),
@@ -140,16 +142,57 @@ func lastLine(text string) string {
 	return lines[len(lines)-1]
 }
 
-// holds makes a kind of request to Kafka wait until release is called.
-func (s *site) holds(key kmsg.Key) (hold func() (release func())) {
-	return func() func() {
-		open := make(chan struct{})
-		s.kafka.ControlKey(key.Int16(), func(kmsg.Request) (kmsg.Response, error, bool) {
-			s.kafka.SleepControl(func() { <-open })
+// standsStill makes Kafka answer nothing from the next request to create topics on, until release
+// is called. (The server could let that one alone sleep, but has a data race there.)
+func (s *site) standsStill() (release func()) {
+	open := make(chan struct{})
+	s.kafka.ControlKey(int16(kmsg.CreateTopics), func(kmsg.Request) (kmsg.Response, error, bool) {
+		<-open
+		return nil, nil, false
+	})
+	return func() { close(open) }
+}
+
+// hasNothing makes Kafka answer without records until release is called.
+func (s *site) hasNothing() (release func()) {
+	var again atomic.Bool
+	s.kafka.ControlKey(int16(kmsg.Fetch), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		if again.Load() {
 			return nil, nil, false
-		})
-		return func() { close(open) }
+		}
+		s.kafka.KeepControl()
+		return r.ResponseKind(), nil, true
+	})
+	return func() { again.Store(true) }
+}
+
+// lacksReplicas makes Kafka refuse records, which the client repeats, until release is called.
+func (s *site) lacksReplicas() (release func()) {
+	var again atomic.Bool
+	s.kafka.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		req, ok := r.(*kmsg.ProduceRequest)
+		if again.Load() || !ok {
+			return nil, nil, false
+		}
+		s.kafka.KeepControl()
+		return refusal(req), nil, true
+	})
+	return func() { again.Store(true) }
+}
+
+func refusal(req *kmsg.ProduceRequest) kmsg.Response {
+	res := req.ResponseKind().(*kmsg.ProduceResponse)
+	for _, t := range req.Topics {
+		rt := kmsg.NewProduceResponseTopic()
+		rt.Topic, rt.TopicID = t.Topic, t.TopicID
+		for _, p := range t.Partitions {
+			rp := kmsg.NewProduceResponseTopicPartition()
+			rp.Partition, rp.ErrorCode = p.Partition, kerr.NotEnoughReplicas.Code
+			rt.Partitions = append(rt.Partitions, rp)
+		}
+		res.Topics = append(res.Topics, rt)
 	}
+	return res
 }
 
 // ids are the identities of all records of topics, in order.
