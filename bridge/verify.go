@@ -167,17 +167,7 @@ func (v *Verification) placeOf(ctx context.Context, dir string, target transport
 // settle takes from the missing what has arrived since. more: the ledger grew meanwhile, so it
 // is worth another look.
 func (v *Verification) settle(ctx context.Context, dir string) (more bool, err error) {
-	before, err := ledger.Size(dir)
-	if err != nil {
-		return false, err
-	}
-	select {
-	case <-time.After(settlePause):
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
-	}
-	after, err := ledger.Size(dir)
-	if err != nil || after == before {
+	if grows, err := grows(ctx, dir); err != nil || !grows {
 		return false, err
 	}
 	missing := map[string]bool{}
@@ -194,6 +184,22 @@ func (v *Verification) settle(ctx context.Context, dir string) (more bool, err e
 	}
 	v.Missing = slices.Sorted(maps.Keys(missing))
 	return len(v.Missing) > 0, nil
+}
+
+// grows reports whether the ledger has grown within a moment, which is longer than what is
+// written stays in memory.
+func grows(ctx context.Context, dir string) (bool, error) {
+	before, err := ledger.Size(dir)
+	if err != nil {
+		return false, err
+	}
+	select {
+	case <-time.After(settlePause):
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+	after, err := ledger.Size(dir)
+	return after != before, err
 }
 
 // records reads the ledger and shows each record to look.
@@ -261,11 +267,8 @@ func (v *Verification) reread(ctx context.Context, dir string, target transport.
 			v.Missing = append(v.Missing, id)
 		}
 	}
-	for r, err := range v.records(ctx, dir, func(*ledger.Record) {}) {
-		if err != nil {
-			return err
-		}
-		delete(beyond, r.ID)
+	if err := v.lookUp(ctx, dir, beyond); err != nil {
+		return err
 	}
 	v.Extra = slices.AppendSeq(v.Extra, maps.Keys(beyond))
 	v.Repeated = slices.AppendSeq(v.Repeated, maps.Keys(places))
@@ -274,6 +277,26 @@ func (v *Verification) reread(ctx context.Context, dir string, target transport.
 		*ids = slices.Compact(*ids)
 	}
 	v.locate(seen, places)
+	return nil
+}
+
+// lookUp takes those out of beyond that the ledger knows by now. The target may have a message
+// before the file has its record, so it looks again while routes write.
+func (v *Verification) lookUp(ctx context.Context, dir string, beyond map[string]bool) error {
+	for range settleLooks {
+		for r, err := range v.records(ctx, dir, func(*ledger.Record) {}) {
+			if err != nil {
+				return err
+			}
+			delete(beyond, r.ID)
+		}
+		if len(beyond) == 0 {
+			return nil
+		}
+		if grows, err := grows(ctx, dir); err != nil || !grows {
+			return err
+		}
+	}
 	return nil
 }
 
