@@ -181,7 +181,8 @@ func (s *site) lacksReplicas() (release func()) {
 }
 
 func refusal(req *kmsg.ProduceRequest) kmsg.Response {
-	res := req.ResponseKind().(*kmsg.ProduceResponse)
+	res := kmsg.NewPtrProduceResponse()
+	res.SetVersion(req.GetVersion())
 	for _, t := range req.Topics {
 		rt := kmsg.NewProduceResponseTopic()
 		rt.Topic, rt.TopicID = t.Topic, t.TopicID
