@@ -183,7 +183,12 @@ func TestHundredContainersAndTwentyViewersAreCheap(t *testing.T) {
 		t.Fatal(err)
 	}
 	heard := make(chan struct{}, 10*viewers)
-	watchers(t, a, viewers, func() { heard <- struct{}{} })
+	watchers(t, a, viewers, func() {
+		select {
+		case heard <- struct{}{}:
+		default: // the server's own seconds come besides, and nobody waits for them in the end
+		}
+	})
 	at := time.Now().Add(time.Minute)
 	watched := spend(func() {
 		work()
