@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	amqp091 "github.com/rabbitmq/amqp091-go"
@@ -36,14 +37,16 @@ type consumer struct {
 	liveness *liveness       // notices a subscription that brings nothing
 	lead     *consumer       // of several on one queue the one that declares, looks and reports for all; nil: this one
 
-	intake  context.Context    //nolint:containedctx // its end is the end of pulling and of late resizing
-	halt    context.CancelFunc // ends intake
-	wg      sync.WaitGroup     // pumps and watchers
-	release sync.Once          // gives the connections back
+	intake   context.Context    //nolint:containedctx // its end is the end of pulling and of late resizing
+	halt     context.CancelFunc // ends intake
+	wg       sync.WaitGroup     // pumps and watchers
+	release  sync.Once          // gives the connections back
+	failing  atomic.Bool        // an end that is not ours is being reported, or was
+	reported chan struct{}      // closed when that is done: whoever ends the consumer, too, waits for it
 }
 
 func newConsumer(s *Queue, cfg *QueueConfig, sess *conn.Session, o transport.OpenOptions, with *placeInCrew) *consumer {
-	c := &consumer{src: s, cfg: cfg, sess: sess, base: o.Base, notices: notify.New(o.Observer), ch: &consumeChannel{}}
+	c := &consumer{src: s, cfg: cfg, sess: sess, base: o.Base, notices: notify.New(o.Observer), ch: &consumeChannel{}, reported: make(chan struct{})}
 	if c.base == nil {
 		c.base = context.Background()
 	}

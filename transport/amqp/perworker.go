@@ -68,6 +68,9 @@ func (c *crew) follow(shut bool) []*crewMember {
 	return c.live
 }
 
+// answered notes how the call that follow led to has ended.
+func (c *crew) answered(err error) { c.uneven = c.uneven || err != nil }
+
 // crewMember is one of the consumers.
 type crewMember struct {
 	*consumer
@@ -433,7 +436,7 @@ func (p *perWorker) Resize(ctx context.Context, window int) error {
 		live = p.crew.follow(shut)
 	})
 	if err := eachMember(live, func(m *crewMember) error { return m.Resize(ctx, window) }); err != nil {
-		p.locked(func() { p.crew.uneven = true })
+		p.locked(func() { p.crew.answered(err) })
 		return err
 	}
 	return p.adjust(ctx)

@@ -1,6 +1,17 @@
 package amqp
 
-import "testing"
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	amqp091 "github.com/rabbitmq/amqp091-go"
+
+	"github.com/longshore-go/longshore"
+	"github.com/longshore-go/longshore/internal/notify"
+	"github.com/longshore-go/longshore/transport"
+)
 
 // Consumers are added and cancelled one by one: the idlest first, of equals the newest, and
 // the one that leads last.
@@ -35,7 +46,7 @@ func TestFailedResizeGoesToAllAgain(t *testing.T) {
 	if n := len(c.follow(true)); n != 2 {
 		t.Errorf("%d of 2 consumers learn that the intake is shut", n)
 	}
-	c.uneven = true // one of them failed
+	c.answered(errors.New("one of them failed"))
 	if n := len(c.follow(false)); n != 2 || c.shut {
 		t.Errorf("%d of 2 consumers learn that the intake is open again after a failure", n)
 	}
@@ -43,3 +54,43 @@ func TestFailedResizeGoesToAllAgain(t *testing.T) {
 		t.Errorf("%d consumers learn it twice", n)
 	}
 }
+
+// Whoever ends a consumer that ends by itself at that moment comes back when its losses have
+// been reported: what stands for several consumers reports their end after that.
+func TestSecondFailureWaitsForTheLosses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		heard := &heardLosses{}
+		n := notify.New(heard)
+		c := &consumer{src: &Queue{}, notices: n, halt: func() {}, reported: make(chan struct{}), held: newDeliveries(&QueueConfig{}, returnRules{}, &returnLimits{}, n, false),
+			writer: &settleWriter{quit: make(chan struct{}), left: make(chan struct{})}}
+		c.held.arrive(1, longshore.NewDelivery(context.Background(), nil, 1), &amqp091.Delivery{}, 0)
+		if ds, _ := c.held.take(1); len(ds) != 1 {
+			t.Fatalf("%d of 1 delivery is handed out", len(ds))
+		}
+		go c.fail(errors.New("the connection ended"))
+		synctest.Wait() // it waits for the writer, which is in a call
+		second := make(chan struct{})
+		go func() { defer close(second); c.fail(errors.New("another one ended")) }()
+		synctest.Wait()
+		select {
+		case <-second:
+			t.Error("it came back before the losses were reported")
+		default:
+		}
+		close(c.writer.left)
+		<-second
+		if err := n.Wait(t.Context()); err != nil || heard.lost != 1 {
+			t.Errorf("%d losses reported, %v", heard.lost, err)
+		}
+	})
+}
+
+type heardLosses struct{ lost int }
+
+func (h *heardLosses) Lost(ds []*longshore.Delivery, _ error) { h.lost += len(ds) }
+
+func (*heardLosses) SettleFailed(*longshore.Delivery, longshore.Settlement, error) {}
+
+func (*heardLosses) Down(error) {}
+
+func (*heardLosses) Event(transport.Event) {}

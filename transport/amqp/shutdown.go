@@ -225,6 +225,11 @@ func (c *consumer) finish(ctx context.Context) error {
 // fail ends the consumer from the broker's side: deliveries are lost, then the channel
 // closes, and only then the container is notified and may open again.
 func (c *consumer) fail(err error) {
+	if !c.failing.CompareAndSwap(false, true) {
+		<-c.reported
+		return
+	}
+	defer close(c.reported)
 	if c.held.over() {
 		return
 	}
