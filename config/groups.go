@@ -163,6 +163,19 @@ func groupPart(g *container.Group, twoSteps bool) part {
 	return p
 }
 
+// ownNames reports containers with one name: a name may have a slash, as those of a group's
+// sources have. owners has the sections of those before.
+func (l *loader) ownNames(name string, s *containerSection, owners map[string]string) {
+	path := joinAll("containers", name)
+	for _, member := range s.members(name) {
+		if other, twice := owners[member]; twice && other != name {
+			l.report(l.spotOf(l.at[path].key), Problem{Code: CodeDuplicateKey, Path: path,
+				Text: fmt.Sprintf("container `%s` of `%s` is called like one of `%s`", member, name, other), Hint: "give one of them another name"})
+		}
+		owners[member] = name
+	}
+}
+
 // placed is where a container is in the file: what it has in common with others, its own source,
 // and what paths of problems are below.
 type placed struct{ path, source, base string }

@@ -243,3 +243,24 @@ func TestSourcesByTheirNames(t *testing.T) {
 		t.Errorf("%v", shown)
 	}
 }
+
+// Names with slashes may be those of a group's sources: one name is one container.
+func TestNamesOfSourcesAreTheirOwn(t *testing.T) {
+	got := lines(problems(t, nowhere(), `containers:
+  a: {sources: {b/c: mem://one}}
+  a/b: {sources: {c: mem://two}}
+  x: {sources: {y: mem://three}}
+  x/y: {source: mem://four}
+`))
+	for _, want := range []string{
+		"longshore.yaml:3:3 error[duplicate-key] container `a/b/c` of `a/b` is called like one of `a`",
+		"longshore.yaml:5:3 error[duplicate-key] container `x/y` of `x/y` is called like one of `x`",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("not there: %s", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(got)
+	}
+}

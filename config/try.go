@@ -39,12 +39,13 @@ func (t *trial) try() {
 	for _, name := range slices.Sorted(maps.Keys(l.file.Brokers)) {
 		t.tryBroker(name, l.file.Brokers[name])
 	}
-	parts := map[string]part{}
+	parts, owners := map[string]part{}, map[string]string{}
 	for _, name := range l.order {
 		s := l.file.Containers[name]
 		if _, twice := parts[name]; s == nil || twice {
 			continue
 		}
+		l.ownNames(name, s, owners)
 		if made, ok := t.trySection(name, s); ok {
 			parts[name] = made
 		}
