@@ -25,7 +25,9 @@ func hotPath(o options, r *report) error {
 	for _, order := range []string{"none", "by key"} {
 		for _, workers := range []int{1, 8, 100} {
 			vs = append(vs, variant{fmt.Sprintf("container, order %s, %d workers", order, workers),
-				func() (sample, error) { return hotContainer(n, hotKeys, workers, order == "by key") }})
+				func() (sample, error) {
+					return hotContainer(n, hotKeys, workers, order == "by key", chain(&offered{}, zap.NewNop())...)
+				}})
 		}
 	}
 	ss, err := interleave(o.rounds, vs)
@@ -113,7 +115,8 @@ func plainLoop(n int) (sample, error) {
 	return s, c.Close(ctx)
 }
 
-func hotContainer(n, keys, workers int, byKey bool) (sample, error) {
+// hotContainer runs a container with a handler that does nothing over n messages.
+func hotContainer(n, keys, workers int, byKey bool, mws ...longshore.Middleware) (sample, error) {
 	broker, err := filled(n, keys)
 	if err != nil {
 		return sample{}, err
@@ -130,7 +133,7 @@ func hotContainer(n, keys, workers int, byKey bool) (sample, error) {
 		}
 		return nil
 	}), container.Config{Workers: container.Workers{Min: workers, Max: workers}, Order: order,
-		Middleware: chain(&offered{}, zap.NewNop()), Logger: zap.NewNop()})
+		Middleware: mws, Logger: zap.NewNop()})
 	if err != nil {
 		return sample{}, err
 	}

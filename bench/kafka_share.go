@@ -155,7 +155,7 @@ func (j shareJob) poll(ctx context.Context, cl *kgo.Client, c *counter) {
 		})
 	}
 	wg.Wait()
-	_ = cl.FlushAcks(context.WithoutCancel(ctx))
+	_ = cl.FlushAcks(context.WithoutCancel(ctx)) // records whose acknowledgement failed come again, and count as more
 }
 
 func (j shareJob) longshore() (sample, error) {

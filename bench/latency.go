@@ -92,8 +92,7 @@ func (a *arrivals) paced(publish func(body []byte) error) error {
 	return nil
 }
 
-// finish waits for the last message and returns percentiles as the sample's wall (p50) and
-// cpu (p99) times of one message.
+// finish waits for the last message and returns the percentiles.
 func (a *arrivals) finish() (sample, error) {
 	if err := within(a.done, "the last message"); err != nil {
 		return sample{}, err
@@ -101,7 +100,7 @@ func (a *arrivals) finish() (sample, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	slices.Sort(a.took)
-	return sample{n: 1, wall: a.took[a.all/2], cpu: a.took[a.all*99/100]}, nil
+	return sample{n: a.all, p50: a.took[a.all/2], p99: a.took[a.all*99/100]}, nil
 }
 
 // within waits for what comes within seconds if nothing is wrong.
@@ -119,10 +118,8 @@ func compareLatencies(o options, r *report, name string, vs []variant) error {
 	if err != nil {
 		return err
 	}
-	ms := func(f func(sample) float64) func(sample) float64 {
-		return func(s sample) float64 { return f(s) / 1e6 }
-	}
-	p50, p99 := ms(sample.wallPer), ms(sample.cpuPer)
+	p50 := func(s sample) float64 { return s.p50.Seconds() * 1000 }
+	p99 := func(s sample) float64 { return s.p99.Seconds() * 1000 }
 	var rows [][]string
 	for i, v := range vs {
 		rows = append(rows, []string{v.name, spread(each(ss[i], p50), "%.2f"), spread(each(ss[i], p99), "%.2f")})
@@ -186,15 +183,8 @@ func latencyRabbit(o options, r *report) error {
 }
 
 func rawArriveRabbit(url string, n int, publish func([]byte) error) (sample, error) {
-	conn, err := amqp091.Dial(url)
+	conn, ch, err := prefetching(url)
 	if err != nil {
-		return sample{}, err
-	}
-	ch, err := conn.Channel()
-	if err != nil {
-		return sample{}, err
-	}
-	if err := ch.Qos(rabbitPrefetch, 0, false); err != nil {
 		return sample{}, err
 	}
 	in, err := ch.Consume(bridgeQueue, "", false, false, false, false, nil)

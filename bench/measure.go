@@ -16,6 +16,8 @@ type sample struct {
 	wall   time.Duration
 	cpu    time.Duration // user and system time of this process
 	allocs uint64
+
+	p50, p99 time.Duration // of one message, where that is measured
 }
 
 func (s sample) rate() float64     { return float64(s.n) / s.wall.Seconds() }

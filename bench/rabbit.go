@@ -123,16 +123,25 @@ func fillRabbit(ch *amqp091.Channel, queue string, n int) error {
 	}
 }
 
-func handLoop(url string, n, workers int, work time.Duration) (sample, error) {
+// prefetching opens a channel with the prefetch of all sides.
+func prefetching(url string) (*amqp091.Connection, *amqp091.Channel, error) {
 	conn, err := amqp091.Dial(url)
 	if err != nil {
-		return sample{}, err
+		return nil, nil, err
 	}
 	ch, err := conn.Channel()
-	if err != nil {
-		return sample{}, err
+	if err == nil {
+		err = ch.Qos(rabbitPrefetch, 0, false)
 	}
-	if err := ch.Qos(rabbitPrefetch, 0, false); err != nil {
+	if err != nil {
+		return nil, nil, errors.Join(err, conn.Close())
+	}
+	return conn, ch, nil
+}
+
+func handLoop(url string, n, workers int, work time.Duration) (sample, error) {
+	conn, ch, err := prefetching(url)
+	if err != nil {
 		return sample{}, err
 	}
 	w := startWatch()

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // cost is what something takes of this process.
@@ -145,7 +147,7 @@ func scaleBusy(o options, r *report) error {
 	for _, keys := range []int{10, 10_000, 100_000} {
 		var per []float64
 		for range min(o.rounds, 3) {
-			s, err := hotContainer(n, keys, 10, true)
+			s, err := hotContainer(n, keys, 10, true, chain(&offered{}, zap.NewNop())...)
 			if err != nil {
 				return err
 			}

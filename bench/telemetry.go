@@ -3,17 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.uber.org/zap"
 
 	"github.com/longshore-go/longshore"
-	"github.com/longshore-go/longshore/container"
 	"github.com/longshore-go/longshore/telemetry"
 	"github.com/longshore-go/longshore/telemetry/histogram"
-	"github.com/longshore-go/longshore/transport/memory"
 )
 
 // sampled is the share of messages whose spans are recorded.
@@ -29,7 +25,7 @@ func observed(o options, r *report) error {
 	defer func() { _, _ = meters.Shutdown(context.Background()), tracers.Shutdown(context.Background()) }() // nothing is exported
 	tel := telemetry.New(telemetry.Config{MeterProvider: durations.Provider(meters), TracerProvider: tracers})
 	with := func(mws ...longshore.Middleware) func() (sample, error) {
-		return func() (sample, error) { return observedRun(n, mws) }
+		return func() (sample, error) { return hotContainer(n, hotKeys, 1, false, mws...) }
 	}
 	vs := []variant{
 		{"no telemetry", with()},
@@ -51,31 +47,6 @@ func observed(o options, r *report) error {
 	r.bar("metrics per message", fmt.Sprintf("%+.0f ns", added[1]), "≤ 150 ns", added[1] <= 150)
 	r.bar("metrics and tracing per message, 10 % sampled", fmt.Sprintf("%+.0f ns", added[2]), "≤ 2000 ns", added[2] <= 2000)
 	return nil
-}
-
-func observedRun(n int, mws []longshore.Middleware) (sample, error) {
-	broker, err := filled(n, hotKeys)
-	if err != nil {
-		return sample{}, err
-	}
-	var handled atomic.Int64
-	all := make(chan struct{})
-	c, err := container.New(broker.Queue("bench", memory.QueueConfig{}), longshore.HandlerFunc(func(context.Context, *longshore.Delivery) error {
-		if handled.Add(1) == int64(n) {
-			close(all)
-		}
-		return nil
-	}), container.Config{Workers: container.Workers{Min: 1, Max: 1}, Middleware: mws, Logger: zap.NewNop()})
-	if err != nil {
-		return sample{}, err
-	}
-	w := startWatch()
-	if err := c.Start(context.Background()); err != nil {
-		return sample{}, err
-	}
-	<-all
-	s := w.stop(n)
-	return s, c.Stop(context.Background())
 }
 
 // dropped is an exporter that keeps nothing.
