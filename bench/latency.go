@@ -142,7 +142,8 @@ func arrive(src transport.Source, n int, publish func(body []byte) error) (sampl
 	c, err := container.New(src, longshore.HandlerFunc(func(_ context.Context, d *longshore.Delivery) error {
 		a.handle(d.Body)
 		return nil
-	}), container.Config{Workers: container.Workers{Min: latencyWorkers, Max: latencyWorkers}, Logger: zap.NewNop()})
+	}), container.Config{Workers: container.Workers{Min: latencyWorkers, Max: latencyWorkers},
+		DeadLetter: container.DeadLetter{Policy: container.DeadLetterDiscard}, Logger: zap.NewNop()})
 	if err != nil {
 		return sample{}, err
 	}

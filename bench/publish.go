@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,7 @@ func publishCases() []benchCase {
 const (
 	publishWindow = 250
 	publishBody   = 256
+	sqsSenders    = publishWindow / 10 // batches of ten at once
 )
 
 // published makes the messages of a run, before it is timed.
@@ -51,25 +53,28 @@ func published(n int) []*longshore.Message {
 func inBatches(p transport.Publisher, to string, n int) (sample, error) {
 	ms := published(n)
 	w := startWatch()
-	for len(ms) > 0 {
-		part := ms[:min(publishWindow, len(ms))]
+	for part := range slices.Chunk(ms, publishWindow) {
 		if err := p.Publish(context.Background(), to, part...); err != nil {
 			return sample{}, err
 		}
-		ms = ms[len(part):]
 	}
 	s := w.stop(n)
 	return s, p.Close(context.Background())
 }
 
-// oneByOne publishes single messages from as many goroutines as the window has places.
-func oneByOne(p transport.Publisher, to string, n int) (sample, error) {
+// oneByOne publishes single messages from as many goroutines as the window has places; on SQS,
+// where each is a call of its own, from as many as the hand-written side has connections.
+func oneByOne(goroutines int) func(p transport.Publisher, to string, n int) (sample, error) {
+	return func(p transport.Publisher, to string, n int) (sample, error) { return alone(p, to, n, goroutines) }
+}
+
+func alone(p transport.Publisher, to string, n, goroutines int) (sample, error) {
 	ms := published(n)
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	errs := make([]error, publishWindow)
+	errs := make([]error, goroutines)
 	w := startWatch()
-	for g := range publishWindow {
+	for g := range goroutines {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < int64(n) && errs[g] == nil; i = next.Add(1) - 1 {
 				errs[g] = p.Publish(context.Background(), to, ms[i])
@@ -82,11 +87,11 @@ func oneByOne(p transport.Publisher, to string, n int) (sample, error) {
 }
 
 // comparePublishers runs the three ways and judges the better of ours by the raw one.
-func comparePublishers(o options, r *report, name string, raw, batches, single func() (sample, error)) error {
+func comparePublishers(o options, r *report, name string, goroutines int, raw, batches, single func() (sample, error)) error {
 	vs := []variant{
 		{"by the client alone", raw},
 		{fmt.Sprintf("longshore, calls of %d", publishWindow), batches},
-		{fmt.Sprintf("longshore, %d goroutines, one message a call", publishWindow), single},
+		{fmt.Sprintf("longshore, %d goroutines, one message a call", goroutines), single},
 	}
 	ss, err := interleave(o.rounds, vs)
 	if err != nil {
@@ -114,7 +119,7 @@ func publishRabbit(o options, r *report) error {
 			return f(p, bridgeQueue, n)
 		})
 	}
-	return comparePublishers(o, r, "RabbitMQ", fresh(func() (sample, error) { return rawRabbit(url, n) }), ours(inBatches), ours(oneByOne))
+	return comparePublishers(o, r, "RabbitMQ", publishWindow, fresh(func() (sample, error) { return rawRabbit(url, n) }), ours(inBatches), ours(oneByOne(publishWindow)))
 }
 
 // rawRabbit publishes persistent messages and waits for the oldest confirmation when the
@@ -167,10 +172,10 @@ func publishKafka(k *kafkaBroker, o options, r *report) error {
 			return f(p, t.name, n)
 		}
 	}
-	return comparePublishers(o, r, "Kafka", func() (sample, error) { return t.rawPublish(n) }, ours(inBatches), ours(oneByOne))
+	return comparePublishers(o, r, "Kafka", publishWindow, func() (sample, error) { return t.rawPublish(n) }, ours(inBatches), ours(oneByOne(publishWindow)))
 }
 
-// rawPublish produces idempotently and lets no more than the window be unconfirmed.
+// rawPublish produces idempotently, a window at a time.
 func (t *kafkaTopic) rawPublish(n int) (sample, error) {
 	cl, err := kgo.NewClient(kgo.SeedBrokers(t.k.addrs...), kgo.DefaultProduceTopic(t.name), kgo.ProducerBatchCompression(kgo.NoCompression()))
 	if err != nil {
@@ -178,26 +183,17 @@ func (t *kafkaTopic) rawPublish(n int) (sample, error) {
 	}
 	defer cl.Close()
 	body := make([]byte, publishBody)
-	room := make(chan struct{}, publishWindow)
-	var failed atomic.Pointer[error]
+	recs := make([]*kgo.Record, n)
+	for i := range recs {
+		recs[i] = &kgo.Record{Key: fmt.Appendf(nil, "key-%d", i%hotKeys), Value: body}
+	}
 	w := startWatch()
-	for i := range n {
-		room <- struct{}{}
-		cl.Produce(context.Background(), &kgo.Record{Key: fmt.Appendf(nil, "key-%d", i%hotKeys), Value: body}, func(_ *kgo.Record, err error) {
-			if err != nil {
-				failed.Store(&err)
-			}
-			<-room
-		})
+	for part := range slices.Chunk(recs, publishWindow) {
+		if err := cl.ProduceSync(context.Background(), part...).FirstErr(); err != nil {
+			return sample{}, err
+		}
 	}
-	if err := cl.Flush(context.Background()); err != nil {
-		return sample{}, err
-	}
-	s := w.stop(n)
-	if err := failed.Load(); err != nil {
-		return sample{}, *err
-	}
-	return s, nil
+	return w.stop(n), nil
 }
 
 func publishSQS(ends []*sqsEnd, o options, r *report) error {
@@ -225,7 +221,7 @@ func publishSQS(ends []*sqsEnd, o options, r *report) error {
 			})
 		}
 		raw := on(func(_, url string) (sample, error) { return e.rawPublish(url, n) })
-		if err := comparePublishers(o, r, e.name, raw, ours(inBatches), ours(oneByOne)); err != nil {
+		if err := comparePublishers(o, r, e.name, sqsSenders, raw, ours(inBatches), ours(oneByOne(sqsSenders))); err != nil {
 			return err
 		}
 	}
@@ -238,11 +234,10 @@ func (e *sqsEnd) rawPublish(url string, n int) (sample, error) {
 	defer t.close()
 	body := fmt.Sprintf("%0*d", publishBody, 0)
 	var next atomic.Int64
-	const senders = publishWindow / 10
-	errs := make([]error, senders)
+	errs := make([]error, sqsSenders)
 	var wg sync.WaitGroup
 	w := startWatch()
-	for g := range senders {
+	for g := range sqsSenders {
 		wg.Go(func() {
 			for i := int(next.Add(10)) - 10; i < n && errs[g] == nil; i = int(next.Add(10)) - 10 {
 				var batch []types.SendMessageBatchRequestEntry
