@@ -13,8 +13,8 @@ import (
 
 const (
 	// flights is how many batches may be on their way to the target at once: enough for a window of
-	// 256 in batches of ten. A message leaves at once if none is (in company and at SQS after linger); while one is, a further one leaves
-	// with ten messages or more.
+	// 256 in batches of ten. A message leaves at once if none is, or after linger where calls are to
+	// fill up; while one is, a further one leaves with ten messages or more.
 	flights = 32
 	// mostInBatch bounds a batch, and a full one is whole tens: SQS sends ten in a call.
 	mostInBatch = 100

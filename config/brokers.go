@@ -84,7 +84,7 @@ func (l *loader) kafka(s *brokerSection, config *tls.Config) (broker, error) {
 	if s.TLS != nil && !cfg.TLS {
 		errs = append(errs, problem.Conflict("tls", nil, "a url that begins with kafka", "the connection would not be encrypted", "write kafkas://, or leave tls out").Of("", ""))
 	}
-	// The last one: a password may contain an @ that nobody has encoded, hosts cannot.
+	// The last @ is the separator: a password may contain one that is not percent-encoded, a host cannot.
 	if at := strings.LastIndexByte(place, '@'); at >= 0 {
 		user, password, _ := strings.Cut(place[:at], ":")
 		place = place[at+1:]

@@ -159,7 +159,7 @@ func TestSlowResizeStarvesNothing(t *testing.T) {
 		must(t, c.Scale(5, 5))
 		<-time.After(10 * time.Second)
 		if ns := f.numbers("follow"); len(ns) == 0 || ns[len(ns)-1] != 5 {
-			t.Errorf("the transport was told of %v workers within ten seconds, want 5", ns)
+			t.Errorf("FollowWorkers was called with %v within ten seconds, want 5", ns)
 		}
 	})
 }

@@ -25,7 +25,7 @@ type broker interface {
 	faults(n *nodes, a, b *node) []fault         // what the nemesis can do to this broker only
 	sender(confirms bool) sender                 // for one key
 	memory(ctx context.Context) (float64, error) // bytes that the broker has for the place; 0: it has none
-	left(ctx context.Context) ([]string, error)  // ids that nobody has done, as the broker sees it
+	left(ctx context.Context) ([]string, error)  // ids of messages that the broker still has
 }
 
 func newBroker(on string, n *nodes, unsafe bool) broker {

@@ -148,7 +148,7 @@ func TestPictureOfAFleet(t *testing.T) {
 				}
 				in.share = append(in.share, float64(n))
 			}
-			// At 449 the limit of ten seconds ends at this very instant, and may have ended.
+			// Frame 449 is the instant at which the limit of ten seconds expires: both answers are right.
 			if settled := i > 55 && i < 350 || i > 355 && i != 449; settled && now > total {
 				t.Errorf("%v: %d run of %d in all", time.Duration(i)*frame, now, total)
 			}

@@ -143,7 +143,7 @@ func (c *shareConsumer) Capabilities() transport.Capabilities {
 // Receive waits for records that the member acquires.
 func (c *shareConsumer) Receive(ctx context.Context, limit int) ([]*longshore.Delivery, error) {
 	limit = max(limit, 1)
-	// Records that nobody waits for are not acquired: each acquisition counts as a delivery at the
+	// Acquire only while a caller waits: each acquisition counts as a delivery at the
 	// broker and locks the record for the other members.
 	defer c.member.Want(0)
 	for {

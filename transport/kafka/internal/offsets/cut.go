@@ -3,9 +3,8 @@ package offsets
 import "iter"
 
 // SnapshotBelow is the snapshot of a state between the last commit and now: records below cut
-// count as done, and of those from cut on only the ones in before, which is what the broker has
-// been told. So a commit can take what is done in several steps, and none of them takes back what
-// an earlier one has said.
+// count as done, and of those from cut on only the ones in before, the state of the last commit. So
+// what is done can be committed in several steps, and no step takes back an earlier one.
 //
 // ok is false where the text would not fit, or where before describes records that another leader
 // has replaced since.
