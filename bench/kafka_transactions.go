@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -80,7 +81,18 @@ func (j txJob) raw() (sample, error) {
 		}
 	}
 	<-c.done
-	return c.watch.stop(j.n), j.t.committed(group, j.n)
+	return j.committedAll(c, group)
+}
+
+// committedAll ends the clock when the group has committed everything: the last transaction counts
+// on both sides, and its positions show a moment after its end.
+func (j txJob) committedAll(c *counter, group string) (sample, error) {
+	for until := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) { //nolint:forbidigo // it is asked again
+		err := j.t.committed(group, j.n)
+		if err == nil || time.Now().After(until) {
+			return c.watch.stop(j.n), err
+		}
+	}
 }
 
 // all handles records on as many goroutines as there are workers, and waits.
@@ -117,9 +129,6 @@ func (j txJob) longshore() (sample, error) {
 		return sample{}, err
 	}
 	<-c.done
-	for j.t.committed(group, j.n) != nil { // the last transaction counts on both sides
-		time.Sleep(5 * time.Millisecond) //nolint:forbidigo // it is asked again
-	}
-	took := c.watch.stop(j.n)
-	return took, lc.Stop(context.Background())
+	took, err := j.committedAll(c, group)
+	return took, errors.Join(err, lc.Stop(context.Background()))
 }
